@@ -1,0 +1,137 @@
+"""The root command: groups loaded on demand from the catalogue, and how failures leave.
+
+Exit status (design: scripts are written against it): 0 done and nothing wrong found, 1 a bug in kctl,
+2 wrong usage, 3 could not, 4 would not, 5 done and something wrong found or not finished, 130 interrupted,
+141 the reader of the output went away.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+from commands.catalogue import COMMANDS, Group, Verb
+from commands.frame import global_options, remember_globals
+from commands.render import visible
+from kctl import __version__
+from kctl.errors import KctlError
+
+EXIT_STATUS = (
+    "Exit status: 0 done, nothing wrong · 1 a bug in kctl · 2 wrong usage · 3 could not · 4 would not · "
+    "5 something is wrong, or not finished · 130 interrupted · 141 the reader went away"
+)
+
+
+def load(verb: Verb) -> click.Command:
+    """The command that a row of the catalogue names."""
+    module, name = verb.target.split(":")
+    command = getattr(import_module(f"commands.{module}"), name)
+    assert isinstance(command, click.Command), verb.target
+    return command
+
+
+class Listed(click.Group):
+    """A group whose commands and short help come from a table; a command is imported when it is called."""
+
+    def __init__(self, table: dict[str, Group | Verb] | dict[str, Verb], **attributes: object) -> None:
+        super().__init__(**attributes)  # type: ignore[arg-type]  # click's own attributes, passed through
+        self.table = table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = self.table.get(cmd_name)
+        if isinstance(entry, Group):
+            return Listed(entry.verbs, name=cmd_name, help=entry.help, epilog=EXIT_STATUS)
+        return load(entry) if entry else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in self.table.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], self.table, n=1)
+            hint = f" Did you mean `{near[0]}`?" if near else f" See `{ctx.command_path} --help`."
+            raise click.UsageError(error.message.rstrip(".") + "." + hint, ctx) from None
+
+
+def print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Print the version and end."""
+    if wanted and not ctx.resilient_parsing:
+        click.echo(f"kctl {__version__}")
+        ctx.exit()
+
+
+root = Listed(
+    COMMANDS,
+    name="kctl",
+    callback=click.pass_context(remember_globals),
+    params=[
+        *global_options(),
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=print_version,
+            help="Print the version.",
+        ),
+    ],
+    help="Change Apache Kafka clusters safely, and prove from bytes on disk what happened to their data.",
+    epilog=EXIT_STATUS,
+    context_settings={"auto_envvar_prefix": "KCTL", "help_option_names": ["-h", "--help"]},
+)
+
+
+def complain(message: str) -> None:
+    """One line on standard error."""
+    text = f"kctl: {message}"
+    click.echo(visible(text) if sys.stderr.isatty() else text, err=True)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run kctl and give its exit status."""
+    try:
+        status = root.main(args=None if args is None else list(args), prog_name="kctl", standalone_mode=False)
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx else "", err=True)
+        return 2
+    except click.UsageError as error:
+        where = (
+            f" (see `{error.ctx.command_path} --help`)" if error.ctx and "See `" not in error.message else ""
+        )
+        complain(error.format_message().rstrip(".") + where)
+        return 2
+    except click.ClickException as error:
+        complain(error.format_message())
+        return 3
+    except KctlError as error:
+        complain(str(error))
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        complain("interrupted")
+        return 130
+    except BrokenPipeError:
+        # Whatever is still buffered has nowhere to go; without this the interpreter complains at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 141
+
+
+def run() -> NoReturn:
+    """The entry point."""
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""Progress on a terminal: one line with amount, rate and time left, redrawn in place and gone at the end."""
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+
+
+class Bar:
+    """A `kctl.model.Progress` drawn with rich on standard error."""
+
+    def __init__(self) -> None:
+        self._drawn: Progress | None = None
+
+    def start(self, what: str, total: int | None, unit: str = "bytes") -> None:
+        """Begin a piece of work; an earlier one is finished."""
+        self.close()
+        amount: list[ProgressColumn] = (
+            [DownloadColumn(binary_units=True), TransferSpeedColumn()]
+            if unit == "bytes"
+            else [MofNCompleteColumn(), TextColumn(unit)]
+        )
+        columns: list[ProgressColumn] = [
+            TextColumn("{task.description}"),
+            BarColumn(),
+            *amount,
+            TimeRemainingColumn(),
+        ]
+        self._drawn = Progress(
+            *columns, console=Console(stderr=True, markup=False, highlight=False), transient=True
+        )
+        self._drawn.start()
+        self._drawn.add_task(what, total=total)
+
+    def advance(self, amount: int) -> None:
+        """Some of it is done; the last of it takes the line away."""
+        if self._drawn is None:
+            return
+        task = self._drawn.tasks[0]
+        self._drawn.advance(task.id, amount)
+        if task.finished:
+            self.close()
+
+    def close(self) -> None:
+        """Take the line away."""
+        if self._drawn is not None:
+            self._drawn.stop()
+            self._drawn = None
+
+    def __del__(self) -> None:
+        self.close()

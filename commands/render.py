@@ -1,0 +1,166 @@
+"""Rows to text, tab-separated lines, JSON or JSON lines.
+
+Text on a terminal is for people: the command may give a `text` function that lays its rows out, else they
+are aligned. In a pipe text is tab-separated, a header line before the first row of each kind, nothing cut.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from commands.frame import Frame
+
+Row = dict[str, object]
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+STYLES = {"error": "31;1", "warning": "33", "info": "36", "good": "32", "dim": "2", "bold": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The terminal that text is laid out for."""
+
+    width: int
+    color: bool
+
+    def style(self, text: str, name: str) -> str:
+        """The text in a colour that marks severity; as it is where colour is off."""
+        return f"\x1b[{STYLES[name]}m{text}\x1b[0m" if self.color and text else text
+
+
+Text = Callable[[Iterable[Row], Page], Iterable[str]]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a command gives back: rows; how to lay them out on a terminal; or bytes that it encodes itself."""
+
+    rows: Iterable[Row] = ()
+    text: Text | None = None
+    # For output too large for a dict a row: gives the bytes of an output form ("text", "json", "jsonl").
+    encoded: Callable[[str], Iterable[bytes]] | None = None
+
+
+def visible(text: str) -> str:
+    """The text with control characters, which a terminal would obey, written as \\xNN or \\uNNNN."""
+    return CONTROL.sub(lambda m: f"\\x{ord(m[0]):02x}" if ord(m[0]) < 256 else f"\\u{ord(m[0]):04x}", text)
+
+
+def deliver(frame: Frame, outcome: Outcome) -> None:
+    """Write the outcome to standard output and let wrong rows raise the exit status."""
+    if outcome.encoded is not None:
+        _write(outcome.encoded(frame.output))
+        return
+    rows = _watched(frame, outcome.rows)
+    if frame.output == "jsonl":
+        _write(_json_lines(rows))
+    elif frame.output == "json":
+        _write(_json_array(rows))
+    elif sys.stdout.isatty():
+        page = Page(shutil.get_terminal_size().columns, frame.color != "never")
+        _write(f"{_shown(line)}\n".encode() for line in (outcome.text or aligned)(rows, page))
+    elif outcome.text and frame.color == "always":
+        _write(f"{_shown(line)}\n".encode() for line in outcome.text(rows, Page(80, color=True)))
+    else:
+        _write(f"{line}\n".encode("utf-8", "surrogateescape") for line in tab_separated(rows))
+
+
+def _write(chunks: Iterable[bytes]) -> None:
+    out = sys.stdout.buffer
+    for chunk in chunks:
+        out.write(chunk)
+    out.flush()
+
+
+def _shown(line: str) -> str:
+    """A laid-out line: our own colour sequences stay, anything else that a terminal would obey does not."""
+    parts = re.split(r"(\x1b\[[0-9;]*m)", line)
+    return "".join(part if index % 2 else visible(part) for index, part in enumerate(parts))
+
+
+def _watched(frame: Frame, rows: Iterable[Row]) -> Iterator[Row]:
+    from kctl.rows.wrong import WRONG
+
+    for row in rows:
+        wrong = WRONG.get(str(row["kind"]))
+        if wrong and wrong(row):
+            frame.raise_status(5)
+        yield row
+
+
+def _json_lines(rows: Iterable[Row]) -> Iterator[bytes]:
+    import msgspec
+
+    encode = msgspec.json.Encoder().encode
+    for row in rows:
+        yield encode(row) + b"\n"
+
+
+def _json_array(rows: Iterable[Row]) -> Iterator[bytes]:
+    import msgspec
+
+    encode = msgspec.json.Encoder().encode
+    before = b"["
+    for row in rows:
+        yield before + b"\n" + encode(row)
+        before = b","
+    yield b"\n]\n" if before == b"," else b"[]\n"
+
+
+def cell(value: object) -> str:
+    """A value in a line of text: nothing for null, JSON for lists, tabs and line ends escaped."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple, dict)):
+        import json
+
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return str(value).replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
+
+
+def tab_separated(rows: Iterable[Row]) -> Iterator[str]:
+    """A header line before the first row of each kind, then a line a row."""
+    seen: set[object] = set()
+    for row in rows:
+        if row["kind"] not in seen:
+            seen.add(row["kind"])
+            yield "\t".join(row)
+        yield "\t".join(map(cell, row.values()))
+
+
+def aligned(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """Rows in columns, a table for each run of one kind; empty columns left out. Works in runs of 1,000 rows."""
+    run: list[Row] = []
+    for row in rows:
+        if run and (row["kind"] != run[0]["kind"] or len(run) == 1000):
+            yield from table(run, page)
+            run = []
+        run.append(row)
+    yield from table(run, page)
+
+
+def table(rows: list[Row], page: Page) -> Iterator[str]:
+    """Rows of one kind in aligned columns, numbers to the right."""
+    if not rows:
+        return
+    names = [n for n in rows[0] if n != "kind" and any(r.get(n) is not None for r in rows)]
+    cells = [[visible(cell(row.get(n))) for n in names] for row in rows]
+    widths = [max(len(n), *(len(c[i]) for c in cells)) for i, n in enumerate(names)]
+    right = [all(isinstance(r.get(n), (int, float, type(None))) for r in rows) for n in names]
+    yield page.style(
+        "  ".join(
+            n.rjust(w) if r else n.ljust(w) for n, w, r in zip(names, widths, right, strict=True)
+        ).rstrip(),
+        "dim",
+    )
+    for row in cells:
+        yield "  ".join(
+            c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right, strict=True)
+        ).rstrip()

@@ -1,0 +1,103 @@
+"""Everything a check can say: one table of findings, like a compiler's diagnostics.
+
+A `FindingType` is a row of the table: code, severity, the sentence shown, what it means, where it comes
+from and what to do. The rows stand in this folder, one file a subject; codes are stable and never renamed.
+A check says `BATCH_CRC_MISMATCH.at(place, stored=..., computed=...)`; nothing else makes words for people.
+"""
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+
+from kctl.rows.common import FINDING
+
+
+class Severity(enum.StrEnum):
+    """How bad a finding is. Info alone leaves the exit status at 0."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a finding is; what is not known stays None."""
+
+    broker_id: int | None = None
+    topic: str | None = None
+    partition: int | None = None
+    file: str | None = None
+    position: int | None = None
+    size_in_bytes: int | None = None
+    base_offset: int | None = None
+    last_offset: int | None = None
+    remote_log_segment_id: str | None = None
+    evidence: str | None = None
+    moment: str | None = None
+
+
+NOWHERE = Place()
+
+
+@dataclass(frozen=True, slots=True)
+class FindingType:
+    """One row of the table. `sentence` is a template over the details that a check gives."""
+
+    code: str
+    severity: Severity
+    sentence: str
+    meaning: str
+    cause: str
+    action: str
+
+    def at(self, place: Place = NOWHERE, *, severity: Severity | None = None, **details: object) -> "Finding":
+        """A finding of this type at a place."""
+        return Finding(self.code, severity or self.severity, self.sentence.format(**details), place)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a check has to say."""
+
+    code: str
+    severity: Severity
+    message: str
+    place: Place = NOWHERE
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether it makes the exit status 5."""
+        return self.severity is not Severity.INFO
+
+    def row(self) -> dict[str, object]:
+        """The row of kind `finding`."""
+        place = self.place
+        return FINDING(
+            code=self.code,
+            severity=str(self.severity),
+            message=self.message,
+            broker_id=place.broker_id,
+            topic=place.topic,
+            partition=place.partition,
+            file=place.file,
+            position=place.position,
+            size_in_bytes=place.size_in_bytes,
+            base_offset=place.base_offset,
+            last_offset=place.last_offset,
+            remote_log_segment_id=place.remote_log_segment_id,
+            evidence=place.evidence,
+            moment=place.moment,
+        )
+
+
+# One file a subject; a new subject is one more name here.
+SUBJECTS = ("segments",)
+
+
+def all_findings() -> Iterator[FindingType]:
+    """Every row of the table, by subject."""
+    for subject in SUBJECTS:
+        module = import_module(f"kctl.findings.{subject}")
+        yield from (value for value in vars(module).values() if isinstance(value, FindingType))

@@ -1,0 +1,46 @@
+"""The words that every part of kctl shares."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, Protocol
+
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+Row = Mapping[str, object]
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic; sorts by name, then number."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class OffsetRange(NamedTuple):
+    """Offsets [from_offset, to_offset); the end is None where no evidence gives it."""
+
+    from_offset: int
+    to_offset: int | None
+
+
+class Progress(Protocol):
+    """Where long work says how far it is. Amounts are bytes unless `unit` says otherwise."""
+
+    def start(self, what: str, total: int | None, unit: str = "bytes") -> None: ...
+
+    def advance(self, amount: int) -> None: ...
+
+
+class Silent:
+    """Progress that nobody watches."""
+
+    def start(self, what: str, total: int | None, unit: str = "bytes") -> None:
+        """Nothing."""
+
+    def advance(self, amount: int) -> None:
+        """Nothing."""
+
+
+SILENT: Progress = Silent()
+Report = Callable[[Exception], None]

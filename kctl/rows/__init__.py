@@ -1,0 +1,90 @@
+"""The rows that commands print: one table of kinds and fields, and their JSON Schema.
+
+The rows stand in this folder, one file a subject. A `RowType` is called with the values and gives the row,
+`kind` first, what was not given as null; an unknown key is a bug and raises TypeError.
+"""
+
+from typing import NamedTuple
+
+
+class Field(NamedTuple):
+    """One key of a row: JSON types allowed, and what it holds."""
+
+    types: tuple[str, ...]
+    doc: str = ""
+    choices: tuple[str, ...] = ()
+
+
+def string(doc: str = "", *choices: str) -> Field:
+    """Text; one of the choices where some are given."""
+    return Field(("string",), doc, choices)
+
+
+def integer(doc: str = "") -> Field:
+    """An integer."""
+    return Field(("integer",), doc)
+
+
+def number(doc: str = "") -> Field:
+    """A number that may have a fraction."""
+    return Field(("number",), doc)
+
+
+def boolean(doc: str = "") -> Field:
+    """True or false."""
+    return Field(("boolean",), doc)
+
+
+def array(doc: str = "") -> Field:
+    """A list."""
+    return Field(("array",), doc)
+
+
+def mapping(doc: str = "") -> Field:
+    """An object."""
+    return Field(("object",), doc)
+
+
+def anything(doc: str = "") -> Field:
+    """Any JSON value."""
+    return Field((), doc)
+
+
+def nullable(field: Field) -> Field:
+    """The same, or null where it is absent."""
+    return field._replace(types=(*field.types, "null")) if field.types else field
+
+
+class RowType:
+    """A kind of row: its fields in order, and whether one of it means that something is wrong (exit 5)."""
+
+    def __init__(self, kind: str, doc: str, /, *, is_wrong: bool = False, **fields: Field) -> None:
+        self.kind = kind
+        self.doc = doc
+        self.fields = fields
+        self.is_wrong = is_wrong
+        self._blank: dict[str, object] = {"kind": kind, **dict.fromkeys(fields)}
+
+    def __call__(self, **values: object) -> dict[str, object]:
+        row = {**self._blank, **values}
+        if len(row) != len(self._blank):
+            raise TypeError(f"row {self.kind} has no key {sorted(set(values) - set(self._blank))}")
+        return row
+
+    def schema(self) -> dict[str, object]:
+        """JSON Schema (draft 2020-12) of this kind."""
+        properties: dict[str, object] = {"kind": {"const": self.kind}}
+        for name, field in self.fields.items():
+            one: dict[str, object] = {"description": field.doc} if field.doc else {}
+            if field.choices:
+                one["enum"] = [*field.choices, *([None] if "null" in field.types else [])]
+            elif field.types:
+                one["type"] = list(field.types) if len(field.types) > 1 else field.types[0]
+            properties[name] = one
+        return {
+            "title": self.kind,
+            "description": self.doc,
+            "type": "object",
+            "properties": properties,
+            "required": ["kind", *self.fields],
+        }

@@ -1,0 +1,88 @@
+"""Contexts and settings: a TOML file with named clusters, under flags and environment.
+
+    default_context = "prod"
+    [contexts.prod]
+    zookeeper = "zk1:2181,zk2:2181/kafka"
+    cluster_id = "W1mYKYRPRZqt8XjSxCjVnQ"
+    read_only = true
+
+Precedence: flag, environment variable, context, default. An unknown key is a warning, not an error.
+"""
+
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from kctl.errors import KctlError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """How to reach one cluster, and what may be done to it."""
+
+    name: str | None = None
+    zookeeper: str | None = None
+    bootstrap_server: str | None = None
+    cluster_id: str | None = None
+    read_only: bool = False
+    tls_ca: str | None = None
+    tls_certificate: str | None = None
+    tls_key: str | None = None
+    tls_key_password: str | None = None
+    tls: bool = False
+    sasl_mechanism: str | None = None
+    sasl_username: str | None = None
+    sasl_password: str | None = None
+    acl: str | None = None
+
+
+KEYS = {field.name: field.type for field in fields(Context) if field.name != "name"}
+SECRET_KEYS = frozenset({"tls_key_password", "sasl_password"})
+
+
+def settings_path(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where the settings file lies: `KCTL_CONFIG`, else the XDG configuration folder."""
+    if given := environ.get("KCTL_CONFIG"):
+        return Path(given)
+    return Path(environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "kctl" / "config.toml"
+
+
+def read_context(
+    given: Mapping[str, object], *, warn: Callable[[str], None], environ: Mapping[str, str] = os.environ
+) -> Context:
+    """The context in force: the one asked for, else the file's default, with what was given on top."""
+    path = settings_path(environ)
+    name, values = given.get("context"), {}
+    table = _read(path) if path.is_file() else {}
+    if name is None:
+        name = table.get("default_context")
+    if name is not None:
+        contexts = table.get("contexts", {})
+        if not isinstance(contexts, dict) or not isinstance(contexts.get(name), dict):
+            raise KctlError(
+                f"no context {name!r} in {path}", "add [contexts." + str(name) + "] or leave --context out"
+            )
+        values = dict(contexts[name])
+    for key in [key for key in values if key not in KEYS]:
+        warn(f"{path}: unknown key {key!r} in context {name!r} is ignored")
+        del values[key]
+    for key, value in values.items():
+        wanted = bool if KEYS[key] in (bool, "bool") else str
+        if not isinstance(value, wanted):
+            raise KctlError(f"{path}: {key} of context {name!r} is {value!r}, not a {wanted.__name__}")
+    for key in KEYS:
+        override = given.get(key) if given.get(key) is not None else environ.get(f"KCTL_{key.upper()}")
+        if override is not None:
+            values[key] = (
+                str(override).lower() in ("1", "true", "yes") if KEYS[key] in (bool, "bool") else override
+            )
+    return Context(name=name if name is None else str(name), **values)
+
+
+def _read(path: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise KctlError(f"{path}: {error}") from error

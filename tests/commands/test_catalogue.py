@@ -1,0 +1,54 @@
+"""The static table of commands agrees with the commands, and each command's help is complete."""
+
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from commands.catalogue import COMMANDS, Group, Verb
+from commands.frame import KctlCommand
+from commands.main import EXIT_STATUS, load
+from kctl.rows.find import row_type
+from tests.conftest import kctl
+
+
+def every_verb() -> Iterator[tuple[str, Verb]]:
+    for name, entry in COMMANDS.items():
+        if isinstance(entry, Group):
+            yield from ((f"{name} {verb}", row) for verb, row in entry.verbs.items())
+        else:
+            yield name, entry
+
+
+@pytest.mark.parametrize(("name", "verb"), list(every_verb()), ids=lambda v: v if isinstance(v, str) else "")
+def test_the_table_is_what_the_command_says(name: str, verb: Verb) -> None:
+    command = load(verb)
+    assert isinstance(command, KctlCommand)
+    assert command.help, name
+    assert command.help.strip().splitlines()[0] == verb.help
+    assert f"kctl {name}" in command.examples, f"an example that starts with `kctl {name}`"
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, f"{name} {parameter.name}"
+    for row in verb.rows:
+        row_type(row)
+
+
+def test_help_of_everything_ends_with_the_exit_status() -> None:
+    for name, _ in every_verb():
+        ran = kctl(*name.split(), "--help")
+        assert ran.status == 0, name
+        assert b"Exit status:" in ran.out, name
+    assert EXIT_STATUS.split(":")[0].encode() in kctl("--help").out
+
+
+def test_help_imports_nothing_heavy() -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from commands.main import main; main(['--help']);"
+        "print([m for m in ('numpy','pyarrow','rich','kazoo','pyspark','kafka','msgspec') if m in sys.modules], file=sys.stderr)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stderr.strip() == "[]"

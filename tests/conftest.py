@@ -1,0 +1,208 @@
+"""What all tests share: recordings unpacked once, evidence that must not change, and kctl as a function."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+HERE = Path(__file__).parent
+RECORDINGS = HERE / "data" / "recordings"
+UNPACKED = Path(os.environ.get("KCTL_TEST_CACHE", HERE.parent / ".cache")) / "recordings"
+REQUIRED = frozenset(filter(None, os.environ.get("KCTL_TEST_REQUIRE", "").split(",")))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rewrite", action="store_true", help="write the golden files of tests/cases anew")
+
+
+# --- what this machine can run ------------------------------------------------------------------------
+
+
+def missing(name: str) -> str | None:
+    """Why tests that need `name` cannot run here; None when they can."""
+    if name in ("java", "spark", "brokers"):
+        java = shutil.which("java")
+        if not java:
+            return "no java on the PATH"
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+        if int(said.split('"')[1].split(".")[0] if '"' in said else 0) < 17:
+            return f"java is older than 17: {said.splitlines()[:1]}"
+    if name == "brokers" and not shutil.which("mvn"):
+        return "no mvn on the PATH"
+    if name == "spark":
+        try:
+            import pyspark  # noqa: F401
+        except ImportError:
+            return "the extra `spark` is not installed"
+    return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for name in ("java", "spark", "brokers"):
+        marked = [item for item in items if item.get_closest_marker(name)]
+        why = missing(name) if marked else None
+        if why and (name in REQUIRED or (name == "spark" and "java" in REQUIRED)):
+            pytest.exit(f"tests marked {name} are required here (KCTL_TEST_REQUIRE): {why}", returncode=1)
+        if why:
+            for item in marked:
+                item.add_marker(pytest.mark.skip(reason=why))
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    skipped: dict[str, int] = {}
+    for report in terminalreporter.stats.get("skipped", []):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        skipped[reason] = skipped.get(reason, 0) + 1
+    for reason, count in sorted(skipped.items()):
+        terminalreporter.write_line(f"skipped {count} tests: {reason}")
+
+
+# --- recordings ---------------------------------------------------------------------------------------
+
+
+def recording(name: str) -> Path:
+    """The folder of a recording such as `incidents/unclean-2.8`, unpacked once. Never write to it."""
+    archive = RECORDINGS / f"{name}.tar.xz"
+    stamp = hashlib.sha256(archive.read_bytes()).hexdigest()[:16]
+    folder = UNPACKED / f"{name}.{stamp}"
+    if not folder.exists():
+        partial = folder.with_name(f"{folder.name}.{os.getpid()}")
+        with tarfile.open(archive) as tar:
+            tar.extractall(partial, filter="data")
+        with contextlib.suppress(OSError):  # another test process was quicker
+            partial.rename(folder)
+        shutil.rmtree(partial, ignore_errors=True)
+    return folder / Path(name).name
+
+
+def recordings(kind: str) -> list[str]:
+    """Names of the recordings of a kind: `segments`, `incidents` or `tier`."""
+    return sorted(f"{kind}/{p.name.removesuffix('.tar.xz')}" for p in (RECORDINGS / kind).glob("*.tar.xz"))
+
+
+def vectors(name: str) -> Any:
+    """The cases of a vector file."""
+    return msgspec.json.decode((HERE / "data" / "vectors" / f"{name}.json").read_bytes())
+
+
+def digest(folder: Path) -> str:
+    """A digest of every name, mode and byte below a folder."""
+    total = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        total.update(
+            f"{path.relative_to(folder)}\0{path.lstat().st_mode}\0".encode("utf-8", "surrogateescape")
+        )
+        if path.is_file() and not path.is_symlink():
+            total.update(path.read_bytes())
+    return total.hexdigest()
+
+
+@contextlib.contextmanager
+def unchanged(folder: Path) -> Iterator[Path]:
+    """A folder that fails the test when one byte of it changes, or a file appears in it."""
+    before = digest(folder)
+    yield folder
+    assert digest(folder) == before, f"evidence was changed: {folder}"
+
+
+@pytest.fixture
+def evidence(tmp_path: Path) -> Iterator[Any]:
+    """A function from a recording's name to a private copy of it that must not change."""
+    with contextlib.ExitStack() as stack:
+
+        def lend(name: str) -> Path:
+            copy = tmp_path / "evidence" / name
+            shutil.copytree(recording(name), copy, symlinks=True)
+            return stack.enter_context(unchanged(copy))
+
+        yield lend
+
+
+# --- kctl as a function -------------------------------------------------------------------------------
+
+
+@dataclass
+class Ran:
+    """How a run of kctl ended and what it printed."""
+
+    status: int
+    out: bytes
+    err: str
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        return [row for row in self.rows if row["kind"] == kind]
+
+    def codes(self, *severities: str) -> list[str]:
+        return sorted(r["code"] for r in self.of("finding") if not severities or r["severity"] in severities)
+
+
+def kctl(*args: object, stdin: bytes = b"", env: dict[str, str] | None = None) -> Ran:
+    """Run kctl in this process. With `--output jsonl` (use `rows`) every row is held against its schema."""
+    from commands.main import main
+
+    out, err = io.BytesIO(), io.BytesIO()
+    out.close = err.close = lambda: None  # type: ignore[method-assign]  # kept open when the wrapper goes
+    saved = sys.stdin, sys.stdout, sys.stderr
+    saved_env = dict(os.environ)
+    os.environ.update({"KCTL_CONFIG": os.devnull + "/none", **(env or {})})
+    sys.stdin = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
+    sys.stdout = io.TextIOWrapper(out, encoding="utf-8", errors="surrogateescape", write_through=True)
+    sys.stderr = io.TextIOWrapper(err, encoding="utf-8", errors="surrogateescape", write_through=True)
+    try:
+        status = main([str(a) for a in args])
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        sys.stdin, sys.stdout, sys.stderr = saved
+        os.environ.clear()
+        os.environ.update(saved_env)
+    return Ran(status, out.getvalue(), err.getvalue().decode("utf-8", "surrogateescape"))
+
+
+def rows(*args: object, **options: Any) -> Ran:
+    """Run kctl with `--output jsonl` and read its rows, each checked against `kctl schema`."""
+    ran = kctl(*args, "--output", "jsonl", **options)
+    decoder = msgspec.json.Decoder()
+    ran.rows = [decoder.decode(line) for line in ran.out.splitlines() if line]
+    check_rows([str(a) for a in args], ran.rows)
+    return ran
+
+
+def check_rows(args: list[str], found: list[dict[str, Any]]) -> None:
+    """Every row is of a kind that the catalogue promises for the command and has that kind's schema."""
+    from jsonschema import Draft202012Validator
+
+    from commands.catalogue import COMMANDS, Group
+    from kctl.rows.find import row_type
+
+    entry = COMMANDS[args[0]]
+    verb = entry.verbs[args[1]] if isinstance(entry, Group) else entry
+    kinds: dict[str, list[Any]] = {}
+    for name in verb.rows:
+        one = row_type(name)
+        kinds.setdefault(one.kind, []).append(Draft202012Validator(one.schema()))
+    count: dict[str, int] = {}
+    for row in found:
+        kind = row["kind"]
+        assert next(iter(row)) == "kind", row
+        assert kind in kinds, (
+            f"{' '.join(args[:2])} printed a row of kind {kind}, which the catalogue does not list"
+        )
+        count[kind] = count.get(kind, 0) + 1
+        if count[kind] <= 300:
+            errors = [min((e.message for e in v.iter_errors(row)), default="") for v in kinds[kind]]
+            assert "" in errors, f"{row}: {errors}"
