@@ -26,5 +26,16 @@ class Group(NamedTuple):
 FINDING = "common.FINDING"
 
 COMMANDS: dict[str, Group | Verb] = {
+    "finding": Verb(
+        "finding:finding",
+        "Say what a finding means, where it comes from and what to do.",
+        ("house.FINDING_TYPE",),
+    ),
+    "schema": Verb("schema:schema", "Print the JSON Schema of a command's rows."),
+    "doctor": Verb(
+        "doctor:doctor",
+        "Say what is set, from where, and whether codecs, CRC, Java and Spark are in order.",
+        ("house.SETTING", "house.CHECK"),
+    ),
     "completion": Verb("completion:completion", "Print the completion script of a shell."),
 }

@@ -126,10 +126,18 @@ def main(args: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort):
         complain("interrupted")
         return 130
+    except MemoryError:
+        complain("out of memory; say less at once, or use fewer --jobs")
+        return 3
     except BrokenPipeError:
         # Whatever is still buffered has nowhere to go; without this the interpreter complains at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 141
+    except Exception as error:
+        if os.environ.get("KCTL_DEBUG"):
+            raise
+        complain(f"a bug in kctl: {type(error).__name__}: {error}; please report it with what KCTL_DEBUG=1 prints")
+        return 1
 
 
 def run() -> NoReturn:

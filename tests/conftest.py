@@ -158,7 +158,7 @@ def kctl(*args: object, stdin: bytes = b"", env: dict[str, str] | None = None) -
     out.close = err.close = lambda: None  # type: ignore[method-assign]  # kept open when the wrapper goes
     saved = sys.stdin, sys.stdout, sys.stderr
     saved_env = dict(os.environ)
-    os.environ.update({"KCTL_CONFIG": os.devnull + "/none", **(env or {})})
+    os.environ.update({"KCTL_CONFIG": os.devnull + "/none", "KCTL_DEBUG": "1", **(env or {})})
     sys.stdin = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
     sys.stdout = io.TextIOWrapper(out, encoding="utf-8", errors="surrogateescape", write_through=True)
     sys.stderr = io.TextIOWrapper(err, encoding="utf-8", errors="surrogateescape", write_through=True)

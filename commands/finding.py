@@ -1,0 +1,64 @@
+"""`kctl finding`: the table of findings, and what one of them means."""
+
+import textwrap
+from collections.abc import Iterable, Iterator
+
+import click
+
+from commands.frame import Frame, command
+from commands.render import Outcome, Page, Row
+
+
+@command(
+    "finding",
+    examples="""
+    kctl finding
+    kctl finding batch-crc-mismatch
+    """,
+    status="0 printed · 2 no such code",
+)
+@click.argument("code", required=False)
+def finding(frame: Frame, code: str | None) -> Outcome:
+    """Say what a finding means, where it comes from and what to do."""
+    from kctl.findings import all_findings
+    from kctl.rows.house import FINDING_TYPE
+
+    table = sorted(all_findings(), key=lambda one: one.code)
+    wanted = [one for one in table if code in (None, one.code)]
+    if not wanted:
+        from difflib import get_close_matches
+
+        near = get_close_matches(code or "", [one.code for one in table], n=3)
+        raise click.UsageError(
+            f"no finding {code!r}." + (f" Near: {', '.join(near)}" if near else " See `kctl finding`")
+        )
+    rows = [
+        FINDING_TYPE(
+            code=one.code,
+            severity=str(one.severity),
+            sentence=one.sentence,
+            meaning=one.meaning,
+            cause=one.cause,
+            action=one.action,
+        )
+        for one in wanted
+    ]
+    return Outcome(rows, text=explained if code else listed)
+
+
+def listed(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """A line a code."""
+    for row in rows:
+        severity = str(row["severity"])
+        yield f"{page.style(f'{severity:<8}', severity)} {row['code']:<36} {row['sentence']}"
+
+
+def explained(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """A code with everything there is to say about it."""
+    for row in rows:
+        yield f"{page.style(str(row['severity']), str(row['severity']))}  {page.style(str(row['code']), 'bold')}"
+        for title in ("sentence", "meaning", "cause", "action"):
+            yield ""
+            yield from textwrap.wrap(
+                f"{title.capitalize()}: {row[title]}", min(page.width, 100), subsequent_indent="  "
+            )

@@ -1,0 +1,132 @@
+"""Man pages from the command tree: one page a command, in plain roff.
+
+`python -m commands.man FOLDER` writes them; a test holds the committed pages to the commands.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from commands.catalogue import COMMANDS, Group
+from commands.frame import GlobalOption, KctlCommand
+from commands.main import EXIT_STATUS, load, root
+from kctl import __version__
+
+FILES = """\
+.TP
+.I ~/.config/kctl/config.toml
+Contexts: named clusters with their addresses and credentials (\\fBKCTL_CONFIG\\fR names another file).
+.TP
+.I ~/.local/state/kctl/journal
+The journal of changes (\\fBKCTL_JOURNAL\\fR names another folder)."""
+
+
+def escape(text: str) -> str:
+    """Text that roff prints as it stands."""
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    return "\n".join(f"\\&{line}" if line[:1] in (".", "'") else line for line in text.split("\n"))
+
+
+def paragraphs(text: str) -> Iterator[str]:
+    """Help text as roff; a block after \\b keeps its lines."""
+    for index, block in enumerate(text.replace("\x08\n", "\x08").split("\n\n")):
+        if index:
+            yield ".PP"
+        if block.startswith("\x08"):
+            yield f".nf\n{escape(block[1:])}\n.fi"
+        else:
+            yield escape(" ".join(block.split()))
+
+
+def option_lines(options: Sequence[click.Option], ctx: click.Context) -> Iterator[str]:
+    """A tagged paragraph an option."""
+    for option in options:
+        record = option.get_help_record(ctx)
+        if record:
+            yield f".TP\n\\fB{escape(record[0])}\\fR\n{escape(' '.join(record[1].split()))}"
+
+
+def heading(name: str, title: str) -> list[str]:
+    """The first lines of a page."""
+    return [
+        f'.TH "{name.upper().replace(" ", "-")}" "1" "" "kctl {__version__}" "kctl manual"',
+        ".SH NAME",
+        f"{escape(name.replace(' ', '-'))} \\- {escape(title.rstrip('.'))}",
+    ]
+
+
+def page_of_command(words: list[str], entry: KctlCommand) -> str:
+    """The page of one command."""
+    name = " ".join(["kctl", *words])
+    ctx = click.Context(entry, info_name=name)
+    text = entry.help or ""
+    title, _, rest = text.partition("\n")
+    own = [p for p in entry.params if isinstance(p, click.Option) and not isinstance(p, GlobalOption)]
+    shared = [p for p in entry.params if isinstance(p, GlobalOption)]
+    usage = " ".join(entry.collect_usage_pieces(ctx))
+    out = [*heading(name, title), ".SH SYNOPSIS", f".B {escape(name)}\n{escape(usage)}"]
+    out += [".SH DESCRIPTION", escape(title)]
+    if rest.strip():
+        out += [".PP", *paragraphs(rest.strip("\n"))]
+    if own:
+        out += [".SH OPTIONS", *option_lines(own, ctx)]
+    out += [".SH GLOBAL OPTIONS", *option_lines(shared, ctx)]
+    out += [
+        ".SH EXAMPLES",
+        ".nf",
+        escape("\n".join(line.strip() for line in entry.examples.splitlines())),
+        ".fi",
+    ]
+    out += [".SH EXIT STATUS", escape(entry.status_text), ".SH FILES", FILES, ".SH SEE ALSO", ".BR kctl (1)"]
+    return "\n".join(out) + "\n"
+
+
+def page_of_root() -> str:
+    """The page that lists all commands."""
+    ctx = click.Context(root, info_name="kctl")
+    out = [*heading("kctl", root.help or ""), ".SH SYNOPSIS", ".B kctl\n[OPTIONS] COMMAND [ARGS]..."]
+    out += [".SH DESCRIPTION", escape(root.help or ""), ".SH COMMANDS"]
+    for name, entry in COMMANDS.items():
+        verbs = entry.verbs.items() if isinstance(entry, Group) else ()
+        out.append(f".SS {escape(name)}\n{escape(entry.help)}")
+        out += [f".TP\n.BR {escape(f'kctl-{name}-{verb}')} (1)\n{escape(row.help)}" for verb, row in verbs]
+    options = [p for p in root.params if isinstance(p, click.Option)]
+    out += [".SH OPTIONS", *option_lines(options, ctx)]
+    out += [
+        ".SH ENVIRONMENT",
+        "Every option can be set by a variable: the global ones as \\fBKCTL_OUTPUT\\fR,",
+    ]
+    out += ["those of a command as \\fBKCTL_SEGMENT_VERIFY_LEVEL\\fR."]
+    out += [".SH EXIT STATUS", escape(EXIT_STATUS.partition(": ")[2]), ".SH FILES", FILES]
+    return "\n".join(out) + "\n"
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """File name and text of every page."""
+    yield "kctl.1", page_of_root()
+    for name, entry in COMMANDS.items():
+        verbs = (
+            [([name, verb], row) for verb, row in entry.verbs.items()]
+            if isinstance(entry, Group)
+            else [([name], entry)]
+        )
+        for words, row in verbs:
+            found = load(row)
+            assert isinstance(found, KctlCommand), words
+            yield f"kctl-{'-'.join(words)}.1", page_of_command(words, found)
+
+
+def write(folder: Path) -> None:
+    """Write every page into the folder, and take away those of commands that are gone."""
+    wanted = dict(pages())
+    for old in folder.glob("*.1"):
+        if old.name not in wanted:
+            old.unlink()
+    for file, text in wanted.items():
+        (folder / file).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

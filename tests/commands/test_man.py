@@ -1,0 +1,18 @@
+"""The committed man pages are those that the commands give now; `make man` writes them."""
+
+from pathlib import Path
+
+from commands.man import escape, pages
+
+MAN = Path(__file__).parents[2] / "man"
+
+
+def test_the_pages_are_up_to_date() -> None:
+    wanted = dict(pages())
+    assert sorted(wanted) == sorted(p.name for p in MAN.glob("*.1")), "run `make man`"
+    stale = [name for name, text in wanted.items() if (MAN / name).read_text(encoding="utf-8") != text]
+    assert not stale, "run `make man`"
+
+
+def test_roff_prints_text_as_it_stands() -> None:
+    assert escape(".lock and 'x'\n--yes \\n") == "\\&.lock and 'x'\n\\-\\-yes \\en"
