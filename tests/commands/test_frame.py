@@ -1,0 +1,172 @@
+"""What surrounds every command: options in both places, errors of one line, the forms of output, interruptions."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from commands.render import Page, aligned, cell, tab_separated, visible
+from kctl.errors import KctlError
+from kctl.rows import RowType, integer, nullable, string
+from kctl.settings import read_context
+from tests.conftest import kctl, rows
+
+KCTL = [sys.executable, "-m", "commands.main"]
+
+
+def test_global_options_work_before_and_after_the_verb() -> None:
+    before = kctl("--output", "jsonl", "finding", "batch-crc-mismatch")
+    after = kctl("finding", "batch-crc-mismatch", "--output", "jsonl")
+    assert before.out == after.out
+    assert json.loads(after.out)["code"] == "batch-crc-mismatch"
+
+
+def test_the_verbs_own_value_wins() -> None:
+    assert kctl("--output", "json", "finding", "batch-crc-mismatch", "--output", "jsonl").out.startswith(b"{")
+
+
+def test_environment_sets_an_option() -> None:
+    assert kctl("finding", env={"KCTL_OUTPUT": "json"}).out.startswith(b"[\n{")
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["findng"], "Did you mean `finding`?"),
+        (["finding", "no-such"], "no finding 'no-such'"),
+        (["finding", "--no-such"], "--no-such"),
+        (["schema", "nothing"], "no command `nothing`"),
+        (["completion", "tcsh"], "'tcsh' is not one of"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_status_2(args: list[str], says: str) -> None:
+    ran = kctl(*args)
+    assert ran.status == 2
+    assert says in ran.err
+    assert ran.err.count("\n") == 1
+    assert ran.err.startswith("kctl: ")
+
+
+def test_nothing_at_all_shows_the_help() -> None:
+    ran = kctl()
+    assert ran.status == 2
+    assert "Commands:" in ran.err
+
+
+def test_version() -> None:
+    assert kctl("--version").out.startswith(b"kctl 0.")
+
+
+def test_schema_describes_what_is_printed() -> None:
+    assert rows("finding").status == 0
+    assert rows("doctor").of("check")
+    assert json.loads(kctl("schema", "finding").out)["anyOf"][0]["title"] == "finding_type"
+
+
+def test_completion_of_each_shell() -> None:
+    for shell, word in (
+        ("bash", b"complete -o"),
+        ("zsh", b"#compdef kctl"),
+        ("fish", b"function _kctl_completion"),
+    ):
+        assert word in kctl("completion", shell).out
+
+
+def test_completion_proposes_groups_and_verbs() -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", "import sys; sys.argv[0]='kctl'; from commands.main import run; run()"],
+        env={**os.environ, "_KCTL_COMPLETE": "bash_complete", "COMP_WORDS": "kctl fin", "COMP_CWORD": "1"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "finding" in said.stdout
+
+
+def test_a_closed_pipe_is_141_and_silent() -> None:
+    script = f"{sys.executable} -c 'from commands.main import run; run()' finding --output json | head -c 1 >/dev/null; echo ${{PIPESTATUS[0]}}"
+    env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    ran = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=env, check=True)
+    assert ran.stdout.strip() in ("141", "0")
+    assert ran.stderr == ""
+
+
+def test_control_characters_are_shown_not_obeyed() -> None:
+    assert visible("a\x1b[2Jb\u202ec\td") == "a\\x1b[2Jb\\u202ec\td"
+    assert cell("a\tb\n") == "a\\tb\\n"
+
+
+PLACE = RowType("place", "For these tests.", name=string(), offset=nullable(integer()))
+
+
+def test_a_pipe_gets_tabs_and_a_header_a_kind() -> None:
+    assert list(tab_separated([PLACE(name="a", offset=1), PLACE(name="b")])) == [
+        "kind\tname\toffset",
+        "place\ta\t1",
+        "place\tb\t",
+    ]
+
+
+def test_a_terminal_gets_columns() -> None:
+    assert list(aligned([PLACE(name="a", offset=100), PLACE(name="long")], Page(80, color=False))) == [
+        "name  offset",
+        "a        100",
+        "long",
+    ]
+
+
+def test_an_unknown_key_of_a_row_is_a_bug() -> None:
+    with pytest.raises(TypeError, match="has no key"):
+        PLACE(nome="a")
+
+
+def test_contexts(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(
+        'default_context = "a"\n[contexts.a]\nzookeeper = "z:1/k"\nread_only = true\nzokeeper = 1\n[contexts.b]\nread_only = 3\n'
+    )
+    warnings: list[str] = []
+    environ = {"KCTL_CONFIG": str(file)}
+    found = read_context({}, warn=warnings.append, environ=environ)
+    assert (found.name, found.zookeeper, found.read_only) == ("a", "z:1/k", True)
+    assert len(warnings) == 1
+    assert "unknown key 'zokeeper'" in warnings[0]
+    assert read_context({"zookeeper": "flag:1"}, warn=warnings.append, environ=environ).zookeeper == "flag:1"
+    over = read_context({}, warn=warnings.append, environ={**environ, "KCTL_CLUSTER_ID": "x"})
+    assert over.cluster_id == "x"
+    with pytest.raises(KctlError, match="not a bool"):
+        read_context({"context": "b"}, warn=warnings.append, environ=environ)
+    with pytest.raises(KctlError, match="no context 'c'"):
+        read_context({"context": "c"}, warn=warnings.append, environ=environ)
+
+
+def test_doctor_says_where_a_setting_comes_from(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('[contexts.a]\nzookeeper = "z:1"\nsasl_password = "geheim"\n')
+    ran = rows("doctor", "--context", "a", env={"KCTL_CONFIG": str(file), "KCTL_CLUSTER_ID": "q"})
+    said = {row["name"]: (row["value"], row["origin"]) for row in ran.of("setting")}
+    assert said["zookeeper"] == ("z:1", "context")
+    assert said["cluster_id"] == ("q", "environment")
+    assert said["sasl_password"] == ("(set)", "context")
+    assert b"geheim" not in ran.out
+
+
+def test_interrupted_is_130() -> None:
+    code = (
+        "import click, commands.finding as f, commands.main as m, time\n"
+        "f.finding.callback = lambda *a, **k: (print('up', flush=True), time.sleep(30))\n"
+        "m.run()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "finding"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert err.strip() == "kctl: interrupted"
