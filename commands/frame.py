@@ -22,6 +22,10 @@ COLORS = ("auto", "always", "never")
 OUTPUTS = ("text", "json", "jsonl")
 
 
+class ReaderGone(Exception):
+    """The reader of standard output went away."""
+
+
 class GlobalOption(click.Option):
     """An option that every command has, listed after its own."""
 
@@ -161,10 +165,13 @@ class KctlCommand(click.Command):
                 values[name] = value
         frame = Frame(values)
         assert self.callback is not None
-        with ctx:
-            result = ctx.invoke(self.callback, frame, **ctx.params)
-            if result is not None:
-                deliver(frame, result if isinstance(result, Outcome) else Outcome(result))
+        try:
+            with ctx:
+                result = ctx.invoke(self.callback, frame, **ctx.params)
+                if result is not None:
+                    deliver(frame, result if isinstance(result, Outcome) else Outcome(result))
+        except BrokenPipeError as error:
+            raise ReaderGone from error  # click would end with 1, the status of a bug
         return frame.status
 
 

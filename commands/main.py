@@ -14,7 +14,7 @@ from typing import NoReturn
 import click
 
 from commands.catalogue import COMMANDS, Group, Verb
-from commands.frame import global_options, remember_globals
+from commands.frame import ReaderGone, global_options, remember_globals
 from commands.render import visible
 from kctl import __version__
 from kctl.errors import KctlError
@@ -129,7 +129,7 @@ def main(args: Sequence[str] | None = None) -> int:
     except MemoryError:
         complain("out of memory; say less at once, or use fewer --jobs")
         return 3
-    except BrokenPipeError:
+    except (ReaderGone, BrokenPipeError):
         # Whatever is still buffered has nowhere to go; without this the interpreter complains at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 141

@@ -79,11 +79,10 @@ def _python() -> Check:
 def _crc() -> Check:
     from formats.crc import provider
 
-    if provider == "numpy":
-        return Check(
-            "crc-32c", "slow", "numpy fallback", "pip install google-crc32c: checksums run ten times faster"
-        )
-    return Check("crc-32c", "ok", str(provider))
+    name, _ = provider()
+    if name == "numpy":
+        return Check("crc-32c", "slow", "numpy", "pip install google-crc32c: checksums run ten times faster")
+    return Check("crc-32c", "ok", name)
 
 
 def _codec(name: str, module: str, package: str) -> Callable[[], Check]:
