@@ -1,0 +1,1 @@
+"""Changes to a cluster: intent, plan, journal, apply, resume, undo."""

@@ -1,0 +1,259 @@
+"""What a change asks of a cluster, in Kafka's words: one class an intent, plain values, JSON both ways.
+
+A backend turns an intent into its writes; the journal keeps intents, so that a change can be resumed and
+undone from what the cluster says then. A new intent is one more class here, a row in the backend's table of
+writes, and, where something has to be waited for, a row in `kctl.changes.waiting`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, NamedTuple, Self
+
+from kctl.cluster.state import Replicas
+from kctl.errors import Refused
+from kctl.model import Json, TopicPartition
+
+Configs = Mapping[str, str]
+
+
+def partition_rows(partitions: Mapping[TopicPartition, Replicas]) -> list[Json]:
+    """Kafka's own list form of replicas by partition, by topic and number."""
+    return [
+        {"topic": tp.topic, "partition": tp.partition, "replicas": list(replicas)}
+        for tp, replicas in sorted(partitions.items())
+    ]
+
+
+def partitions_from(rows: Json) -> dict[TopicPartition, Replicas]:
+    """The inverse of `partition_rows`."""
+    assert isinstance(rows, list)
+    found = {}
+    for row in rows:
+        assert isinstance(row, dict)
+        replicas = row["replicas"]
+        assert isinstance(replicas, list)
+        found[TopicPartition(str(row["topic"]), int(str(row["partition"])))] = tuple(
+            int(str(b)) for b in replicas
+        )
+    return found
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 partition`, `1,200 partitions`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+class Intent:
+    """Base of all intents; `kind` is the stable name in the journal, `final` why there is no way back."""
+
+    kind: ClassVar[str]
+    final: ClassVar[str] = ""
+
+    def __str__(self) -> str:
+        """What it does, as one clause: `create topic orders with 3 partitions`."""
+        raise NotImplementedError
+
+    def to_json(self) -> dict[str, Json]:
+        """The intent's fields for the journal, without `kind`."""
+        return {f.name: CODECS[f.name].to_json(getattr(self, f.name)) for f in fields(self)}  # type: ignore[arg-type]
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Json]) -> Self:
+        """The inverse of `to_json`."""
+        return cls(**{f.name: CODECS[f.name].from_json(values[f.name]) for f in fields(cls)})  # type: ignore[arg-type]
+
+    def inverse(self) -> "Intent":
+        """The intent that takes this one back; raises Refused with the exact reason where there is none."""
+        raise Refused(f"{self} cannot be taken back", self.final)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTopic(Intent):
+    """A new topic with explicit replicas. Inverse: delete it."""
+
+    kind: ClassVar[str] = "create-topic"
+    topic: str
+    replicas: Mapping[int, Replicas]
+    configs: Configs = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"create topic {self.topic} with {counted(len(self.replicas), 'partition')}"
+
+    def inverse(self) -> Intent:
+        return DeleteTopic(topic=self.topic)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteTopic(Intent):
+    """Mark a topic for deletion. No inverse: once the controller has read it nothing stops it."""
+
+    kind: ClassVar[str] = "delete-topic"
+    final: ClassVar[str] = "no release stops a deletion that the controller has seen"
+    topic: str
+
+    def __str__(self) -> str:
+        return f"delete topic {self.topic}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddPartitions(Intent):
+    """New partitions, numbered on from the present ones. No inverse."""
+
+    kind: ClassVar[str] = "add-partitions"
+    final: ClassVar[str] = "Kafka cannot take partitions away from a topic"
+    topic: str
+    replicas: Mapping[int, Replicas]  # of the new partitions only
+
+    def __str__(self) -> str:
+        return f"add {counted(len(self.replicas), 'partition')} to topic {self.topic}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterConfig(Intent):
+    """Set and unset keys of one entity. `before` has the values of exactly these keys (None: not set).
+
+    Refused when a value is no longer the one in `before`. Inverse: `before` and what is set exchanged.
+    """
+
+    kind: ClassVar[str] = "alter-config"
+    entity_type: str
+    entity_name: str
+    after: Mapping[str, str | None]  # None: unset
+    before: Mapping[str, str | None]
+
+    def __str__(self) -> str:
+        name = f"{self.entity_type.removesuffix('s')} {self.entity_name}"
+        verb = "unset" if all(value is None for value in self.after.values()) else "set"
+        return f"{verb} {', '.join(sorted(self.after))} of {name}"
+
+    def inverse(self) -> Intent:
+        return AlterConfig(
+            entity_type=self.entity_type, entity_name=self.entity_name, after=self.before, before=self.after
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reassign(Intent):
+    """Move partitions to their targets; configuration changes (throttles) go in the same transaction.
+
+    Refused unless each partition's replicas are still its origin, in order. Inverse: the same with target and
+    origin exchanged, and the configurations put back; refused where a broker of an origin is not alive.
+    """
+
+    kind: ClassVar[str] = "reassign"
+    targets: Mapping[TopicPartition, Replicas]
+    origins: Mapping[TopicPartition, Replicas]
+    config_changes: tuple[AlterConfig, ...] = ()
+
+    def __str__(self) -> str:
+        return f"reassign {counted(len(self.targets), 'partition')}"
+
+    def inverse(self) -> Intent:
+        changes = [change.inverse() for change in self.config_changes]
+        return Reassign(
+            targets=self.origins,
+            origins=self.targets,
+            config_changes=tuple(change for change in changes if isinstance(change, AlterConfig)),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectPreferred(Intent):
+    """Ask the controller to make each partition's first replica its leader. No inverse."""
+
+    kind: ClassVar[str] = "elect-preferred"
+    final: ClassVar[str] = "who leads follows from the order of the replicas; reassign to change it"
+    partitions: tuple[TopicPartition, ...]
+
+    def __str__(self) -> str:
+        return f"elect the preferred leader of {counted(len(self.partitions), 'partition')}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveController(Intent):
+    """Make another broker controller (by deleting `/controller`). No inverse."""
+
+    kind: ClassVar[str] = "move-controller"
+    final: ClassVar[str] = "any broker may be controller, and none can be chosen"
+    broker_id: int  # the present controller
+
+    def __str__(self) -> str:
+        return f"move the controller away from broker {self.broker_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaceStuckReassignment(Intent):
+    """Take away a waiting reassignment that never ends, put targets in its place and move the controller.
+
+    The one exception to "never delete a waiting request"; only for `reassign cancel --move-controller`.
+    `targets` are the origin lists to go back to; `stuck` is what waits now. No inverse.
+    """
+
+    kind: ClassVar[str] = "replace-stuck-reassignment"
+    final: ClassVar[str] = "the move that was stuck can be planned again"
+    targets: Mapping[TopicPartition, Replicas]
+    stuck: Mapping[TopicPartition, Replicas]
+    broker_id: int  # the present controller
+
+    def __str__(self) -> str:
+        return f"replace the stuck reassignment of {counted(len(self.stuck), 'partition')}, moving the controller"
+
+
+class Codec(NamedTuple):
+    """How a field goes to JSON and comes back."""
+
+    to_json: Callable[[Any], Json]
+    from_json: Callable[[Any], Any]
+
+
+PLAIN = Codec(lambda value: value, lambda value: value)
+TEXTS = Codec(lambda value: dict(sorted(value.items())), dict)
+BY_PARTITION = Codec(partition_rows, partitions_from)
+CODECS: dict[str, Codec] = {
+    "topic": PLAIN,
+    "broker_id": PLAIN,
+    "entity_type": PLAIN,
+    "entity_name": PLAIN,
+    "configs": TEXTS,
+    "after": TEXTS,
+    "before": TEXTS,
+    "targets": BY_PARTITION,
+    "origins": BY_PARTITION,
+    "stuck": BY_PARTITION,
+    "replicas": Codec(
+        lambda value: {str(partition): list(ids) for partition, ids in sorted(value.items())},
+        lambda value: {int(partition): tuple(ids) for partition, ids in value.items()},
+    ),
+    "partitions": Codec(
+        lambda value: [{"topic": tp.topic, "partition": tp.partition} for tp in value],
+        lambda value: tuple(TopicPartition(row["topic"], row["partition"]) for row in value),
+    ),
+    "config_changes": Codec(
+        lambda value: [change.to_json() for change in value],
+        lambda value: tuple(AlterConfig.from_json(row) for row in value),
+    ),
+}
+
+INTENTS: dict[str, type[Intent]] = {
+    intent.kind: intent
+    for intent in (
+        CreateTopic,
+        DeleteTopic,
+        AddPartitions,
+        AlterConfig,
+        Reassign,
+        ElectPreferred,
+        MoveController,
+        ReplaceStuckReassignment,
+    )
+}
+
+
+def intent_from_json(values: Mapping[str, Json]) -> Intent:
+    """The intent of a journal entry."""
+    return INTENTS[str(values["kind"])].from_json(values)
+
+
+def intent_to_json(intent: Intent) -> dict[str, Json]:
+    """The intent for a journal entry, `kind` first."""
+    return {"kind": intent.kind, **intent.to_json()}

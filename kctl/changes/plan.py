@@ -1,0 +1,58 @@
+"""A change before it is made: what is asked, the writes it takes, what to say about it.
+
+A `Plan` is a value. Its stages are carried out in order: the writes of a stage are one atomic transaction;
+after it the stage's intent is waited for where another stage follows or `--wait` asks for it. The first stage
+is written exactly as it was shown, with the versions read then; later ones are worked out anew when their
+turn comes, because what went before has changed what they stand on.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kctl.changes.intents import Intent
+from kctl.model import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """One write of a backend, with what it expects to find.
+
+    `action` is create, set, delete or check (nothing written: the version must still hold).
+    `version` is the version read; None where the backend has none. `before` is the content read,
+    None where there was nothing. With `sequence` the backend appends a number to the target.
+    """
+
+    action: str
+    target: str  # a znode's path; the name of a request elsewhere
+    after: bytes | None = None
+    before: bytes | None = None
+    version: int | None = None
+    sequence: bool = False
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Of the content written."""
+        return len(self.after or b"")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """An intent and the writes that it takes, in one transaction."""
+
+    intent: Intent
+    writes: tuple[Write, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A whole change. `details` is JSON that the command wants back on resume (a plan's identity, batches)."""
+
+    title: str  # one clause: `create topic orders with 3 partitions, replication factor 2`
+    stages: tuple[Stage, ...]
+    warnings: tuple[str, ...] = ()  # said loudly before the question
+    details: Mapping[str, Json] = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to do."""
+        return not self.stages

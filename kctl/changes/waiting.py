@@ -1,0 +1,103 @@
+"""How long after a write a change is done: per intent, what the cluster must show.
+
+A check is a pure function of the intent and a fresh `ClusterState` that holds the intent's topics. The table
+names checks as `MODULE:FUNCTION`, so that nothing is imported that is not waited for.
+"""
+
+import time
+from collections.abc import Callable
+from importlib import import_module
+from typing import NamedTuple, cast
+
+from kctl.changes.intents import (
+    AddPartitions,
+    CreateTopic,
+    DeleteTopic,
+    ElectPreferred,
+    Intent,
+    Reassign,
+    ReplaceStuckReassignment,
+)
+from kctl.cluster.interface import Cluster
+from kctl.cluster.state import ClusterState
+from kctl.errors import KctlError
+from kctl.model import SILENT, Progress
+
+
+class Waited(NamedTuple):
+    """How far an intent is: how many of how many, and for the rest what is missing and why, a line each."""
+
+    finished: int
+    total: int
+    missing: tuple[str, ...] = ()
+    failed: str = ""  # it will never be done; the reason
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all of it is done."""
+        return self.finished >= self.total
+
+
+Check = Callable[[Intent, ClusterState], Waited]
+
+CHECKS: dict[str, str] = {
+    "create-topic": "kctl.cluster.topics:topic_created",
+    "delete-topic": "kctl.cluster.topics:topic_deleted",
+    "add-partitions": "kctl.cluster.topics:partitions_added",
+    "reassign": "kctl.cluster.reassignment:reassigned",
+    "replace-stuck-reassignment": "kctl.cluster.reassignment:reassigned",
+    "elect-preferred": "kctl.cluster.elections:elected",
+    "move-controller": "kctl.cluster.elections:controller_moved",
+}
+PAUSE, LONGEST_PAUSE = 0.05, 1.0
+
+
+def topics_of(intent: Intent) -> set[str]:
+    """The topics whose state tells how far the intent is."""
+    if isinstance(intent, (CreateTopic, DeleteTopic, AddPartitions)):
+        return {intent.topic}
+    if isinstance(intent, (Reassign, ReplaceStuckReassignment)):
+        return {tp.topic for tp in intent.targets}
+    if isinstance(intent, ElectPreferred):
+        return {tp.topic for tp in intent.partitions}
+    return set()
+
+
+def how_far(intent: Intent, state: ClusterState) -> Waited:
+    """How far the intent is; an intent that nothing waits for is done."""
+    name = CHECKS.get(intent.kind)
+    if name is None:
+        return Waited(1, 1)
+    module, function = name.split(":")
+    return cast(Check, getattr(import_module(module), function))(intent, state)
+
+
+def wait_for(
+    intent: Intent, cluster: Cluster, *, until: float, progress: Progress = SILENT, what: str = ""
+) -> Waited:
+    """Look until the intent is done, cannot be done any more, or `until` (of `time.monotonic`) has come.
+
+    A connection that is lost meanwhile is waited for as well: only the clock ends it.
+    """
+    begun, shown, pause = False, 0, PAUSE
+    while True:
+        waited = _look(intent, cluster)
+        if waited is not None:
+            if not begun:
+                progress.start(what or str(intent), waited.total, "partitions")
+                begun = True
+            progress.advance(max(waited.finished - shown, 0))
+            shown = max(shown, waited.finished)
+            if waited.is_done or waited.failed:
+                return waited
+        if time.monotonic() >= until:
+            return waited or Waited(0, 1, ("the cluster does not answer",))
+        time.sleep(min(pause, max(until - time.monotonic(), 0)))
+        pause = min(pause * 1.5, LONGEST_PAUSE)
+
+
+def _look(intent: Intent, cluster: Cluster) -> Waited | None:
+    try:
+        return how_far(intent, cluster.read_state(topics_of(intent)))
+    except KctlError:
+        return None

@@ -1,0 +1,68 @@
+"""What kctl asks of a cluster, whatever stands behind it: ZooKeeper, a snapshot of it, Kafka's Admin protocol.
+
+Reading gives a `ClusterState`. Changing is: `plan` an intent into writes, then `commit` them, all or none,
+each only where what it was worked out from still holds.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+from kctl.changes.intents import Intent
+from kctl.changes.plan import Write
+from kctl.cluster.state import ClusterState, Replicas
+from kctl.cluster.versions import KafkaVersion
+from kctl.errors import Refused
+from kctl.model import TopicPartition
+
+
+class Conflict(Refused):
+    """What a change was worked out from is no longer so: another write came between (exit status 4)."""
+
+
+class Cluster(Protocol):
+    """A cluster of one backend. Use as a context manager, or `close` it."""
+
+    backend: str  # "zookeeper", "snapshot", "admin"
+    location: str  # as shown to people and written in the journal: connect string, file, bootstrap servers
+
+    def read_state(
+        self,
+        topics: Collection[str] | None = None,
+        *,
+        partition_states: bool = True,
+        configs: Collection[str] = (),
+        kafka_version: KafkaVersion | None = None,
+    ) -> ClusterState:
+        """The cluster now. `topics`: only these (None: all, empty: names only); unknown names are left out.
+
+        `configs`: entity types to read, whole (of topics: of those asked for). `kafka_version` pins it.
+        Raises KctlError where the cluster does not answer or is none.
+        """
+
+    def writes_for(self, intent: Intent, state: ClusterState) -> tuple[Write, ...]:
+        """The writes of one intent, worked out from a fresh read of what it touches.
+
+        Raises Refused (exists, under way, changed since `state`), KctlError (unknown topic), both before
+        anything is written, and where a request would be too large for the server.
+        """
+
+    def commit(self, writes: Sequence[Write]) -> None:
+        """Write all of it or nothing. Raises Conflict where an expectation fails, KctlError where it cannot.
+
+        When it returns, all is written; when the connection went away in the middle it finds out by reading.
+        """
+
+    def is_written(self, writes: Sequence[Write]) -> bool:
+        """Whether a transaction that was sent before has been carried out, as far as reading can tell."""
+
+    def request_partitions_fitting(
+        self, partitions: Sequence[tuple[TopicPartition, Replicas]], kind: str
+    ) -> int:
+        """How many partitions, from the front, fit in one request of a kind: `reassign` or `elect-preferred`."""
+
+    def close(self) -> None:
+        """End the connection."""
+
+    def __enter__(self) -> "Cluster": ...
+
+    def __exit__(self, *_: object) -> None: ...

@@ -1,0 +1,166 @@
+"""What a cluster looks like at one moment: brokers, controller, topics, partition states, requests under way.
+
+A value without a connection, the same for every backend. Lists of replicas are tuples in Kafka's order;
+the first replica is the preferred one. What could not be read is in `problems`, and everything else stands.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kctl.cluster.versions import KafkaVersion
+from kctl.model import TopicPartition
+
+NO_LEADER = -1
+Replicas = tuple[int, ...]
+
+
+class Endpoint(NamedTuple):
+    """Where a broker listens; the protocol is None where the cluster does not say."""
+
+    listener: str
+    host: str
+    port: int
+    security_protocol: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broker:
+    """A registered, live broker."""
+
+    broker_id: int
+    host: str | None
+    port: int
+    rack: str | None = None
+    endpoints: tuple[Endpoint, ...] = ()
+    broker_epoch: int | None = None
+    registered_at: int | None = None  # milliseconds
+    is_fenced: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controller:
+    """Who is controller. `is_kraft`: a KRaft quorum has claimed the cluster (migration), or it is one."""
+
+    broker_id: int | None
+    epoch: int | None
+    is_kraft: bool = False
+    elected_at: int | None = None  # milliseconds
+
+
+class PartitionState(NamedTuple):
+    """Leader and ISR of a partition. `partition_epoch` grows with each change of it (the znode's version)."""
+
+    leader: int
+    leader_epoch: int
+    isr: Replicas
+    controller_epoch: int | None = None
+    partition_epoch: int | None = None
+    is_recovering: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """A topic and the replicas of its partitions, adding and removing ones included."""
+
+    name: str
+    partitions: Mapping[int, Replicas]
+    adding_replicas: Mapping[int, Replicas] = field(default_factory=dict)
+    removing_replicas: Mapping[int, Replicas] = field(default_factory=dict)
+    topic_id: str | None = None  # Kafka's base64 form, 22 characters
+    version: int | None = None  # of what was read, for compare-and-set; None where the backend has none
+    is_marked_for_deletion: bool = False
+
+    def target_replicas(self, partition: int) -> Replicas:
+        """Where the partition is going: replicas − removing."""
+        removing = self.removing_replicas.get(partition, ())
+        return tuple(b for b in self.partitions[partition] if b not in removing)
+
+    def origin_replicas(self, partition: int) -> Replicas:
+        """Where it comes from: replicas − adding (2.4+; the order may be the target's)."""
+        adding = self.adding_replicas.get(partition, ())
+        return tuple(b for b in self.partitions[partition] if b not in adding)
+
+    def is_reassigning(self, partition: int) -> bool:
+        """Whether the topic itself says that replicas are being added or removed (never before 2.4)."""
+        return bool(self.adding_replicas.get(partition) or self.removing_replicas.get(partition))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityConfig:
+    """The dynamic configuration of one entity, as stored: only what was set, values as text."""
+
+    entity_type: str  # topics, brokers, clients, users, ips
+    entity_name: str  # `<default>`, or users' and clients' names joined as `USER/clients/CLIENT`
+    values: Mapping[str, str]
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A request that waits for the controller: a reassignment or a preferred election."""
+
+    partitions: Mapping[TopicPartition, Replicas]  # targets; empty lists for an election
+    created_at: int | None = None  # milliseconds
+    version: int | None = None
+    unreadable: str | None = None  # why the controller will not take it
+
+
+class Problem(NamedTuple):
+    """Something stored that cannot be read as Kafka would: where, and why."""
+
+    place: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterState:
+    """Everything read at one moment. `topics` holds only those asked for; `topic_names` all of them."""
+
+    cluster_id: str | None
+    kafka_version: KafkaVersion  # a lower bound, unless pinned
+    brokers: Mapping[int, Broker]
+    controller: Controller | None
+    topic_names: tuple[str, ...] = ()
+    topics: Mapping[str, Topic] = field(default_factory=dict)
+    partition_states: Mapping[TopicPartition, PartitionState] = field(default_factory=dict)
+    configs: Mapping[tuple[str, str], EntityConfig] = field(default_factory=dict)
+    reassignment: Request | None = None
+    election: Request | None = None
+    deleting: frozenset[str] = frozenset()
+    is_migrating: bool = False
+    problems: tuple[Problem, ...] = ()
+    backend: str = "zookeeper"
+
+    def is_alive(self, broker_id: int) -> bool:
+        """Whether the broker is registered and not fenced."""
+        broker = self.brokers.get(broker_id)
+        return broker is not None and not broker.is_fenced
+
+    @property
+    def live_brokers(self) -> list[int]:
+        """Ids of the live brokers, ascending."""
+        return sorted(id for id, broker in self.brokers.items() if not broker.is_fenced)
+
+    def replicas(self, of: TopicPartition) -> Replicas | None:
+        """The assigned replicas, adding and removing ones included; None for an unknown partition."""
+        topic = self.topics.get(of.topic)
+        return None if topic is None else topic.partitions.get(of.partition)
+
+    def is_reassigning(self, of: TopicPartition) -> bool:
+        """Whether the partition is being moved: by its topic (2.4+) or by the waiting request."""
+        topic = self.topics.get(of.topic)
+        if topic is not None and topic.is_reassigning(of.partition):
+            return True
+        return self.reassignment is not None and of in self.reassignment.partitions
+
+    def config(self, entity_type: str, entity_name: str) -> Mapping[str, str]:
+        """What is set for the entity; empty where nothing is."""
+        found = self.configs.get((entity_type, entity_name))
+        return found.values if found else {}
+
+    def partitions(self) -> Iterator[TopicPartition]:
+        """Every partition of the topics read, by topic name and number."""
+        for name in sorted(self.topics):
+            for partition in sorted(self.topics[name].partitions):
+                yield TopicPartition(name, partition)

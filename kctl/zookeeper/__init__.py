@@ -1,0 +1,1 @@
+"""Clusters that keep their metadata in ZooKeeper: connection, bulk reads, compare-and-set writes."""

@@ -1,0 +1,110 @@
+"""Which jars each Kafka version needs, fetched once by Maven into the test cache."""
+
+import os
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+CACHE = Path(os.environ.get("KCTL_TEST_CACHE", Path(__file__).parents[2] / ".cache")) / "kafka"
+
+
+class Artifact(NamedTuple):
+    """A Maven artifact."""
+
+    group: str
+    name: str
+    version: str
+    classifier: str = ""
+
+
+class Release(NamedTuple):
+    """A Kafka release: its full version, Scala's, and what it needs besides itself."""
+
+    version: str
+    scala: str
+    extra: tuple[Artifact, ...] = ()
+
+
+LOG4J = Artifact("org.slf4j", "slf4j-log4j12", "1.7.25")
+# Java 11 and later have no javax.xml.bind; brokers before 1.0 die at start without it.
+JAXB = (
+    Artifact("javax.xml.bind", "jaxb-api", "2.3.1"),
+    Artifact("javax.activation", "activation", "1.1.1"),
+)
+
+
+def tools(version: str) -> Artifact:
+    """The artifact with Kafka's Java tools."""
+    return Artifact("org.apache.kafka", "kafka-tools", version)
+
+
+RELEASES: dict[str, Release] = {
+    "0.8.2": Release("0.8.2.2", "2.11"),
+    "0.9": Release("0.9.0.1", "2.11"),
+    "0.10.2": Release("0.10.2.2", "2.12", (LOG4J, *JAXB)),
+    "0.11": Release("0.11.0.3", "2.12", (LOG4J, *JAXB)),
+    "1.1": Release("1.1.1", "2.12", (LOG4J, tools("1.1.1"))),
+    "2.4": Release("2.4.1", "2.13", (LOG4J, tools("2.4.1"))),
+    "2.8": Release("2.8.2", "2.13", (tools("2.8.2"),)),
+    "3.9": Release("3.9.1", "2.13", (tools("3.9.1"), Artifact("org.slf4j", "slf4j-reload4j", "1.7.36"))),
+    "4.3": Release("4.3.0", "2.13", (tools("4.3.0"),)),
+}
+UNWANTED = (("com.sun.jdmk", "jmxtools"), ("com.sun.jmx", "jmxri"), ("javax.jms", "jms"))
+
+
+def jars(version: str) -> Path:
+    """The folder with the jars of a version such as `2.8`, fetched where it is not there yet."""
+    release = RELEASES[version]
+    folder = CACHE / release.version
+    if folder.is_dir():
+        return folder
+    CACHE.mkdir(parents=True, exist_ok=True)
+    partial = CACHE / f"{release.version}.{os.getpid()}"
+    partial.mkdir()
+    pom = partial / "pom.xml"
+    pom.write_text(_pom(release))
+    command = ["mvn", "-q", "-B", "-f", pom, "dependency:copy-dependencies"]
+    said = subprocess.run(
+        [*command, "-DincludeScope=runtime", f"-DoutputDirectory={partial}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if said.returncode:
+        raise RuntimeError(
+            f"mvn could not fetch Kafka {release.version}: {said.stdout[-2000:]}{said.stderr[-500:]}"
+        )
+    try:
+        partial.rename(folder)
+    except OSError:  # another test process was quicker
+        for path in partial.iterdir():
+            path.unlink()
+        partial.rmdir()
+    return folder
+
+
+def classpath(version: str) -> str:
+    """What `java -cp` takes."""
+    return f"{jars(version)}/*"
+
+
+def _pom(release: Release) -> str:
+    kafka = Artifact("org.apache.kafka", f"kafka_{release.scala}", release.version)
+    dependencies = "".join(_dependency(a) for a in (kafka, *release.extra))
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>kctl</groupId><artifactId>rig</artifactId><version>1</version>"
+        f"<dependencies>{dependencies}</dependencies></project>"
+    )
+
+
+def _dependency(artifact: Artifact) -> str:
+    unwanted = "".join(
+        f"<exclusion><groupId>{group}</groupId><artifactId>{name}</artifactId></exclusion>"
+        for group, name in UNWANTED
+    )
+    classifier = f"<classifier>{artifact.classifier}</classifier>" if artifact.classifier else ""
+    return (
+        f"<dependency><groupId>{artifact.group}</groupId><artifactId>{artifact.name}</artifactId>"
+        f"<version>{artifact.version}</version>{classifier}<exclusions>{unwanted}</exclusions></dependency>"
+    )
