@@ -1,0 +1,86 @@
+"""The codecs of record sets: what lies compressed in a batch of magic 2 or in a wrapper of magic 0 and 1.
+
+Readers here accept what Kafka's readers accept and refuse what they refuse. Nothing says beforehand how much
+comes out (neither lz4 nor zstd frames of the Java client hold their content size, and a size given may lie),
+so output is counted as it comes and stops at the limit.
+
+Source: clients/src/main/java/org/apache/kafka/common/{record/CompressionType,compress/*}.java @ 3.9.0-rc3
+"""
+
+import enum
+from collections.abc import Iterator
+
+from formats.compression import gzip_members, lz4_frame, snappy_blocks, zstd_frames
+from formats.compression.errors import CompressionError, TooLarge
+from formats.compression.writers import compress
+from formats.layout import Bytes
+
+__all__ = ["DEFAULT_LIMIT", "Codec", "CompressionError", "TooLarge", "compress", "decompress", "pieces"]
+
+DEFAULT_LIMIT = 256 << 20
+
+
+class Codec(enum.IntEnum):
+    """Bits 0 to 2 of the attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+def decompress(codec: int, data: Bytes, *, magic: int, limit: int = DEFAULT_LIMIT) -> bytes:
+    """The bytes that were compressed.
+
+    Raises `TooLarge` when there are more than `limit`, `CompressionError` when the data is cut, broken, or of
+    a codec that this magic cannot have (zstd came with magic 2).
+    """
+    view = memoryview(data)
+    match codec:
+        case Codec.NONE:
+            if len(view) > limit:
+                raise TooLarge(limit)
+            return bytes(view)
+        case Codec.GZIP:
+            return gzip_members.whole(view, limit)
+        case Codec.SNAPPY:
+            return snappy_blocks.whole(view, limit)
+        case Codec.LZ4:
+            return lz4_frame.whole(view, limit, magic)
+        case Codec.ZSTD if magic >= 2:
+            return zstd_frames.whole(view, limit)
+    raise _unknown(codec)
+
+
+def pieces(codec: int, data: Bytes, *, magic: int, limit: int = DEFAULT_LIMIT) -> Iterator[bytes]:
+    """The same in pieces of at most about a megabyte, for contents that should not be in memory at once.
+
+    (A raw snappy block comes whole: its format needs all of its output to go on.)
+    """
+    view = memoryview(data)
+    match codec:
+        case Codec.NONE:
+            parts = iter([bytes(view)])
+        case Codec.GZIP:
+            parts = gzip_members.pieces(view)
+        case Codec.SNAPPY:
+            parts = snappy_blocks.pieces(view, limit)
+        case Codec.LZ4:
+            parts = lz4_frame.pieces(view, magic)
+        case Codec.ZSTD if magic >= 2:
+            parts = zstd_frames.pieces(view)
+        case _:
+            raise _unknown(codec)
+    left = limit
+    for part in parts:
+        left -= len(part)
+        if left < 0:
+            raise TooLarge(limit)
+        yield part
+
+
+def _unknown(codec: int) -> CompressionError:
+    if codec == Codec.ZSTD:
+        return CompressionError("zstd cannot be used before magic 2", 0)
+    return CompressionError(f"unknown codec id {codec}", 0)

@@ -1,0 +1,16 @@
+"""What decompression raises; positions are bytes of the compressed data."""
+
+from formats.errors import FormatError
+
+
+class CompressionError(FormatError):
+    """Compressed data that Kafka's reader would refuse."""
+
+
+class TooLarge(CompressionError):
+    """More comes out than the limit allows; the data may be sound."""
+
+    def __init__(self, limit: int, position: int = 0) -> None:
+        super().__init__(f"decompresses to more than {limit} bytes", position)
+        self.limit = limit
+        self.args = (limit, position)  # what pickling gives back to __init__

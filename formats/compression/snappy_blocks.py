@@ -1,0 +1,97 @@
+"""snappy: the xerial stream of the Java client (a header, then blocks with big-endian lengths), or one raw block.
+
+Whatever does not begin with xerial's magic is one raw block: librdkafka writes that into magic 2. The two
+version words are not looked at, a second header between blocks is skipped, and fewer than 4 bytes where a
+length should be end the stream.
+
+Source: xerial/snappy-java:src/main/java/org/xerial/snappy/SnappyInputStream.java @ v1.1.10.5
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from formats.compression.errors import CompressionError, TooLarge
+from formats.errors import FormatError
+from formats.providers import optional
+from formats.varint import read_unsigned
+
+XERIAL = b"\x82SNAPPY\x00"
+XERIAL_HEADER_SIZE = 16
+SECOND_HEADER = 0x82534E41
+MAX_BLOCK = 512 << 20
+# Three bytes of a snappy block make at most 64; a length beyond that is a lie and must not be allocated.
+MAX_RATIO = 22
+
+
+def _blocks(data: memoryview) -> Iterator[tuple[int, int]]:
+    """Start and end of each raw block."""
+    if len(data) < XERIAL_HEADER_SIZE or data[:8] != XERIAL:
+        yield 0, len(data)
+        return
+    position = XERIAL_HEADER_SIZE
+    while position + 4 <= len(data):
+        size = int.from_bytes(data[position : position + 4], "big")
+        position += 4
+        if size == SECOND_HEADER:
+            position += XERIAL_HEADER_SIZE - 4
+            continue
+        if size > MAX_BLOCK:
+            raise CompressionError(f"snappy block of {size} bytes", position - 4)
+        if position + size > len(data):
+            raise CompressionError(f"snappy block of {size} bytes is cut off", position - 4)
+        yield position, position + size
+        position += size
+
+
+def _size_of(data: memoryview, start: int, end: int) -> int:
+    """How much a raw block says it holds."""
+    try:
+        size, at = read_unsigned(data[start : min(end, start + 5)], 0)
+    except FormatError as error:
+        raise CompressionError("snappy block without a length", start) from error
+    if size > (end - start - at) * MAX_RATIO:
+        raise CompressionError(f"snappy block of {end - start} bytes that promises {size}", start)
+    return size
+
+
+def whole(data: memoryview, limit: int) -> bytes:
+    """The content; `TooLarge` beyond the limit."""
+    blocks = [(start, end, _size_of(data, start, end)) for start, end in _blocks(data)]
+    total = sum(size for _, _, size in blocks)
+    if total > limit:
+        raise TooLarge(limit)
+    if len(blocks) == 1:
+        return _block(data, *blocks[0])
+    return b"".join([_block(data, *block) for block in blocks])
+
+
+def pieces(data: memoryview, limit: int) -> Iterator[bytes]:
+    """The content, block by block."""
+    for start, end in _blocks(data):
+        size = _size_of(data, start, end)
+        if size > limit:
+            raise TooLarge(limit)
+        yield _block(data, start, end, size)
+
+
+def _block(data: memoryview, start: int, end: int, size: int) -> bytes:
+    cramjam = optional("cramjam")
+    errors = (OSError, ValueError) if cramjam is None else (cramjam.DecompressionError,)
+    try:
+        if cramjam is not None:
+            out = bytes(cramjam.snappy.decompress_raw(data[start:end]))
+        else:
+            out = _arrow(data[start:end], size)
+    except errors as error:
+        raise CompressionError(f"snappy: {error}", start) from error
+    if len(out) != size:
+        raise CompressionError(f"snappy block of {len(out)} bytes that promises {size}", start)
+    return out
+
+
+def _arrow(block: memoryview, size: int) -> bytes:
+    import pyarrow as pa
+
+    codec: Any = pa.Codec("snappy")
+    out: bytes = codec.decompress(block, decompressed_size=size, asbytes=True)
+    return out

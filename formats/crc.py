@@ -1,0 +1,165 @@
+"""Checksums: CRC-32C of magic 2 and of producer snapshots, CRC-32 of magic 0 and 1.
+
+Any buffer is taken. A native library does the work where one is installed; else numpy does, in lanes of
+1 KiB: a CRC register is linear, so that lanes are fed side by side and folded together afterwards.
+
+Source: clients/src/main/java/org/apache/kafka/common/utils/{Crc32C,Crc32}.java @ 3.9.0-rc3
+"""
+
+import zlib
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formats.layout import Bytes
+from formats.providers import optional
+
+Octets = NDArray[np.uint8]
+Words = NDArray[np.uint32]
+
+# Below this a slice of `bytes` is so much cheaper than a slice of an array that a copy of the block pays.
+COPY_BELOW = 4096
+
+
+@cache
+def provider() -> tuple[str, Callable[[Any], int]]:
+    """The name of what computes CRC-32C here, and its function over `bytes` or arrays of bytes."""
+    google = optional("google_crc32c")
+    if google is not None and google.implementation == "c":
+        return "google-crc32c", google.value
+    icrar = optional("crc32c")
+    if icrar is not None:
+        return "crc32c", icrar.crc32c
+    fast = optional("fastcrc")
+    if fast is not None:
+        return "fastcrc", fast.crc32.iscsi
+    return "numpy", lambda data: int(_lanes(octets(data), [0], [len(data)])[0])
+
+
+def octets(data: Bytes | Octets) -> Octets:
+    """The same bytes as an array."""
+    return data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
+
+
+def crc32c(data: Bytes | Octets) -> int:
+    """CRC-32C (Castagnoli) of the bytes."""
+    # google-crc32c refuses memoryview, bytearray and mmap; every provider takes arrays.
+    return provider()[1](data if isinstance(data, bytes) else octets(data))
+
+
+def crc32(data: Bytes | Octets) -> int:
+    """CRC-32 (zlib, IEEE) of the bytes."""
+    fast = optional("isal.isal_zlib") or zlib
+    return int(fast.crc32(data))
+
+
+def crc32c_of_ranges(data: Octets, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Words:
+    """CRC-32C of data[start:end] for each pair."""
+    name, value = provider()
+    if name == "numpy":
+        return _lanes(data, starts.tolist(), ends.tolist())
+    if not len(starts):
+        return np.empty(0, np.uint32)
+    first, last = int(starts[0]), int(ends.max())
+    if first >= 0 and last - first < COPY_BELOW * len(starts):
+        block = data[first:last].tobytes()
+        slices = map(slice, (starts - first).tolist(), (ends - first).tolist())
+        return np.fromiter(map(value, map(block.__getitem__, slices)), np.uint32, len(starts))
+    slices = map(slice, starts.tolist(), ends.tolist())
+    return np.fromiter(map(value, map(data.__getitem__, slices)), np.uint32, len(starts))
+
+
+# --- numpy lanes ------------------------------------------------------------------------------------
+
+POLYNOMIAL = 0x82F63B78  # Castagnoli, bits reversed
+LANE = 1024
+LANES_AT_ONCE = 8192
+
+
+@cache
+def _byte_table() -> Words:
+    table = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        table = np.where(table & 1, table >> 1 ^ np.uint32(POLYNOMIAL), table >> 1).astype(np.uint32)
+    return table
+
+
+@cache
+def _word_tables() -> tuple[Words, ...]:
+    """Tables by 16-bit word: the register after that word and 6, 4, 2 and no zero bytes more."""
+    table = _byte_table()
+    words = np.arange(65536, dtype=np.uint32)
+    for _ in range(2):
+        words = table[words & 0xFF] ^ words >> np.uint32(8)
+    tables = [words]
+    for _ in range(3):
+        for _ in range(2):
+            words = table[words & 0xFF] ^ words >> np.uint32(8)
+        tables.insert(0, words)
+    return tuple(tables)
+
+
+@cache
+def _over_a_lane() -> tuple[Words, ...]:
+    """Tables by byte of the register: what it becomes after LANE zero bytes."""
+    registers = np.left_shift(np.arange(256, dtype=np.uint32)[:, None], np.arange(0, 32, 8, dtype=np.uint32))
+    table = _byte_table()
+    for _ in range(LANE):
+        registers = table[registers & 0xFF] ^ registers >> np.uint32(8)
+    return tuple(np.ascontiguousarray(registers[:, byte]) for byte in range(4))
+
+
+@cache
+def _ones_after() -> list[int]:
+    """What the register, all ones at the start of a range, becomes after 0 to LANE zero bytes."""
+    table = _byte_table().tolist()
+    register = 0xFFFFFFFF
+    registers = [register]
+    for _ in range(LANE):
+        register = table[register & 0xFF] ^ register >> 8
+        registers.append(register)
+    return registers
+
+
+def _lanes(data: Octets, starts: Sequence[int], ends: Sequence[int]) -> Words:
+    """CRC-32C of many ranges: each is cut into lanes from its end, so that only the first is short."""
+    registers = np.full(len(starts), 0xFFFFFFFF, np.uint32)
+    lanes: list[tuple[int, int, int]] = []  # range, from, to
+    for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        cut = start + (end - start) % LANE
+        if cut > start:
+            lanes.append((number, start, cut))
+        lanes.extend((number, low, low + LANE) for low in range(cut, end, LANE))
+        while len(lanes) >= LANES_AT_ONCE:
+            _feed(data, lanes[:LANES_AT_ONCE], registers)
+            del lanes[:LANES_AT_ONCE]
+    if lanes:
+        _feed(data, lanes, registers)
+    return registers ^ np.uint32(0xFFFFFFFF)
+
+
+def _feed(data: Octets, lanes: list[tuple[int, int, int]], registers: Words) -> None:
+    """Feed lanes into the registers of their ranges, in order."""
+    block = np.zeros((len(lanes), LANE), np.uint8)  # a register of 0 stays 0 over leading zeros
+    for row, (_, low, high) in enumerate(lanes):
+        block[row, LANE - (high - low) :] = data[low:high]
+    t0, t2, t4, t6 = _word_tables()
+    words = np.ascontiguousarray(block.view("<u8").T)
+    fed = np.zeros(len(lanes), np.uint64)
+    mask = np.uint64(0xFFFF)
+    for step in range(LANE // 8):
+        x = words[step] ^ fed
+        low_half = t0[x & mask] ^ t2[x >> np.uint64(16) & mask]
+        fed = (low_half ^ t4[x >> np.uint64(32) & mask] ^ t6[x >> np.uint64(48)]).astype(np.uint64)
+    a, b, c, d = (table.tolist() for table in _over_a_lane())
+    ones = _ones_after()
+    for (number, low, high), lane in zip(lanes, fed.tolist(), strict=True):
+        before = int(registers[number])
+        if before == 0xFFFFFFFF and high - low < LANE:
+            registers[number] = ones[high - low] ^ lane
+        else:
+            moved = a[before & 0xFF] ^ b[before >> 8 & 0xFF] ^ c[before >> 16 & 0xFF] ^ d[before >> 24]
+            registers[number] = moved ^ lane
