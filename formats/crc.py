@@ -8,7 +8,7 @@ Source: clients/src/main/java/org/apache/kafka/common/utils/{Crc32C,Crc32}.java 
 
 import zlib
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,19 @@ def crc32c(data: Bytes | Octets) -> int:
     """CRC-32C (Castagnoli) of the bytes."""
     # google-crc32c refuses memoryview, bytearray and mmap; every provider takes arrays.
     return provider()[1](data if isinstance(data, bytes) else octets(data))
+
+
+def crc32c_more(value: int, data: Bytes | Octets) -> int:
+    """CRC-32C of bytes that follow others whose CRC-32C is value."""
+    name, _ = provider()
+    block = data if isinstance(data, bytes) else octets(data)
+    if name == "google-crc32c":
+        return int(optional("google_crc32c").extend(value, block))  # type: ignore[union-attr]
+    if name == "crc32c":
+        return int(optional("crc32c").crc32c(block, value))  # type: ignore[union-attr]
+    if name == "fastcrc":
+        return int(optional("fastcrc").crc32.iscsi(block, value))  # type: ignore[union-attr]
+    return int(_lanes(octets(data), [0], [len(data)], value ^ 0xFFFFFFFF)[0])
 
 
 def crc32(data: Bytes | Octets) -> int:
@@ -112,21 +125,18 @@ def _over_a_lane() -> tuple[Words, ...]:
     return tuple(np.ascontiguousarray(registers[:, byte]) for byte in range(4))
 
 
-@cache
-def _ones_after() -> list[int]:
-    """What the register, all ones at the start of a range, becomes after 0 to LANE zero bytes."""
+@lru_cache(maxsize=4096)
+def _after_zeros(register: int, size: int) -> int:
+    """What a register becomes after fewer than LANE zero bytes."""
     table = _byte_table().tolist()
-    register = 0xFFFFFFFF
-    registers = [register]
-    for _ in range(LANE):
+    for _ in range(size):
         register = table[register & 0xFF] ^ register >> 8
-        registers.append(register)
-    return registers
+    return int(register)
 
 
-def _lanes(data: Octets, starts: Sequence[int], ends: Sequence[int]) -> Words:
+def _lanes(data: Octets, starts: Sequence[int], ends: Sequence[int], initial: int = 0xFFFFFFFF) -> Words:
     """CRC-32C of many ranges: each is cut into lanes from its end, so that only the first is short."""
-    registers = np.full(len(starts), 0xFFFFFFFF, np.uint32)
+    registers = np.full(len(starts), initial, np.uint32)
     lanes: list[tuple[int, int, int]] = []  # range, from, to
     for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
         cut = start + (end - start) % LANE
@@ -155,11 +165,10 @@ def _feed(data: Octets, lanes: list[tuple[int, int, int]], registers: Words) -> 
         low_half = t0[x & mask] ^ t2[x >> np.uint64(16) & mask]
         fed = (low_half ^ t4[x >> np.uint64(32) & mask] ^ t6[x >> np.uint64(48)]).astype(np.uint64)
     a, b, c, d = (table.tolist() for table in _over_a_lane())
-    ones = _ones_after()
     for (number, low, high), lane in zip(lanes, fed.tolist(), strict=True):
         before = int(registers[number])
-        if before == 0xFFFFFFFF and high - low < LANE:
-            registers[number] = ones[high - low] ^ lane
+        if high - low < LANE:
+            registers[number] = _after_zeros(before, high - low) ^ lane
         else:
             moved = a[before & 0xFF] ^ b[before >> 8 & 0xFF] ^ c[before >> 16 & 0xFF] ^ d[before >> 24]
             registers[number] = moved ^ lane

@@ -3,18 +3,19 @@
 Source: clients/src/main/java/org/apache/kafka/common/compress/*.java @ 3.9.0-rc3
 """
 
-import io
 import struct
 import zlib
 from collections.abc import Callable
 
-from formats.compression.lz4_frame import FRAME_MAGIC
+from formats.compression.lz4_frame import FRAME_MAGIC, STORED
 from formats.compression.snappy_blocks import XERIAL
 from formats.layout import Bytes
 from formats.providers import optional
 
 SNAPPY_BLOCK = 32 << 10
 # The header checksum of `60 40`; before 0.10, and in magic 0 to this day, it covers the frame's magic too.
+LZ4_BLOCK = 64 << 10
+LZ4_DESCRIPTOR = b"\x60\x40"
 LZ4_CHECKSUM, LZ4_CHECKSUM_OF_MAGIC_0 = b"\x82", b"\x1a"
 
 
@@ -48,30 +49,27 @@ def _lz4(data: bytes, magic: int) -> bytes:
         frame: bytes = lz4.compress(
             data, block_size=lz4.BLOCKSIZE_MAX64KB, block_linked=False, store_size=False
         )
-    else:
-        frame = _arrow("lz4", data)
+        blocks = frame[7:]
+    else:  # legal, only not smaller: pyarrow would link the blocks, which Kafka does not read
+        parts = [data[at : at + LZ4_BLOCK] for at in range(0, len(data), LZ4_BLOCK)]
+        blocks = b"".join(struct.pack("<I", len(part) | STORED) + part for part in parts) + bytes(4)
     checksum = LZ4_CHECKSUM_OF_MAGIC_0 if magic == 0 else LZ4_CHECKSUM
-    return FRAME_MAGIC + frame[4:6] + (checksum if frame[4:6] == b"\x60\x40" else frame[6:7]) + frame[7:]
+    return FRAME_MAGIC + LZ4_DESCRIPTOR + checksum + blocks
 
 
 def _zstd(data: bytes, magic: int) -> bytes:
     zstandard = optional("zstandard")
     if zstandard is None:
-        return _arrow("zstd", data)
+        import pyarrow as pa
+
+        out = pa.BufferOutputStream()
+        with pa.CompressedOutputStream(out, "zstd") as stream:
+            stream.write(data)
+        written: bytes = out.getvalue().to_pybytes()
+        return written
     packer = zstandard.ZstdCompressor(level=3, write_content_size=False).compressobj()
-    out: bytes = packer.compress(data) + packer.flush()
-    return out
-
-
-def _arrow(codec: str, data: bytes) -> bytes:
-    import pyarrow as pa
-
-    out = io.BytesIO()
-    with pa.CompressedOutputStream(pa.PythonFile(out, "wb"), codec) as stream:
-        stream.write(data)
-        stream.flush()
-        stream.close()
-        return out.getvalue()
+    frame: bytes = packer.compress(data) + packer.flush()
+    return frame
 
 
 _WRITERS: dict[int, Callable[[bytes, int], bytes]] = {1: _gzip, 2: _snappy, 3: _lz4, 4: _zstd}

@@ -33,6 +33,12 @@ def test_check_values(provider: str) -> None:
     assert crc.crc32(b"") == zlib.crc32(b"")
 
 
+@pytest.mark.parametrize("cut", [0, 1, 5, 1024, 2999, 3000])
+def test_piece_by_piece(cut: int) -> None:
+    data = random.Random(3).randbytes(3000)
+    assert crc.crc32c_more(crc.crc32c(data[:cut]), memoryview(data)[cut:]) == bit_by_bit(data)
+
+
 def bit_by_bit(data: bytes) -> int:
     register = 0xFFFFFFFF
     for byte in data:
