@@ -1,0 +1,51 @@
+"""Whose a log directory is: `meta.properties` first, then the folders above, which 0.8 has to go by.
+
+`meta.properties` came with 0.9 (`K:server/BrokerMetadataCheckpoint.scala @ 0.9.0.1`); `broker.id` became
+`node.id` with KRaft (`metadata/.../properties/MetaProperties.java @ 3.9.0`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from formats.errors import FormatError
+from formats.log_dir_files import MetaProperties, parse_meta_properties
+from kctl.evidence.names import broker_id_of
+
+LARGEST = 1 << 20
+
+
+class Identity(NamedTuple):
+    """What `meta.properties` says; `trouble` where it cannot be read or used."""
+
+    broker_id: int | None = None
+    cluster_id: str | None = None
+    directory_id: str | None = None
+    is_kraft: bool = False
+    trouble: str | None = None
+
+
+def read_identity(folder: Path) -> Identity:
+    """The identity stored in a log directory; an empty one where it has none."""
+    path = folder / "meta.properties"
+    try:
+        if not path.is_file():
+            return Identity()
+        with path.open("rb") as file:
+            found: MetaProperties = parse_meta_properties(file.read(LARGEST))
+    except (OSError, FormatError) as error:
+        return Identity(trouble=str(error))
+    return Identity(found.broker_id, found.cluster_id, found.directory_id, found.version == 1)
+
+
+def named_broker_id(folder: Path, root: Path) -> int | None:
+    """The broker id in the nearest folder name from `folder` up to two levels above the folder given."""
+    highest = root.parent.parent
+    for one in (folder, *folder.parents):
+        found = broker_id_of(one.name, one.parent.name)
+        if found is not None:
+            return found
+        if one == highest:
+            break
+    return None

@@ -1,0 +1,183 @@
+"""Evidence as values: what was found, whose it is, and from which moment.
+
+Nothing here is read beyond names and the small identity files of a log directory. `moment` is None where the
+evidence holds one moment only; `broker_id` is None where nothing tells it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+
+from formats.errors import FormatError
+from formats.log_dir_files import PartitionMetadata, parse_partition_metadata
+from kctl.errors import KctlError
+from kctl.findings import Finding, Place
+from kctl.model import TopicPartition
+
+
+class ReplicaKind(StrEnum):
+    """What a partition folder is to its broker, as its name says (`K:log/LocalLog.scala @ 3.9.0`)."""
+
+    LIVE = "live"
+    FUTURE = "future"
+    DELETE = "delete"
+    STRAY = "stray"
+
+
+class BrokerLogKind(StrEnum):
+    """Which of a broker's text logs a file is."""
+
+    STATE_CHANGE = "state-change"
+    CONTROLLER = "controller"
+    SERVER = "server"
+    LOG_CLEANER = "log-cleaner"
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A path of the command line: as it was given, and where it is."""
+
+    given: str
+    path: Path
+    is_folder: bool
+
+
+@dataclass(frozen=True)
+class LogDir:
+    """One entry of a broker's `log.dirs`.
+
+    `is_marked` is False where nothing but partition folders lie in it, so that checkpoints were never there.
+    `is_whole` is False where only one partition folder of it was asked for.
+    """
+
+    path: Path
+    root: Root
+    broker_id: int | None = None
+    moment: str | None = None
+    cluster_id: str | None = None
+    directory_id: str | None = None
+    is_kraft: bool = False
+    is_marked: bool = True
+    is_whole: bool = True
+    is_clean: bool = False
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Replica:
+    """One partition folder of one broker at one moment."""
+
+    topic: str
+    partition: int
+    kind: ReplicaKind
+    folder: Path
+    log_dir: LogDir
+
+    @property
+    def broker_id(self) -> int | None:
+        """The broker whose copy this is."""
+        return self.log_dir.broker_id
+
+    @property
+    def moment(self) -> str | None:
+        """The moment that the copy is from."""
+        return self.log_dir.moment
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition that this is a replica of."""
+        return TopicPartition(self.topic, self.partition)
+
+    @cached_property
+    def topic_id(self) -> str | None:
+        """The id in `partition.metadata`; None before 2.8 and where the file cannot be read."""
+        try:
+            text = (self.folder / "partition.metadata").read_bytes()
+            metadata: PartitionMetadata = parse_partition_metadata(text)
+        except (OSError, FormatError):
+            return None
+        return str(metadata.topic_id)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLog:
+    """A text log that a broker wrote; rotated and compressed parts are files of their own."""
+
+    path: Path
+    root: Root
+    kind: BrokerLogKind
+    broker_id: int | None = None
+    moment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """The root folder of a tier as LocalTieredStorage lays it out."""
+
+    path: Path
+    root: Root
+    moment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ZnodeExport:
+    """A file with every znode of a cluster, one JSON object a line."""
+
+    path: Path
+    root: Root
+    moment: str | None = None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything found below the paths given. `failures` are about paths that were named and cannot be opened."""
+
+    roots: tuple[Root, ...]
+    log_dirs: tuple[LogDir, ...]
+    replicas: tuple[Replica, ...]
+    broker_logs: tuple[BrokerLog, ...]
+    tiers: tuple[Tier, ...]
+    znode_exports: tuple[ZnodeExport, ...]
+    # Files that were named on the command line and are neither broker logs nor znode exports.
+    files: tuple[tuple[Path, Root], ...]
+    # Folders with segments whose names are no topic-partition, such as a copy called `copied`.
+    loose_folders: tuple[tuple[Path, LogDir], ...]
+    findings: tuple[Finding, ...]
+    failures: tuple[KctlError, ...]
+    given_moments: tuple[str, ...] = ()
+    order_of: Callable[[Evidence], tuple[str, ...]] = field(default=lambda evidence: (), repr=False)
+
+    @cached_property
+    def moments(self) -> tuple[str, ...]:
+        """Names of the moments, oldest first; empty where there is only one. Reads znode exports or batches."""
+        return self.order_of(self)
+
+    @property
+    def broker_ids(self) -> tuple[int, ...]:
+        """The brokers that something here is from, ascending."""
+        found = {one.broker_id for one in (*self.log_dirs, *self.broker_logs)}
+        return tuple(sorted(i for i in found if i is not None))
+
+    def place_of(self, path: Path, root: Root) -> Place:
+        """Where a file is, as rows say it: relative to the folder given, which is named where several were."""
+        return Place(
+            file=shown(relative(path, root)), evidence=shown(root.given) if len(self.roots) > 1 else None
+        )
+
+    def replicas_of(self, broker_id: int, moment: str | None) -> Iterator[Replica]:
+        """The replicas of one broker at one moment."""
+        return (r for r in self.replicas if r.broker_id == broker_id and r.moment == moment)
+
+
+def relative(path: Path, root: Root) -> str:
+    """The path below the folder given; the path as given where a file was named."""
+    return str(path.relative_to(root.path)) if root.is_folder else root.given
+
+
+def shown(text: str) -> str:
+    r"""A name as text that can be encoded: bytes that are no UTF-8 as \xNN."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -1,0 +1,55 @@
+"""What the name of a file or folder says about the evidence in it.
+
+Log4j rotates to `state-change.log.2026-11-21-13` or `.1`, log4j 2 and logback also to
+`state-change-2026-11-21.log`; archives are gzipped or zstd-compressed (`config/log4j.properties @ 3.9.0`).
+"""
+
+import re
+
+from kctl.evidence.model import BrokerLogKind
+
+# A log directory has at least one of these; 0.8 knows no meta.properties.
+LOG_DIR_FILES = frozenset(
+    {
+        "meta.properties",
+        "recovery-point-offset-checkpoint",
+        "replication-offset-checkpoint",
+        "log-start-offset-checkpoint",
+        "cleaner-offset-checkpoint",
+        ".kafka_cleanshutdown",
+        "bootstrap.checkpoint",
+    }
+)
+PARTITION_FILES = frozenset({"leader-epoch-checkpoint", "partition.metadata", "quorum-state"})
+# Folders of a log directory that hold no partition (`K:log/LogManager.scala @ 3.9.0`, loadLogs).
+OWN_FOLDERS = frozenset({"remote-log-index-cache"})
+TIER_FOLDER = "kafka-tiered-storage"
+
+SEGMENT_FILE = re.compile(
+    r"\d{20}\.(log|index|timeindex|txnindex|snapshot)(\.(deleted|cleaned|swap))?"
+    r"|\d{20}-\d{10}(-\w+)?\.checkpoint(\.(part|deleted))?"
+)
+REMOTE_FILE = re.compile(r"\d{20}-[\w-]{22}\.\w+")
+REMOTE_FOLDER = re.compile(r".+-\d+-[\w-]{22}")
+BROKER_LOG = re.compile(
+    r"(?P<kind>state-change|controller|server|log-cleaner)(?:[._-][^/]*)?\.log(?:[._-][^/]*)?", re.ASCII
+)
+ZNODES = re.compile(r"(?:.*[._-])?znodes?(?:[._-].*)?\.jsonl(?:\.gz|\.zst)?", re.ASCII)
+BROKER_FOLDER = re.compile(r"(?:.*[._-])?(?:broker|kafka|node)[._-]?(\d{1,9})", re.ASCII | re.IGNORECASE)
+BROKERS_FOLDER = re.compile(r"(?:.*[._-])?(?:brokers|nodes|kafka|hosts)", re.ASCII | re.IGNORECASE)
+
+
+def broker_log_kind(name: str) -> BrokerLogKind | None:
+    """Which broker log a file of this name is, or None."""
+    match = BROKER_LOG.fullmatch(name)
+    return BrokerLogKind(match["kind"]) if match else None
+
+
+def broker_id_of(name: str, above: str) -> int | None:
+    """The id in a folder name such as `broker-3`, or `3` in a folder `brokers`; None where there is none."""
+    match = BROKER_FOLDER.fullmatch(name)
+    if match:
+        return int(match[1])
+    if name.isascii() and name.isdigit() and len(name) < 10 and BROKERS_FOLDER.fullmatch(above):
+        return int(name)
+    return None

@@ -1,0 +1,73 @@
+"""The order of moments: by the greatest zxid of their znode exports, else by their newest batch, else as given."""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from pathlib import Path
+
+from kctl.errors import UnreadableFile
+from kctl.evidence.model import Evidence, ReplicaKind
+from kctl.evidence.znodes import greatest_zxid
+
+LOG = re.compile(r"\d{20}\.log", re.ASCII)
+# From the base offset to the end of maxTimestamp of a magic 2 batch (`R:DefaultRecordBatch.java @ 3.9.0`).
+HEADER = struct.Struct(">qiiBIhiqq")
+LEGACY_TIMESTAMP = struct.Struct(">q")
+
+
+def ordered_moments(evidence: Evidence) -> tuple[str, ...]:
+    """Names of the moments, oldest first. One that nothing dates keeps its place in the order given."""
+    names = [one.moment for one in (*evidence.log_dirs, *evidence.znode_exports) if one.moment]
+    unique = list(dict.fromkeys([*evidence.given_moments, *names]))
+    if len(unique) < 2:
+        return tuple(unique)
+    for date_of in (_zxid, _newest_timestamp):
+        dates = {name: date_of(evidence, name) for name in unique}
+        if all(date is not None for date in dates.values()):
+            return tuple(sorted(unique, key=lambda name: dates[name] or 0))
+    return tuple(unique)
+
+
+def _zxid(evidence: Evidence, moment: str) -> int | None:
+    found = []
+    for export in evidence.znode_exports:
+        if export.moment == moment:
+            try:
+                found.append(greatest_zxid(export.path))
+            except UnreadableFile:
+                continue
+    return max(found, default=0) or None
+
+
+def _newest_timestamp(evidence: Evidence, moment: str) -> int | None:
+    folders = (r.folder for r in evidence.replicas if r.moment == moment and r.kind is ReplicaKind.LIVE)
+    return max(filter(None, map(newest_timestamp, folders)), default=None)
+
+
+def newest_timestamp(folder: Path) -> int | None:
+    """The newest batch timestamp in the last segment of a partition folder, in milliseconds, or None."""
+    try:
+        names = sorted(name for name in os.listdir(folder) if LOG.fullmatch(name))
+        if not names or (folder / names[-1]).is_symlink() or not (folder / names[-1]).is_file():
+            return None
+        with (folder / names[-1]).open("rb", buffering=0) as file:
+            return _newest_in(file.fileno())
+    except OSError:
+        return None
+
+
+def _newest_in(descriptor: int) -> int | None:
+    """Step from header to header; damage ends the walk, what was seen until then counts."""
+    newest, position = None, 0
+    while len(head := os.pread(descriptor, HEADER.size, position)) == HEADER.size:
+        _, length, _, magic, _, _, _, _, timestamp = HEADER.unpack(head)
+        if magic == 1:
+            (timestamp,) = LEGACY_TIMESTAMP.unpack_from(head, 18)
+        if length < 14 or magic > 2:
+            break
+        if magic and timestamp >= 0:
+            newest = max(newest or 0, timestamp)
+        position += 12 + length
+    return newest

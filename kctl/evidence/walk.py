@@ -1,0 +1,214 @@
+"""The walk through the folders given: each folder is listed once, no file is opened, no link leads out.
+
+Partition folders of a log directory are known by their names alone, so ten thousand of them cost one listing.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from formats.log_dir_files import parse_partition_folder
+from kctl.errors import KctlError, UnreadableFile
+from kctl.evidence.model import BrokerLogKind, Root, relative, shown
+from kctl.evidence.names import (
+    LOG_DIR_FILES,
+    OWN_FOLDERS,
+    PARTITION_FILES,
+    REMOTE_FILE,
+    SEGMENT_FILE,
+    TIER_FOLDER,
+    ZNODES,
+    broker_log_kind,
+)
+from kctl.findings import Finding, FindingType, Place
+from kctl.findings import evidence as say
+
+KINDS = (
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISDIR, "a folder"),
+)
+
+
+@dataclass
+class FoundLogDir:
+    """A log directory before it is known whose it is."""
+
+    path: Path
+    root: Root
+    is_marked: bool = True
+    is_whole: bool = True
+    files: tuple[str, ...] = ()
+    partitions: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Found:
+    """All that a walk came across."""
+
+    roots: tuple[Root, ...] = ()
+    log_dirs: dict[Path, FoundLogDir] = field(default_factory=dict)
+    broker_logs: list[tuple[Path, Root, BrokerLogKind]] = field(default_factory=list)
+    tiers: dict[Path, Root] = field(default_factory=dict)
+    znodes: list[tuple[Path, Root]] = field(default_factory=list)
+    files: list[tuple[Path, Root]] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    failures: list[KctlError] = field(default_factory=list)
+    # Folders of a log directory that Kafka would not accept, unless other evidence turns out to lie in them.
+    foreign: list[tuple[Path, Root]] = field(default_factory=list)
+
+    def say(self, what: FindingType, path: Path, root: Root, **details: object) -> None:
+        """Add a finding about a path."""
+        name = shown(root.given) if len(self.roots) > 1 else None
+        place = Place(file=shown(relative(path, root)), evidence=name)
+        self.findings.append(what.at(place, **details))
+
+    def log_dir(self, path: Path, root: Root, *, is_whole: bool = True) -> FoundLogDir:
+        """The log directory at a path, an unmarked one where none is known yet."""
+        return self.log_dirs.setdefault(path, FoundLogDir(path, root, is_marked=False, is_whole=is_whole))
+
+
+def walk(paths: Iterable[str | os.PathLike[str]]) -> Found:
+    """Everything below the paths; what cannot be listed becomes a finding, what was named and cannot a failure."""
+    found = Found()
+    found.roots = tuple(_roots(paths, found))
+    seen: set[Path] = set()
+    for root in found.roots:
+        if not root.is_folder:
+            _named_file(root, found)
+            continue
+        stack = [root.path]
+        while stack:
+            folder = stack.pop()
+            if folder not in seen:
+                seen.add(folder)
+                stack += _folder(folder, root, found)
+    _judge_foreign(found)
+    return found
+
+
+def _roots(paths: Iterable[str | os.PathLike[str]], found: Found) -> Iterable[Root]:
+    for given in map(os.fspath, paths):
+        try:
+            path = Path(os.path.realpath(given, strict=True))
+            mode = path.stat().st_mode
+            if stat.S_ISDIR(mode):
+                os.scandir(path).close()
+            elif not stat.S_ISREG(mode):
+                raise UnreadableFile(f"{given}: is {what_it_is(mode)}, not a file or folder")
+        except (OSError, ValueError) as error:
+            found.failures.append(UnreadableFile(f"{given}: {reason_of(error)}"))
+        except UnreadableFile as error:
+            found.failures.append(error)
+        else:
+            yield Root(given, path, stat.S_ISDIR(mode))
+
+
+def what_it_is(mode: int) -> str:
+    """The kind of a path that is no regular file."""
+    return next((what for test, what in KINDS if test(mode)), "something else")
+
+
+def reason_of(error: Exception) -> str:
+    """The system's words for an error, without its number and path."""
+    return (getattr(error, "strerror", None) or str(error)).lower()
+
+
+def _named_file(root: Root, found: Found) -> None:
+    kind = broker_log_kind(root.path.name)
+    if kind:
+        found.broker_logs.append((root.path, root, kind))
+    elif ZNODES.fullmatch(root.path.name):
+        found.znodes.append((root.path, root))
+    else:
+        found.files.append((root.path, root))
+
+
+def _folder(folder: Path, root: Root, found: Found) -> list[Path]:
+    """Sort one folder into what it is; the folders in it that have to be listed too."""
+    listed = _listed(folder, root, found)
+    if listed is None:
+        return []
+    files, folders = listed
+    for name in files:
+        kind = broker_log_kind(name)
+        if kind:
+            found.broker_logs.append((folder / name, root, kind))
+        elif ZNODES.fullmatch(name):
+            found.znodes.append((folder / name, root))
+    if folder.name == TIER_FOLDER:
+        found.tiers[folder] = root
+        return []
+    if not LOG_DIR_FILES.isdisjoint(files):
+        return _log_dir(folder, root, files, folders, found)
+    if any(SEGMENT_FILE.fullmatch(name) or name in PARTITION_FILES for name in files):
+        above = found.log_dir(folder.parent, root, is_whole=folder != root.path)
+        above.partitions.append(folder.name)
+    elif any(REMOTE_FILE.fullmatch(name) for name in files):
+        found.tiers[folder if folder == root.path else folder.parent] = root
+    return [folder / name for name in folders]
+
+
+def _log_dir(folder: Path, root: Root, files: list[str], folders: list[str], found: Found) -> list[Path]:
+    one = found.log_dir(folder, root)
+    one.is_marked, one.files = True, tuple(files)
+    deeper = []
+    for name in folders:
+        if parse_partition_folder(name):
+            one.partitions.append(name)
+        elif name not in OWN_FOLDERS:
+            found.foreign.append((folder / name, root))
+            deeper.append(folder / name)
+    return deeper
+
+
+def _listed(folder: Path, root: Root, found: Found) -> tuple[list[str], list[str]] | None:
+    """Names of the files and of the folders in a folder, links that stay inside counted as what they lead to."""
+    files: list[str] = []
+    folders: list[str] = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in sorted(entries, key=lambda e: e.name):
+                if entry.is_symlink():
+                    if _is_file_inside(entry, root, found):
+                        files.append(entry.name)
+                elif entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.name)
+                else:
+                    files.append(entry.name)
+    except FileNotFoundError:
+        found.say(say.VANISHED, folder, root)
+        return None
+    except OSError as error:
+        found.say(say.UNREADABLE, folder, root, reason=reason_of(error))
+        return None
+    return files, folders
+
+
+def _is_file_inside(entry: os.DirEntry[str], root: Root, found: Found) -> bool:
+    """Whether a link leads to a file below the folder given. Folders there are listed under their own names."""
+    try:
+        target = Path(os.path.realpath(entry.path, strict=True))
+    except OSError as error:
+        target_name = shown(os.readlink(entry.path))
+        found.say(say.LINK_NOT_FOLLOWED, Path(entry.path), root, target=target_name, reason=reason_of(error))
+        return False
+    if not any(target.is_relative_to(r.path) for r in found.roots):
+        reason = "it lies outside the folders given"
+        found.say(say.LINK_NOT_FOLLOWED, Path(entry.path), root, target=shown(str(target)), reason=reason)
+        return False
+    return target.is_file()
+
+
+def _judge_foreign(found: Found) -> None:
+    """Folders in a log directory that are no partitions are wrong, unless they are how the evidence was gathered."""
+    holders = [path for path, *_ in (*found.broker_logs, *found.znodes)] + [*found.tiers, *found.log_dirs]
+    for path, root in found.foreign:
+        if not any(other.is_relative_to(path) for other in holders):
+            found.say(say.FOREIGN_FOLDER, path, root, name=shown(path.name))
