@@ -13,11 +13,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from formats.errors import FormatError, Truncated
-from formats.layout import int16, int32, int64, read, write
+from formats.layout import int16, int32, read, write
 from formats.varint import read_unsigned
 
-Value = int | str | list["Fields"] | "Fields"
-Fields = dict[str, Value]
+Fields = dict[str, "Value"]
+Value = int | str | list[Fields] | Fields
 
 
 class ControlType(enum.IntEnum):
@@ -32,6 +32,9 @@ class ControlType(enum.IntEnum):
     KRAFT_VOTERS = 6
 
 
+NAMES = {int(type_): type_.name for type_ in ControlType}
+
+
 class ControlKey(NamedTuple):
     """The key of a control record."""
 
@@ -41,7 +44,7 @@ class ControlKey(NamedTuple):
     @property
     def name(self) -> str:
         """Kafka's name of the type, UNKNOWN where it has none."""
-        return ControlType(self.type).name if self.type in ControlType else "UNKNOWN"
+        return NAMES.get(self.type, "UNKNOWN")
 
 
 class EndTransactionMarker(NamedTuple):
