@@ -125,9 +125,9 @@ def _read_struct(
     tagged: dict[int, Field] = {}
     for field in struct.fields:
         if version not in field.versions:
-            values[field.name] = _default(field, version)
+            values[field.name] = default_of(field, version)
         elif field.tag is not None and flexible:
-            values[field.name] = _default(field, version)
+            values[field.name] = default_of(field, version)
             tagged[field.tag] = field
         else:
             values[field.name], position = _read_field(field, version, flexible, data, position)
@@ -209,14 +209,14 @@ def _check_nullable(field: Field, version: int, position: int) -> None:
         raise FormatError(f"{field.name} is null where it must not be", position)
 
 
-def _default(field: Field, version: int) -> Any:
+def default_of(field: Field, version: int) -> Any:
     """What Kafka's generated class starts with."""
     if field.default is not None or version in field.nullable:
         return field.default
     if field.array:
         return []
     if isinstance(field.type, Struct):
-        return {one.name: _default(one, version) for one in field.type.fields}
+        return {one.name: default_of(one, version) for one in field.type.fields}
     return {"bool": False, "uuid": ZERO_UUID, "string": "", "bytes": b"", "float64": 0.0}.get(field.type, 0)
 
 
@@ -225,10 +225,10 @@ def _write_struct(struct: Struct, version: int, flexible: bool, values: Values, 
     for field in struct.fields:
         if version not in field.versions:
             continue
-        value = values[field.name] if field.name in values else _default(field, version)
+        value = values[field.name] if field.name in values else default_of(field, version)
         if field.tag is None or not flexible:
             _write_field(field, version, flexible, value, out)
-        elif value != _default(field, version):
+        elif value != default_of(field, version):
             raw = bytearray()
             _write_field(field, version, True, value, raw)
             tagged.append((field.tag, bytes(raw)))

@@ -1,0 +1,134 @@
+"""Internal topics as Kafka 3.9's dump tool decodes them, and the formats beneath: recordings, properties."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from formats import records
+from formats.cluster_metadata import RECORDS, MetadataRecord, read_metadata_record, write_metadata_record
+from formats.consumer_offsets import TYPES, read_group_record, write_versioned
+from formats.errors import FormatError
+from formats.kafka_decoders import metadata_texts, offsets_texts, scala_set_order, transaction_texts
+from formats.message_json import double_text, json_text
+from formats.message_schema import Values, default_of
+from formats.transaction_state import read_transaction_record
+from tests.conftest import recording, recordings
+
+DECODERS = {
+    "--offsets-decoder": offsets_texts,
+    "--transaction-log-decoder": transaction_texts,
+    "--cluster-metadata-decoder": metadata_texts,
+}
+
+
+def runs() -> Iterator[Any]:
+    for name in recordings("segments"):
+        for number, run in enumerate(_index(name)):
+            decoder = next((a for a in run["args"] if a in DECODERS), None)
+            if decoder and run["version"] == "3.9.1" and run["exit"] == 0:
+                yield pytest.param(name, number, decoder, id=f"{name}{decoder}")
+
+
+def _index(name: str) -> list[dict[str, Any]]:
+    file = recording(name) / "expected" / "index.json"
+    found: list[dict[str, Any]] = json.loads(file.read_text()) if file.exists() else []
+    return found
+
+
+@pytest.mark.parametrize(("name", "number", "decoder"), runs())
+def test_key_and_payload_are_those_that_kafka_printed(name: str, number: int, decoder: str) -> None:
+    folder, run = recording(name), _index(name)[number]
+    printed = gzip.decompress((folder / "expected" / run["stdout"]).read_bytes()).decode("utf-8", "replace")
+    wanted = [line for line in printed.split("\n") if line.startswith("| ")]
+    found = 0
+    for file in run["files"]:
+        for entry in records.walk((folder / file).read_bytes()):
+            assert isinstance(entry, records.Entry)
+            for record in records.records_of(entry):
+                line = wanted[found]
+                found += 1
+                if "endTxnMarker" in line or "controlType" in line or " Snapshot" in line or " KRaft" in line:
+                    continue
+                key, payload = DECODERS[decoder](record.key, record.value, record.offset)
+                text = (f" key: {key}" if key is not None else "") + (
+                    f" payload: {payload}" if payload is not None else ""
+                )
+                assert text
+                assert line.endswith(text)
+    assert found == len(wanted) > 0
+
+
+@pytest.mark.parametrize("message", RECORDS.values(), ids=lambda m: m.name)
+def test_metadata_records_survive_the_round_trip_in_every_version(message: Any) -> None:
+    for version in range(message.versions.first, message.versions.last + 1):
+        values: Values = {one.name: default_of(one, version) for one in message.body.fields}
+        record = MetadataRecord(message.name, version, values)
+        assert read_metadata_record(write_metadata_record(record)) == record
+
+
+@pytest.mark.parametrize(("key", "value"), TYPES, ids=lambda m: m.name)
+def test_group_records_survive_the_round_trip_in_every_version(key: Any, value: Any) -> None:
+    for kind in range(key.versions.first, key.versions.last + 1):
+        for version in range(value.versions.first, value.versions.last + 1):
+            names = {one.name: default_of(one, kind) for one in key.body.fields}
+            values = {one.name: default_of(one, version) for one in value.body.fields}
+            raw = write_versioned(key, kind, names), write_versioned(value, version, values)
+            read = read_group_record(*raw)
+            assert read.value is not None
+            assert (read.key.values, read.value.values) == (names, values)
+
+
+@given(st.binary(max_size=80), st.none() | st.binary(max_size=80))
+def test_arbitrary_bytes_are_said_to_be_wrong_and_never_raise(key: bytes, value: bytes | None) -> None:
+    for decoder in DECODERS.values():
+        decoder(key, value, 7)
+    for read in (read_group_record, read_transaction_record):
+        try:
+            read(key, value)
+        except FormatError as error:
+            assert error.what
+
+
+def test_what_cannot_be_read_is_said_as_kafka_says_it() -> None:
+    assert offsets_texts(b"\x00\x63", b"", 5) == ("Unknown record type 99 at offset 5, skipping.", None)
+    assert offsets_texts(b"\x00\x09\x00\x01g", None, 5) == (
+        "Unknown record type 9 at offset 5, skipping.",
+        None,
+    )
+    assert transaction_texts(b"\x00\x01", None, 5) == ("unknown::version=1", None)
+    assert metadata_texts(None, b"\x00\x02\x00", 9)[1] == (
+        "Error at 9, skipping. Could not deserialize metadata record due to unknown frame version 0"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.0, "1.0"),
+        (1024.0, "1024.0"),
+        (1e7, "1.0E7"),
+        (12345678.9, "1.23456789E7"),
+        (0.001, "0.001"),
+        (-1.5e-5, "-1.5E-5"),
+    ],
+)
+def test_doubles_are_printed_as_java_prints_them(value: float, text: str) -> None:
+    assert double_text(value) == text
+
+
+def test_json_is_escaped_as_jackson_does() -> None:
+    assert (
+        json_text({"a": 'x"\\\n\x1f\x7fé', "b": [None, True, b"\xff"]})
+        == '{"a":"x\\"\\\\\\n\\u001F\x7fé","b":[null,true,"/w=="]}'
+    )
+
+
+def test_the_order_of_a_scala_set_does_not_depend_on_that_of_the_input() -> None:
+    many = [(f"t{n}", n % 5) for n in range(40)]
+    assert scala_set_order(many) == scala_set_order(reversed(many))
+    assert sorted(scala_set_order(many)) == sorted(many)
