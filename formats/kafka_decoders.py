@@ -8,6 +8,7 @@ core/src/main/scala/kafka/coordinator/transaction/TransactionLog.scala @ 3.9.0-r
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from formats.cluster_metadata import BY_NAME, read_metadata_record
@@ -66,10 +67,8 @@ def _group_value(record: GroupRecord) -> JsonNode:
             assert isinstance(member, dict)
             for name, message in MEMBER_PARTS.items():
                 raw = member.get(name)
-                try:
+                with suppress(FormatError):  # Kafka keeps the bytes that it cannot read
                     member[name] = _node(read_member_part(message, raw)) if isinstance(raw, bytes) else raw
-                except FormatError:
-                    pass  # Kafka keeps the bytes that it cannot read
     return {"version": str(record.value.version), "data": node}
 
 

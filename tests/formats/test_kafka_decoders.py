@@ -40,7 +40,7 @@ def _index(name: str) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize(("name", "number", "decoder"), runs())
+@pytest.mark.parametrize(("name", "number", "decoder"), list(runs()))
 def test_key_and_payload_are_those_that_kafka_printed(name: str, number: int, decoder: str) -> None:
     folder, run = recording(name), _index(name)[number]
     printed = gzip.decompress((folder / "expected" / run["stdout"]).read_bytes()).decode("utf-8", "replace")
@@ -63,7 +63,7 @@ def test_key_and_payload_are_those_that_kafka_printed(name: str, number: int, de
     assert found == len(wanted) > 0
 
 
-@pytest.mark.parametrize("message", RECORDS.values(), ids=lambda m: m.name)
+@pytest.mark.parametrize("message", list(RECORDS.values()), ids=lambda m: m.name)
 def test_metadata_records_survive_the_round_trip_in_every_version(message: Any) -> None:
     for version in range(message.versions.first, message.versions.last + 1):
         values: Values = {one.name: default_of(one, version) for one in message.body.fields}
