@@ -1,0 +1,374 @@
+"""A cluster of real brokers of one Kafka version on this machine, with ZooKeeper or with KRaft.
+
+with cluster("2.8", brokers=3) as c:
+    c.kill(2); c.restart(2); c.tool("kafka.admin.TopicCommand", "--zookeeper", c.connect, "--list")
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+from tests.brokers.jars import classpath
+from tests.brokers.processes import JavaProcess, eventually, free_ports, java_command, tail, wait_for_port
+from tests.brokers.zookeeper import ZooKeeper
+
+LOG4J = """log4j.rootLogger=INFO, stdout
+log4j.appender.stdout=org.apache.log4j.ConsoleAppender
+log4j.appender.stdout.layout=org.apache.log4j.PatternLayout
+log4j.appender.stdout.layout.ConversionPattern=[%d] %p %m (%c)%n
+log4j.logger.state.change.logger=TRACE
+log4j.logger.kafka.controller=TRACE
+log4j.logger.org.apache.zookeeper=WARN
+"""
+QUICK: dict[str, object] = {
+    "num.network.threads": 2,
+    "num.io.threads": 2,
+    "offsets.topic.num.partitions": 4,
+    "offsets.topic.replication.factor": 1,
+    "transaction.state.log.num.partitions": 4,
+    "transaction.state.log.replication.factor": 1,
+    "transaction.state.log.min.isr": 1,
+    "group.initial.rebalance.delay.ms": 0,
+    "log.cleaner.dedupe.buffer.size": 8388608,
+    "log.index.size.max.bytes": 16384,
+    "replica.lag.time.max.ms": 3000,
+    "replica.fetch.wait.max.ms": 100,
+    "auto.create.topics.enable": "false",
+    "auto.leader.rebalance.enable": "false",
+    "delete.topic.enable": "true",
+    "controlled.shutdown.max.retries": 1,
+    "controlled.shutdown.retry.backoff.ms": 500,
+    "unclean.leader.election.enable": "false",
+}
+
+
+@dataclass
+class BrokerProcess:
+    """One broker: its folder (server.properties, data, server.log), port and process."""
+
+    broker_id: int
+    port: int
+    folder: Path
+    process: JavaProcess | None = None
+    is_paused: bool = False
+
+    @property
+    def log_dir(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "server.log"
+
+
+@dataclass
+class Cluster:
+    """Real brokers. `connect` is the ZooKeeper string with chroot, `bootstrap` the brokers' addresses."""
+
+    version: str
+    folder: Path
+    zookeeper: ZooKeeper | None = None
+    chroot: str = ""
+    brokers: dict[int, BrokerProcess] = field(default_factory=dict)
+    cluster_id: str | None = None
+
+    @property
+    def connect(self) -> str:
+        assert self.zookeeper
+        return self.zookeeper.address + self.chroot
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"127.0.0.1:{b.port}" for b in self.brokers.values())
+
+    # --- processes ---
+
+    def start(self, *broker_ids: int, wait: bool = True) -> None:
+        """Start brokers, all of them where none is named, and wait until they are registered."""
+        chosen = [self.brokers[id] for id in broker_ids or self.brokers]
+        for broker in chosen:
+            command = java_command(
+                classpath(self.version),
+                "kafka.Kafka",
+                [broker.folder / "server.properties"],
+                flags=(f"-Dlog4j.configuration=file:{self.folder}/log4j.properties",),
+            )
+            broker.process = JavaProcess(command, broker.log)
+        if wait:
+            self.wait_until_up([broker.broker_id for broker in chosen])
+
+    def wait_until_up(self, broker_ids: Sequence[int]) -> None:
+        """Until the brokers listen and, with ZooKeeper, are registered and there is a controller."""
+        for id in broker_ids:
+            broker = self.brokers[id]
+            assert broker.process
+            wait_for_port(broker.port, broker.process)
+        if self.zookeeper is None:
+            return
+        with self.client() as client:
+            for _ in eventually(f"brokers {list(broker_ids)} registered"):
+                with contextlib.suppress(NoNodeError):
+                    registered = {int(id) for id in client.get_children("/brokers/ids")}
+                    if registered >= set(broker_ids) and client.exists("/controller"):
+                        return
+                for id in broker_ids:
+                    self.brokers[id].process.require_running()  # type: ignore[union-attr]
+
+    def kill(self, *broker_ids: int) -> None:
+        """End brokers at once, as a crash does; ZooKeeper notices after the session's time-out (3 s)."""
+        for id in broker_ids:
+            process = self.brokers[id].process
+            assert process
+            process.kill()
+
+    def stop(self, *broker_ids: int) -> None:
+        """Controlled shutdown."""
+        for id in broker_ids:
+            process = self.brokers[id].process
+            assert process
+            process.terminate()
+
+    def pause(self, broker_id: int) -> None:
+        """Stop the process without ending it, as a long garbage collection does."""
+        broker = self.brokers[broker_id]
+        assert broker.process
+        broker.process.signal(signal.SIGSTOP)
+        broker.is_paused = True
+
+    def resume(self, broker_id: int) -> None:
+        """Let a paused process go on."""
+        broker = self.brokers[broker_id]
+        assert broker.process
+        broker.process.signal(signal.SIGCONT)
+        broker.is_paused = False
+
+    def restart(self, *broker_ids: int) -> None:
+        """Start brokers again, killed before where they still run."""
+        for id in broker_ids:
+            process = self.brokers[id].process
+            if process and process.is_running:
+                process.kill()
+                self.wait_until_gone(id)
+        self.start(*broker_ids)
+
+    def heal(self) -> None:
+        """Everything runs again: ZooKeeper, and every broker of the cluster."""
+        if self.zookeeper and not (self.zookeeper.process and self.zookeeper.process.is_running):
+            self.zookeeper.start()
+        for broker in self.brokers.values():
+            if broker.is_paused:
+                self.resume(broker.broker_id)
+        dead = [b.broker_id for b in self.brokers.values() if not (b.process and b.process.is_running)]
+        if dead:
+            self.wait_until_gone(*dead)
+            self.start(*dead)
+
+    def wait_until_gone(self, *broker_ids: int) -> None:
+        """Until ZooKeeper has noticed that brokers are dead, and there is a controller among the others."""
+        if self.zookeeper is None:
+            return
+        others = set(self.brokers) - set(broker_ids)
+        with self.client() as client:
+            for _ in eventually(f"brokers {broker_ids} unregistered", 30):
+                gone = not {int(id) for id in client.get_children("/brokers/ids")} & set(broker_ids)
+                if gone and (client.exists("/controller") or not others):
+                    return
+
+    def close(self) -> None:
+        """End everything, without ceremony."""
+        for broker in self.brokers.values():
+            if broker.process:
+                broker.process.kill()
+        if self.zookeeper:
+            self.zookeeper.stop()
+
+    # --- looking and writing past kctl ---
+
+    @contextlib.contextmanager
+    def client(self) -> Iterator[KazooClient]:
+        """A kazoo client in the cluster's chroot, for tests that look or write past kctl."""
+        assert self.zookeeper
+        client = self.zookeeper.client(self.chroot)
+        try:
+            yield client
+        finally:
+            client.stop()
+            client.close()
+
+    def znode(self, path: str) -> Any:
+        """A znode's JSON, its text where it is none; None where there is no such znode."""
+        with self.client() as client:
+            try:
+                data, _ = client.get(path)
+            except NoNodeError:
+                return None
+        try:
+            return json.loads(data)
+        except ValueError:
+            return (data or b"").decode()
+
+    def controller(self) -> int | None:
+        """The broker id of the controller."""
+        found = self.znode("/controller")
+        return found["brokerid"] if found else None
+
+    def tool(self, main: str, *args: object, check: bool = True, timeout: float = 120) -> str:
+        """Run one of Kafka's own tools, of the cluster's version; what it printed on both streams."""
+        command = java_command(classpath(self.version), main, args, heap="256m")
+        ran = subprocess.run(
+            command, capture_output=True, text=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL
+        )
+        said = ran.stdout + ran.stderr
+        if check and ran.returncode:
+            raise AssertionError(f"{main} ended with {ran.returncode}: {said[-3000:]}")
+        return said
+
+    def create_topic(self, topic: str, replicas: Sequence[Sequence[int]], **configs: object) -> None:
+        """A topic with these replicas, written past kctl as Kafka's own tool does, and waited for."""
+        with self.client() as client:
+            config = {key.replace("_", "."): str(value) for key, value in configs.items()}
+            write = json.dumps({"version": 1, "config": config}).encode()
+            path = f"/config/topics/{topic}"
+            client.set(path, write) if client.exists(path) else client.create(path, write, makepath=True)
+            partitions = {str(p): list(ids) for p, ids in enumerate(replicas)}
+            client.create(
+                f"/brokers/topics/{topic}", json.dumps({"version": 1, "partitions": partitions}).encode()
+            )
+            for _ in eventually(f"topic {topic} has leaders"):
+                if all(self._has_leader(client, topic, p) for p in range(len(replicas))):
+                    return
+
+    @staticmethod
+    def _has_leader(client: KazooClient, topic: str, partition: int) -> bool:
+        try:
+            data, _ = client.get(f"/brokers/topics/{topic}/partitions/{partition}/state")
+        except NoNodeError:
+            return False
+        return json.loads(data)["leader"] >= 0
+
+
+@contextlib.contextmanager
+def cluster(
+    version: str,
+    brokers: int = 3,
+    *,
+    first_id: int = 1,
+    zookeeper: str | None = None,
+    chroot: str = "/kafka",
+    racks: Mapping[int, str] | None = None,
+    properties: Mapping[str, object] | None = None,
+    zookeeper_settings: Mapping[str, object] | None = None,
+    zookeeper_flags: tuple[str, ...] = (),
+) -> Iterator[Cluster]:
+    """A running cluster with ZooKeeper; ended, and its data removed, with the block.
+
+    `zookeeper` is the Kafka version whose ZooKeeper serves (default: the same; "3.9" has multiRead).
+    """
+    with _folder() as folder:
+        server = ZooKeeper(
+            folder / "zookeeper", zookeeper or version, settings=zookeeper_settings, flags=zookeeper_flags
+        )
+        c = Cluster(version, folder, server, chroot)
+        try:
+            server.start()
+            if chroot:
+                with contextlib.closing(server.client()) as client:
+                    client.ensure_path(chroot)
+                    client.stop()
+            ids = range(first_id, first_id + brokers)
+            for id, port in zip(ids, free_ports(brokers), strict=True):
+                settings = {
+                    "broker.id": id,
+                    "zookeeper.connect": c.connect,
+                    "zookeeper.session.timeout.ms": 3000,
+                    **({"broker.rack": racks[id]} if racks else {}),
+                    **(properties or {}),
+                }
+                listen = f"PLAINTEXT://127.0.0.1:{port}"
+                settings |= (
+                    {"port": port, "host.name": "127.0.0.1", "advertised.host.name": "127.0.0.1"}
+                    if version == "0.8.2"
+                    else {"listeners": listen}
+                )
+                _add_broker(c, id, port, settings)
+            c.start()
+            yield c
+        finally:
+            c.close()
+
+
+@contextlib.contextmanager
+def kraft_cluster(
+    version: str, brokers: int = 3, *, properties: Mapping[str, object] | None = None
+) -> Iterator[Cluster]:
+    """A running KRaft cluster of combined nodes 1, 2, ...; ended, and its data removed, with the block."""
+    with _folder() as folder:
+        c = Cluster(version, folder, cluster_id=urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("="))
+        ports = free_ports(2 * brokers)
+        voters = ",".join(f"{id}@127.0.0.1:{ports[brokers + id - 1]}" for id in range(1, brokers + 1))
+        try:
+            for id in range(1, brokers + 1):
+                client, quorum = ports[id - 1], ports[brokers + id - 1]
+                settings: dict[str, object] = {
+                    "node.id": id,
+                    "process.roles": "broker,controller",
+                    "controller.quorum.voters": voters,
+                    "controller.listener.names": "CONTROLLER",
+                    "listeners": f"PLAINTEXT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{quorum}",
+                    "advertised.listeners": f"PLAINTEXT://127.0.0.1:{client}",
+                    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+                    "broker.session.timeout.ms": 3000,
+                    "broker.heartbeat.interval.ms": 500,
+                    **(properties or {}),
+                }
+                _add_broker(c, id, client, settings)
+            threads = [threading.Thread(target=_format, args=(c, b)) for b in c.brokers.values()]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            c.start()
+            yield c
+        finally:
+            c.close()
+
+
+def _format(c: Cluster, broker: BrokerProcess) -> None:
+    properties = broker.folder / "server.properties"
+    c.tool("kafka.tools.StorageTool", "format", "-t", c.cluster_id, "-c", properties)
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="kctl-brokers-"))
+    (folder / "log4j.properties").write_text(LOG4J)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _add_broker(c: Cluster, id: int, port: int, settings: Mapping[str, object]) -> None:
+    folder = c.folder / f"broker-{id}"
+    folder.mkdir()
+    values = {**QUICK, "log.dirs": folder / "data", **settings}
+    (folder / "server.properties").write_text("".join(f"{key}={value}\n" for key, value in values.items()))
+    c.brokers[id] = BrokerProcess(id, port, folder)
+
+
+__all__ = ["BrokerProcess", "Cluster", "cluster", "eventually", "kraft_cluster", "tail"]

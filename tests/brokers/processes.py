@@ -1,0 +1,127 @@
+"""Java processes that never outlive the tests: killed at exit, and by the kernel when the tests are killed."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+OPENS = ("sun.nio.ch", "java.lang", "java.nio", "java.util", "java.util.concurrent", "sun.security.action")
+OPENS += ("jdk.internal.ref", "java.net")
+FLAGS = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-Djava.net.preferIPv4Stack=true",
+    "-Djava.awt.headless=true",
+    "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED",
+    *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENS),
+)
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None, use_errno=True)
+RUNNING: set[JavaProcess] = set()
+
+
+def _die_with_parent() -> None:
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def java_command(
+    classpath: str, main: str, args: Sequence[object] = (), *, heap: str = "512m", flags: Sequence[str] = ()
+) -> list[str]:
+    """The command line of a Java program."""
+    return ["java", f"-Xmx{heap}", *FLAGS, *flags, "-cp", classpath, main, *map(str, args)]
+
+
+class JavaProcess:
+    """A Java program in a process group of its own; what it prints goes to `log`."""
+
+    def __init__(self, command: Sequence[str], log: Path, *, stdin: int | None = subprocess.DEVNULL) -> None:
+        self.log = log
+        with log.open("ab") as out:
+            self.process = subprocess.Popen(
+                list(command),
+                stdin=stdin,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=_die_with_parent,
+                cwd=log.parent,
+            )
+        RUNNING.add(self)
+
+    @property
+    def is_running(self) -> bool:
+        return self.process.poll() is None
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the whole group."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, number)
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self.is_running:
+            self.signal(signal.SIGKILL)
+        self.process.wait()
+        RUNNING.discard(self)
+
+    def terminate(self, timeout: float = 30) -> None:
+        """Ask it to end, and end it at once where it does not."""
+        if self.is_running:
+            self.signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(timeout)
+        self.kill()
+
+    def require_running(self) -> None:
+        """Fail with the end of its output where it has ended."""
+        if not self.is_running:
+            raise AssertionError(f"{self.log.name} ended with {self.process.returncode}:\n{tail(self.log)}")
+
+
+@atexit.register
+def kill_all() -> None:
+    """Leave nothing behind."""
+    for process in list(RUNNING):
+        process.kill()
+
+
+def tail(path: Path, size: int = 3000) -> str:
+    """The end of a log."""
+    return path.read_bytes()[-size:].decode("utf-8", "replace")
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nothing listens on now, all different."""
+    with contextlib.ExitStack() as stack:
+        found = []
+        for _ in range(count):
+            one = stack.enter_context(socket.socket())
+            one.bind(("127.0.0.1", 0))
+            found.append(one.getsockname()[1])
+        return found
+
+
+def eventually(what: str, timeout: float = 60, pause: float = 0.05) -> Iterator[None]:
+    """Turns of a loop until `timeout`, then a failure that says what was waited for."""
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        yield
+        time.sleep(pause)
+    raise AssertionError(f"{what}: not within {timeout} s")
+
+
+def wait_for_port(port: int, process: JavaProcess, timeout: float = 60) -> None:
+    """Until something listens on the port."""
+    for _ in eventually(f"{process.log.name} listens on port {port}", timeout):
+        process.require_running()
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return

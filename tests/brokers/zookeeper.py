@@ -1,0 +1,81 @@
+"""A ZooKeeper server of the version that comes with a Kafka release: start, stop, restart, read and write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kazoo.client import KazooClient
+
+from tests.brokers.jars import classpath
+from tests.brokers.processes import JavaProcess, free_ports, java_command, wait_for_port
+
+# Which ZooKeeper comes with which Kafka; 3.6 and later answer multiRead.
+ZOOKEEPERS = {"3.4": "1.1", "3.5": "2.8", "3.8": "3.9"}
+
+
+class ZooKeeper:
+    """One standalone server. `settings` are lines of zoo.cfg, `flags` are for the JVM."""
+
+    def __init__(
+        self,
+        folder: Path,
+        kafka: str,
+        *,
+        settings: Mapping[str, object] | None = None,
+        flags: tuple[str, ...] = (),
+    ) -> None:
+        self.folder = folder
+        self.kafka = kafka
+        self.flags = flags
+        folder.mkdir(parents=True)
+        self.port = free_ports(1)[0]
+        values: dict[str, object] = {
+            "dataDir": folder / "data",
+            "clientPort": self.port,
+            "clientPortAddress": "127.0.0.1",
+            "admin.enableServer": "false",
+            "tickTime": 500,
+            "minSessionTimeout": 500,
+            "maxSessionTimeout": 60000,
+            "maxClientCnxns": 0,
+            "4lw.commands.whitelist": "*",
+            **(settings or {}),
+        }
+        self.config = folder / "zoo.cfg"
+        self.config.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
+        self.process: JavaProcess | None = None
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        flags = (f"-Dlog4j.configuration=file:{self.folder.parent}/log4j.properties", *self.flags)
+        # Half the disk syncs: nothing here outlives the machine.
+        flags = ("-Dzookeeper.forceSync=no", "-Dzookeeper.extendedTypesEnabled=true", *flags)
+        command = java_command(
+            classpath(self.kafka),
+            "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+            [self.config],
+            heap="256m",
+            flags=flags,
+        )
+        self.process = JavaProcess(command, self.folder / "zookeeper.log")
+        wait_for_port(self.port, self.process)
+
+    def stop(self) -> None:
+        if self.process:
+            self.process.kill()
+
+    def restart(self) -> None:
+        """Kill it and start it again with the same data."""
+        self.stop()
+        self.start()
+
+    def client(self, chroot: str = "", **options: Any) -> KazooClient:
+        """A connected client; the caller stops it."""
+        client = KazooClient(self.address + chroot, timeout=10, **options)
+        client.start(timeout=20)
+        return client
