@@ -18,11 +18,11 @@ VERSION = 1
 
 
 class SnapshotHeader(NamedTuple):
-    """The first 10 bytes; the CRC covers everything from `count` on."""
+    """The first 10 bytes; the CRC covers everything from `producer_count` on."""
 
     version: int16
     crc: uint32
-    count: int32
+    producer_count: int32
 
 
 class ProducerEntry(NamedTuple):
@@ -87,9 +87,9 @@ def read_entries(data: Bytes) -> list[ProducerEntry]:
     if header.version != VERSION:
         raise UnknownVersion(f"snapshot of version {header.version}, known is {VERSION}", 0)
     room = (len(data) - HEADER_SIZE) // ENTRY_SIZE
-    if not 0 <= header.count <= room:
-        raise Truncated(f"{header.count} producers are promised, {room} are there", 6)
-    return [read(ProducerEntry, data, HEADER_SIZE + n * ENTRY_SIZE) for n in range(header.count)]
+    if not 0 <= header.producer_count <= room:
+        raise Truncated(f"{header.producer_count} producers are promised, {room} are there", 6)
+    return [read(ProducerEntry, data, HEADER_SIZE + n * ENTRY_SIZE) for n in range(header.producer_count)]
 
 
 def write_snapshot(entries: Sequence[ProducerEntry]) -> bytes:
