@@ -16,7 +16,6 @@ from kctl.evidence.model import (
     Evidence,
     LogDir,
     Replica,
-    ReplicaKind,
     Tier,
     ZnodeExport,
 )
@@ -116,8 +115,7 @@ def _evidence(
             if parsed is None:
                 loose.append((folder, log_dir))
             else:
-                kind = ReplicaKind(parsed.kind)
-                replicas.append(Replica(parsed.topic, parsed.partition, kind, folder, log_dir))
+                replicas.append(Replica(parsed.topic, parsed.partition, parsed.kind, folder, log_dir))
     broker_logs = [
         BrokerLog(path, root, kind, None, moment_of(path, folders))
         for path, root, kind in sorted(found.broker_logs)

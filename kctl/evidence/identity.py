@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from formats.errors import FormatError
-from formats.log_dir_files import MetaProperties, parse_meta_properties
+from formats.log_dir_files import META_PROPERTIES
+from formats.properties import parse_meta_properties
 from kctl.evidence.names import broker_id_of
 
 LARGEST = 1 << 20
@@ -28,12 +29,12 @@ class Identity(NamedTuple):
 
 def read_identity(folder: Path) -> Identity:
     """The identity stored in a log directory; an empty one where it has none."""
-    path = folder / "meta.properties"
+    path = folder / META_PROPERTIES
     try:
         if not path.is_file():
             return Identity()
         with path.open("rb") as file:
-            found: MetaProperties = parse_meta_properties(file.read(LARGEST))
+            found = parse_meta_properties(file.read(LARGEST).decode("latin-1"))
     except (OSError, FormatError) as error:
         return Identity(trouble=str(error))
     return Identity(found.broker_id, found.cluster_id, found.directory_id, found.version == 1)

@@ -13,19 +13,11 @@ from functools import cached_property
 from pathlib import Path
 
 from formats.errors import FormatError
-from formats.log_dir_files import PartitionMetadata, parse_partition_metadata
+from formats.log_dir_files import PARTITION_METADATA, FolderKind
+from formats.small_files import parse_partition_metadata
 from kctl.errors import KctlError
 from kctl.findings import Finding, Place
 from kctl.model import TopicPartition
-
-
-class ReplicaKind(StrEnum):
-    """What a partition folder is to its broker, as its name says (`K:log/LocalLog.scala @ 3.9.0`)."""
-
-    LIVE = "live"
-    FUTURE = "future"
-    DELETE = "delete"
-    STRAY = "stray"
 
 
 class BrokerLogKind(StrEnum):
@@ -73,7 +65,7 @@ class Replica:
 
     topic: str
     partition: int
-    kind: ReplicaKind
+    kind: FolderKind
     folder: Path
     log_dir: LogDir
 
@@ -96,11 +88,10 @@ class Replica:
     def topic_id(self) -> str | None:
         """The id in `partition.metadata`; None before 2.8 and where the file cannot be read."""
         try:
-            text = (self.folder / "partition.metadata").read_bytes()
-            metadata: PartitionMetadata = parse_partition_metadata(text)
+            text = (self.folder / PARTITION_METADATA).read_text("utf-8", "replace")
+            return parse_partition_metadata(text).topic_id
         except (OSError, FormatError):
             return None
-        return str(metadata.topic_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +150,7 @@ class Evidence:
     @property
     def broker_ids(self) -> tuple[int, ...]:
         """The brokers that something here is from, ascending."""
-        found = {one.broker_id for one in (*self.log_dirs, *self.broker_logs)}
+        found = {one.broker_id for one in self.log_dirs} | {log.broker_id for log in self.broker_logs}
         return tuple(sorted(i for i in found if i is not None))
 
     def place_of(self, path: Path, root: Root) -> Place:

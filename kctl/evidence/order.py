@@ -7,8 +7,9 @@ import re
 import struct
 from pathlib import Path
 
+from formats.log_dir_files import FolderKind
 from kctl.errors import UnreadableFile
-from kctl.evidence.model import Evidence, ReplicaKind
+from kctl.evidence.model import Evidence
 from kctl.evidence.znodes import greatest_zxid
 
 LOG = re.compile(r"\d{20}\.log", re.ASCII)
@@ -19,8 +20,8 @@ LEGACY_TIMESTAMP = struct.Struct(">q")
 
 def ordered_moments(evidence: Evidence) -> tuple[str, ...]:
     """Names of the moments, oldest first. One that nothing dates keeps its place in the order given."""
-    names = [one.moment for one in (*evidence.log_dirs, *evidence.znode_exports) if one.moment]
-    unique = list(dict.fromkeys([*evidence.given_moments, *names]))
+    names = [one.moment for one in evidence.log_dirs] + [one.moment for one in evidence.znode_exports]
+    unique = list(dict.fromkeys([*evidence.given_moments, *filter(None, names)]))
     if len(unique) < 2:
         return tuple(unique)
     for date_of in (_zxid, _newest_timestamp):
@@ -42,7 +43,7 @@ def _zxid(evidence: Evidence, moment: str) -> int | None:
 
 
 def _newest_timestamp(evidence: Evidence, moment: str) -> int | None:
-    folders = (r.folder for r in evidence.replicas if r.moment == moment and r.kind is ReplicaKind.LIVE)
+    folders = (r.folder for r in evidence.replicas if r.moment == moment and r.kind is FolderKind.LIVE)
     return max(filter(None, map(newest_timestamp, folders)), default=None)
 
 

@@ -63,11 +63,11 @@ class Found:
     # Folders of a log directory that Kafka would not accept, unless other evidence turns out to lie in them.
     foreign: list[tuple[Path, Root]] = field(default_factory=list)
 
-    def say(self, what: FindingType, path: Path, root: Root, **details: object) -> None:
+    def say(self, type_: FindingType, path: Path, root: Root, **details: str | int) -> None:
         """Add a finding about a path."""
         name = shown(root.given) if len(self.roots) > 1 else None
         place = Place(file=shown(relative(path, root)), evidence=name)
-        self.findings.append(what.at(place, **details))
+        self.findings.append(type_.at(place, severity=None, **details))
 
     def log_dir(self, path: Path, root: Root, *, is_whole: bool = True) -> FoundLogDir:
         """The log directory at a path, an unmarked one where none is known yet."""
@@ -94,7 +94,8 @@ def walk(paths: Iterable[str | os.PathLike[str]]) -> Found:
 
 
 def _roots(paths: Iterable[str | os.PathLike[str]], found: Found) -> Iterable[Root]:
-    for given in map(os.fspath, paths):
+    for one in paths:
+        given = os.fspath(one)
         try:
             path = Path(os.path.realpath(given, strict=True))
             mode = path.stat().st_mode
@@ -208,7 +209,8 @@ def _is_file_inside(entry: os.DirEntry[str], root: Root, found: Found) -> bool:
 
 def _judge_foreign(found: Found) -> None:
     """Folders in a log directory that are no partitions are wrong, unless they are how the evidence was gathered."""
-    holders = [path for path, *_ in (*found.broker_logs, *found.znodes)] + [*found.tiers, *found.log_dirs]
+    holders = [log[0] for log in found.broker_logs] + [export[0] for export in found.znodes]
+    holders += [*found.tiers, *found.log_dirs]
     for path, root in found.foreign:
         if not any(other.is_relative_to(path) for other in holders):
             found.say(say.FOREIGN_FOLDER, path, root, name=shown(path.name))
