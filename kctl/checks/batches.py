@@ -1,0 +1,130 @@
+"""Headers of a run of batches: what each says of itself, and how it follows the one before."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formats.columns.headers import Headers
+from formats.crc import crc32, crc32c
+from formats.message_set import CRC_STARTS_AT as MESSAGES_CRC_STARTS_AT
+from formats.record_batch import CRC_STARTS_AT
+from kctl.findings import Finding, FindingType, Place, segments
+from kctl.scan.block import Block
+from kctl.scan.options import ScanOptions
+
+Mask = NDArray[np.bool_]
+
+KNOWN_ATTRIBUTES = {0: 0x07, 1: 0x0F, 2: 0x7F}
+HIGHEST_CODEC = {0: 3, 1: 3, 2: 4}
+OFFSETS_OF_A_SEGMENT = 2**31 - 1
+
+
+class BatchChecks:
+    """Checks of headers in the order of the file; what the next run is compared with is kept."""
+
+    def __init__(self, options: ScanOptions) -> None:
+        self.options = options
+        self.last_offset: int | None = options.last_offset if options.last_offset >= 0 else None
+        self.leader_epoch = -1
+
+    def of(self, headers: Headers, block: Block) -> list[Finding]:
+        """What is wrong with these batches, in their order."""
+        found: list[tuple[int, Finding]] = []
+        if not headers.crc_valid.all():
+            found += [(row, self._crc_mismatch(headers, row, block)) for row in rows(~headers.crc_valid)]
+        # What an unsound header says is not worth a word, nor a comparison.
+        sound = headers if headers.crc_valid.all() else headers[headers.crc_valid]
+        if len(sound):
+            numbers = np.flatnonzero(headers.crc_valid)
+            for row, finding in [*self._of_each(sound), *self._of_neighbours(sound)]:
+                found.append((int(numbers[row]), finding))
+        found.sort(key=lambda pair: pair[0])
+        return [finding for _, finding in found]
+
+    def at_end(self) -> list[Finding]:
+        """What can be said only after the last batch."""
+        return []
+
+    def _crc_mismatch(self, headers: Headers, row: int, block: Block) -> Finding:
+        start, size = int(headers.position[row]), int(headers.size_in_bytes[row])
+        new = headers.magic[row] == 2
+        computed = 0
+        if block.start <= start and start + size <= block.end:
+            covered = block.data[start - block.start : start - block.start + size]
+            computed = crc32c(covered[CRC_STARTS_AT:]) if new else crc32(covered[MESSAGES_CRC_STARTS_AT:])
+        return self._at(
+            headers, row, segments.BATCH_CRC_MISMATCH, stored=int(headers.crc[row]), computed=computed
+        )
+
+    def _at(self, headers: Headers, row: int, kind: FindingType, **details: object) -> Finding:
+        return kind.at(place_of(headers, row, self.options.place), **details)
+
+    def _of_each(self, headers: Headers) -> Iterable[tuple[int, Finding]]:
+        known = np.array([KNOWN_ATTRIBUTES[m] for m in (0, 1, 2)], np.int16)[headers.magic]
+        highest = np.array([HIGHEST_CODEC[m] for m in (0, 1, 2)], np.int16)[headers.magic]
+        for row in rows((headers.attributes & ~known) != 0):
+            bits = int(headers.attributes[row]) & ~int(known[row]) & 0xFFFF
+            yield row, self._at(headers, row, segments.UNKNOWN_ATTRIBUTES, bits=bits)
+        for row in rows(headers.codec > highest):
+            details = {"codec": int(headers.codec[row]), "magic": int(headers.magic[row])}
+            yield row, self._at(headers, row, segments.UNKNOWN_CODEC, **details)
+        new = headers.magic == 2
+        for row in rows(new & (headers.last_offset_delta < 0)):
+            delta = int(headers.last_offset_delta[row])
+            yield row, self._at(headers, row, segments.ILLEGAL_OFFSET_DELTA, last_offset_delta=delta)
+        span = headers.last_offset_delta.astype(np.int64) + 1
+        for row in rows(new & ((headers.records_count < 0) | (headers.records_count > np.maximum(span, 0)))):
+            count = int(headers.records_count[row])
+            why = "it is negative" if count < 0 else f"its offsets span {int(span[row])}"
+            yield row, self._at(headers, row, segments.RECORDS_COUNT_TOO_LARGE, count=count, why=why)
+        yield from self._against_name(headers)
+
+    def _against_name(self, headers: Headers) -> Iterable[tuple[int, Finding]]:
+        named = self.options.base_offset
+        if named is None:
+            return
+        for row in rows(headers.base_offset < named):
+            offset = int(headers.base_offset[row])
+            yield row, self._at(headers, row, segments.OFFSET_BELOW_NAME, base_offset=offset, named=named)
+        for row in rows(headers.last_offset > named + OFFSETS_OF_A_SEGMENT):
+            offset = int(headers.last_offset[row])
+            yield row, self._at(headers, row, segments.OFFSET_TOO_FAR, last_offset=offset, named=named)
+
+    def _of_neighbours(self, headers: Headers) -> Iterable[tuple[int, Finding]]:
+        first = self.last_offset is None
+        before = np.concatenate(
+            ([-1 if self.last_offset is None else self.last_offset], headers.last_offset[:-1])
+        )
+        highest = np.maximum.accumulate(before)
+        back = headers.base_offset <= highest
+        if first:
+            back[0] = False
+        for row in rows(back):
+            details = {"base_offset": int(headers.base_offset[row]), "previous": int(highest[row])}
+            yield row, self._at(headers, row, segments.OFFSETS_GO_BACK, **details)
+        self.last_offset = max(int(highest[-1]), int(headers.last_offset[-1]))
+        epochs = headers.partition_leader_epoch
+        epochs_before = np.maximum.accumulate(np.concatenate(([self.leader_epoch], epochs[:-1])))
+        for row in rows((epochs < epochs_before) & (headers.magic == 2)):
+            details = {"leader_epoch": int(epochs[row]), "previous": int(epochs_before[row])}
+            yield row, self._at(headers, row, segments.EPOCH_GOES_BACK, **details)
+        self.leader_epoch = max(int(epochs_before[-1]), int(epochs[-1]))
+
+
+def rows(mask: Mask) -> list[int]:
+    """Numbers of the rows for which the mask holds."""
+    found: list[int] = np.flatnonzero(mask).tolist()
+    return found
+
+
+def place_of(headers: Headers, row: int, place: Place) -> Place:
+    """Where one batch is."""
+    return replace(
+        place,
+        position=int(headers.position[row]),
+        size_in_bytes=int(headers.size_in_bytes[row]),
+        base_offset=int(headers.base_offset[row]),
+        last_offset=int(headers.last_offset[row]),
+    )

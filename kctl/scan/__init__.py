@@ -1,0 +1,1 @@
+"""Segments as arrays: blocks of bytes in, chunks of columns, damage and findings out."""

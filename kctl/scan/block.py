@@ -1,0 +1,37 @@
+"""One window of a source in memory: read at a batch boundary, looked at in place, read over.
+
+The memory is taken once and used again, with padding behind the last byte so that wide loads near the end
+stay inside.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formats.columns.headers import PADDING
+from kctl.scan.source import Source
+
+BLOCK_SIZE = 8 << 20
+
+
+class Block:
+    """Bytes [start, end) of a source; `data[i]` is byte start + i."""
+
+    def __init__(self, source: Source, size: int = BLOCK_SIZE) -> None:
+        self._source = source
+        self._size = size
+        self._memory: NDArray[np.uint8] = np.empty(0, np.uint8)
+        self.start = self.end = 0
+
+    @property
+    def data(self) -> NDArray[np.uint8]:
+        """The bytes and the padding behind them."""
+        return self._memory[: self.end - self.start + PADDING]
+
+    def load(self, position: int, until: int, at_least: int = 0) -> None:
+        """Hold bytes from position on, up to `until`, as many as fit; `at_least` makes room for a large batch."""
+        size = max(0, min(until - position, max(self._size, at_least)))
+        if len(self._memory) < size + PADDING:
+            self._memory = np.empty(min(max(size, at_least), until) + PADDING, np.uint8)
+        got = self._source.read_into(position, self._memory[:size])
+        self._memory[got : got + PADDING] = 0
+        self.start, self.end = position, position + got

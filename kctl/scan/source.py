@@ -1,0 +1,140 @@
+"""Where the bytes of a segment come from: a local file, bytes in memory, or a file of a pyarrow file system.
+
+A source is opened, asked for bytes at positions, and closed. It gives fewer bytes than asked only where it
+ends. Local files are read into memory that the reader owns and never mapped: a file that a running broker
+truncates would end the process.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formats.layout import Bytes
+
+
+class Source(Protocol):
+    """Bytes that can be read at a position."""
+
+    @property
+    def name(self) -> str:
+        """What findings call it."""
+
+    @property
+    def size(self) -> int:
+        """Its size in bytes when it was opened."""
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """Bytes from position on, fewer where it ends."""
+
+    def read_into(self, position: int, room: NDArray[np.uint8]) -> int:
+        """Fill the room from position on; how many bytes there were."""
+
+    def current_size(self) -> int:
+        """Its size now; `OSError` where it is gone."""
+
+    def close(self) -> None: ...
+
+
+class LocalFile:
+    """A file of this machine, opened for reading only."""
+
+    def __init__(self, path: Path | str, name: str | None = None) -> None:
+        self.name = name if name is not None else os.fspath(path)
+        self.path = path
+        # A FIFO must not make the open wait for a writer.
+        self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        self.size = os.fstat(self._file).st_size
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """Bytes from position on, fewer where it ends."""
+        return os.pread(self._file, size, position)
+
+    def read_into(self, position: int, room: NDArray[np.uint8]) -> int:
+        """Fill the room from position on; how many bytes there were."""
+        view, got = memoryview(room), 0
+        while got < len(view):
+            more = os.preadv(self._file, [view[got:]], position + got)
+            if not more:
+                break
+            got += more
+        return got
+
+    def current_size(self) -> int:
+        """The size of the file that is open; `OSError` where its name is gone."""
+        os.stat(self.path)
+        return os.fstat(self._file).st_size
+
+    def close(self) -> None:
+        """Give the file back."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+class InMemory:
+    """Bytes as a source."""
+
+    def __init__(self, data: Bytes, name: str = "bytes") -> None:
+        self.name = name
+        self._data = memoryview(data)
+        self.size = len(data)
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """Bytes from position on, fewer where they end."""
+        return bytes(self._data[position : position + size])
+
+    def read_into(self, position: int, room: NDArray[np.uint8]) -> int:
+        """Fill the room from position on; how many bytes there were."""
+        part = self._data[position : position + len(room)]
+        room[: len(part)] = part
+        return len(part)
+
+    def current_size(self) -> int:
+        """What it was."""
+        return self.size
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+class ArrowFile:
+    """A file of a `pyarrow.fs` file system: object stores and HDFS."""
+
+    def __init__(self, file_system: Any, path: str, name: str | None = None) -> None:
+        self.name = name if name is not None else path
+        self._file = file_system.open_input_file(path)
+        self.size = int(self._file.size())
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """Bytes from position on, fewer where it ends."""
+        size = max(0, min(size, self.size - position))
+        return bytes(self._file.read_at(size, position)) if size else b""
+
+    def read_into(self, position: int, room: NDArray[np.uint8]) -> int:
+        """Fill the room from position on; how many bytes there were."""
+        data = self.read_at(position, len(room))
+        room[: len(data)] = np.frombuffer(data, np.uint8)
+        return len(data)
+
+    def current_size(self) -> int:
+        """What it was: objects do not change while they are read."""
+        return self.size
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._file.close()
+
+
+@contextmanager
+def local_file(path: Path | str, name: str | None = None) -> Iterator[LocalFile]:
+    """A local file as a source, closed at the end; `OSError` where it cannot be opened."""
+    source = LocalFile(path, name)
+    try:
+        yield source
+    finally:
+        source.close()
