@@ -1,0 +1,204 @@
+"""Many znodes in few round trips: multiRead where the server has it, else pipelined reads.
+
+multiRead (opcode 22, ZOOKEEPER-3402, servers from 3.6 on) is not in kazoo; it is sent over kazoo's own
+session, so that authentication, TLS and chroot stay kazoo's. An older server answers it by closing the
+connection, so it is only sent to one that has said its version, or that has answered one on another session.
+"""
+
+import struct
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar
+
+from kazoo.exceptions import EXCEPTIONS, NoNodeError
+
+from kctl.zookeeper.store import Stat, Znode
+
+GET_DATA, GET_CHILDREN, ERROR = 4, 8, -1
+HEADER = struct.Struct(">i?i")
+INTEGER = struct.Struct(">i")
+STAT = struct.Struct(">qqqqiiiqiiq")
+NO_NODE = NoNodeError.code
+PATHS_A_CALL = 200
+CALLS_IN_FLIGHT = 8
+READS_IN_FLIGHT = 1000
+END = HEADER.pack(-1, True, -1)
+
+
+class MultiRead:
+    """One multiRead request, as kazoo sends it. Its answer is a list: a value, or None for a missing znode."""
+
+    type: ClassVar[int] = 22
+
+    def __init__(self, operation: int, paths: Sequence[str]) -> None:
+        self.operation = operation
+        self.paths = paths
+
+    def serialize(self) -> bytes:
+        """The body of the request."""
+        header = HEADER.pack(self.operation, False, -1)
+        parts = []
+        for path in self.paths:
+            encoded = path.encode()
+            parts += [header, INTEGER.pack(len(encoded)), encoded, b"\0"]
+        return b"".join([*parts, END])
+
+    def deserialize(self, data: bytes, offset: int) -> list[Any]:
+        """The answers, in order."""
+        found: list[Any] = []
+        size = HEADER.size
+        while True:
+            kind, done, error = HEADER.unpack_from(data, offset)
+            offset += size
+            if done:
+                return found
+            if kind == GET_DATA:
+                (length,) = INTEGER.unpack_from(data, offset)
+                offset += 4
+                content = bytes(data[offset : offset + length]) if length > 0 else b""
+                offset += max(length, 0)
+                found.append(Znode(content, Stat._make(STAT.unpack_from(data, offset))))
+                offset += STAT.size
+            elif kind == GET_CHILDREN:
+                names, offset = read_names(data, offset)
+                found.append(names)
+            else:
+                (error,) = INTEGER.unpack_from(data, offset)
+                offset += 4
+                found.append(None if error == NO_NODE else EXCEPTIONS[error]())
+
+
+class Read:
+    """One getData or getChildren, decoded without kazoo's own values, which cost more than the read."""
+
+    def __init__(self, operation: int, path: str) -> None:
+        self.type = operation
+        self.path = path
+
+    def serialize(self) -> bytes:
+        """The body of the request."""
+        encoded = self.path.encode()
+        return INTEGER.pack(len(encoded)) + encoded + b"\0"
+
+    def deserialize(self, data: bytes, offset: int) -> Any:
+        """A znode, or the names below one."""
+        if self.type == GET_CHILDREN:
+            return read_names(data, offset)[0]
+        (length,) = INTEGER.unpack_from(data, offset)
+        end = offset + 4 + max(length, 0)
+        return Znode(bytes(data[offset + 4 : end]), Stat._make(STAT.unpack_from(data, end)))
+
+
+def read_names(data: bytes, offset: int) -> tuple[list[str], int]:
+    """A vector of strings, sorted, and where it ends."""
+    (count,) = INTEGER.unpack_from(data, offset)
+    offset += 4
+    names = []
+    for _ in range(max(count, 0)):
+        (length,) = INTEGER.unpack_from(data, offset)
+        offset += 4
+        names.append(bytes(data[offset : offset + length]).decode("utf-8", "surrogateescape"))
+        offset += length
+    names.sort()
+    return names, offset
+
+
+class Answers:
+    """Where the answers of requests in flight arrive, in order; kazoo's thread puts them there."""
+
+    def __init__(self, count: int) -> None:
+        self.values: list[Any] = [None] * count
+        self.error: BaseException | None = None
+        self._left = count
+        self._room = threading.Semaphore(0)
+
+    def slot(self, index: int) -> "Slot":
+        """The place of one answer."""
+        return Slot(self, index)
+
+    def put(self, index: int, value: Any) -> None:
+        """An answer has come."""
+        self.values[index] = value
+        self._room.release()
+
+    def fail(self, error: BaseException) -> None:
+        """A request has failed; the rest of them is of no use."""
+        self.error = self.error or error
+        self._room.release()
+
+    def wait_for_one(self, timeout: float) -> bool:
+        """Wait for any answer; False where none came in time."""
+        return self._room.acquire(timeout=timeout)
+
+
+class Slot:
+    """What kazoo takes for an asynchronous result: `set` and `set_exception`, nothing else."""
+
+    __slots__ = ("answers", "index")
+
+    def __init__(self, answers: Answers, index: int) -> None:
+        self.answers = answers
+        self.index = index
+
+    def set(self, value: Any = None) -> None:
+        """kazoo has the answer."""
+        self.answers.put(self.index, value)
+
+    def set_exception(self, error: BaseException) -> None:
+        """kazoo has an error: a missing znode is an answer, everything else fails the whole."""
+        if isinstance(error, NoNodeError):
+            self.answers.put(self.index, None)
+        else:
+            self.answers.fail(error)
+
+
+def send_all(
+    call: Callable[[Any, Any], Any], requests: Sequence[Any], window: int, timeout: float
+) -> list[Any]:
+    """Send requests with at most `window` unanswered, and give the answers in order.
+
+    `timeout` is for each answer. Raises what kazoo raised, or TimeoutError.
+    """
+    answers = Answers(len(requests))
+    in_flight = 0
+    for index, request in enumerate(requests):
+        if in_flight == window:
+            if not answers.wait_for_one(timeout):
+                raise TimeoutError
+            in_flight -= 1
+        if answers.error:
+            raise answers.error
+        call(request, answers.slot(index))
+        in_flight += 1
+    for _ in range(in_flight):
+        if not answers.wait_for_one(timeout):
+            raise TimeoutError
+        if answers.error:
+            raise answers.error
+    return answers.values
+
+
+def multi_read(
+    call: Callable[[Any, Any], Any], operation: int, paths: Sequence[str], timeout: float
+) -> list[Any]:
+    """Many znodes by multiRead; None for a missing one. Raises what the server said about any other."""
+    chunks = [paths[at : at + PATHS_A_CALL] for at in range(0, len(paths), PATHS_A_CALL)]
+    answers = send_all(call, [MultiRead(operation, chunk) for chunk in chunks], CALLS_IN_FLIGHT, timeout)
+    found = [value for answer in answers for value in answer]
+    for value in found:
+        if isinstance(value, Exception):
+            raise value
+    return found
+
+
+def pipelined(
+    call: Callable[[Any, Any], Any], operation: int, paths: Sequence[str], timeout: float
+) -> list[Any]:
+    """Many znodes by ordinary reads, many in flight; None for a missing one."""
+    return send_all(call, [Read(operation, path) for path in paths], READS_IN_FLIGHT, timeout)
+
+
+def chunks_of(paths: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    """Runs of at most `size`."""
+    for at in range(0, len(paths), size):
+        yield paths[at : at + size]

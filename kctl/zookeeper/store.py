@@ -1,0 +1,120 @@
+"""What kctl reads and writes in ZooKeeper through: znodes, and the two interfaces that live and recorded ones share.
+
+Paths are those below the chroot. An absent znode is None, never an exception. A write always names the
+version that it expects; there is no way to overwrite whatever is there.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from kctl.changes.plan import Write
+from kctl.errors import KctlError
+
+# The server's limit (jute.maxbuffer) is 1,048,575 bytes for a whole request; it answers a larger one by
+# closing the connection. Kafka's own clients have the same limit, so a node above it stops the controller.
+LARGEST_REQUEST = 1_000_000
+REQUEST_OVERHEAD = (
+    64  # of one operation, besides its path and data: headers, version, an ACL of the usual size
+)
+
+
+class Stat(NamedTuple):
+    """What ZooKeeper knows about a znode, in the order of the wire; times are milliseconds."""
+
+    czxid: int
+    mzxid: int
+    ctime: int
+    mtime: int
+    version: int
+    cversion: int
+    aversion: int
+    ephemeral_owner: int
+    data_length: int
+    num_children: int
+    pzxid: int
+
+
+class Znode(NamedTuple):
+    """A znode's content and stat."""
+
+    data: bytes
+    stat: Stat
+
+
+class Acl(NamedTuple):
+    """One entry of an access list; permissions are ZooKeeper's bits (31: all, 1: read)."""
+
+    permissions: int
+    scheme: str
+    id: str
+
+
+WORLD_ALL = Acl(31, "world", "anyone")
+
+
+class ZnodeReader(Protocol):
+    """Znodes that can be read: a live ensemble, a recorded snapshot, a dict in a test."""
+
+    location: str
+
+    def get(self, path: str) -> Znode | None:
+        """A znode."""
+
+    def children(self, path: str) -> list[str] | None:
+        """The names below it, sorted."""
+
+    def get_many(self, paths: Sequence[str]) -> list[Znode | None]:
+        """Many znodes, in the order asked for."""
+
+    def children_many(self, paths: Sequence[str]) -> list[list[str] | None]:
+        """The names below many znodes."""
+
+    def sync(self) -> None:
+        """What is read from now on is at least as new as this moment."""
+
+    def close(self) -> None:
+        """No more reading."""
+
+
+class ZnodeStore(ZnodeReader, Protocol):
+    """Znodes that can be written too."""
+
+    def acl(self, path: str) -> list[Acl]:
+        """The access list of a znode; empty where there is none."""
+
+    def transact(self, writes: Sequence[Write]) -> list[str]:
+        """Write all or nothing, and give the name of each target (with its number where it is sequential).
+
+        Raises Conflict where an expectation does not hold, KctlError where the outcome is that nothing was
+        written, and OutcomeUnknown where the connection went away in the middle.
+        """
+
+
+class OutcomeUnknown(KctlError):
+    """The connection went away after a write was sent: it may or may not have been carried out."""
+
+
+def request_size(writes: Sequence[Write]) -> int:
+    """How large a transaction is on the wire, rounded up."""
+    return sum(len(w.target.encode()) + w.size_in_bytes + REQUEST_OVERHEAD for w in writes)
+
+
+def parent_of(path: str) -> str:
+    """The path above; `/` for a top one."""
+    return path.rsplit("/", 1)[0] or "/"
+
+
+def walk(reader: ZnodeReader, root: str = "/") -> Iterator[tuple[str, Znode]]:
+    """Every znode at and below a path, parents first, level by level."""
+    level = [root]
+    while level:
+        found = reader.get_many(level)
+        names = reader.children_many([path for path, node in zip(level, found, strict=True) if node])
+        below: list[str] = []
+        listed = iter(names)
+        for path, node in zip(level, found, strict=True):
+            if node is None:  # gone between the two reads
+                continue
+            yield path, node
+            below += [f"{path.rstrip('/')}/{name}" for name in next(listed) or ()]
+        level = below
