@@ -38,4 +38,14 @@ COMMANDS: dict[str, Group | Verb] = {
         ("house.SETTING", "house.CHECK"),
     ),
     "completion": Verb("completion:completion", "Print the completion script of a shell."),
+    "replica": Group(
+        "Replicas of a partition, from copies of brokers' log directories.",
+        {
+            "simulate": Verb(
+                "replica_simulate:simulate",
+                "Play a scenario of produce, fetch, crash, restart and elect over a model of the brokers.",
+                ("replica.REPLICA_STATE", "replica.SIMULATION", "replica.VIOLATION", "replica.EXPLORATION"),
+            ),
+        },
+    ),
 }

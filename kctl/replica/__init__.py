@@ -1,0 +1,1 @@
+"""Replicas of one partition held against each other: lineages, comparison, loss, and the story of an offset."""

@@ -1,0 +1,142 @@
+"""A replica's leader epochs: how entries come and go, and what they answer.
+
+An entry is (epoch, start offset), the start being that epoch's own first offset; the epoch ends where the next
+entry starts, the last one at the log end offset. From 2.0.1 on entries rise strictly in both fields, because an
+entry that conflicts replaces what it conflicts with; before, it was ignored.
+
+Source: core/src/main/scala/kafka/server/epoch/LeaderEpochFileCache.scala @ 0.11.0.0, 2.0.0, 2.0.1, 2.8.2;
+storage/src/main/java/org/apache/kafka/storage/internals/epoch/LeaderEpochFileCache.java @ 3.9.0-rc3
+"""
+
+from __future__ import annotations
+
+import enum
+from bisect import bisect_right
+from collections.abc import Iterable
+from typing import NamedTuple
+
+Entries = tuple[tuple[int, int], ...]
+UNDEFINED = -1
+
+
+class Assign(enum.StrEnum):
+    """What happens to an entry that conflicts with those there."""
+
+    REPLACE_CONFLICTS = "replace_conflicts"  # 2.0.1 and later
+    IGNORE_CONFLICTS = "ignore_conflicts"  # 0.11.0 to 2.0.0
+
+
+class Answers(enum.StrEnum):
+    """How `end_offset_for` answers, by version."""
+
+    EPOCH_AND_OFFSET = "epoch_and_offset"  # 2.0.1 and later
+    EPOCH_AND_OFFSET_2_0_0 = "epoch_and_offset_2_0_0"
+    OFFSET_ONLY = "offset_only"  # 1.0.2, 1.1.1
+    OFFSET_ONLY_NO_UNDEFINED_CHECK = "offset_only_no_undefined_check"  # 0.11.0.0 to 1.0.1, 1.1.0
+
+
+class EpochEnd(NamedTuple):
+    """The end of an epoch: (-1, -1) where there is no answer; the epoch is None where only an offset is sent."""
+
+    leader_epoch: int | None
+    end_offset: int
+
+
+NO_END = EpochEnd(UNDEFINED, UNDEFINED)
+
+
+def entries_of(pairs: Iterable[Iterable[int]]) -> Entries:
+    """Entries from any pairs of numbers."""
+    return tuple((epoch, start) for epoch, start in pairs)
+
+
+def latest_epoch(entries: Entries) -> int | None:
+    """The newest epoch known; None where there is none."""
+    return entries[-1][0] if entries else None
+
+
+def assign(entries: Entries, epoch: int, start: int, how: Assign = Assign.REPLACE_CONFLICTS) -> Entries:
+    """Entries after the leader, or a fetched batch, said that `epoch` starts at `start`.
+
+    Raises ValueError for a negative epoch or offset, as Kafka does.
+    """
+    if epoch < 0 or start < 0:
+        raise ValueError(f"invalid leader epoch entry {epoch}@{start}")
+    if not entries:
+        return ((epoch, start),)
+    last_epoch, last_start = entries[-1]
+    if how is Assign.IGNORE_CONFLICTS:
+        return (*entries, (epoch, start)) if epoch > last_epoch and start >= last_start else entries
+    if epoch == last_epoch and start >= last_start:
+        return entries
+    kept = list(entries)
+    while kept and (kept[-1][0] >= epoch or kept[-1][1] >= start):
+        kept.pop()
+    return (*kept, (epoch, start))
+
+
+def truncate_from_end(entries: Entries, offset: int) -> Entries:
+    """Entries after the log was cut to end at `offset`: those that start there or later are gone."""
+    if offset < 0 or not entries or entries[-1][1] < offset:
+        return entries
+    return tuple(entry for entry in entries if entry[1] < offset)
+
+
+def truncate_from_start(entries: Entries, offset: int) -> Entries:
+    """Entries after the log was cut to begin at `offset`: the last one at or below it is moved there."""
+    below = [entry for entry in entries if entry[1] <= offset]
+    if offset < 0 or not below:
+        return entries
+    return ((below[-1][0], offset), *entries[len(below) :])
+
+
+def entries_in_range(entries: Entries, start: int, end: int) -> Entries:
+    """Entries of the offsets [start, end), the first moved to the start; start -1 leaves the front as it is (3.8+)."""
+    return truncate_from_end(truncate_from_start(entries, start), end)
+
+
+def loaded(lines: Iterable[tuple[int, int]]) -> Entries:
+    """What a broker from 2.0.1 on has in memory after reading these lines of a file, in their order."""
+    entries: Entries = ()
+    for epoch, start in lines:
+        entries = assign(entries, epoch, start)
+    return entries
+
+
+def end_offset_for(
+    entries: Entries, log_end_offset: int, requested: int, how: Answers = Answers.EPOCH_AND_OFFSET
+) -> EpochEnd:
+    """What a replica answers to "where does this epoch end?" (KIP-101; with the epoch since KIP-279, 2.0).
+
+    The epoch answered is the largest known at or below the one asked for; below the first one known, it is
+    the one asked for itself (since 2.0.1).
+    """
+    offset_only = how in (Answers.OFFSET_ONLY, Answers.OFFSET_ONLY_NO_UNDEFINED_CHECK)
+    if how is Answers.OFFSET_ONLY_NO_UNDEFINED_CHECK and requested == UNDEFINED and not entries:
+        return EpochEnd(None, log_end_offset)
+    nothing = EpochEnd(None, UNDEFINED) if offset_only else NO_END
+    if not entries or requested == UNDEFINED or requested > entries[-1][0]:
+        return nothing
+    if requested == entries[-1][0]:
+        return EpochEnd(None if offset_only else requested, log_end_offset)
+    index = bisect_right([epoch for epoch, _ in entries], requested)
+    end = entries[index][1]
+    if index == 0:
+        return EpochEnd(requested, end) if how is Answers.EPOCH_AND_OFFSET else nothing
+    return EpochEnd(None if offset_only else entries[index - 1][0], end)
+
+
+def epoch_for_offset(entries: Entries, offset: int) -> int | None:
+    """The epoch that owns an offset; None below the first entry. The log end is not consulted (3.5+)."""
+    index = bisect_right([start for _, start in entries], offset)
+    return entries[index - 1][0] if index else None
+
+
+def next_epoch(entries: Entries, epoch: int) -> int | None:
+    """The smallest known epoch above this one (3.5+)."""
+    return min((known for known, _ in entries if known > epoch), default=None)
+
+
+def previous_epoch(entries: Entries, epoch: int) -> int | None:
+    """The largest known epoch below this one (3.5+)."""
+    return max((known for known, _ in entries if known < epoch), default=None)

@@ -1,0 +1,120 @@
+"""Random faults against the protocol's promises, and the shortest sequence that still breaks one.
+
+Promises: while every election was clean, a committed record stays on the leader at its offset; replicas that are
+up agree below their high watermarks. Seeds make runs repeatable.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kctl.replication.rules import Rules
+from kctl.replication.scenario import Run, Step
+
+EPISODE = 40  # steps until a new partition is started
+WEIGHTS = {
+    "produce": 4,
+    "fetch": 8,
+    "crash": 4,
+    "restart": 7,
+    "elect": 3,
+    "checkpoint": 1,
+    "flush": 2,
+    "shrink-isr": 1,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A broken promise: what, where, and the steps that lead there."""
+
+    promise: str  # committed_record_lost, logs_differ_below_high_watermark
+    offset: int
+    record: str | None
+    brokers: tuple[int, ...]
+    steps: tuple[Step, ...]
+    found_at: int
+
+
+def explore(
+    rules: Rules, *, steps: int, seed: int, brokers: Sequence[int] = (1, 2, 3), power_failures: bool = False
+) -> Iterator[Violation]:
+    """Broken promises within so many random steps, each with its sequence made as short as it gets."""
+    choose = random.Random(seed)
+    some, taken = brokers, list[Step]()
+    run = Run.start(rules, some, unclean=False)
+    for number in range(1, steps + 1):
+        step = _random_step(choose, run, power_failures)
+        taken.append(step)
+        run.take(step)
+        broken = _broken(run)
+        if broken is not None:
+            short = _shortened(rules, some, tuple(taken), broken[0])
+            yield Violation(*_replayed(rules, some, short), short, number)
+        if broken is not None or len(taken) >= EPISODE:
+            some, taken = (brokers if choose.random() < 0.3 else brokers[:2]), []
+            run = Run.start(rules, some, unclean=False)
+
+
+def _random_step(choose: random.Random, run: Run, power_failures: bool) -> Step:
+    """A step that can do something now; most of the time brokers are up and fetch."""
+    replicas, leader = run.partition.replicas, run.partition.leader
+    up = [b for b, r in replicas.items() if r.up]
+    down = [b for b, r in replicas.items() if not r.up]
+    followers = [b for b in up if b != leader]
+    who = {"fetch": followers if run.leads else [], "crash": up, "restart": down, "shrink-isr": followers}
+    possible = [do for do in WEIGHTS if who.get(do, up if do in ("flush", "checkpoint") else [0])]
+    do = choose.choices(possible, [WEIGHTS[name] for name in possible])[0]
+    if do == "crash" and power_failures and choose.random() < 0.5:
+        return Step("power-failure", tuple(choose.sample(up, choose.randint(1, len(up)))))
+    if do in ("produce", "elect"):
+        return Step(do, count=choose.randint(1, 2) if do == "produce" else 1)
+    return Step(do, (choose.choice(who.get(do, up)),))
+
+
+def _broken(run: Run) -> tuple[str, int, str | None, tuple[int, ...]] | None:
+    if run.unclean_elections == 0:
+        lost = run.lost()
+        if lost:
+            return "committed_record_lost", lost[0].offset, lost[0].record, (run.partition.leader,)
+    differing = run.diverged(below_high_watermark=True)
+    if differing and run.leads is not None:
+        pair, offset = next(iter(differing.items()))
+        return "logs_differ_below_high_watermark", offset, None, pair
+    return None
+
+
+def _outcome(
+    rules: Rules, brokers: Sequence[int], steps: Sequence[Step]
+) -> tuple[str, int, str | None, tuple[int, ...]] | None:
+    run = Run.start(rules, brokers, unclean=False)
+    for step in steps:
+        run.take(step)
+        broken = _broken(run)
+        if broken is not None:
+            return broken
+    return None
+
+
+def _replayed(
+    rules: Rules, brokers: Sequence[int], steps: Sequence[Step]
+) -> tuple[str, int, str | None, tuple[int, ...]]:
+    found = _outcome(rules, brokers, steps)
+    assert found is not None
+    return found
+
+
+def _shortened(
+    rules: Rules, brokers: Sequence[int], steps: tuple[Step, ...], promise: str
+) -> tuple[Step, ...]:
+    """The steps without those that are not needed to break the same promise."""
+    index = len(steps) - 1
+    while index >= 0:
+        without = steps[:index] + steps[index + 1 :]
+        found = _outcome(rules, brokers, without)
+        if found is not None and found[0] == promise:
+            steps, index = without, len(without)  # from the end again: what needed this one may go too
+        index -= 1
+    return steps

@@ -1,0 +1,115 @@
+"""The high watermark: the first offset not known to be committed, on leader and follower.
+
+It is exclusive: committed is [log start, high watermark). A follower's may go back; that alone is never a loss.
+
+Source: core/src/main/scala/kafka/cluster/Partition.scala @ 0.8.2.1, 0.10.1.1, 0.10.2.1, 2.0.0, 2.0.1, 2.7.2, 3.7.1,
+3.9.0-rc3; core/src/main/scala/kafka/server/ReplicaFetcherThread.scala @ 0.8.2.1, 2.8.2;
+core/src/main/scala/kafka/log/Log.scala @ 2.8.2
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+
+class Basis(enum.StrEnum):
+    """Whose log end offsets the leader takes the minimum of."""
+
+    ISR_ONLY = "isr_only"  # up to 0.10.1.1
+    ISR_OR_CAUGHT_UP = "isr_or_caught_up"  # 0.10.2.0 and later
+    ISR_OR_CAUGHT_UP_AND_MIN_ISR = "isr_or_caught_up_and_min_isr"  # 3.7.0 and later
+
+
+class Admission(enum.StrEnum):
+    """When a follower may join the ISR."""
+
+    HW_ONLY = "hw_only"  # up to 2.0.0
+    HW_AND_EPOCH_START = "hw_and_epoch_start"  # 2.0.1 and later
+
+
+class RemoteReplica(NamedTuple):
+    """What a leader knows of a follower: its log end offset as of its last fetch (-1: none yet)."""
+
+    broker_id: int
+    log_end_offset: int
+    last_caught_up_ms: int = 0
+
+
+class CommittedRange(NamedTuple):
+    """Inclusive offsets on each side of a high watermark; None where a side is empty."""
+
+    first_committed: int | None
+    last_committed: int | None
+    first_uncommitted: int | None
+    last_uncommitted: int | None
+
+
+def leader_high_watermark(
+    *,
+    leader_log_end_offset: int,
+    current: int,
+    isr: Collection[int],
+    replicas: Iterable[RemoteReplica],
+    basis: Basis,
+    now_ms: int = 0,
+    replica_lag_time_max_ms: int = 30_000,
+    pending_isr: Collection[int] = (),
+    min_insync_replicas: int = 1,
+) -> int:
+    """The leader's high watermark after something moved: the minimum over the basis, never lower than before.
+
+    `pending_isr` are additions not yet confirmed by ZooKeeper, which count since 2.7 (the maximal ISR).
+    `replicas` are the followers; `isr` contains the leader.
+    """
+    if basis is Basis.ISR_OR_CAUGHT_UP_AND_MIN_ISR and len(isr) < min_insync_replicas:
+        return current
+    members = {*isr, *pending_isr}
+    ends = [leader_log_end_offset]
+    for replica in replicas:
+        caught_up = now_ms - replica.last_caught_up_ms <= replica_lag_time_max_ms
+        if replica.broker_id in members or (basis is not Basis.ISR_ONLY and caught_up):
+            ends.append(replica.log_end_offset)
+    return max(current, min(ends))
+
+
+def follower_high_watermark(*, log_end_offset: int, leader_high_watermark: int, log_start_offset: int) -> int:
+    """A follower's high watermark after a fetch: min(own end, leader's), floored at the log start (2.4+)."""
+    return max(min(log_end_offset, leader_high_watermark), log_start_offset)
+
+
+def initial_high_watermark(
+    *, checkpointed: int | None, log_end_offset: int, log_start_offset: int, floor_at_log_start: bool
+) -> int:
+    """The high watermark a broker starts with: its checkpoint (0 without one), capped by the log end.
+
+    `floor_at_log_start` holds since 2.4, when the high watermark moved into the log object.
+    """
+    start = min(checkpointed or 0, log_end_offset)
+    return max(start, log_start_offset) if floor_at_log_start else start
+
+
+def may_join_isr(
+    *,
+    follower_log_end_offset: int,
+    leader_high_watermark: int,
+    leader_epoch_start_offset: int,
+    rule: Admission,
+) -> bool:
+    """Whether the leader would take this follower into the ISR."""
+    if follower_log_end_offset < leader_high_watermark:
+        return False
+    return rule is Admission.HW_ONLY or follower_log_end_offset >= leader_epoch_start_offset
+
+
+def committed_range(log_start_offset: int, log_end_offset: int, high_watermark: int) -> CommittedRange:
+    """Which offsets of a log are committed under this high watermark."""
+    committed = high_watermark > log_start_offset
+    open_end = log_end_offset > high_watermark
+    return CommittedRange(
+        log_start_offset if committed else None,
+        high_watermark - 1 if committed else None,
+        high_watermark if open_end else None,
+        log_end_offset - 1 if open_end else None,
+    )

@@ -1,0 +1,101 @@
+"""Which rule holds in which version of Kafka: one table, newest first.
+
+Source: the modules named by each column; clients/src/main/resources/common/message/FetchRequest.json @ 2.8.2 for the
+last fetched epoch; core/src/main/scala/kafka/server/KafkaConfig.scala @ 0.10.2.1, 0.11.0.0 for the unclean default.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple, TypeVar
+
+from kctl.errors import BadValue
+from kctl.replication.election import KeepLast, Order
+from kctl.replication.epochs import Answers, Assign
+from kctl.replication.fetching import FetchOrder
+from kctl.replication.high_watermark import Admission, Basis
+from kctl.replication.truncation import Algorithm
+
+T = TypeVar("T")
+
+
+class Rules(NamedTuple):
+    """The rules of one version. `halts_when_ahead`: a follower ahead of its leader ends its own process."""
+
+    kafka_version: str
+    algorithm: Algorithm
+    basis: Basis
+    admission: Admission
+    assign: Assign
+    answers: Answers
+    entry_at_election: bool
+    fetch_order: FetchOrder
+    election_order: Order
+    keep_last: KeepLast
+    unclean_default: bool
+    halts_when_ahead: bool
+
+    @property
+    def has_epochs(self) -> bool:
+        """Whether replicas keep leader epochs."""
+        return self.algorithm is not Algorithm.HIGH_WATERMARK
+
+
+# First version of each rule, newest first.
+ALGORITHMS = (
+    ((2, 8), Algorithm.FETCH),
+    ((2, 0), Algorithm.KIP_279),
+    ((0, 11), Algorithm.KIP_101),
+    ((0,), Algorithm.HIGH_WATERMARK),
+)
+BASES = (
+    ((3, 7), Basis.ISR_OR_CAUGHT_UP_AND_MIN_ISR),
+    ((0, 10, 2), Basis.ISR_OR_CAUGHT_UP),
+    ((0,), Basis.ISR_ONLY),
+)
+ADMISSIONS = (((2, 0, 1), Admission.HW_AND_EPOCH_START), ((0,), Admission.HW_ONLY))
+ASSIGNS = (((2, 0, 1), Assign.REPLACE_CONFLICTS), ((0,), Assign.IGNORE_CONFLICTS))
+ANSWERS = (
+    ((2, 0, 1), Answers.EPOCH_AND_OFFSET),
+    ((2, 0), Answers.EPOCH_AND_OFFSET_2_0_0),
+    ((1, 1, 1), Answers.OFFSET_ONLY),
+    ((1, 1, 0), Answers.OFFSET_ONLY_NO_UNDEFINED_CHECK),
+    ((1, 0, 2), Answers.OFFSET_ONLY),
+    ((0,), Answers.OFFSET_ONLY_NO_UNDEFINED_CHECK),
+)
+FETCH_ORDERS = (((0, 8, 2), FetchOrder.READ_THEN_UPDATE), ((0,), FetchOrder.UPDATE_THEN_READ))
+ELECTION_ORDERS = (((0, 8, 2), Order.ASSIGNMENT_ORDER), ((0,), Order.ISR_ORDER))
+KEEPS_LAST = (((1, 1), KeepLast.ALWAYS), ((0,), KeepLast.WHEN_UNCLEAN_DISABLED))
+
+
+def parse_version(text: str) -> tuple[int, ...]:
+    """A version as numbers; a line such as `2.8` or `0.10` stands for its last release. Raises BadValue."""
+    if not re.fullmatch(r"\d+(\.\d+){0,3}", text):
+        raise BadValue(f"not a Kafka version: {text!r}", "give one such as 0.10.2.2, 1.1 or 3.9")
+    numbers = tuple(int(part) for part in text.split("."))
+    whole = 4 if numbers[0] == 0 else 3
+    return numbers + (99,) * (whole - len(numbers))
+
+
+def _pick(table: tuple[tuple[tuple[int, ...], T], ...], have: tuple[int, ...]) -> T:
+    return next(rule for since, rule in table if have >= since)
+
+
+def rules_for(kafka_version: str) -> Rules:
+    """The rules of a version, with its own inter-broker protocol and message format."""
+    have = parse_version(kafka_version)
+
+    return Rules(
+        kafka_version=kafka_version,
+        algorithm=_pick(ALGORITHMS, have),
+        basis=_pick(BASES, have),
+        admission=_pick(ADMISSIONS, have),
+        assign=_pick(ASSIGNS, have),
+        answers=_pick(ANSWERS, have),
+        entry_at_election=have >= (2, 0, 1),
+        fetch_order=_pick(FETCH_ORDERS, have),
+        election_order=_pick(ELECTION_ORDERS, have),
+        keep_last=_pick(KEEPS_LAST, have),
+        unclean_default=have < (0, 11),
+        halts_when_ahead=(0, 8, 2) <= have < (2, 0, 1),
+    )

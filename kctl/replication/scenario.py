@@ -1,0 +1,352 @@
+"""A scenario: steps over brokers, and what the controller makes of them.
+
+A crash is noticed by the controller only at the next `elect` (or when the broker that led starts again): a
+follower that is back before that never leaves the ISR, which is how clean elections lost data by high watermark.
+Records acknowledged are those below a leader's high watermark (acks=all) or any that a leader took (acks=1).
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from kctl.errors import BadValue, UnreadableFile
+from kctl.replication.election import NO_LEADER, Elected, elect_offline_partition, remove_replica_from_isr
+from kctl.replication.rules import Rules
+from kctl.replication.simulated_partition import SimulatedPartition, SimulatedReplica
+from kctl.replication.truncation import Truncation
+
+# What a step may do, and the keys it may have besides `do`, each with whether it must.
+STEPS: Mapping[str, Mapping[str, bool]] = {
+    "produce": {"records": False, "count": False},
+    "fetch": {"broker": True, "rounds": False, "limit": False},
+    "crash": {"broker": True},
+    "power-failure": {"brokers": True},
+    "restart": {"broker": True},
+    "elect": {},
+    "flush": {"broker": True},
+    "checkpoint": {"broker": True},
+    "shrink-isr": {"broker": True},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step: what is done, to which brokers, how much."""
+
+    do: str
+    brokers: tuple[int, ...] = ()
+    records: tuple[str, ...] = ()
+    count: int = 1
+    limit: int | None = None
+
+    def __str__(self) -> str:
+        who = ", ".join(map(str, self.brokers))
+        what = ", ".join(self.records) if self.records else ""
+        if self.do == "produce":
+            return f"produce {what or self.count}"
+        times = f" x{self.count}" if self.do == "fetch" and self.count > 1 else ""
+        return f"{self.do} {who}{times}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Brokers in assignment order (the first leads), and the steps."""
+
+    name: str
+    description: str
+    brokers: tuple[int, ...]
+    steps: tuple[Step, ...]
+    unclean_leader_election_enable: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """A record that was committed: its offset, and the epoch of the leader that said so."""
+
+    offset: int
+    record: str
+
+
+@dataclass
+class Run:
+    """A scenario under way: the partition, what was promised, and whether an election was unclean."""
+
+    partition: SimulatedPartition
+    assignment: tuple[int, ...]
+    committed: dict[int, str] = field(default_factory=dict)
+    acknowledged: list[Promise] = field(default_factory=list)
+    unclean_elections: int = 0
+    produced: int = 0
+    note: str = ""
+
+    @classmethod
+    def start(cls, rules: Rules, brokers: Sequence[int], unclean: bool | None = None) -> Run:
+        """A new partition: all brokers in the ISR, the first one leads in epoch 0."""
+        partition = SimulatedPartition(
+            rules,
+            {b: SimulatedReplica() for b in brokers},
+            isr=tuple(brokers),
+            unclean_enabled=rules.unclean_default if unclean is None else unclean,
+        )
+        partition.become_leader(brokers[0], 0)
+        return cls(partition, tuple(brokers))
+
+    @property
+    def leads(self) -> SimulatedReplica | None:
+        """The leader's replica while it is up."""
+        leader = self.partition.leader
+        replica = self.partition.replicas.get(leader)
+        return replica if replica is not None and replica.up else None
+
+    def take(self, step: Step) -> str:
+        """Do one step; the text says what came of it, "" where nothing needs saying."""
+        self.note = ""
+        getattr(self, "_" + step.do.replace("-", "_"))(step)
+        self._record_promises()
+        return self.note
+
+    def lost(self) -> list[Promise]:
+        """Committed records that the present leader does not have at their offset; none while nobody leads."""
+        leader = self.leads
+        if leader is None:
+            return []
+        return [
+            Promise(o, name)
+            for o, name in sorted(self.committed.items())
+            if o >= leader.log_end_offset or leader.log[o] != name
+        ]
+
+    def lost_acknowledged(self) -> list[Promise]:
+        """Records that a leader took (acknowledged with acks=1) and the present leader does not have."""
+        leader = self.leads
+        if leader is None:
+            return []
+        return [
+            p
+            for p in self.acknowledged
+            if p.offset >= leader.log_end_offset or leader.log[p.offset] != p.record
+        ]
+
+    def diverged(self, *, below_high_watermark: bool = False) -> dict[tuple[int, int], int]:
+        """Pairs of brokers that are up, and the first offset at which they hold different records."""
+        found = {}
+        live = [(b, r) for b, r in sorted(self.partition.replicas.items()) if r.up]
+        for index, (one, first) in enumerate(live):
+            for other, second in live[index + 1 :]:
+                end = min(first.log_end_offset, second.log_end_offset)
+                if below_high_watermark:
+                    end = min(end, first.high_watermark, second.high_watermark)
+                differing = (o for o in range(end) if first.log[o] != second.log[o])
+                offset = next(differing, None)
+                if offset is not None:
+                    found[one, other] = offset
+        return found
+
+    def _record_promises(self) -> None:
+        leader = self.leads
+        if leader is not None:
+            for offset in range(leader.high_watermark):
+                self.committed.setdefault(offset, leader.log[offset])
+
+    def _produce(self, step: Step) -> None:
+        leader = self.leads
+        if leader is None:
+            self.note = "refused: no leader"
+            return
+        names = step.records or tuple(f"m{self.produced + i}" for i in range(step.count))
+        self.produced += len(names)
+        start = leader.log_end_offset
+        self.partition.append(names)
+        self.acknowledged += [Promise(start + i, name) for i, name in enumerate(names)]
+
+    def _fetch(self, step: Step) -> None:
+        (broker_id,) = step.brokers
+        replica = self.partition.replicas[broker_id]
+        if self.leads is None or not replica.up or broker_id == self.partition.leader:
+            self.note = "nothing to fetch from"
+            return
+        for _ in range(step.count):
+            fetched = self.partition.fetch(broker_id, step.limit)
+            if fetched.action:
+                at = "" if fetched.truncate_to is None else f" {fetched.truncate_to}"
+                self.note = f"OFFSET_OUT_OF_RANGE: {fetched.action.replace('_', ' ')}{at}"
+            if not replica.up:
+                return
+
+    def _crash(self, step: Step) -> None:
+        for broker_id in step.brokers:
+            self.partition.stop(broker_id)
+
+    def _power_failure(self, step: Step) -> None:
+        for broker_id in step.brokers:
+            self.partition.stop(broker_id, power=True)
+
+    def _restart(self, step: Step) -> None:
+        (broker_id,) = step.brokers
+        if self.partition.replicas[broker_id].up:
+            self.note = "is up"
+            return
+        self.partition.load(broker_id)
+        if self.leads is not None and self.partition.leader != broker_id:
+            self._follow(broker_id)
+        else:
+            self._elect(step, also_dead=broker_id)
+
+    def _elect(self, step: Step, also_dead: int | None = None) -> None:
+        """The controller notices who is gone, and elects where the leader is."""
+        part = self.partition
+        if also_dead is not None and part.leader == also_dead:  # its epoch is over although it is back
+            part.leader, part.leader_epoch = NO_LEADER, part.leader_epoch + 1
+        if any(part.replicas[b].up for b in part.isr):
+            self._take_out([b for b in part.isr if not part.replicas[b].up])
+        elif part.leader != NO_LEADER:  # all at once: the stored ISR stays
+            part.leader, part.leader_epoch = NO_LEADER, part.leader_epoch + 1
+        if self.leads is not None:
+            part.advance()
+            return
+        live = [b for b, r in part.replicas.items() if r.up]
+        elected = elect_offline_partition(
+            self.assignment,
+            part.isr,
+            live,
+            part.leader_epoch,
+            unclean_enabled=part.unclean_enabled,
+            order=part.rules.election_order,
+        )
+        if not isinstance(elected, Elected):
+            part.leader = NO_LEADER
+            self.note = f"no leader: {elected.why.replace('_', ' ')}"
+            return
+        self._install(elected)
+
+    def _take_out(self, gone: Sequence[int]) -> None:
+        part = self.partition
+        for broker_id in gone:
+            change = remove_replica_from_isr(
+                broker_id,
+                part.leader,
+                part.isr,
+                part.leader_epoch,
+                unclean_enabled=part.unclean_enabled,
+                keep_last=part.rules.keep_last,
+            )
+            if isinstance(change, Elected):
+                part.leader, part.isr, part.leader_epoch = change[:3]
+
+    def _install(self, elected: Elected) -> None:
+        part = self.partition
+        part.isr = elected.isr
+        part.become_leader(elected.leader, elected.leader_epoch)
+        self.unclean_elections += elected.unclean
+        how = "unclean election" if elected.unclean else "elected"
+        self.note = f"{how}: broker {elected.leader}, epoch {elected.leader_epoch}"
+        for broker_id, replica in part.replicas.items():
+            if replica.up and broker_id != elected.leader:
+                self._follow(broker_id)
+
+    def _follow(self, broker_id: int) -> None:
+        before = self.partition.replicas[broker_id].log_end_offset
+        found: Truncation = self.partition.become_follower(broker_id)
+        cut = found.follower.log_end_offset
+        if cut < before:
+            self.note = "; ".join(filter(None, (self.note, f"broker {broker_id} truncates to {cut}")))
+
+    def _flush(self, step: Step) -> None:
+        for broker_id in step.brokers:
+            replica = self.partition.replicas[broker_id]
+            replica.flushed = replica.log_end_offset
+
+    def _checkpoint(self, step: Step) -> None:
+        for broker_id in step.brokers:
+            replica = self.partition.replicas[broker_id]
+            replica.checkpointed = replica.high_watermark
+
+    def _shrink_isr(self, step: Step) -> None:
+        part = self.partition
+        part.isr = tuple(b for b in part.isr if b not in step.brokers or b == part.leader)
+        if self.leads is not None:
+            part.advance()
+
+
+def play(scenario: Scenario, rules: Rules) -> Iterator[tuple[int, Step | None, str, Run]]:
+    """The run after each step, the start first: number, step, what came of it, and the state."""
+    run = Run.start(rules, scenario.brokers, scenario.unclean_leader_election_enable)
+    yield 0, None, "", run
+    for number, step in enumerate(scenario.steps, 1):
+        note = run.take(step)
+        yield number, step, note, run
+
+
+def built_in_names() -> list[str]:
+    """Names of the scenarios that come with kctl."""
+    folder = resources.files("kctl.replication") / "scenarios"
+    return sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml"))
+
+
+def read_scenario(name_or_path: str) -> Scenario:
+    """A built-in scenario by name, or one from a TOML file. Raises UnreadableFile or BadValue."""
+    if name_or_path in built_in_names():
+        found = resources.files("kctl.replication") / "scenarios" / f"{name_or_path}.toml"
+        return parse_scenario(name_or_path, found.read_text(encoding="utf-8"))
+    path = Path(name_or_path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "not UTF-8"
+        names = ", ".join(built_in_names())
+        raise UnreadableFile(f"{name_or_path}: {why}", f"built-in scenarios: {names}") from error
+    return parse_scenario(path.stem, text)
+
+
+def parse_scenario(name: str, text: str) -> Scenario:
+    """A scenario from TOML text. Raises BadValue that names what is wrong."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadValue(f"{name}: not TOML: {error}") from error
+    brokers = table.get("brokers", [1, 2])
+    if not _are_ids(brokers) or len(set(brokers)) != len(brokers) or not brokers:
+        raise BadValue(f"{name}: brokers must be a list of different ids, not {brokers!r}")
+    unclean = table.get("unclean_leader_election_enable")
+    if unclean is not None and not isinstance(unclean, bool):
+        raise BadValue(f"{name}: unclean_leader_election_enable must be true or false, not {unclean!r}")
+    given = table.get("steps", [])
+    if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
+        raise BadValue(f"{name}: steps must be tables [[steps]]")
+    steps = tuple(_step(name, number, one, brokers) for number, one in enumerate(given, 1))
+    return Scenario(name, str(table.get("description", "")), tuple(brokers), steps, unclean)
+
+
+def _are_ids(value: Any) -> bool:
+    return isinstance(value, list) and all(type(one) is int and one >= 0 for one in value)
+
+
+def _step(name: str, number: int, given: dict[str, Any], brokers: list[int]) -> Step:
+    where = f"{name}: step {number}"
+    do = given.get("do")
+    if not isinstance(do, str) or do not in STEPS:
+        raise BadValue(f"{where}: do must be one of {', '.join(STEPS)}, not {do!r}")
+    unknown = set(given) - {"do"} - set(STEPS[do])
+    missing = {key for key, must in STEPS[do].items() if must} - set(given)
+    if unknown or missing:
+        raise BadValue(
+            f"{where}: {do} has no key {min(unknown)!r}"
+            if unknown
+            else f"{where}: {do} needs {min(missing)!r}"
+        )
+    ids = given.get("brokers", [given["broker"]] if "broker" in given else [])
+    if not _are_ids(ids) or not set(ids) <= set(brokers):
+        raise BadValue(f"{where}: no such broker {ids!r}")
+    count = given.get("rounds", given.get("count", 1))
+    limit = given.get("limit")
+    records = given.get("records", [])
+    if type(count) is not int or not 0 < count <= 1000 or (limit is not None and type(limit) is not int):
+        raise BadValue(f"{where}: count, rounds and limit are whole numbers, count at most 1000")
+    if not isinstance(records, list) or not all(isinstance(r, str) for r in records):
+        raise BadValue(f"{where}: records must be a list of names, not {records!r}")
+    return Step(do, tuple(ids), tuple(records), count, limit)

@@ -1,0 +1,225 @@
+"""To which offset a follower truncates under a leader, by version.
+
+Before 0.11 to its own high watermark; 0.11 to 1.1 by one question about its latest epoch (KIP-101); from 2.0 by
+asking until the epochs meet (KIP-279); from 2.8 by the leader's check of the last fetched epoch in FETCH. The
+2.7 fetcher has no last fetched epoch, so 2.7 still asks.
+
+Source: core/src/main/scala/kafka/server/ReplicaManager.scala @ 0.8.2.1, 0.10.2.1;
+core/src/main/scala/kafka/server/ReplicaFetcherThread.scala @ 0.9.0.1, 0.11.0.0, 1.1.1;
+core/src/main/scala/kafka/server/AbstractFetcherThread.scala @ 2.0.1, 2.3.1, 2.8.2, 3.9.0-rc3;
+core/src/main/scala/kafka/cluster/Partition.scala @ 2.7.0, 2.7.2, 2.8.1, 3.9.0-rc3
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from kctl.replication.epochs import (
+    UNDEFINED,
+    Answers,
+    Entries,
+    EpochEnd,
+    end_offset_for,
+    latest_epoch,
+    truncate_from_end,
+)
+
+
+class Algorithm(enum.StrEnum):
+    """How a follower finds the offset to truncate to."""
+
+    HIGH_WATERMARK = "high_watermark"
+    KIP_101 = "leader_epoch_kip101"
+    KIP_279 = "leader_epoch_kip279"
+    FETCH = "fetch_diverging_epoch"
+
+
+class Reason(enum.StrEnum):
+    """Why a follower truncates to where it does."""
+
+    COMMON_EPOCH = "common_epoch"
+    LEADER_EPOCH_UNKNOWN = "leader_epoch_unknown_to_follower"
+    NO_ENTRY = "follower_has_no_entry"
+    LEADER_EPOCH_UNDEFINED = "leader_epoch_undefined"
+    LEADER_OFFSET_UNDEFINED = "leader_offset_undefined"
+    LEADER_END_OFFSET = "leader_end_offset"
+    NO_TRUNCATION = "no_truncation"
+    OWN_HIGH_WATERMARK = "own_high_watermark"
+
+
+OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLog:
+    """What truncation needs to know of a replica."""
+
+    epochs: Entries
+    log_end_offset: int
+    high_watermark: int = 0
+    log_start_offset: int = 0
+
+    def cut_to(self, offset: int) -> ReplicaLog:
+        """The replica after a truncation request; one at or above the end still drops epochs that start there."""
+        end = min(offset, self.log_end_offset)
+        return replace(
+            self,
+            log_end_offset=end,
+            epochs=truncate_from_end(self.epochs, end),
+            high_watermark=min(self.high_watermark, end),
+        )
+
+
+class Decision(NamedTuple):
+    """Where to truncate, and whether the follower is done or must ask again."""
+
+    truncate_to: int
+    completed: bool
+    reason: Reason
+
+
+class Round(NamedTuple):
+    """One question and answer between a follower and its leader, and the cut that followed."""
+
+    request_epoch: int | None
+    fetch_offset: int | None
+    answer: EpochEnd | str  # "data" or OFFSET_OUT_OF_RANGE where FETCH asks
+    truncate_to: int | None
+    completed: bool = True
+    reason: Reason | None = None
+    mode: str | None = None
+
+
+class Truncation(NamedTuple):
+    """How a follower comes into line with a leader: the rounds, and what is left before new data arrives."""
+
+    rounds: tuple[Round, ...]
+    follower: ReplicaLog
+
+
+class OutOfRange(NamedTuple):
+    """What a follower does when the leader answers OFFSET_OUT_OF_RANGE (0.9.0.1 and later)."""
+
+    action: str  # truncate_to_leader_end, truncate_fully_and_start_at, keep_and_retry
+    truncate_to: int | None
+    fetch_from: int
+
+
+def decide(follower: ReplicaLog, answer: EpochEnd, initial_fetch_offset: int) -> Decision:
+    """The follower's decision upon a leader's answer (KIP-279, 2.0 and later)."""
+    end = follower.log_end_offset
+    if answer.end_offset == UNDEFINED:
+        return Decision(initial_fetch_offset, True, Reason.LEADER_OFFSET_UNDEFINED)
+    if answer.leader_epoch in (None, UNDEFINED):
+        return Decision(min(answer.end_offset, end), True, Reason.LEADER_EPOCH_UNDEFINED)
+    assert answer.leader_epoch is not None
+    own = end_offset_for(follower.epochs, end, answer.leader_epoch)
+    if own.end_offset == UNDEFINED:
+        return Decision(min(answer.end_offset, end), True, Reason.NO_ENTRY)
+    assert own.leader_epoch is not None
+    if own.leader_epoch != answer.leader_epoch:
+        return Decision(min(own.end_offset, end), False, Reason.LEADER_EPOCH_UNKNOWN)
+    return Decision(min(own.end_offset, answer.end_offset, end), True, Reason.COMMON_EPOCH)
+
+
+def fetch_epoch_check(
+    leader: ReplicaLog, fetch_offset: int, last_fetched_epoch: int | None
+) -> EpochEnd | str:
+    """The leader's answer to FETCH: "data", OFFSET_OUT_OF_RANGE, or the diverging epoch and its end.
+
+    2.7.0, 2.7.1 and 2.8.0 compare the epochs before the log start; this is 2.7.2 and 2.8.1 on.
+    """
+    if last_fetched_epoch is None:
+        in_range = leader.log_start_offset <= fetch_offset <= leader.log_end_offset
+        return "data" if in_range else OUT_OF_RANGE
+    end = end_offset_for(leader.epochs, leader.log_end_offset, last_fetched_epoch)
+    if end.end_offset == UNDEFINED or fetch_offset < leader.log_start_offset:
+        return OUT_OF_RANGE
+    assert end.leader_epoch is not None
+    if end.leader_epoch < last_fetched_epoch or end.end_offset < fetch_offset:
+        return end
+    return "data"
+
+
+def out_of_range(
+    follower_log_end_offset: int, leader_log_start_offset: int, leader_log_end_offset: int
+) -> OutOfRange:
+    """What the follower does next. 0.8.0 to 0.9.0.0 had no third way: they dropped the whole log."""
+    if leader_log_end_offset < follower_log_end_offset:
+        return OutOfRange("truncate_to_leader_end", leader_log_end_offset, leader_log_end_offset)
+    if leader_log_start_offset > follower_log_end_offset:
+        return OutOfRange("truncate_fully_and_start_at", leader_log_start_offset, leader_log_start_offset)
+    return OutOfRange("keep_and_retry", None, follower_log_end_offset)
+
+
+def truncate(
+    follower: ReplicaLog, leader: ReplicaLog, algorithm: Algorithm, answers: Answers | None = None
+) -> Truncation:
+    """What a follower does when it starts to follow this leader; nothing is fetched yet.
+
+    By high watermark this is the cut at the role change alone; see `out_of_range` for the first fetch.
+    """
+    if algorithm is Algorithm.HIGH_WATERMARK or (not follower.epochs and algorithm is not Algorithm.KIP_101):
+        cut = min(follower.high_watermark, follower.log_end_offset)
+        round_ = Round(None, None, "none", cut, True, Reason.OWN_HIGH_WATERMARK)
+        return Truncation((round_,), follower.cut_to(cut))
+    if algorithm is Algorithm.KIP_101:
+        return _one_question(follower, leader, answers or Answers.OFFSET_ONLY)
+    if algorithm is Algorithm.KIP_279:
+        return _ask_until_common(follower, leader, answers or Answers.EPOCH_AND_OFFSET)
+    return _fetch_until_data(follower, leader)
+
+
+def _one_question(follower: ReplicaLog, leader: ReplicaLog, answers: Answers) -> Truncation:
+    latest = latest_epoch(follower.epochs)
+    asked = UNDEFINED if latest is None else latest
+    answer = end_offset_for(leader.epochs, leader.log_end_offset, asked, answers)
+    if answer.end_offset == UNDEFINED:
+        cut, reason = min(follower.high_watermark, follower.log_end_offset), Reason.LEADER_OFFSET_UNDEFINED
+    elif answer.end_offset >= follower.log_end_offset:
+        cut, reason = follower.log_end_offset, Reason.NO_TRUNCATION
+    else:
+        cut, reason = answer.end_offset, Reason.LEADER_END_OFFSET
+    after = follower.cut_to(cut) if reason is not Reason.NO_TRUNCATION else follower
+    return Truncation((Round(asked, None, answer, cut, True, reason),), after)
+
+
+def _ask_until_common(follower: ReplicaLog, leader: ReplicaLog, answers: Answers) -> Truncation:
+    rounds: list[Round] = []
+    high_watermark = follower.high_watermark
+    while True:
+        latest = latest_epoch(follower.epochs)
+        if latest is None:  # nothing left to ask about: all that was tracked is cut
+            return Truncation(tuple(rounds), follower)
+        answer = end_offset_for(leader.epochs, leader.log_end_offset, latest, answers)
+        decision = decide(follower, answer, high_watermark)
+        follower = follower.cut_to(decision.truncate_to)
+        rounds.append(Round(latest, None, answer, *decision))
+        if decision.completed:
+            return Truncation(tuple(rounds), follower)
+
+
+def _fetch_until_data(follower: ReplicaLog, leader: ReplicaLog) -> Truncation:
+    rounds: list[Round] = []
+    while True:
+        offset, latest = follower.log_end_offset, latest_epoch(follower.epochs)
+        answer = fetch_epoch_check(leader, offset, latest)
+        if answer == OUT_OF_RANGE:
+            next_step = out_of_range(offset, leader.log_start_offset, leader.log_end_offset)
+            rounds.append(Round(latest, offset, answer, next_step.truncate_to, mode=next_step.action))
+            return Truncation(tuple(rounds), _after_out_of_range(follower, next_step))
+        if isinstance(answer, str):
+            rounds.append(Round(latest, offset, answer, None))
+            return Truncation(tuple(rounds), follower)
+        decision = decide(follower, answer, offset)
+        rounds.append(Round(latest, offset, answer, *decision))
+        follower = follower.cut_to(decision.truncate_to)
+
+
+def _after_out_of_range(follower: ReplicaLog, step: OutOfRange) -> ReplicaLog:
+    if step.action == "truncate_fully_and_start_at":
+        assert step.truncate_to is not None
+        return ReplicaLog((), step.truncate_to, step.truncate_to, step.truncate_to)
+    return follower if step.truncate_to is None else follower.cut_to(step.truncate_to)
