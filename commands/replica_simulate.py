@@ -68,7 +68,7 @@ def _played(scenario: Scenario, rules: object) -> Iterator[Row]:
 
     assert isinstance(rules, Rules)
     run = None
-    for number, step, note, run in play(scenario, rules):  # noqa: B007  # the last one is needed below
+    for number, step, note, run in play(scenario, rules):
         yield from _states(rules.kafka_version, number, step, note, run)
     assert run is not None
     yield SIMULATION(

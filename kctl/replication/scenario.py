@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kctl.errors import BadValue, UnreadableFile
 from kctl.replication.election import NO_LEADER, Elected, elect_offline_partition, remove_replica_from_isr
@@ -64,9 +64,8 @@ class Scenario:
     unclean_leader_election_enable: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Promise:
-    """A record that was committed: its offset, and the epoch of the leader that said so."""
+class Promise(NamedTuple):
+    """A record that was acknowledged, and its offset."""
 
     offset: int
     record: str

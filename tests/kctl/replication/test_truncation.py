@@ -107,7 +107,7 @@ def histories(draw: st.DrawFn) -> tuple[ReplicaLog, ReplicaLog]:
             entries = assign(entries, own, end)
             end, own = end + draw(st.integers(1, 5)), own + 2
         if parity == 0:  # the leader's election wrote an entry, before any record of its epoch
-            entries = assign(entries, own, end)
+            entries = assign(entries, 99, end)
         sides.append(ReplicaLog(entries, end, draw(st.integers(0, end))))
     return sides[0], sides[1]
 
