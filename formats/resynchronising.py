@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from formats import message_set, record_batch
 from formats.errors import FormatError
-from formats.layout import read
+from formats.layout import offset_of, read
 from formats.log_bytes import WINDOW, LogBytes
 from formats.message_set import MessageHeader
 from formats.record_batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader
@@ -22,8 +22,12 @@ FRAMING_SIZE = 17
 SMALLEST_ENTRY = LOG_OVERHEAD + message_set.MIN_SIZES[0]
 Positions = NDArray[np.int64]
 
-# A proof's offset lies within 2^40 of the last good one: no segment spans more than 2^31 offsets.
-HIGH_WORDS_AHEAD = 256
+ATTRIBUTES_AT = offset_of(BatchHeader, "attributes")
+DELTA_AT = offset_of(BatchHeader, "last_offset_delta")
+COUNT_AT = offset_of(BatchHeader, "records_count")
+
+# A proof's offset lies this near the last good one: no segment spans more than 2^31 offsets.
+FARTHEST = 1 << 40
 
 
 @dataclass(slots=True)
@@ -41,7 +45,7 @@ def next_proof(log: LogBytes, position: int, last_offset: int, budget: Budget | 
         window = log.read(position, min(WINDOW, log.end - position))
         if len(window) < FRAMING_SIZE:
             return None
-        for at in candidates(window, log.end - position, last_offset).tolist():
+        for at in sorted(candidates(window, log.end - position, last_offset).tolist()):
             if _proves_itself(log, position + at, last_offset, budget):
                 return position + int(at)
         searched = len(window) - FRAMING_SIZE + 1
@@ -51,7 +55,7 @@ def next_proof(log: LogBytes, position: int, last_offset: int, budget: Budget | 
 
 
 def candidates(window: Any, left: int, last_offset: int) -> Positions:
-    """Positions in the window whose first 17 bytes may be an entry's; `left` bytes are there from its start."""
+    """Positions in the window whose first bytes may be an entry's; `left` bytes are there from its start."""
     data = np.frombuffer(window, np.uint8)
     count = len(data) - FRAMING_SIZE + 1
     if not data.any():
@@ -59,10 +63,30 @@ def candidates(window: Any, left: int, last_offset: int) -> Positions:
     found = np.flatnonzero(data[FRAMING_SIZE - 1 :] <= 2)
     lengths = _overlapping(data, 8, count, ">i4")[found]
     found = found[(lengths >= message_set.MIN_SIZES[0]) & (lengths + LOG_OVERHEAD <= left - found)]
-    high = _overlapping(data, 0, count, ">u4")[found]
-    lowest = max(last_offset, 0) >> 32
-    found = found[(high >= lowest) & (high <= lowest + HIGH_WORDS_AHEAD)]
-    return found.astype(np.int64)
+    offsets = _overlapping(data, 0, count, ">i8")[found]
+    found = found[(offsets > last_offset) & (offsets < max(last_offset, 0) + FARTHEST)]
+    return np.concatenate((_old(data, found), _new(data, found), found[found + HEADER_SIZE > len(data)]))
+
+
+def _new(data: NDArray[np.uint8], found: Positions) -> Positions:
+    """Those that may be of magic 2: unused attribute bits are 0, counts are not negative."""
+    found = found[(found + HEADER_SIZE <= len(data)) & (data[np.minimum(found + 16, len(data) - 1)] == 2)]
+    high_bytes = (data[found + ATTRIBUTES_AT] == 0) & (data[found + DELTA_AT] < 0x80)
+    new: Positions = found[high_bytes & (data[found + COUNT_AT] < 0x80)]
+    return new
+
+
+def _old(data: NDArray[np.uint8], found: Positions) -> Positions:
+    """Those that may be of magic 0 or 1: unused attribute bits are 0, and the key fits."""
+    found = found[found + HEADER_SIZE <= len(data)]
+    magic = data[found + 16]
+    found = found[(magic < 2) & (data[found + 17] < 0x10)]
+    magic = data[found + 16]
+    ints = _overlapping(data, 0, len(data) - 3, ">i4")
+    keys = ints[found + np.where(magic == 0, 18, 26)]
+    least = np.where(magic == 0, message_set.MIN_SIZES[0], message_set.MIN_SIZES[1])
+    old: Positions = found[(keys >= -1) & (least + np.maximum(keys, 0) <= ints[found + 8])]
+    return old
 
 
 def _overlapping(data: NDArray[np.uint8], offset: int, count: int, dtype: str) -> NDArray[Any]:
@@ -77,6 +101,8 @@ def _proves_itself(log: LogBytes, position: int, last_offset: int, budget: Budge
     if header is None or header[0] <= last_offset:
         return False
     _, magic, size, stored = header
+    if magic < 2 and not _fills_its_size(log, position, head, size):
+        return False
     if size > budget.left or position + size > log.end:
         return False
     starts = record_batch.CRC_STARTS_AT if magic == 2 else message_set.CRC_STARTS_AT
@@ -105,3 +131,12 @@ def _believable(head: Any) -> tuple[int, int, int, int] | None:
         return (message.offset, message.magic, message.size_in_bytes, message.crc) if fits else None
     except FormatError:
         return None
+
+
+def _fills_its_size(log: LogBytes, position: int, head: Any, size: int) -> bool:
+    """Whether key and value of a message of magic 0 or 1 take exactly its size."""
+    at = read(MessageHeader, head).fields_at
+    key_size = max(0, int.from_bytes(bytes(head[at : at + 4]), "big", signed=True))
+    field = log.read(position + at + 4 + key_size, 4)
+    value_size = int.from_bytes(bytes(field), "big", signed=True)
+    return len(field) == 4 and at + 8 + key_size + max(0, value_size) == size
