@@ -119,7 +119,7 @@ class Ensemble:
     @property
     def is_read_only(self) -> bool:
         """Whether the server is cut off from its quorum, so that what it says may be old."""
-        return self._client.client_state == "CONNECTED_RO"
+        return bool(self._client.client_state == "CONNECTED_RO")
 
     @property
     def is_authenticated(self) -> bool:
@@ -153,7 +153,10 @@ class Ensemble:
 
     def _bulk(self, operation: int, paths: Sequence[str]) -> list[Any]:
         full = [_prefix_root(self._client.chroot, path) for path in paths]
-        return self._again(lambda: self._read(operation, full), paths[0] if len(paths) == 1 else "")
+        found: list[Any] = self._again(
+            lambda: self._read(operation, full), paths[0] if len(paths) == 1 else ""
+        )
+        return found
 
     def _read(self, operation: int, paths: list[str]) -> list[Any]:
         if len(paths) > FEW and self._can_multi_read():
