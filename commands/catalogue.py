@@ -26,6 +26,74 @@ class Group(NamedTuple):
 FINDING = "common.FINDING"
 
 COMMANDS: dict[str, Group | Verb] = {
+    "offsets": Group(
+        "Consumer groups and their offsets, read from segments.",
+        {
+            "list": Verb(
+                "offsets:list_groups", "List the consumer groups.", ("internal_topics.GROUP", FINDING)
+            ),
+            "show": Verb(
+                "offsets:show",
+                "Show a group's members and committed offsets.",
+                ("internal_topics.GROUP_MEMBER", "internal_topics.COMMITTED_OFFSET", FINDING),
+            ),
+            "history": Verb(
+                "offsets:history",
+                "Show every commit of a group that is still in the log, oldest first.",
+                ("internal_topics.COMMITTED_OFFSET", FINDING),
+            ),
+            "reset-file": Verb(
+                "offsets:reset_file",
+                "Print a group's offsets as a file for `kafka-consumer-groups --reset-offsets --from-file`.",
+            ),
+        },
+    ),
+    "transactions": Group(
+        "Transactions, read from segments: known, open, hanging.",
+        {
+            "list": Verb(
+                "transactions:list_transactions",
+                "List the transactional ids that coordinators know.",
+                ("internal_topics.TRANSACTION", FINDING),
+            ),
+            "show": Verb(
+                "transactions:show",
+                "Show what happened to a transactional id, oldest first.",
+                ("internal_topics.TRANSACTION",),
+            ),
+            "hanging": Verb(
+                "transactions:hanging",
+                "Find transactions that data logs hold open and nobody will end.",
+                ("internal_topics.OPEN_TRANSACTION", FINDING),
+            ),
+        },
+    ),
+    "metadata": Group(
+        "The metadata log of a KRaft cluster.",
+        {
+            "show": Verb(
+                "metadata:show",
+                "Show topics, partitions, brokers, features and configurations of a KRaft cluster.",
+                (
+                    "internal_topics.METADATA",
+                    "internal_topics.METADATA_BROKER",
+                    "internal_topics.METADATA_TOPIC",
+                    "internal_topics.METADATA_PARTITION",
+                    FINDING,
+                ),
+            ),
+        },
+    ),
+    "state-log": Group(
+        "What brokers' logs say: merged, as a history of who led when, line by line.",
+        {
+            "merge": Verb(
+                "state_log:merge",
+                "Merge brokers' logs by time, whatever their version, rotation, compression and zone.",
+                ("state_log.EVENT", FINDING),
+            ),
+        },
+    ),
     "finding": Verb(
         "finding:finding",
         "Say what a finding means, where it comes from and what to do.",

@@ -1,0 +1,209 @@
+"""Blocks of records: a source read a megabyte at a time, each record with its place and its time in UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from formats.log_lines import Bools, Int64s
+from kctl.broker_logs.opening import CHUNK, STDIN, chunks_of
+from kctl.broker_logs.sources import LogFile, LogSource
+from kctl.broker_logs.zones import UNKNOWN, Zone
+from kctl.findings import Finding, Place
+from kctl.findings import state_log as say
+
+BEFORE_ALL = np.iinfo(np.int64).min
+# A record that has not ended after so many bytes is given out in pieces, so that memory stays bounded.
+LONGEST = 24 << 20
+JUMP_BACK = 1000
+
+
+@dataclass
+class Block:
+    """Records of one file that follow each other, or those of them that a filter left."""
+
+    source: int
+    """Rank of the source in the merge."""
+    file: LogFile
+    data: bytes
+    starts: Int64s
+    ends: Int64s
+    times: Int64s
+    """UTC milliseconds; `BEFORE_ALL` for bytes before the first record of a file."""
+    keys: Int64s
+    """What the merge orders by: the greatest time so far in the source."""
+    last_key: int
+    """The key of the last record that was read, filtered out or not."""
+    first_line: int
+    """Number of the line that `data` starts with."""
+
+    @cached_property
+    def lines(self) -> Int64s:
+        """The line number of each record."""
+        ends = np.flatnonzero(np.frombuffer(self.data, np.uint8) == 10)
+        return np.searchsorted(ends, self.starts) + self.first_line
+
+    def line_of(self, index: int) -> int:
+        """The line number of one record."""
+        return int(self.lines[index])
+
+    def record(self, index: int) -> bytes:
+        """The bytes of one record, its last line end included."""
+        return self.data[self.starts[index] : self.ends[index]]
+
+    def only(self, keep: Bools) -> Block:
+        """The same block with some of its records."""
+        if keep.all():
+            return self
+        return Block(
+            self.source, self.file, self.data, self.starts[keep], self.ends[keep], self.times[keep],
+            self.keys[keep], self.last_key, self.first_line,
+        )  # fmt: skip
+
+    def text(self, low: int, high: int) -> bytes:
+        """The bytes of records low to high."""
+        starts, ends = self.starts[low:high], self.ends[low:high]
+        gaps = np.flatnonzero(starts[1:] != ends[:-1])
+        if not len(gaps):
+            return self.data[starts[0] : ends[-1]] if high > low else b""
+        edges = [0, *(gaps + 1).tolist(), high - low]
+        return b"".join(self.data[starts[a] : ends[b - 1]] for a, b in pairwise(edges))
+
+
+@dataclass(slots=True)
+class Reading:
+    """What reading a set of sources came across."""
+
+    findings: list[Finding] = field(default_factory=list)
+    lines: int = 0
+    records: int = 0
+    duplicates: int = 0
+    levels: dict[int | None, set[str]] = field(default_factory=dict)
+
+
+Filter = Callable[[Block], Block]
+
+
+def blocks_of(
+    source: LogSource, rank: int, zone: Zone | None, reading: Reading, *, chunk: int = CHUNK
+) -> Iterator[Block]:
+    """The records of a source, part after part in the order of the source."""
+    state = _State(rank, zone or UNKNOWN, reading)
+    for file in source.files:
+        try:
+            yield from _blocks_of_file(file, state, chunk)
+        except OSError as error:
+            reading.findings.append(
+                say.LOG_UNREADABLE.at(_place(file), reason=(error.strerror or "").lower())
+            )
+
+
+@dataclass(slots=True)
+class _State:
+    rank: int
+    zone: Zone
+    reading: Reading
+    key: int = BEFORE_ALL
+    time: int | None = None
+    line: int = 1
+    told_back: str = ""
+
+
+def _place(file: LogFile) -> Place:
+    return Place(broker_id=file.broker_id, file=file.file, evidence=file.evidence)
+
+
+def _blocks_of_file(file: LogFile, state: _State, chunk: int) -> Iterator[Block]:
+    state.line, state.told_back = 1, ""
+    damage: list[str] = []
+    rest: list[bytes] = []
+    held = 0
+    wait_for = 0
+    for piece in chunks_of(file.path, damage.append, size=chunk, ahead=True):
+        rest.append(piece)
+        held += len(piece)
+        if held < wait_for and held < LONGEST:
+            continue
+        data = b"".join(rest)
+        cut = data.rfind(b"\n") + 1
+        records = file.layout.find(data[:cut] if cut < len(data) else data) if cut else None
+        if records is not None and len(records.starts) >= 2:
+            end = int(records.starts[-1])
+            yield _block(file, state, data[:end], records.starts[:-1], records.millis[:-1])
+            data = data[end:]
+            wait_for = 0
+        elif held >= LONGEST:
+            starts = records.starts if records else np.empty(0, np.int64)
+            yield _block(file, state, data, starts, records.millis if records else starts)
+            data, wait_for = b"", 0
+        else:
+            wait_for = 2 * held
+        rest, held = [data] if data else [], len(data)
+    data = b"".join(rest)
+    if data:
+        if not data.endswith(b"\n"):
+            data += b"\n"
+        records = file.layout.find(data)
+        yield _block(file, state, data, records.starts, records.millis)
+    for reason in damage:
+        finding = say.LOG_GZIP_DAMAGED.at(_place(file), lines=state.line - 1, reason=reason)
+        state.reading.findings.append(finding)
+
+
+def _block(file: LogFile, state: _State, data: bytes, starts: Int64s, millis: Int64s) -> Block:
+    """A block of these bytes; what stands before the first record belongs to the one before, in its place."""
+    times = millis if file.is_utc else state.zone.to_utc(millis, state.time)
+    if not len(starts) or starts[0] > 0:
+        starts = np.concatenate((np.zeros(1, np.int64), starts))
+        times = np.concatenate((np.array([BEFORE_ALL]), times))
+    keys = np.maximum.accumulate(np.concatenate((np.array([state.key]), times)))[1:]
+    block = Block(
+        state.rank,
+        file,
+        data,
+        starts,
+        np.append(starts[1:], len(data)),
+        times,
+        keys,
+        int(keys[-1]),
+        state.line,
+    )
+    _watch_clock(block, state)
+    state.key = block.last_key
+    if times[-1] != BEFORE_ALL:
+        state.time = int(times[-1])
+    lines = data.count(b"\n")
+    state.line += lines
+    state.reading.lines += lines
+    state.reading.records += len(starts)
+    return block
+
+
+def _watch_clock(block: Block, state: _State) -> None:
+    """Say so, once a file, where the clock goes back by more than the order of two threads explains."""
+    if state.told_back == block.file.file or not len(block.times):
+        return
+    behind = np.where(block.times == BEFORE_ALL, 0, block.keys - block.times)
+    worst = int(np.argmax(behind > JUMP_BACK))
+    if behind[worst] > JUMP_BACK:
+        state.told_back = block.file.file
+        finding = say.LOG_CLOCK_BACK.at(
+            _place(block.file), seconds=int(behind[worst]) / 1000, line=block.line_of(worst)
+        )
+        state.reading.findings.append(finding)
+
+
+def records_of(source: LogSource, zone: Zone | None) -> Iterator[tuple[int, bytes]]:
+    """Key and bytes of each record of a source, for comparing copies."""
+    for block in blocks_of(source, 0, zone, Reading()):
+        for index in range(len(block.starts)):
+            yield int(block.keys[index]), block.record(index)
+
+
+def is_stdin(source: LogSource) -> bool:
+    """Whether a source can be read only once."""
+    return any(file.path == STDIN for file in source.files)

@@ -1,0 +1,297 @@
+"""Records of brokers' logs as events: what was said, by whom, about which partition, with its fields by type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from formats.log_objects import INTEGER, numbers, object_of, topic_partition
+from formats.log_templates import Template, is_controller
+from kctl.broker_logs.blocks import BEFORE_ALL, Block, Filter, Reading
+from kctl.broker_logs.marking import left_out
+from kctl.broker_logs.merging import merged
+from kctl.broker_logs.overlap import without_copies
+from kctl.broker_logs.shapes import Shape, Shapes, Span, message_of
+from kctl.broker_logs.sources import LogFile, Sources
+from kctl.broker_logs.zones import Zone, detect_zones, iso
+from kctl.model import TopicPartition
+
+MOST_TEXT = 1 << 20
+
+
+class Event:
+    """One record of a log. Fields are taken apart when they are asked for."""
+
+    __slots__ = ("_block", "_fields", "_index", "shape")
+
+    def __init__(self, block: Block, index: int, shape: Shape) -> None:
+        self._block = block
+        self._index = index
+        self.shape = shape
+        self._fields: dict[str, object] | None = None
+
+    @property
+    def time_ms(self) -> int | None:
+        """UTC milliseconds; None for lines before the first record of a file."""
+        time = int(self._block.times[self._index])
+        return None if time == BEFORE_ALL else time
+
+    @property
+    def order_ms(self) -> int:
+        """What the merge ordered it by: the greatest time so far in its source."""
+        return int(self._block.keys[self._index])
+
+    @property
+    def time(self) -> str | None:
+        """UTC, ISO 8601 with milliseconds."""
+        return None if self.time_ms is None else iso(self.time_ms)
+
+    @property
+    def source(self) -> LogFile:
+        """The file it is from."""
+        return self._block.file
+
+    @property
+    def broker_id(self) -> int | None:
+        """The broker that wrote it."""
+        return self._block.file.broker_id
+
+    @property
+    def file(self) -> str:
+        """The file it is from, as rows name it."""
+        return self._block.file.file
+
+    @property
+    def line(self) -> int:
+        """The number of its first line, from 1."""
+        return self._block.line_of(self._index)
+
+    @property
+    def level(self) -> str:
+        """The level as printed."""
+        return self.shape.level
+
+    @property
+    def logger(self) -> str | None:
+        """The logger; None where the line is cut off."""
+        return self.shape.logger
+
+    @property
+    def event(self) -> str | None:
+        """The id of its template; None for a line without one."""
+        return self.shape.id
+
+    @property
+    def template(self) -> Template | None:
+        """Its template."""
+        return self.shape.template
+
+    @property
+    def record(self) -> bytes:
+        """Its bytes as they stand in the file."""
+        return self._block.record(self._index)
+
+    @property
+    def message(self) -> str:
+        """The message with its identity, without what follows it."""
+        record = self.record
+        if self.shape.message == (-1, -1):
+            return decoded(message_of(record, self.shape, self._block))
+        start, end = self.shape.message
+        return decoded(record[start:end])
+
+    @property
+    def text(self) -> str:
+        """The message, then what follows it, such as a stack trace."""
+        record = self.record
+        if not self.shape.is_record:
+            return decoded(record.rstrip(b"\r\n")[:MOST_TEXT])
+        _, end = self.shape.message
+        if end < 0:
+            return self.message
+        more = record[end:].partition(b"\n")[2].rstrip(b"\r\n")
+        return self.message if not more else f"{self.message}\n{decoded(more[:MOST_TEXT])}"
+
+    @property
+    def fields(self) -> dict[str, object]:
+        """What the template names, by type; `topic` and `partition` also where only the identity has them."""
+        if self._fields is None:
+            self._fields = self._taken_apart()
+        return self._fields
+
+    def _taken_apart(self) -> dict[str, object]:
+        shape = self.shape
+        if shape.template is None:
+            return {}
+        record = message_of(self.record, shape, self._block)
+        found: dict[str, object] = {}
+        if shape.partition:
+            start, end = shape.partition
+            _add_partition(found, record[start:end].decode("latin-1"))
+        for span in (*shape.speaker, *shape.spans):
+            _add(found, span, record)
+        if "topic" not in found:
+            state = found.get("state")
+            if isinstance(state, dict) and "topic_name" in state:
+                found["topic"], found["partition"] = state["topic_name"], state.get("partition_index")
+        return found
+
+    @property
+    def topic_partition(self) -> TopicPartition | None:
+        """The partition that it is about, where it is about one."""
+        topic, partition = self.fields.get("topic"), self.fields.get("partition")
+        if isinstance(topic, str) and isinstance(partition, int):
+            return TopicPartition(topic, partition)
+        return None
+
+    def number(self, name: str) -> int | None:
+        """A field that is an integer."""
+        value = self.fields.get(name)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    def proof(self) -> dict[str, object]:
+        """What to point at: file, line, broker, template and the sentence."""
+        return {
+            "file": self.file,
+            "line": self.line,
+            "broker_id": self.broker_id,
+            "event": self.event,
+            "text": self.message[:1000],
+        }
+
+
+def decoded(text: bytes) -> str:
+    r"""Text of a log; bytes that are no UTF-8 as \xNN."""
+    return text.decode("utf-8", "backslashreplace")
+
+
+def _add_partition(found: dict[str, object], text: str) -> None:
+    one = topic_partition(text)
+    if one:
+        found["topic"], found["partition"] = one
+
+
+def _add(found: dict[str, object], span: Span, record: bytes) -> None:
+    name, kind, start, end = span
+    text = decoded(record[start:end])
+    if kind == "i":
+        found[name] = int(text)
+    elif kind == "tp":
+        _add_partition(found, text)
+    elif kind == "L":
+        found[name] = numbers(text)
+    elif kind == "b":
+        found[name] = text == "true"
+    elif kind == "opt":
+        number = INTEGER.search(text)
+        found[name] = int(number[0]) if number else None
+    elif kind == "tid":
+        found[name] = None if text == "None" else text.removeprefix("Some(").removesuffix(")")
+    elif kind == "um":
+        found[name] = bool(text)
+    elif kind == "s":
+        found[name] = object_of(name, text)
+    else:
+        found[name] = text
+
+
+@dataclass(slots=True)
+class Count:
+    """How the records of a run of the merge were understood."""
+
+    events: int = 0
+    continuations: int = 0
+    other: int = 0
+    unknown: int = 0
+    # The first lines of state-change and controller logs that have no template.
+    unknown_at: list[str] = field(default_factory=list)
+
+    def note(self, event: Event) -> None:
+        """Count one more."""
+        if event.event is not None:
+            self.events += 1
+        elif not event.shape.is_record:
+            self.continuations += 1
+        elif is_known_logger(event.logger):
+            self.unknown += 1
+            if len(self.unknown_at) < 20:
+                self.unknown_at.append(f"{event.file}:{event.line}")
+        else:
+            self.other += 1
+
+    def sentence(self, reading: Reading) -> str:
+        """The count in words, lines without a template with the places of the first of them."""
+        text = (
+            f"{self.events} events, {self.continuations} runs of lines without a head, "
+            f"{self.other} lines of other loggers, {self.unknown} unknown{left_out(reading)}"
+        )
+        return f"{text}: {', '.join(self.unknown_at)}" if self.unknown_at else text
+
+
+def is_known_logger(logger: str | None) -> bool:
+    """Whether every line of this logger should have a template."""
+    return logger is not None and (logger == "state.change.logger" or is_controller(logger))
+
+
+@dataclass
+class Merge:
+    """Everything needed to read sources in one order of time."""
+
+    sources: Sources
+    zones: dict[int | None, Zone]
+    shifts: dict[int | None, int] = field(default_factory=dict)
+    """Milliseconds added to the times of a broker when ordering, to mend its clock."""
+    reading: Reading = field(default_factory=Reading)
+
+    @cached_property
+    def blocks(self) -> list[Iterator[Block]]:
+        """The blocks of each source, without copies."""
+        return [
+            without_copies(self.sources.sources, rank, self.zones.get(one.broker_id), self.reading)
+            for rank, one in enumerate(self.sources.sources)
+        ]
+
+    def runs(self, keep: Filter | None = None) -> Iterator[tuple[Block, int, int]]:
+        """Runs of records in order, those that `keep` leaves in their blocks."""
+        blocks = [map(keep, one) for one in self.blocks] if keep else self.blocks
+        shifts = [self.shifts.get(one.broker_id, 0) for one in self.sources.sources]
+        return iter(merged(blocks, shifts if any(shifts) else ()))
+
+    def events(self, keep: Filter | None = None) -> Iterator[Event]:
+        """Events in order."""
+        shapes = Shapes()
+        parsed: dict[int, tuple[Block, list[Shape]]] = {}
+        for block, low, high in self.runs(keep):
+            known = parsed.get(block.source)
+            if known is None or known[0] is not block:
+                known = parsed[block.source] = block, shapes.parse(block)
+            of_block = known[1]
+            for index in range(low, high):
+                yield Event(block, index, of_block[index])
+
+
+def prepare(
+    sources: Sources, zones: dict[int, Zone] | None = None, default_zone: Zone | None = None
+) -> Merge:
+    """A merge of sources, with the zone of each broker as given or as its start-up lines say."""
+    detected = detect_zones(list(sources.files), zones or {}, default_zone, sources.findings)
+    return Merge(sources, detected)
+
+
+def read_events(
+    paths: Sequence[str] | Sources,
+    *,
+    brokers: Sequence[str] = (),
+    zones: dict[int, Zone] | None = None,
+    keep: Filter | None = None,
+) -> Iterator[Event]:
+    """The events of the logs below paths, in one order of time.
+
+    `paths` are files, folders, evidence folders or `-`; or sources that were found before, whose `failures`
+    and `findings` the caller looks at. Times are UTC.
+    """
+    from kctl.broker_logs.sources import find_sources
+
+    sources = paths if isinstance(paths, Sources) else find_sources(paths, brokers=brokers)
+    return prepare(sources, zones).events(keep)

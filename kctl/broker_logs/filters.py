@@ -1,0 +1,171 @@
+"""Which records are wanted: by topic, partition, time, level, template and expression, on whole blocks."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+
+from formats.log_lines import Bools, Int64s
+from formats.log_templates import every_table
+from kctl.broker_logs.blocks import BEFORE_ALL, Block, Filter
+from kctl.broker_logs.shapes import Shapes
+from kctl.errors import BadValue
+
+NAME = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+# What stands behind a topic's name: its partition in one of Kafka's spellings, or the end of the name.
+BEHIND = re.compile(
+    rb"(?:-(\d+)|, ?(\d+)\]|,Partition=(\d+)|', partitionIndex=(\d+))(?![\w-]|\.\w)|(?![\w.-]|', part)|\.(?!\w)"
+)
+BEHIND_ID = re.compile(rb"(?::[\w.-]+-(\d+)|:(\d+)|, partition (\d+)|)(?![\w-])")
+WITH_ID = re.compile(rb"-\d+ with topic (?:id|ID) (?:Some\()?([\w-]{22})")
+RELATIVE = re.compile(r"-(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
+UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
+
+
+class TopicFilter:
+    """Records that name a topic (and one of some partitions), in any spelling, or its id once it is known."""
+
+    def __init__(self, topics: Iterable[str], partitions: frozenset[int] = frozenset()) -> None:
+        self._names = [topic.encode("utf-8", "surrogateescape") for topic in topics]
+        self._partitions = partitions
+        self._ids: set[bytes] = set()
+
+    def __call__(self, block: Block) -> Block:
+        """The block with the records that name the topic."""
+        hits: list[int] = []
+        for name in self._names:
+            hits += self._places(block.data, name, BEHIND)
+        for topic_id in self._ids:
+            hits += self._places(block.data, topic_id, BEHIND_ID)
+        return block.only(_records_at(block, hits))
+
+    def _places(self, data: bytes, name: bytes, behind: re.Pattern[bytes]) -> list[int]:
+        out = []
+        place = data.find(name)
+        while place >= 0:
+            end = place + len(name)
+            match = behind.match(data, end)
+            if match and (place == 0 or data[place - 1] not in NAME):
+                self._learn(data, end, behind)
+                number = match[match.lastindex] if match.lastindex else None
+                if not self._partitions or (number is not None and int(number) in self._partitions):
+                    out.append(place)
+            place = data.find(name, end)
+        return out
+
+    def _learn(self, data: bytes, end: int, behind: re.Pattern[bytes]) -> None:
+        """Remember the topic's id where it stands behind the name: KRaft lines may name nothing else."""
+        if behind is BEHIND:
+            match = WITH_ID.match(data, end)
+            if match:
+                self._ids.add(match[1])
+
+
+def _records_at(block: Block, places: Sequence[int]) -> Bools:
+    keep = np.zeros(len(block.starts), np.bool_)
+    if places:
+        at = np.array(places, np.int64)
+        index = np.searchsorted(block.starts, at, "right") - 1
+        keep[index[(index >= 0) & (at < block.ends[index])]] = True
+    return keep
+
+
+def time_filter(start: int | None, end: int | None) -> Filter:
+    """Records from one time to another, both included (UTC milliseconds)."""
+
+    def wanted(block: Block) -> Block:
+        # Lines without a time go with the record that they follow.
+        times: Int64s = np.where(block.times == BEFORE_ALL, block.keys, block.times)
+        keep = np.ones(len(times), np.bool_)
+        if start is not None:
+            keep &= times >= start
+        if end is not None:
+            keep &= times <= end
+        return block.only(keep)
+
+    return wanted
+
+
+def expression_filter(expression: str) -> Filter:
+    """Records in which a regular expression is found."""
+    try:
+        pattern = re.compile(expression.encode(), re.MULTILINE)
+    except re.error as error:
+        raise BadValue(f"--grep {expression!r}: {error}") from error
+
+    def wanted(block: Block) -> Block:
+        keep = [bool(pattern.search(block.record(i))) for i in range(len(block.starts))]
+        return block.only(np.array(keep, np.bool_))
+
+    return wanted
+
+
+def shape_filter(events: Sequence[str], level: str | None) -> Filter:
+    """Records of some templates, and of a level or a worse one."""
+    wanted_ids = frozenset(events)
+    unknown = sorted(wanted_ids - every_table().by_id.keys())
+    if unknown:
+        raise BadValue(f"--event {unknown[0]!r} is no template", "ids are as C15 or L03")
+    levels = frozenset(LEVELS[LEVELS.index(level) :]) if level else frozenset()
+    shapes = Shapes()
+
+    def wanted(block: Block) -> Block:
+        keep = [
+            (not wanted_ids or shape.id in wanted_ids) and (not levels or shape.level in levels)
+            for shape in shapes.parse(block)
+        ]
+        return block.only(np.array(keep, np.bool_))
+
+    return wanted
+
+
+def all_of(filters: Sequence[Filter]) -> Filter | None:
+    """Every filter, one after the other, the cheap ones first as they are given."""
+    if not filters:
+        return None
+
+    def wanted(block: Block) -> Block:
+        for one in filters:
+            if not len(block.starts):
+                break
+            block = one(block)
+        return block
+
+    return wanted
+
+
+def parse_partitions(text: str) -> frozenset[int]:
+    """`0,3-5` as a set."""
+    found: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        numbers = (first, last) if dash else (first, first)
+        if not all(one.isascii() and one.isdigit() and len(one) < 10 for one in numbers):
+            raise BadValue(f"--partitions {text!r} is not a list such as 0,3-5")
+        if int(numbers[1]) - int(numbers[0]) > 1_000_000:
+            raise BadValue(f"--partitions {text!r} names more than a million partitions")
+        found.update(range(int(numbers[0]), int(numbers[1]) + 1))
+    return frozenset(found)
+
+
+def parse_time(text: str, option: str, now: Callable[[], float] = time.time) -> int:
+    """A time as UTC milliseconds: ISO 8601 (UTC where it names no offset), `-2h` before now, epoch ms."""
+    text = text.strip()
+    relative = RELATIVE.fullmatch(text)
+    if relative:
+        return int((now() - float(relative[1]) * UNITS[relative[2]]) * 1000)
+    if re.fullmatch(r"\d{11,14}", text):
+        return int(text)
+    try:
+        when = datetime.fromisoformat(text.replace(",", "."))
+    except ValueError:
+        raise BadValue(
+            f"{option} {text!r} is no time", "give 2026-11-21T13:18:20Z, -2h or milliseconds since 1970"
+        ) from None
+    when = when.replace(tzinfo=UTC) if when.tzinfo is None else when
+    return (when - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)

@@ -1,0 +1,136 @@
+"""Bytes of a log whatever it is packed in: plain, gzip, Zstandard, or standard input.
+
+A compressed part is unpacked in a thread of its own, a few chunks ahead of its reader.
+"""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+STDIN = "-"
+CHUNK = 1 << 20
+PEEKED = 1 << 18
+AHEAD = 3
+GZIP_MAGIC = b"\x1f\x8b"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+Damaged = Callable[[str], None]
+_stdin_head: list[bytes] = []
+
+
+def chunks_of(path: str, damaged: Damaged, *, size: int = CHUNK, ahead: bool = False) -> Iterator[bytes]:
+    """The unpacked bytes in chunks of at most about `size`; OSError where the file cannot be read.
+
+    Where a compressed file breaks off, `damaged` is told why and what came before it has been given.
+    """
+    if path == STDIN:
+        yield from _stdin(size)
+        return
+    with open(path, "rb") as file:
+        magic = file.read(4)
+        file.seek(0)
+        if magic.startswith(GZIP_MAGIC):
+            chunks = _gunzipped(file, size, damaged)
+        elif magic == ZSTD_MAGIC:
+            chunks = _unzstandarded(file, size, damaged)
+        else:
+            while chunk := file.read(size):
+                yield chunk
+            return
+        yield from _prefetched(chunks) if ahead else chunks
+
+
+def _stdin(size: int) -> Iterator[bytes]:
+    """Standard input; what was peeked at before comes first."""
+    stream = sys.stdin.buffer
+    if size == PEEKED:
+        head = stream.read(size)
+        _stdin_head[:] = [head]
+        if head:
+            yield head
+        return
+    if _stdin_head and _stdin_head[0]:
+        yield _stdin_head.pop()
+    read = getattr(stream, "read1", stream.read)
+    while chunk := read(size):
+        yield chunk
+
+
+def _gunzipped(file: BinaryIO, size: int, damaged: Damaged) -> Iterator[bytes]:
+    """Members of a gzip file one after the other, with what a torn one still gives."""
+    unpack = zlib.decompressobj(31)
+    pending = b""
+    try:
+        while True:
+            data = pending or file.read(size // 4)
+            if not data:
+                if not unpack.eof:
+                    damaged("it ends before its gzip stream does")
+                return
+            if unpack.eof:
+                if not data.strip(b"\0"):
+                    pending = b""
+                    continue
+                unpack = zlib.decompressobj(31)
+            out = unpack.decompress(data, size)
+            pending = unpack.unconsumed_tail or unpack.unused_data
+            if out:
+                yield out
+    except zlib.error as error:
+        damaged(str(error).lower())
+
+
+def _unzstandarded(file: BinaryIO, size: int, damaged: Damaged) -> Iterator[bytes]:
+    import zstandard
+
+    unpack = zstandard.ZstdDecompressor(max_window_size=1 << 27)
+    reader = unpack.stream_reader(file, read_across_frames=True)
+    try:
+        while out := reader.read(size):
+            yield out
+    except zstandard.ZstdError as error:
+        damaged(str(error).lower())
+
+
+def _prefetched(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The same chunks, made in a thread that runs ahead of the reader."""
+    ready: queue.Queue[bytes | BaseException | None] = queue.Queue(AHEAD)
+    stop = threading.Event()
+
+    def work() -> None:
+        last: BaseException | None = None
+        try:
+            for chunk in chunks:
+                if not _put(ready, chunk, stop):
+                    return
+        except BaseException as error:  # carried to the reader, who raises it
+            last = error
+        _put(ready, last, stop)
+
+    threading.Thread(target=work, daemon=True, name="unpack").start()
+    try:
+        while (item := ready.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        stop.set()
+
+
+def _put(
+    ready: queue.Queue[bytes | BaseException | None],
+    item: bytes | BaseException | None,
+    stop: threading.Event,
+) -> bool:
+    """Hand an item over; False when the reader has gone."""
+    while not stop.is_set():
+        try:
+            ready.put(item, timeout=0.2)
+        except queue.Full:
+            continue
+        return True
+    return False

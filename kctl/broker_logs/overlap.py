@@ -1,0 +1,118 @@
+"""Copies of one log that overlap: a record that an earlier copy holds too is left out, as often as it is there."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from kctl.broker_logs.blocks import BEFORE_ALL, Block, Reading, blocks_of, is_stdin, records_of
+from kctl.broker_logs.sources import LogFile, LogSource
+from kctl.broker_logs.zones import Zone
+from kctl.findings import Place
+from kctl.findings import state_log as say
+
+# How far apart in time two copies of a record are looked for, where clocks step back a little.
+SLACK = 60_000
+
+
+class Seen:
+    """The records of earlier copies around the time that a later one is read at."""
+
+    def __init__(self, earlier: Iterator[tuple[int, bytes]]) -> None:
+        self._earlier = earlier
+        self._next: tuple[int, bytes] | None = next(earlier, None)
+        self._recent: deque[tuple[int, bytes]] = deque()
+        self._count: Counter[bytes] = Counter()
+
+    def take(self, key: int, record: bytes) -> bool:
+        """Whether an earlier copy has this record once more than it was asked for."""
+        while self._next is not None and self._next[0] <= key + SLACK:
+            if self._next[0] >= key - SLACK:
+                self._recent.append(self._next)
+                self._count[self._next[1]] += 1
+            self._next = next(self._earlier, None)
+        while self._recent and self._recent[0][0] < key - SLACK:
+            _, old = self._recent.popleft()
+            self._drop(old)
+        if self._count.get(record, 0) > 0:
+            self._drop(record)
+            return True
+        return False
+
+    def _drop(self, record: bytes) -> None:
+        left = self._count[record] - 1
+        if left > 0:
+            self._count[record] = left
+        else:
+            del self._count[record]
+
+    @property
+    def is_past(self) -> bool:
+        """Whether nothing more can be found."""
+        return self._next is None and not self._count
+
+
+def without_copies(
+    sources: Sequence[LogSource], rank: int, zone: Zone | None, reading: Reading
+) -> Iterator[Block]:
+    """The blocks of a source without records that earlier parts of it have, or other logs of its broker.
+
+    Captured standard output repeats what the broker's other logs hold, so it is compared with all of them.
+    """
+    source = sources[rank]
+    others: list[LogSource] = []
+    if source.kind == "stdout" and source.broker_id is not None:
+        others = [s for s in sources if s.broker_id == source.broker_id and s.kind != "stdout"]
+    last: dict[LogFile, int] = {}
+    seen: Seen | None = None
+    current: LogFile | None = None
+    dropped = 0
+    for block in blocks_of(source, rank, zone, reading):
+        if block.file is not current:
+            dropped = _told(current, dropped, reading)
+            current = block.file
+            seen = _seen_before(source, block, last, others, zone)
+        last[block.file] = block.last_key
+        if seen is not None and not seen.is_past:
+            keep = np.array(
+                [
+                    block.times[i] == BEFORE_ALL or not seen.take(int(block.keys[i]), block.record(i))
+                    for i in range(len(block.keys))
+                ],
+                np.bool_,
+            )
+            dropped += int(len(keep) - keep.sum())
+            block = block.only(keep)
+        yield block
+    _told(current, dropped, reading)
+
+
+def _told(file: LogFile | None, dropped: int, reading: Reading) -> int:
+    if file is not None and dropped:
+        reading.duplicates += dropped
+        place = Place(broker_id=file.broker_id, file=file.file, evidence=file.evidence)
+        reading.findings.append(say.LOG_OVERLAP.at(place, lines=dropped))
+    return 0
+
+
+def _seen_before(
+    source: LogSource, block: Block, last: dict[LogFile, int], others: list[LogSource], zone: Zone | None
+) -> Seen | None:
+    """The earlier copies that a part may repeat, None where it begins after all of them have ended."""
+    known = block.times[block.times != BEFORE_ALL]
+    if not len(known):
+        return None
+    first = int(known[0])
+    # Each file on its own: read one after the other their times would go back.
+    earlier = [
+        LogSource(source.broker_id, source.kind, (file,)) for file, end in last.items() if end >= first
+    ]
+    earlier += [LogSource(s.broker_id, s.kind, (f,)) for s in others for f in s.files]
+    earlier = [one for one in earlier if not is_stdin(one)]
+    if not earlier:
+        return None
+    iterators = [records_of(one, zone) for one in earlier]
+    return Seen((key, record) for key, record in heapq.merge(*iterators))

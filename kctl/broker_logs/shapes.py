@@ -1,0 +1,162 @@
+"""Records taken apart quickly: lines of the same shape have their fields in the same places.
+
+Lines that differ only in digits (with the same number of them) and in the topic's name have one shape: its
+template, level, logger and the places of its fields are worked out once. This is exact because no template
+holds a digit and the types of fields treat all digits alike.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from formats.log_layouts import KAFKA
+from formats.log_lines import (
+    HEAD,
+    IDENTITY,
+    IDENTITY_PARTITION,
+    LOGGER,
+    STATE_IDENTITY,
+    Head,
+    split_head,
+)
+from formats.log_templates import Template, state_change_table, table_of
+from kctl.broker_logs.blocks import Block
+
+DIGITS = bytes.maketrans(b"123456789", b"000000000")
+# Names of topics by what stands before them; sorting them out makes one shape of the same line of many topics.
+TOPIC = re.compile(
+    rb"(?:partition \[?|topicName='|Leader |Follower |Partition \[?|Topic=)([\w.-]+?)(?=-\d+[\] ,.:]|, ?\d+\]|'|,P)"
+)
+MOST = 50_000
+FEW = 0.03
+Span = tuple[str, str, int, int]
+
+
+class Shape(NamedTuple):
+    """What all lines of one shape share; places count from the start of the record."""
+
+    template: Template | None
+    id: str | None
+    level: str
+    logger: str | None
+    message: tuple[int, int]
+    """Where the message stands, its identity included."""
+    spans: tuple[Span, ...]
+    speaker: tuple[Span, ...]
+    """The ids and epochs of the identity."""
+    partition: tuple[int, int] | None
+    """Where the identity names a partition."""
+    is_record: bool = True
+
+
+CONTINUATION = Shape(None, None, "", None, (0, 0), (), (), None, is_record=False)
+
+
+def shape_of(record: bytes, head: Head | None, message_at: int) -> Shape:
+    """The shape of a record whose head was split; spans are where its fields stand."""
+    if head is None:
+        return CONTINUATION
+    message = head.message
+    speaker: tuple[Span, ...] = ()
+    partition = None
+    table = table_of(head.logger)
+    identity = STATE_IDENTITY.match(message) if table is state_change_table() else IDENTITY.match(message)
+    skip = identity.end() if identity else 0
+    if identity and identity.re is STATE_IDENTITY:
+        speaker = _speaker(identity, message_at)
+    elif identity:
+        named = IDENTITY_PARTITION.match(message)
+        if named:
+            group = 1 if named[1] else 2
+            partition = named.start(group) + message_at, named.end(group) + message_at
+    found = table.find(message[skip:].rstrip(b"\r"))
+    if found is None and skip and identity is not None and identity.re is IDENTITY:
+        found, skip = table.find(message), 0
+    at = message_at + skip
+    spans = tuple((n, k, a + at, b + at) for n, k, a, b in found.spans) if found else ()
+    return Shape(
+        found.template if found else None,
+        found.template.id if found else None,
+        head.level,
+        head.logger,
+        (message_at, message_at + len(message)),
+        spans,
+        speaker,
+        partition,
+    )
+
+
+def _speaker(match: re.Match[bytes], at: int) -> tuple[Span, ...]:
+    text = match[0]
+    if not text:
+        return ()
+    name = "controller_id" if b"Controller" in text else "broker_id"
+    out = []
+    number, epoch = (1, 2) if match[1] else (3, 4)
+    if match[number]:
+        out.append((name, "i", match.start(number) + at, match.end(number) + at))
+    if match[epoch]:
+        out.append(("controller_epoch", "i", match.start(epoch) + at, match.end(epoch) + at))
+    return tuple(out)
+
+
+class Shapes:
+    """Finds the shape of each record of a block, remembering those it has met."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, Shape] = {}
+        self.misses = 0
+
+    def parse(self, block: Block) -> list[Shape]:
+        """One shape a record."""
+        if block.file.layout is not KAFKA:
+            return [self._any_layout(block, i) for i in range(len(block.starts))]
+        keys = block.data.translate(DIGITS).split(b"\n")
+        wanted = (block.lines - block.first_line).tolist()
+        known = self._known
+        out: list[Shape] = []
+        add = out.append
+        for index, line in enumerate(wanted):
+            shape = known.get(keys[line])
+            if shape is None:
+                shape = self._met_first(block, index, keys[line])
+            add(shape)
+        return out
+
+    def _met_first(self, block: Block, index: int, key: bytes) -> Shape:
+        self.misses += 1
+        record = block.record(index)
+        first = record.partition(b"\n")[0]
+        match = HEAD.match(first)
+        whole = LOGGER.fullmatch(match[3]) if match else None
+        if match is None or whole is None:
+            # No head, or a message with line ends in it: its shape is not in its first line alone.
+            head = split_head(record)
+            return shape_of(record, head, match.start(3) if match else 0)
+        head = Head(match[1], match[2].decode(), whole[2].decode(), whole[1])
+        shape = shape_of(record, head, match.start(3))
+        if len(self._known) >= MOST:
+            self._known.clear()
+        self._known[key] = shape
+        return shape
+
+    @staticmethod
+    def _any_layout(block: Block, index: int) -> Shape:
+        record = block.record(index)
+        head = block.file.layout.split(record)
+        if head is None:
+            return CONTINUATION
+        at = record.find(head.message) if head.message else 0
+        if at < 0:
+            # JSON escapes: the message stands nowhere as it is, so that its fields are taken from a copy.
+            return shape_of(head.message, head, 0)._replace(message=(-1, -1))
+        return shape_of(record, head, at)
+
+
+def message_of(record: bytes, shape: Shape, block: Block) -> bytes:
+    """The text that the places of a shape point into where it is not the record itself."""
+    if shape.message == (-1, -1):
+        head = block.file.layout.split(record)
+        return head.message if head else record
+    return record

@@ -1,0 +1,116 @@
+"""What can be wrong with brokers' log files, and what they say that nobody should overlook."""
+
+from kctl.findings import FindingType, Severity
+
+LOG_GZIP_DAMAGED = FindingType(
+    "log-compression-damaged",
+    Severity.WARNING,
+    "The compressed log ends or breaks after {lines} lines: {reason}.",
+    "What stood after that place could not be unpacked; every line before it was read.",
+    "A copy taken while the file was written, a full disk, or a broken transfer.",
+    "Copy the file again, or look for the same hour in another part of the log.",
+)
+LOG_NOT_TEXT = FindingType(
+    "log-not-text",
+    Severity.WARNING,
+    "The file is no log: it holds no line with a time in {examined} bytes.",
+    "Its name is that of a broker's log, its content is not, or its layout is one that kctl does not know.",
+    "A binary file under that name, or a log4j pattern of your own.",
+    "Give the layout with `--pattern`, or leave the file out.",
+)
+LOG_UNREADABLE = FindingType(
+    "log-unreadable",
+    Severity.WARNING,
+    "The log could not be read: {reason}.",
+    "What it would have said is missing from the merge and from every conclusion.",
+    "Missing permissions, a failing disk, or a file that went away while it was copied.",
+    "Make it readable and run again.",
+)
+LOG_EMPTY = FindingType(
+    "log-empty",
+    Severity.INFO,
+    "The log is empty.",
+    "Normal for controller.log of a broker that never was controller, and right after a rotation.",
+    "Nothing was printed to it.",
+    "Nothing, unless other parts of this log should be there and are not.",
+)
+LOG_GIVEN_TWICE = FindingType(
+    "log-given-twice",
+    Severity.INFO,
+    "The same file was given twice; it was read once ({first}).",
+    "Both names lead to one file.",
+    "Overlapping arguments, or a link.",
+    "Nothing.",
+)
+LOG_OVERLAP = FindingType(
+    "log-overlap",
+    Severity.INFO,
+    "{lines} lines were already in another copy of this log and were left out.",
+    "Copies of one log overlap: the same lines, in the same number, at the same times.",
+    "A copy taken before a rotation beside one taken after it, or the captured standard output of the broker.",
+    "Nothing.",
+)
+LOG_CLOCK_BACK = FindingType(
+    "log-clock-back",
+    Severity.INFO,
+    "The clock goes back by {seconds:.1f} s at line {line}.",
+    "Lines after it carry times that were passed before; they keep their place in the file.",
+    "A corrected clock, or the end of daylight saving time where the zone of the broker was not given.",
+    "Give the broker's zone with `--time-zone` where it observes daylight saving time.",
+)
+LOG_ZONE_CHANGED = FindingType(
+    "log-zone-changed",
+    Severity.INFO,
+    "The zone of broker {broker} changed from {before} to {after} between two of its starts (line {line}).",
+    "Times between the two starts are read with the zone of the earlier one.",
+    "Daylight saving time, or a broker moved to a host with another zone.",
+    "Give the broker's zone with `--time-zone ID=ZONE` so that each line is read with its own offset.",
+)
+LOG_LEVEL_TOO_HIGH = FindingType(
+    "log-level-hides-transitions",
+    Severity.INFO,
+    "The state-change log of broker {broker} has no TRACE line.",
+    "From 2.6 the shipped level is INFO: that a partition went offline, and what each request held, is not said.",
+    "The level that Kafka ships since 2.6 (KAFKA-8470).",
+    "Do not take the absence of a transition for proof. Set `state.change.logger` to TRACE before the next incident.",
+)
+UNCLEAN_LEADER_ELECTION = FindingType(
+    "unclean-leader-election",
+    Severity.ERROR,
+    "Broker {leader} was elected leader of {partition} in epoch {epoch} though it was not in the ISR [{isr}].",
+    "The new leader lacked records that the ISR had; what only the old leader held is gone for consumers.",
+    "unclean.leader.election.enable, or an operator's unclean election, after every replica in sync was lost.",
+    "Run `kctl replica loss` on the copied log directories to see which offsets are gone and who still has them.",
+)
+ISR_BELOW_MINIMUM = FindingType(
+    "isr-below-minimum",
+    Severity.WARNING,
+    "The ISR of {partition} shrank to [{isr}], below min.insync.replicas {minimum}.",
+    "Producers with acks=all were refused until it grew again; others were served by too few replicas.",
+    "Replicas that were down or fell behind replica.lag.time.max.ms.",
+    "Look at the brokers that left the ISR.",
+)
+STALE_CONTROLLER = FindingType(
+    "stale-controller-request",
+    Severity.INFO,
+    "Broker {broker} rejected a request of controller {controller} with epoch {epoch}; it knew epoch {known}.",
+    "A controller that had been replaced was still sending requests: it did not know yet.",
+    "A long pause or a lost ZooKeeper session of the old controller.",
+    "Look for the pause (garbage collection, a frozen host) in the old controller's logs.",
+)
+ZOMBIE_LEADER_WRITE = FindingType(
+    "zombie-leader-write",
+    Severity.WARNING,
+    "Broker {broker} acted as leader of {partition} after it was replaced: {what}.",
+    "The cluster had a newer leader; a write that this broker acknowledged in that time may have been cut away.",
+    "A paused or partitioned broker that went on before it heard of its successor.",
+    "Compare the replicas with `kctl replica compare`.",
+)
+COMMITTED_TRUNCATED = FindingType(
+    "truncated-below-high-watermark",
+    Severity.WARNING,
+    "Broker {broker} cut {partition} back to offset {offset}, below its high watermark {high_watermark}.",
+    "Records that were committed were dropped from this replica.",
+    "An unclean election, or a leader that lost its tail.",
+    "Run `kctl replica loss` to see which offsets are gone and who still has them.",
+)
