@@ -207,6 +207,7 @@ def event_rows(frame: Frame, merging: Merge, keep: Filter | None) -> Iterator[Ro
             fields=event.fields,
             text=event.text,
             evidence=event.source.evidence,
+            logged_time=event.logged_time,
         )
     for finding in (*merging.sources.findings, *merging.reading.findings):
         yield finding.row()

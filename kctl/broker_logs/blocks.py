@@ -40,12 +40,26 @@ class Block:
     """The key of the last record that was read, filtered out or not."""
     first_line: int
     """Number of the line that `data` starts with."""
+    shift: int = 0
+    """What was added to the keys to mend the broker's clock."""
 
     @cached_property
     def lines(self) -> Int64s:
         """The line number of each record."""
         ends = np.flatnonzero(np.frombuffer(self.data, np.uint8) == 10)
         return np.searchsorted(ends, self.starts) + self.first_line
+
+    def time_of(self, index: int) -> int | None:
+        """UTC milliseconds of one record; None for bytes before the first record of a file.
+
+        Threads take the time before they take the file, so that a record may be some milliseconds older than
+        the one before it: it counts as written with that one. A clock that steps back is told as it is.
+        """
+        time = int(self.times[index])
+        latest = int(self.keys[index]) - self.shift
+        if time == BEFORE_ALL:
+            return None
+        return latest if latest - time <= JUMP_BACK else time
 
     def line_of(self, index: int) -> int:
         """The line number of one record."""

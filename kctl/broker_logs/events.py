@@ -33,7 +33,12 @@ class Event:
 
     @property
     def time_ms(self) -> int | None:
-        """UTC milliseconds; None for lines before the first record of a file."""
+        """UTC milliseconds, see `Block.time_of`; None for lines before the first record of a file."""
+        return self._block.time_of(self._index)
+
+    @property
+    def logged_ms(self) -> int | None:
+        """UTC milliseconds as the line says."""
         time = int(self._block.times[self._index])
         return None if time == BEFORE_ALL else time
 
@@ -45,7 +50,14 @@ class Event:
     @property
     def time(self) -> str | None:
         """UTC, ISO 8601 with milliseconds."""
-        return None if self.time_ms is None else iso(self.time_ms)
+        time = self.time_ms
+        return None if time is None else iso(time)
+
+    @property
+    def logged_time(self) -> str | None:
+        """ISO 8601, as the line says."""
+        time = self.logged_ms
+        return None if time is None else iso(time)
 
     @property
     def source(self) -> LogFile:

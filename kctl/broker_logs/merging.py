@@ -42,6 +42,7 @@ class _Head:
         if self.block is not None and self.shift:
             self.block.keys = self.block.keys + self.shift
             self.block.last_key += self.shift
+            self.block.shift = self.shift
 
 
 def merged(sources: Sequence[Iterator[Block]], shifts: Sequence[int] = ()) -> Iterator[Run]:

@@ -22,6 +22,7 @@ EVENT = RowType(
     fields=mapping("what the template names, by type"),
     text=string("the message; then what follows it, such as a stack trace"),
     evidence=nullable(string("the folder given, where several were")),
+    logged_time=nullable(string("as the line says; `time` is never before the line above by a race of threads")),
 )
 
 LEADER = RowType(
