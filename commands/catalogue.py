@@ -24,8 +24,36 @@ class Group(NamedTuple):
 
 
 FINDING = "common.FINDING"
+DUMP_ENTRIES = (
+    "dump.INDEX_ENTRY",
+    "dump.TIME_INDEX_ENTRY",
+    "dump.TRANSACTION_ENTRY",
+    "dump.PRODUCER_ENTRY",
+    "dump.OFFSET_ENTRY",
+    "dump.EPOCH_ENTRY",
+)
 
 COMMANDS: dict[str, Group | Verb] = {
+    "segment": Group(
+        "Segments and the files beside them: print, check, rebuild.",
+        {
+            "dump": Verb(
+                "segment_dump:dump",
+                "Print the batches, records and entries of files of a partition.",
+                ("dump.BATCH", "dump.RECORD", *DUMP_ENTRIES, FINDING),
+            ),
+        },
+    ),
+    "checkpoint": Group(
+        "Checkpoint files of a log directory.",
+        {
+            "show": Verb(
+                "checkpoint:show",
+                "Print the entries of checkpoint files.",
+                ("dump.OFFSET_ENTRY", "dump.EPOCH_ENTRY"),
+            ),
+        },
+    ),
     "offsets": Group(
         "Consumer groups and their offsets, read from segments.",
         {

@@ -86,14 +86,17 @@ def read_message(data: Bytes, position: int = 0) -> Message:
     end = position + header.size_in_bytes
     if header.message_size < MIN_SIZES.get(header.magic, 14) or end > len(data):
         raise FormatError(f"message of {header.message_size} bytes", position)
-    timestamp = NO_TIMESTAMP
-    if header.magic >= 1:
-        timestamp = read(_Timestamp, data, position + TIMESTAMP_AT).value
+    timestamp = timestamp_of(header, memoryview(data)[position:end])
     key, at = _field(data, position + header.fields_at, end)
     value, at = _field(data, at, end)
     if at != end:
         raise FormatError(f"{end - at} bytes follow the value of a message", at)
     return Message(header, timestamp, key, value)
+
+
+def timestamp_of(header: MessageHeader, entry: Bytes) -> int:
+    """The timestamp of a message from its first 26 bytes; -1 in magic 0."""
+    return read(_Timestamp, entry, TIMESTAMP_AT).value if header.magic >= 1 else NO_TIMESTAMP
 
 
 def _field(data: Bytes, position: int, end: int) -> tuple[bytes | None, int]:

@@ -1,0 +1,1 @@
+"""Files of a partition folder as rows, or as the text of Kafka's own dump tool."""

@@ -1,0 +1,134 @@
+"""A log as Kafka's dump tool walks it: what it prints, and where it would stop.
+
+Kafka's reader stops silently before the last 17 bytes and at an entry that goes past the end; it throws at a
+size below 14. Where Kafka's tool ends with a stack trace, here the file's text ends, or goes on behind what
+cannot be read, and a `Stop` says what Kafka throws.
+
+Source: clients/src/main/java/org/apache/kafka/common/record/FileLogInputStream.java,
+core/src/main/scala/kafka/tools/DumpLogSegments.scala @ 3.9.0-rc3
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from formats import kafka_text, message_set, record_batch
+from formats.errors import FormatError
+from formats.kafka_text import Decoder
+from formats.layout import read
+from formats.log_bytes import LogBytes
+from formats.message_set import MessageHeader
+from formats.record_batch import LOG_OVERHEAD
+from formats.records import FRAMING_SIZE, Entry, Framing, iterate_records
+
+# Text is handed on in pieces of about this many characters.
+PIECE = 1 << 18
+
+
+class Stop(NamedTuple):
+    """What makes Kafka's tool end with an exception, and at which byte."""
+
+    position: int
+    exception: str
+    ends_walk: bool = True
+
+
+def kafka_entries(log: LogBytes, start: int = 0, *, check_crc: bool = True) -> Iterator[Entry | Stop]:
+    """Entries as Kafka's file reader finds them; a `Stop` as the last item where it throws."""
+    position = start
+    while position < log.end - FRAMING_SIZE:
+        head = log.peek(position, record_batch.HEADER_SIZE)
+        if len(head) <= FRAMING_SIZE:
+            return
+        framing = read(Framing, head)
+        if framing.length < message_set.MIN_SIZES[0]:
+            yield Stop(
+                position,
+                f"CorruptRecordException: Found record size {framing.length} smaller than minimum record overhead (14)",
+            )
+            return
+        size = LOG_OVERHEAD + framing.length
+        if position + size > log.end:
+            return
+        if framing.magic < 0:
+            yield Stop(
+                position, f"IllegalArgumentException: Invalid magic used in LegacyRecord: {framing.magic}"
+            )
+            return
+        if framing.magic >= 2 and size < record_batch.HEADER_SIZE:
+            yield Stop(position, "IndexOutOfBoundsException")
+            return
+        yield _entry(log, position, size, framing.magic, check_crc)
+        position += size
+
+
+def _entry(log: LogBytes, position: int, size: int, magic: int, check_crc: bool) -> Entry:
+    head = log.peek(position, record_batch.HEADER_SIZE)
+    if magic >= 2:
+        batch = record_batch.read_header(head)
+        at = position + record_batch.CRC_STARTS_AT
+        sound = not check_crc or log.crc(2, at, position + size) == batch.crc
+        return Entry(position, size, magic, batch.base_offset, batch.last_offset, batch, sound, log)
+    message = read(MessageHeader, head)
+    at = position + message_set.CRC_STARTS_AT
+    sound = not check_crc or log.crc(magic, at, position + size) == message.crc
+    return Entry(position, size, magic, message.offset, message.offset, message, sound, log)
+
+
+class LogText:
+    """The text of one log, and what was noticed on the way."""
+
+    def __init__(self, log: LogBytes, *, records: bool, decode: Decoder, limit: int) -> None:
+        self.log = log
+        self.records = records
+        self.decode = decode
+        self.limit = limit
+        self.stops: list[Stop] = []
+        self.gaps: list[tuple[int, int]] = []  # newest first, as Kafka prints them
+        self.unsound = 0
+        self.good_bytes = 0
+        self._last_offset = -1
+
+    def pieces(self) -> Iterator[str]:
+        """Lines of batches, and of records where they are asked for."""
+        out: list[str] = []
+        held = 0
+        for item in kafka_entries(self.log):
+            if isinstance(item, Stop):
+                self.stops.append(item)
+                break
+            for line in self._lines(item):
+                out.append(line)
+                held += len(line)
+                if held > PIECE:
+                    yield "".join(out)
+                    out, held = [], 0
+            self.good_bytes = item.next_position
+        yield "".join(out)
+        self.gaps.reverse()
+
+    def _lines(self, entry: Entry) -> Iterator[str]:
+        self.unsound += not entry.crc_valid
+        if kafka_text.codec_name(entry.header.codec) is None:
+            text = f"IllegalArgumentException: Unknown compression type id: {entry.header.codec}"
+            self.stops.append(Stop(entry.position, text, ends_walk=False))
+        batch, message = entry.batch, entry.message
+        if batch:
+            yield kafka_text.batch_line(batch, entry.position, entry.crc_valid)
+        elif message:
+            timestamp = message_set.timestamp_of(message, self.log.peek(entry.position, 26))
+            yield kafka_text.message_line(message, timestamp, entry.position, entry.crc_valid)
+        if self.records:
+            yield from self._record_lines(entry)
+
+    def _record_lines(self, entry: Entry) -> Iterator[str]:
+        time = kafka_text.timestamp_type(entry.header)
+        header, decode = entry.header, self.decode
+        try:
+            for record in iterate_records(entry, limit=self.limit):
+                if self._last_offset not in (-1, record.offset - 1):
+                    self.gaps.append((self._last_offset, record.offset))
+                self._last_offset = record.offset
+                yield kafka_text.record_line(header, time, record, decode)
+        except FormatError as error:
+            # Kafka's tool ends here with one of several exceptions; ours goes on with the next batch.
+            self.stops.append(Stop(entry.position, str(error), ends_walk=False))

@@ -1,0 +1,54 @@
+"""A file to be dumped: opened for reading only, and refused in one line where it cannot be."""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from formats.log_bytes import LogBytes
+from kctl.errors import UnreadableFile
+from kctl.scan.source import LocalFile
+
+KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+@contextmanager
+def opened(path: str | Path) -> Iterator[LocalFile]:
+    """The file as a source of bytes; `UnreadableFile` where it is none, or reading it fails."""
+    source: LocalFile | None = None
+    try:
+        mode = os.stat(path).st_mode
+        if not stat.S_ISREG(mode):
+            what = KINDS.get(stat.S_IFMT(mode), "something else")
+            raise UnreadableFile(f"{os.fspath(path)}: is {what}, not a file", hint_for(mode))
+        source = LocalFile(path)
+        yield source
+    except OSError as error:
+        raise UnreadableFile(f"{os.fspath(path)}: {error.strerror or error}") from error
+    finally:
+        if source:
+            source.close()
+
+
+def hint_for(mode: int) -> str:
+    """What to do about a path of this kind."""
+    return "name the files in it, or see `kctl segment verify`" if stat.S_ISDIR(mode) else ""
+
+
+def whole(source: LocalFile, most: int) -> bytes:
+    """All bytes of a small file; `UnreadableFile` where it has more than `most`."""
+    if source.size > most:
+        raise UnreadableFile(f"{source.name}: {source.size} bytes, a file of this kind has at most {most}")
+    return source.read_at(0, source.size)
+
+
+def log_bytes(source: LocalFile) -> LogBytes:
+    """The source as bytes of a log."""
+    return LogBytes(source)
