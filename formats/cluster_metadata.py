@@ -3,7 +3,7 @@
 A value is a frame version (1 since 3.0; 0 in the preview of 2.8, which 3.x refuses), a type and a version, each an
 unsigned varint, and a flexible message. Bytes left over after the message are an error.
 
-Source: metadata/src/main/resources/common/metadata/*.json @ 3.9.0-rc3 and trunk;
+Source: metadata/src/main/resources/common/metadata/*.json @ 3.9.0-rc3 and 4.3.0;
 server-common/src/main/java/org/apache/kafka/server/common/serialization/AbstractApiMessageSerde.java @ 3.9.0-rc3
 """
 
@@ -39,7 +39,7 @@ RECORDS: dict[int, Message] = {
         Message(
             "REGISTER_BROKER_RECORD",
             0,
-            Since(0, 3),
+            Since(0, 4),
             ALWAYS,
             Struct(
                 (
@@ -53,6 +53,9 @@ RECORDS: dict[int, Message] = {
                     Field("fenced", "bool", default=True),
                     Field("in_controlled_shutdown", "bool", versions=Since(1)),
                     Field("log_dirs", "uuid", versions=Since(3), array=True, tag=0),
+                    Field(
+                        "cordoned_log_dirs", "uuid", versions=Since(4), nullable=Since(4), array=True, tag=1
+                    ),
                 )
             ),
         ),
@@ -261,7 +264,7 @@ RECORDS: dict[int, Message] = {
         Message(
             "BROKER_REGISTRATION_CHANGE_RECORD",
             17,
-            Since(0, 2),
+            Since(0, 3),
             ALWAYS,
             Struct(
                 (
@@ -270,6 +273,9 @@ RECORDS: dict[int, Message] = {
                     Field("fenced", "int8", tag=0),
                     Field("in_controlled_shutdown", "int8", versions=Since(1), tag=1),
                     Field("log_dirs", "uuid", versions=Since(2), array=True, tag=2),
+                    Field(
+                        "cordoned_log_dirs", "uuid", versions=Since(3), nullable=Since(3), array=True, tag=3
+                    ),
                 )
             ),
         ),
@@ -347,6 +353,7 @@ RECORDS: dict[int, Message] = {
                 )
             ),
         ),
+        Message("CLEAR_ELR_RECORD", 28, Since(0, 0), ALWAYS, Struct((Field("topic_name", "string"),))),
     )
 }
 BY_NAME: dict[str, Message] = {one.name: one for one in RECORDS.values()}

@@ -13,8 +13,6 @@ from typing import Any
 
 from formats.cluster_metadata import BY_NAME, read_metadata_record
 from formats.consumer_offsets import (
-    ASSIGNMENT,
-    SUBSCRIPTION,
     GroupRecord,
     UnknownRecordType,
     Versioned,
@@ -22,6 +20,7 @@ from formats.consumer_offsets import (
     read_member_part,
 )
 from formats.errors import FormatError
+from formats.group_schemas.classic import ASSIGNMENT, SUBSCRIPTION
 from formats.message_json import JsonNode, json_text, message_node
 from formats.transaction_state import TransactionStatus, read_transaction_record
 from formats.transaction_state import UnknownRecordType as UnknownTransactionRecord

@@ -174,6 +174,10 @@ def _read_field(field: Field, version: int, flexible: bool, data: Bytes, positio
 def _read_one(field: Field, version: int, flexible: bool, data: Bytes, position: int) -> tuple[Any, int]:
     kind = field.type
     if isinstance(kind, Struct):
+        if _may_be_null(field, version):
+            present, position = take(data, position, 1)
+            if present == _absent(field):
+                return None, position
         return _read_struct(kind, version, flexible, data, position)
     if kind in FIXED:
         raw, end = take(data, position, FIXED[kind].size)
@@ -202,6 +206,16 @@ def _read_length(flexible: bool, width: int, data: Bytes, position: int) -> tupl
         return value - 1, position
     raw, position = take(data, position, width)
     return int.from_bytes(raw, "big", signed=True), position
+
+
+def _may_be_null(field: Field, version: int) -> bool:
+    """Whether a byte in front of a struct says if it is there: 1, or another for null."""
+    return not field.array and version in field.nullable
+
+
+def _absent(field: Field) -> bytes:
+    """What stands for a struct that is null: an int8 of -1; in a tagged field an unsigned varint of 0."""
+    return b"\xff" if field.tag is None else b"\x00"
 
 
 def _check_nullable(field: Field, version: int, position: int) -> None:
@@ -250,7 +264,10 @@ def _write_field(field: Field, version: int, flexible: bool, value: Any, out: by
 def _write_one(field: Field, version: int, flexible: bool, value: Any, out: bytearray) -> None:
     kind = field.type
     if isinstance(kind, Struct):
-        _write_struct(kind, version, flexible, value, out)
+        if _may_be_null(field, version):
+            out += _absent(field) if value is None else b"\x01"
+        if value is not None:
+            _write_struct(kind, version, flexible, value, out)
     elif kind in FIXED:
         out += FIXED[kind].pack(value)
     elif kind == "uuid":

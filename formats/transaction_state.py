@@ -1,6 +1,6 @@
 """Records of `__transaction_state`: what the coordinator knows of each transactional id.
 
-Source: transaction-coordinator/src/main/resources/common/message/TransactionLog{Key,Value}.json @ 3.9.0-rc3 and trunk;
+Source: transaction-coordinator/src/main/resources/common/message/TransactionLog{Key,Value}.json @ 3.9.0-rc3 and 4.3.0;
 core/src/main/scala/kafka/coordinator/transaction/TransactionMetadata.scala @ 3.9.0-rc3
 """
 
@@ -11,16 +11,10 @@ from formats.errors import FormatError
 from formats.layout import Bytes
 from formats.message_schema import ALWAYS, NEVER, Field, Message, Since, Struct, Values, read_message, take
 
-KEY = Message(
-    "TRANSACTION_LOG_KEY",
-    -1,
-    Since(0, 0),
-    NEVER,
-    Struct((Field("transactional_id", "string", versions=Since(0, 0)),)),
-)
+KEY = Message("TRANSACTION_LOG_KEY", 0, Since(0, 0), NEVER, Struct((Field("transactional_id", "string"),)))
 VALUE = Message(
     "TRANSACTION_LOG_VALUE",
-    -1,
+    0,
     Since(0, 1),
     Since(1),
     Struct(
@@ -29,6 +23,7 @@ VALUE = Message(
             Field("previous_producer_id", "int64", versions=Since(1), tag=0, default=-1),
             Field("next_producer_id", "int64", versions=Since(1), tag=1, default=-1),
             Field("producer_epoch", "int16"),
+            Field("next_producer_epoch", "int16", versions=Since(1), tag=3, default=-1),
             Field("transaction_timeout_ms", "int32"),
             Field("transaction_status", "int8"),
             Field(

@@ -132,3 +132,13 @@ def test_the_order_of_a_scala_set_does_not_depend_on_that_of_the_input() -> None
     many = [(f"t{n}", n % 5) for n in range(40)]
     assert scala_set_order(many) == scala_set_order(reversed(many))
     assert sorted(scala_set_order(many)) == sorted(many)
+
+
+def test_a_struct_that_is_null_in_a_tagged_field_is_a_zero() -> None:
+    """As a 4.3 broker wrote it: a member of a KIP-848 group that does not use the classic protocol."""
+    key = bytes.fromhex("0005 0006 6b6970383438 0001 6d")
+    value = bytes.fromhex("0000 00 00 08 7264 6b61666b61 02 2f 01 01 000493e0 00 01 00 01 00")
+    read = read_group_record(key, value)
+    assert read.value is not None
+    assert read.value.values["classic_member_metadata"] is None
+    assert read.value.values["rebalance_timeout_ms"] == 300000

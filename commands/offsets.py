@@ -1,0 +1,198 @@
+"""`kctl offsets`: consumer groups and their offsets, read from `__consumer_offsets` with no broker running."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from commands.evidence_options import as_of_option, evidence_options, find_evidence, read_as_of
+from commands.frame import Frame, command
+from commands.render import Outcome, Row
+
+if TYPE_CHECKING:
+    from kctl.internal_topics.groups import Commit, Groups
+    from kctl.internal_topics.reading import TopicRecord, Unreadable
+
+TOPIC = "__consumer_offsets"
+STATUS = "0 read · 3 no __consumer_offsets there, or no such group · 5 some of its records cannot be read"
+
+
+def records_of(frame: Frame, options: dict[str, Any], trouble: list[Unreadable]) -> Iterator[TopicRecord]:
+    """The records of the topic as of the time asked for, partition by partition."""
+    from kctl.errors import KctlError
+    from kctl.internal_topics.reading import copies_to_read, topic_records
+
+    evidence = find_evidence(frame, options["paths"], options["brokers"], options["moments"])
+    copies = copies_to_read(evidence, TOPIC)
+    if not copies:
+        raise KctlError(
+            f"no copy of {TOPIC} in {' '.join(options['paths'])}", "name a broker's log directory"
+        )
+    as_of = read_as_of(options["as_of"])
+    for replica in copies:
+        yield from topic_records(replica, as_of=as_of, trouble=trouble)
+
+
+def state_of(frame: Frame, options: dict[str, Any]) -> tuple[Groups, list[Row]]:
+    """The groups, and findings about what could not be read."""
+    from kctl.internal_topics.groups import fold_groups
+
+    trouble: list[Unreadable] = []
+    groups = fold_groups(records_of(frame, options, trouble))
+    return groups, [*unreadable_rows(TOPIC, groups.unreadable, trouble), *_unknown_rows(groups)]
+
+
+def unreadable_rows(
+    topic: str, records: Iterable[tuple[int, int, str]], trouble: Iterable[Unreadable]
+) -> Iterator[Row]:
+    """Findings about records and ranges that could not be read."""
+    from kctl.findings import Place
+    from kctl.findings.internal_topics import LOG_UNREADABLE, RECORD_UNREADABLE
+
+    for partition, offset, what in records:
+        place = Place(topic=topic, partition=partition, base_offset=offset, last_offset=offset)
+        yield RECORD_UNREADABLE.at(place, offset=offset, topic=topic, partition=partition, what=what).row()
+    for one in trouble:
+        yield LOG_UNREADABLE.at(
+            Place(topic=topic, file=str(one.file), position=one.position), what=one.what
+        ).row()
+
+
+def _unknown_rows(groups: Groups) -> Iterator[Row]:
+    from kctl.findings import Place
+    from kctl.findings.internal_topics import RECORD_TYPE_UNKNOWN
+
+    for kind, count in sorted(groups.unknown_types.items()):
+        yield RECORD_TYPE_UNKNOWN.at(Place(topic=TOPIC), count=count, type=kind, topic=TOPIC).row()
+
+
+def commit_row(commit: Commit) -> Row:
+    """The row of a commit."""
+    from kctl.rows.internal_topics import COMMITTED_OFFSET
+
+    values = commit._asdict()
+    del values["log_timestamp"]
+    return COMMITTED_OFFSET(**values)
+
+
+def chosen(groups: Groups, group: str) -> None:
+    """An error where nothing is known of the group."""
+    from difflib import get_close_matches
+
+    from kctl.errors import KctlError
+
+    if group not in groups.names():
+        near = get_close_matches(group, groups.names(), n=3)
+        raise KctlError(
+            f"no group {group!r} in {TOPIC}",
+            f"near: {', '.join(near)}" if near else "see `kctl offsets list`",
+        )
+
+
+@command(
+    "list",
+    examples="kctl offsets list /var/lib/kafka/data\nkctl offsets list evidence/ --as-of 2026-11-21T13:00Z",
+    status=STATUS,
+)
+@evidence_options
+@as_of_option
+@click.option(
+    "--idle", metavar="TIME", help="Only groups without a commit since this time (ISO 8601, -30d, epoch ms)."
+)
+def list_groups(frame: Frame, idle: str | None, **options: Any) -> Outcome:
+    """List the consumer groups."""
+    from kctl.rows.internal_topics import GROUP
+    from kctl.times import parse_time
+
+    groups, findings = state_of(frame, options)
+    since = None if idle is None else parse_time(idle)
+    rows = []
+    for name in groups.names():
+        group, commits = groups.group(name), groups.commits.get(name, {}).values()
+        last = max((c.commit_timestamp for c in commits if c.commit_timestamp is not None), default=None)
+        if since is not None and last is not None and last >= since:
+            continue
+        rows.append(
+            GROUP(
+                group=name, state=group.state, protocol_type=group.protocol_type, protocol=group.protocol,
+                generation=group.generation, leader=group.leader, state_timestamp=group.state_timestamp,
+                members=len(group.members), offsets=len(commits), last_commit_timestamp=last,
+                log_partition=group.log_partition,
+            )
+        )  # fmt: skip
+    return Outcome([*rows, *findings])
+
+
+@command(
+    "show",
+    examples="kctl offsets show billing /var/lib/kafka/data\nkctl offsets show billing evidence/ --as-of -2h",
+    status=STATUS,
+)
+@click.argument("group")
+@evidence_options
+@as_of_option
+def show(frame: Frame, group: str, **options: Any) -> Outcome:
+    """Show a group's members and committed offsets."""
+    from kctl.rows.internal_topics import GROUP_MEMBER
+
+    groups, findings = state_of(frame, options)
+    chosen(groups, group)
+    members = [
+        GROUP_MEMBER(
+            group=group, member_id=m.member_id, group_instance_id=m.group_instance_id, client_id=m.client_id,
+            client_host=m.client_host, topics=m.topics, assignment=None if m.assignment is None else list(map(str, m.assignment)),
+        )
+        for m in groups.group(group).members
+    ]  # fmt: skip
+    commits = [commit_row(commit) for _, commit in sorted(groups.commits.get(group, {}).items())]
+    return Outcome([*members, *commits, *findings])
+
+
+@command(
+    "history",
+    examples="kctl offsets history billing evidence/\nkctl offsets history billing evidence/ --topic orders",
+    status=STATUS,
+)
+@click.argument("group")
+@evidence_options
+@as_of_option
+@click.option("--topic", metavar="NAME", help="Only commits for this topic.")
+def history(frame: Frame, group: str, topic: str | None, **options: Any) -> Outcome:
+    """Show every commit of a group that is still in the log, oldest first."""
+    from kctl.internal_topics.groups import Groups, commit_of, read_group_records
+
+    trouble: list[Unreadable] = []
+
+    def rows() -> Iterator[Row]:
+        state = Groups()
+        found = False
+        for record, read in read_group_records(records_of(frame, options, trouble), state):
+            commit = commit_of(record, read)
+            if commit and commit.group == group and topic in (None, commit.topic):
+                found = True
+                yield commit_row(commit)
+        if not found:
+            chosen(state, group)
+        yield from unreadable_rows(TOPIC, state.unreadable, trouble)
+
+    return Outcome(rows())
+
+
+@command(
+    "reset-file",
+    examples="kctl offsets reset-file billing evidence/ --as-of 2026-11-21T13:00Z > billing.csv",
+    status="0 printed · 3 no such group",
+)
+@click.argument("group")
+@evidence_options
+@as_of_option
+def reset_file(frame: Frame, group: str, **options: Any) -> Outcome:
+    """Print a group's offsets as a file for `kafka-consumer-groups --reset-offsets --from-file`."""
+    from kctl.internal_topics.groups import reset_lines
+
+    groups, _ = state_of(frame, options)
+    chosen(groups, group)
+    text = "".join(f"{line}\n" for line in reset_lines(groups.commits.get(group, {}).values()))
+    return Outcome(encoded=lambda _: [text.encode()])

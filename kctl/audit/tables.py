@@ -1,0 +1,146 @@
+"""The tables of an audit: which there are, their schema, and how they are written and read.
+
+`DIR/<table>/*.parquet`; a table is written aside and moved into place when it is whole, so that a run that
+failed leaves no half table and a run made again replaces. Timestamps are int64 milliseconds; lists and
+objects are JSON text, so that every engine reads them alike.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from kctl.errors import KctlError
+from kctl.rows import RowType
+from kctl.rows.find import row_type
+
+# Table, and the row type it holds (`MODULE.NAME` of kctl/rows). `batches` and `segments` are Arrow from the scan.
+TABLES: dict[str, str] = {
+    "files": "audit.EXAMINED",
+    "findings": "common.FINDING",
+    "checkpoints": "audit.CHECKPOINT",
+}
+
+ARROW = {"string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_()}
+ROWS_AT_ONCE = 16_384
+
+
+def arrow_schema(rows: RowType) -> pa.Schema:
+    """The Arrow schema of a row type."""
+    return pa.schema(
+        [
+            (name, ARROW.get(field.types[0] if field.types else "", pa.string()))
+            for name, field in rows.fields.items()
+        ]
+    )
+
+
+def _column(values: Iterable[object], kind: pa.DataType) -> pa.Array:
+    if kind == pa.string():
+        plain = [v if v is None or isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in values]
+        return pa.array([v if v is None else v.encode("utf-8", "replace").decode() for v in plain], kind)
+    return pa.array(list(values), kind)
+
+
+class TableWriter:
+    """Rows or record batches of one table into Parquet; in place only when left without an exception."""
+
+    def __init__(self, folder: Path, name: str, schema: pa.Schema) -> None:
+        self.folder, self.name, self.schema = folder, name, schema
+        self.aside = folder / f".{name}.writing"
+        self._rows: list[Mapping[str, object]] = []
+
+    def __enter__(self) -> "TableWriter":
+        shutil.rmtree(self.aside, ignore_errors=True)
+        self.aside.mkdir(parents=True)
+        self._writer = pq.ParquetWriter(self.aside / "part-00000.parquet", self.schema, compression="zstd")
+        return self
+
+    def row(self, row: Mapping[str, object]) -> None:
+        """Add a row."""
+        self._rows.append(row)
+        if len(self._rows) >= ROWS_AT_ONCE:
+            self._flush()
+
+    def batch(self, batch: pa.RecordBatch) -> None:
+        """Add a record batch."""
+        self._writer.write_batch(batch)
+
+    def _flush(self) -> None:
+        columns = [_column([row.get(field.name) for row in self._rows], field.type) for field in self.schema]
+        self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self.schema))
+        self._rows = []
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None and self._rows:
+            self._flush()
+        self._writer.close()
+        if kind is not None:
+            shutil.rmtree(self.aside, ignore_errors=True)
+            return
+        place = self.folder / self.name
+        if place.exists():
+            old = self.folder / f".{self.name}.old"
+            shutil.rmtree(old, ignore_errors=True)
+            place.rename(old)
+            self.aside.rename(place)
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            self.aside.rename(place)
+
+
+def table_writer(folder: Path, name: str) -> TableWriter:
+    """The writer of a table of rows."""
+    return TableWriter(folder, name, arrow_schema(row_type(TABLES[name])))
+
+
+def write_summary(folder: Path, summary: Mapping[str, object]) -> None:
+    """`summary.json`, whole or not at all."""
+    aside = folder / ".summary.json.writing"
+    aside.write_text(
+        json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8", errors="replace"
+    )
+    os.replace(aside, folder / "summary.json")
+
+
+class Tables:
+    """The tables of a finished audit, read in bounded pieces."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        try:
+            self.summary: dict[str, Any] = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise KctlError(
+                f"{folder}: no audit lies here ({error})", "make one with `kctl audit run EVIDENCE --out DIR`"
+            ) from error
+
+    def has(self, name: str) -> bool:
+        """Whether the audit wrote this table."""
+        return (self.folder / name).is_dir()
+
+    def dataset(self, name: str) -> ds.Dataset:
+        """The table as an Arrow dataset."""
+        return ds.dataset(self.folder / name, format="parquet", partitioning="hive")
+
+    def rows(
+        self, name: str, columns: list[str] | None = None, where: ds.Expression | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Its rows, a batch in memory at a time; nothing where the table was not written."""
+        if not self.has(name):
+            return
+        for batch in self.dataset(name).to_batches(columns=columns, filter=where):
+            yield from batch.to_pylist()
+
+    def count(self, name: str) -> int:
+        """How many rows it has."""
+        return int(self.dataset(name).count_rows()) if self.has(name) else 0

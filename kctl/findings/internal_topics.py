@@ -1,0 +1,39 @@
+"""What can be wrong with the records of internal topics."""
+
+from kctl.findings import FindingType, Severity
+
+RECORD_UNREADABLE = FindingType(
+    "internal-record-unreadable",
+    Severity.ERROR,
+    "Record {offset} of {topic}-{partition} cannot be read: {what}.",
+    "The record's bytes are not what this internal topic holds; its coordinator skips it or fails to load the partition.",
+    "A client that wrote into the topic, a damaged segment, or a version of Kafka that kctl does not know.",
+    "Look at it with `kctl segment dump --records --from-offset OFFSET`.",
+)
+
+LOG_UNREADABLE = FindingType(
+    "internal-log-unreadable",
+    Severity.ERROR,
+    "Part of the log gave no records: {what}.",
+    "What is shown is without the records of this range.",
+    "A damaged segment.",
+    "Run `kctl segment verify` on the folder; name another broker's copy to read that one.",
+)
+
+RECORD_TYPE_UNKNOWN = FindingType(
+    "internal-record-type-unknown",
+    Severity.INFO,
+    "{count} records of type {type} of {topic} are left out.",
+    "The records are of a type that this version of kctl does not know.",
+    "A newer Kafka.",
+    "Nothing, unless what you look for is missing.",
+)
+
+HANGING_TRANSACTION = FindingType(
+    "hanging-transaction",
+    Severity.ERROR,
+    "Producer {producer_id} (epoch {producer_epoch}) holds a transaction open that nobody will end: {why}.",
+    "The last stable offset cannot pass its first offset: `read_committed` consumers wait there and compaction stops.",
+    "KAFKA-12671 and KAFKA-14402: a marker was lost, or a late write began a transaction that the coordinator never knew.",
+    "Abort it with kafka-transactions.sh (Kafka 3.0 and later); `kctl transactions hanging` prints the exact command.",
+)

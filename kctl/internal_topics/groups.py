@@ -1,0 +1,228 @@
+"""Groups and their committed offsets, folded from `__consumer_offsets`.
+
+The last record of a key counts; a tombstone takes it away. Consumer groups of KIP-848 keep their state in records
+of other types (3 to 8); classic groups in one (2).
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from formats.consumer_offsets import GroupRecord, UnknownRecordType, read_group_record, read_member_part
+from formats.errors import FormatError
+from formats.group_schemas.classic import ASSIGNMENT, SUBSCRIPTION
+from formats.message_schema import Message
+from kctl.internal_topics.reading import TopicRecord
+from kctl.model import TopicPartition
+
+CONSUMER = "consumer"
+
+
+class Commit(NamedTuple):
+    """An offset that a group committed for a partition, and the record that says so; no offset is a tombstone."""
+
+    group: str
+    topic: str
+    partition: int
+    offset: int | None
+    leader_epoch: int | None
+    metadata: str | None
+    commit_timestamp: int | None
+    expire_timestamp: int | None
+    log_partition: int
+    log_offset: int
+    log_timestamp: int
+
+
+class Member(NamedTuple):
+    """A member of a group. `topics` and `assignment` are None where its protocol is not the consumer's."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    topics: list[str] | None
+    assignment: list[TopicPartition] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group as its last records have it. `protocol_type` is None where only offsets are known of it."""
+
+    group: str
+    protocol_type: str | None = None
+    protocol: str | None = None
+    generation: int | None = None
+    leader: str | None = None
+    state_timestamp: int | None = None
+    members: tuple[Member, ...] = ()
+    log_partition: int | None = None
+
+    @property
+    def state(self) -> str:
+        """Empty, Stable, or Offsets where nothing but commits is known of it."""
+        if self.protocol_type is None:
+            return "Offsets"
+        return "Stable" if self.members else "Empty"
+
+
+@dataclass(slots=True)
+class Groups:
+    """All groups, and what each has committed."""
+
+    groups: dict[str, Group] = field(default_factory=dict)
+    commits: dict[str, dict[TopicPartition, Commit]] = field(default_factory=dict)
+    unknown_types: dict[int, int] = field(default_factory=dict)
+    unreadable: list[tuple[int, int, str]] = field(default_factory=list)
+
+    def names(self) -> list[str]:
+        """Every group that something is known of."""
+        return sorted(set(self.groups) | set(self.commits))
+
+    def group(self, name: str) -> Group:
+        """The group; one with offsets only where no state of it is there."""
+        return self.groups.get(name) or Group(
+            name, log_partition=next((c.log_partition for c in self.commits.get(name, {}).values()), None)
+        )
+
+
+def read_group_records(
+    records: Iterable[TopicRecord], into: Groups
+) -> Iterator[tuple[TopicRecord, GroupRecord]]:
+    """The records that can be read; those that cannot are counted in `into`."""
+    for record in records:
+        if record.key is None:
+            into.unreadable.append((record.partition, record.offset, "the record has no key"))
+            continue
+        try:
+            yield record, read_group_record(record.key, record.value)
+        except UnknownRecordType as error:
+            into.unknown_types[error.position] = into.unknown_types.get(error.position, 0) + 1
+        except FormatError as error:
+            into.unreadable.append((record.partition, record.offset, str(error)))
+
+
+def commit_of(record: TopicRecord, read: GroupRecord) -> Commit | None:
+    """The commit that a record is; None for a record of another type."""
+    if read.key.message.name != "OFFSET_COMMIT_KEY":
+        return None
+    key, place = read.key.values, (record.partition, record.offset, record.timestamp)
+    if read.value is None:
+        return Commit(key["group"], key["topic"], key["partition"], None, None, None, None, None, *place)
+    value = read.value.values
+    epoch = value["leader_epoch"]
+    expires = value["expire_timestamp"] if read.value.version == 1 else None
+    return Commit(
+        key["group"], key["topic"], key["partition"], value["offset"], epoch if epoch >= 0 else None,
+        value["metadata"], value["commit_timestamp"], expires, *place,
+    )  # fmt: skip
+
+
+def fold_groups(records: Iterable[TopicRecord]) -> Groups:
+    """The state that the records leave."""
+    state = Groups()
+    for record, read in read_group_records(records, state):
+        commit = commit_of(record, read)
+        if commit is not None:
+            _keep_commit(state, commit)
+        elif read.key.message.name in FOLDS:
+            FOLDS[read.key.message.name](state, record, read)
+    return state
+
+
+def _keep_commit(state: Groups, commit: Commit) -> None:
+    key = TopicPartition(commit.topic, commit.partition)
+    if commit.offset is not None:
+        state.commits.setdefault(commit.group, {})[key] = commit
+        return
+    kept = state.commits.get(commit.group, {})
+    kept.pop(key, None)
+    if not kept:
+        state.commits.pop(commit.group, None)
+
+
+def _classic(state: Groups, record: TopicRecord, read: GroupRecord) -> None:
+    name = read.key.values["group"]
+    if read.value is None:
+        state.groups.pop(name, None)
+        return
+    values = read.value.values
+    consumer = values["protocol_type"] == CONSUMER
+    stamp = values["current_state_timestamp"]
+    state.groups[name] = Group(
+        name, values["protocol_type"], values["protocol"], values["generation"], values["leader"],
+        stamp if stamp >= 0 else None,
+        tuple(_classic_member(one, consumer) for one in values["members"]),
+        record.partition,
+    )  # fmt: skip
+
+
+def _classic_member(values: dict[str, Any], consumer: bool) -> Member:
+    subscription = _part(SUBSCRIPTION, values["subscription"]) if consumer else None
+    assignment = _part(ASSIGNMENT, values["assignment"]) if consumer else None
+    return Member(
+        values["member_id"],
+        values["group_instance_id"],
+        values["client_id"],
+        values["client_host"],
+        sorted(subscription["topics"]) if subscription else None,
+        _partitions(assignment["assigned_partitions"]) if assignment else None,
+    )
+
+
+def _partitions(topics: list[dict[str, Any]]) -> list[TopicPartition]:
+    return sorted(TopicPartition(one["topic"], p) for one in topics for p in one["partitions"])
+
+
+def _part(message: Message, data: bytes) -> dict[str, Any] | None:
+    try:
+        return read_member_part(message, data).values
+    except FormatError:
+        return None
+
+
+def _consumer_group(state: Groups, record: TopicRecord, read: GroupRecord) -> None:
+    name = read.key.values["group_id"]
+    if read.value is None:
+        state.groups.pop(name, None)
+        return
+    group = state.groups.get(name) or Group(name, log_partition=record.partition)
+    state.groups[name] = replace(
+        group, protocol_type=CONSUMER, protocol="consumer (KIP-848)", generation=read.value.values["epoch"]
+    )
+
+
+def _consumer_member(state: Groups, record: TopicRecord, read: GroupRecord) -> None:
+    name, member = read.key.values["group_id"], read.key.values["member_id"]
+    group = state.groups.get(name)
+    others = tuple(one for one in group.members if one.member_id != member) if group else ()
+    if read.value is None:
+        if group:
+            state.groups[name] = replace(group, members=others)
+        return
+    values = read.value.values
+    found = Member(
+        member,
+        values["instance_id"],
+        values["client_id"],
+        values["client_host"],
+        sorted(values["subscribed_topic_names"]),
+        None,
+    )
+    state.groups[name] = replace(
+        group or Group(name, CONSUMER, log_partition=record.partition), members=(*others, found)
+    )
+
+
+# What each type of record does to the state; the types left out say nothing that is shown.
+FOLDS = {
+    "GROUP_METADATA_KEY": _classic,
+    "CONSUMER_GROUP_METADATA_KEY": _consumer_group,
+    "CONSUMER_GROUP_MEMBER_METADATA_KEY": _consumer_member,
+}
+
+
+def reset_lines(commits: Iterable[Commit]) -> Iterator[str]:
+    """Lines that `kafka-consumer-groups --reset-offsets --from-file` takes for one group: topic,partition,offset."""
+    for commit in sorted(commits, key=lambda one: (one.topic, one.partition)):
+        yield f"{commit.topic},{commit.partition},{commit.offset}"

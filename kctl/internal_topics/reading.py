@@ -1,0 +1,146 @@
+"""The records of an internal topic, from whichever copies the evidence holds.
+
+Where several copies of a partition are there, one is read: of the last moment, then the one that reaches
+furthest. Records of aborted transactions are left out, and those of transactions still open, as a consumer of
+`read_committed` would have it; the markers themselves are no records.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from formats import control_records
+from formats.errors import FormatError
+from formats.log_dir_files import FolderKind
+from formats.record_batch import BatchHeader
+from formats.records import Damage, Entry, iterate_records, walk
+from kctl.evidence.model import Evidence, Replica
+from kctl.log.folder import read_folder
+from kctl.model import TopicPartition
+from kctl.scan.source import local_file
+
+LIMIT = 64 << 20
+"""Most bytes that one batch of an internal topic may decompress to: their records are small."""
+
+
+class TopicRecord(NamedTuple):
+    """A record of an internal topic, and where it lies."""
+
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+
+
+class Unreadable(NamedTuple):
+    """A range of a log that gave no records: why, and where."""
+
+    file: Path
+    position: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """Up to where a log counts: offsets below `offset`, records stamped at `timestamp` (ms) or before."""
+
+    offset: int | None = None
+    timestamp: int | None = None
+
+    def includes(self, offset: int, timestamp: int) -> bool:
+        """Whether a record counts."""
+        return (self.offset is None or offset < self.offset) and (
+            self.timestamp is None or timestamp <= self.timestamp
+        )
+
+
+NOW = AsOf()
+
+
+def copies_to_read(evidence: Evidence, topic: str) -> list[Replica]:
+    """One live copy of each partition of the topic, by partition."""
+    order = {name: place for place, name in enumerate(evidence.moments)}
+    best: dict[TopicPartition, tuple[tuple[int, int, int], Replica]] = {}
+    for replica in evidence.replicas:
+        if replica.topic != topic or replica.kind is not FolderKind.LIVE:
+            continue
+        last = segments(replica.folder)[-1:]
+        reach = (int(last[0].stem), last[0].stat().st_size) if last else (-1, 0)
+        rank = (order.get(replica.moment or "", -1), *reach)
+        if replica.topic_partition not in best or rank > best[replica.topic_partition][0]:
+            best[replica.topic_partition] = (rank, replica)
+    return [best[key][1] for key in sorted(best)]
+
+
+def segments(folder: Path) -> list[Path]:
+    """The `.log` files of a partition folder that a broker would read, by base offset."""
+    return [segment.log.path for segment in read_folder(folder).logs if segment.log]
+
+
+def entries(folder: Path, trouble: list[Unreadable]) -> Iterator[Entry]:
+    """The sound entries of a partition folder in the order of the log; the rest is told to `trouble`."""
+    last_offset = -1
+    for path in segments(folder):
+        try:
+            with local_file(path) as data:
+                for item in walk(data, last_offset=last_offset):
+                    if isinstance(item, Damage):
+                        if item.reason not in ("zeros", "torn-tail"):
+                            trouble.append(Unreadable(path, item.position, str(item.reason)))
+                    elif not item.crc_valid:
+                        trouble.append(Unreadable(path, item.position, "crc-mismatch"))
+                    else:
+                        last_offset = item.last_offset
+                        yield item
+        except OSError as error:
+            trouble.append(Unreadable(path, 0, error.strerror or str(error)))
+
+
+def topic_records(
+    replica: Replica,
+    *,
+    as_of: AsOf = NOW,
+    committed_only: bool = True,
+    trouble: list[Unreadable] | None = None,
+) -> Iterator[TopicRecord]:
+    """The records of one copy in the order in which they count: those of a transaction at its commit."""
+    trouble = trouble if trouble is not None else []
+    pending: dict[tuple[int, int], list[TopicRecord]] = {}
+    for entry in entries(replica.folder, trouble):
+        batch = entry.batch
+        if batch is not None and batch.is_control:
+            yield from _ended(entry, batch, pending, as_of)
+            continue
+        try:
+            found = [
+                TopicRecord(replica.partition, r.offset, r.timestamp, r.key, r.value)
+                for r in iterate_records(entry, limit=LIMIT)
+                if as_of.includes(r.offset, r.timestamp)
+            ]
+        except FormatError as error:
+            trouble.append(Unreadable(replica.folder, entry.position, str(error)))
+            continue
+        if committed_only and batch is not None and batch.is_transactional:
+            pending.setdefault((batch.producer_id, batch.producer_epoch), []).extend(found)
+        else:
+            yield from found
+
+
+def _ended(
+    entry: Entry, batch: BatchHeader, pending: dict[tuple[int, int], list[TopicRecord]], as_of: AsOf
+) -> Iterator[TopicRecord]:
+    """The records of the transaction that a marker commits; those of one that it aborts are dropped."""
+    try:
+        markers = list(iterate_records(entry, limit=LIMIT))
+        kind = control_records.read_key(markers[0].key).type if markers else None
+    except FormatError:
+        return
+    if not markers or not as_of.includes(markers[0].offset, markers[0].timestamp):
+        return
+    # A marker may carry a higher epoch than the records that it ends (KIP-360, KIP-890).
+    for key in [one for one in pending if one[0] == batch.producer_id and one[1] <= batch.producer_epoch]:
+        held = pending.pop(key)
+        if kind == control_records.ControlType.COMMIT:
+            yield from held

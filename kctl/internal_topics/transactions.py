@@ -1,0 +1,161 @@
+"""Transactions: what the coordinator knows (`__transaction_state`), what data logs hold open, and which hang.
+
+A transaction hangs when a data log waits for a marker that the coordinator is not going to write: the coordinator
+does not know the producer, knows it with a newer epoch, or holds its transaction for ended or without this partition.
+The last stable offset of the partition stands still there, and `read_committed` consumers with it (KIP-664).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from formats.errors import FormatError
+from formats.record_batch import BatchHeader
+from formats.records import Entry
+from formats.transaction_state import TransactionStatus, UnknownRecordType, read_transaction_record
+from kctl.internal_topics.reading import TopicRecord
+from kctl.model import TopicPartition
+
+# States in which the coordinator still has markers to write, to the partitions that it lists.
+UNDER_WAY = frozenset(
+    {
+        TransactionStatus.Ongoing,
+        TransactionStatus.PrepareCommit,
+        TransactionStatus.PrepareAbort,
+        TransactionStatus.PrepareEpochFence,
+    }
+)
+
+
+class Transaction(NamedTuple):
+    """A transactional id as its coordinator has it."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    state: str
+    timeout_ms: int
+    start_timestamp: int | None
+    last_update_timestamp: int
+    partitions: tuple[TopicPartition, ...]
+    log_partition: int
+    log_offset: int
+
+
+@dataclass(slots=True)
+class Transactions:
+    """All transactional ids that the coordinators know."""
+
+    by_id: dict[str, Transaction] = field(default_factory=dict)
+    unreadable: list[tuple[int, int, str]] = field(default_factory=list)
+
+    def of_producer(self, producer_id: int) -> Transaction | None:
+        """The transaction of a producer."""
+        return next((one for one in self.by_id.values() if one.producer_id == producer_id), None)
+
+
+def transaction_of(record: TopicRecord) -> tuple[str, Transaction | None]:
+    """The transactional id of a record, and its state; None for a tombstone. `FormatError` where it cannot be read."""
+    read = read_transaction_record(record.key or b"", record.value)
+    if read.value is None:
+        return read.transactional_id, None
+    values = read.value
+    status = values["transaction_status"]
+    name = (
+        TransactionStatus(status).name
+        if status in TransactionStatus.__members__.values()
+        else f"Unknown({status})"
+    )
+    started = values["transaction_start_timestamp_ms"]
+    partitions = tuple(
+        sorted(
+            TopicPartition(one["topic"], p)
+            for one in values["transaction_partitions"] or ()
+            for p in one["partition_ids"]
+        )
+    )
+    return read.transactional_id, Transaction(
+        read.transactional_id, values["producer_id"], values["producer_epoch"], name, values["transaction_timeout_ms"],
+        started if started >= 0 else None, values["transaction_last_update_timestamp_ms"], partitions,
+        record.partition, record.offset,
+    )  # fmt: skip
+
+
+def fold_transactions(records: Iterable[TopicRecord]) -> Transactions:
+    """The state that the records leave."""
+    state = Transactions()
+    for record in records:
+        try:
+            name, transaction = transaction_of(record)
+        except UnknownRecordType as error:
+            state.unreadable.append((record.partition, record.offset, str(error)))
+        except FormatError as error:
+            state.unreadable.append((record.partition, record.offset, str(error)))
+        else:
+            if transaction is None:
+                state.by_id.pop(name, None)
+            else:
+                state.by_id[name] = transaction
+    return state
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction that a data log holds open: nothing from `first_offset` on is stable."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+    last_offset: int
+    last_timestamp: int
+
+
+def open_transactions(partition: TopicPartition, entries: Iterable[Entry]) -> list[OpenTransaction]:
+    """The transactions that a log has begun and not ended, by first offset."""
+    found: dict[int, OpenTransaction] = {}
+    for entry in entries:
+        batch = entry.batch
+        if batch is None or not batch.is_transactional or batch.producer_id < 0:
+            continue
+        if batch.is_control:
+            found.pop(batch.producer_id, None)
+        else:
+            found[batch.producer_id] = _extended(partition, found.get(batch.producer_id), batch)
+    return sorted(found.values(), key=lambda one: one.first_offset)
+
+
+def _extended(
+    partition: TopicPartition, before: OpenTransaction | None, batch: BatchHeader
+) -> OpenTransaction:
+    first = before.first_offset if before else batch.base_offset
+    return OpenTransaction(
+        partition.topic,
+        partition.partition,
+        batch.producer_id,
+        batch.producer_epoch,
+        first,
+        batch.last_offset,
+        batch.max_timestamp,
+    )
+
+
+def why_it_hangs(one: OpenTransaction, coordinator: Transaction | None) -> str | None:
+    """Why nobody will end an open transaction; None where the coordinator still has it."""
+    if coordinator is None:
+        return f"no transactional id has producer {one.producer_id}"
+    if coordinator.producer_epoch > one.producer_epoch:
+        return f"the coordinator has gone on to producer epoch {coordinator.producer_epoch}"
+    if coordinator.state not in {status.name for status in UNDER_WAY}:
+        return f"the coordinator holds {coordinator.transactional_id} for {coordinator.state}"
+    if TopicPartition(one.topic, one.partition) not in coordinator.partitions:
+        return f"{coordinator.transactional_id} is {coordinator.state} without this partition"
+    return None
+
+
+def abort_command(one: OpenTransaction) -> str:
+    """The command of Kafka's tools (3.0 and later) that writes the missing marker."""
+    return (
+        f"kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic {one.topic} "
+        f"--partition {one.partition} --start-offset {one.first_offset}"
+    )

@@ -1,0 +1,78 @@
+"""Elements of HTML and SVG; whatever is not already markup is escaped, so that evidence cannot write the page."""
+
+import re
+from html import escape
+
+# Characters that XML forbids, and those that reorder text.
+UNPRINTABLE = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+VOID = frozenset({"br", "col", "hr", "meta"})
+
+
+class Html(str):
+    """Markup that is known to be safe."""
+
+    __slots__ = ()
+
+
+def safe(value: object) -> Html:
+    """A value as markup: text is escaped, forbidden characters are shown by their number, None is nothing."""
+    if isinstance(value, Html):
+        return value
+    if value is None:
+        return Html("")
+    shown = UNPRINTABLE.sub(
+        lambda m: f"\\x{ord(m[0]):02x}" if ord(m[0]) < 256 else f"\\u{ord(m[0]):04x}", str(value)
+    )
+    return Html(escape(shown))
+
+
+def element(name: str, *children: object, **attributes: object) -> Html:
+    """An element. `class_` and `for_` lose their underscore, other underscores become hyphens; None is left out."""
+    given = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{safe(value)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    if name in VOID:
+        return Html(f"<{name}{given}>")
+    return Html(f"<{name}{given}>{join(children)}</{name}>")
+
+
+def join(parts: object) -> Html:
+    """Parts one after another."""
+    assert isinstance(parts, (list, tuple))
+    return Html("".join(safe(part) for part in parts))
+
+
+def table(header: list[str], rows: list[list[object]], numeric: frozenset[int] = frozenset()) -> Html:
+    """A table that scrolls sideways on a narrow screen; the columns in `numeric` are set to the right."""
+    head = element(
+        "tr",
+        *(
+            element("th", one, scope="col", class_="n" if i in numeric else None)
+            for i, one in enumerate(header)
+        ),
+    )
+    body = [
+        element(
+            "tr", *(element("td", one, class_="n" if i in numeric else None) for i, one in enumerate(row))
+        )
+        for row in rows
+    ]
+    return element("div", element("table", element("thead", head), element("tbody", *body)), class_="scroll")
+
+
+def count(amount: int, one: str, many: str | None = None) -> str:
+    """A number with its noun."""
+    return f"{amount:,} {one if amount == 1 else many or one + 's'}"
+
+
+def size(amount: int) -> str:
+    """Bytes with a binary unit."""
+    value, units = float(amount), ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
+    while value >= 1024 and len(units) > 1:
+        value /= 1024
+        units.pop(0)
+    return f"{value:,.0f} {units[0]}" if value >= 100 or units[0] == "B" else f"{value:,.1f} {units[0]}"

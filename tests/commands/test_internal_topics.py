@@ -1,0 +1,194 @@
+"""Groups, transactions and KRaft metadata read from recorded segments, as of offsets and times."""
+
+from typing import Any
+
+import pytest
+
+from formats.cluster_metadata import MetadataRecord
+from formats.consumer_offsets import TYPES, write_versioned
+from kctl.internal_topics.cluster_image import ClusterImage
+from kctl.internal_topics.groups import fold_groups, reset_lines
+from kctl.internal_topics.reading import AsOf, TopicRecord
+from kctl.internal_topics.transactions import OpenTransaction, Transaction, why_it_hangs
+from kctl.model import TopicPartition
+from tests.conftest import kctl, recording, recordings, rows
+
+COMMIT_KEY, COMMIT_VALUE = TYPES[0]
+
+
+def commit(offset: int, of: int | None, partition: int = 0, at: int = 0) -> TopicRecord:
+    key = write_versioned(COMMIT_KEY, 1, {"group": "g", "topic": "t", "partition": partition})
+    value = (
+        None
+        if of is None
+        else write_versioned(
+            COMMIT_VALUE, 3, {"offset": of, "leader_epoch": 4, "metadata": "", "commit_timestamp": at}
+        )
+    )
+    return TopicRecord(0, offset, at, key, value)
+
+
+def test_the_last_commit_counts_and_a_tombstone_takes_it_away() -> None:
+    state = fold_groups([commit(0, 5), commit(1, 9), commit(2, 3, partition=1), commit(3, None, partition=1)])
+    assert list(reset_lines(state.commits["g"].values())) == ["t,0,9"]
+    assert state.commits["g"][TopicPartition("t", 0)].leader_epoch == 4
+    assert fold_groups([commit(0, 5), commit(1, None)]).names() == []
+
+
+def test_what_cannot_be_read_is_counted_not_lost() -> None:
+    state = fold_groups(
+        [
+            TopicRecord(3, 7, 0, None, b"x"),
+            TopicRecord(3, 8, 0, b"\x00\x63", b""),
+            TopicRecord(3, 9, 0, b"\x00\x01\x00\x09", b""),
+            commit(10, 1),
+        ]
+    )
+    assert [(p, o) for p, o, _ in state.unreadable] == [(3, 7), (3, 9)]
+    assert state.unknown_types == {99: 1}
+    assert state.names() == ["g"]
+
+
+@pytest.mark.parametrize("name", [n for n in recordings("segments") if "kraft" not in n and "pair" not in n])
+def test_groups_of_every_version(name: str) -> None:
+    ran = rows("offsets", "list", recording(name) / "data-clean")
+    assert ran.status == 0
+    groups = {row["group"]: row for row in ran.of("group")}
+    assert "grp.one" in groups or "grp.one-2" in groups
+    assert all(row["offsets"] for row in groups.values() if row["state"] == "Offsets")
+
+
+def test_a_group_as_of_an_offset_and_its_history_agree() -> None:
+    data = recording("segments/2.8.2") / "data-clean"
+    history = rows("offsets", "history", "grp.one", data).of("committed_offset")
+    assert len(history) > 4
+    for place in (history[1]["log_offset"], history[3]["log_offset"], history[-1]["log_offset"] + 1):
+        then = {(r["topic"], r["partition"]): r["offset"] for r in history if r["log_offset"] < place}
+        shown = rows("offsets", "show", "grp.one", data, "--as-of", place).of("committed_offset")
+        assert {(r["topic"], r["partition"]): r["offset"] for r in shown} == then
+
+
+def test_members_with_what_they_read() -> None:
+    data = recording("segments/3.9.1-kraft") / "data-clean"
+    then = next(r for r in range(1, 40) if rows("offsets", "show", "grp.one-sub", data, "--as-of", r, ).of("member"))  # fmt: skip
+    member = rows("offsets", "show", "grp.one-sub", data, "--as-of", then).of("member")[0]
+    assert member["topics"] == ["codec-mix", "orders.plain"]
+    assert member["assignment"]
+
+
+def test_a_reset_file_is_what_kafka_takes() -> None:
+    data = recording("segments/2.8.2") / "data-clean"
+    assert kctl("offsets", "reset-file", "grp.one", data).out == b"orders.plain,0,33\norders.plain,1,34\n"
+
+
+def test_wrong_names_are_errors_of_one_line() -> None:
+    data = recording("segments/2.8.2") / "data-clean"
+    for args in (
+        ["offsets", "show", "grp.onee", data],
+        ["transactions", "show", "nobody", data],
+        ["metadata", "show", data],
+    ):
+        ran = kctl(*args)
+        assert ran.status == 3
+        assert ran.err.count("\n") == 1
+    assert "near: grp.one" in kctl("offsets", "show", "grp.onee", data).err
+    assert kctl("offsets", "list", data, "--as-of", "yesterday-ish").status == 2
+
+
+@pytest.mark.parametrize("name", ["0.11.0.3", "1.1.1", "2.4.1", "2.8.2", "3.9.1"])
+def test_an_open_transaction_that_its_coordinator_still_has_does_not_hang(name: str) -> None:
+    data = recording(f"segments/{name}") / "data-clean"
+    ran = rows("transactions", "hanging", data, "--all")
+    assert ran.status == 0
+    assert [row["hanging"] for row in ran.of("open_transaction")] in ([False], [])
+    assert rows("transactions", "hanging", data).rows == []
+
+
+OPEN = OpenTransaction("t", 1, 1000, 5, 82, 85, 0)
+
+
+def known(**changes: Any) -> Transaction:
+    return Transaction("tx", 1000, 5, "Ongoing", 60000, 0, 0, (TopicPartition("t", 1),), 0, 0)._replace(
+        **changes
+    )
+
+
+@pytest.mark.parametrize(
+    ("coordinator", "says"),
+    [
+        (None, "no transactional id"),
+        (known(producer_epoch=6), "gone on to producer epoch 6"),
+        (known(state="CompleteAbort"), "for CompleteAbort"),
+        (known(partitions=()), "without this partition"),
+        (known(), None),
+        (known(state="PrepareCommit"), None),
+    ],
+)
+def test_why_a_transaction_hangs(coordinator: Transaction | None, says: str | None) -> None:
+    found = why_it_hangs(OPEN, coordinator)
+    assert (says in found) if says and found else found is says
+
+
+def test_a_hanging_transaction_is_found_and_the_command_that_ends_it(evidence: Any) -> None:
+    import shutil
+
+    data = recording("segments/2.8.2") / "data-clean"
+    ran = rows("transactions", "list", data)
+    ongoing = next(row for row in ran.of("transaction") if row["state"] == "Ongoing")
+    folder = evidence("segments/2.8.2")
+    alone = folder.parent.parent / "alone" / "txn-mix-1"
+    source = next(p for p in (folder / "data-clean").rglob("txn-mix-1") if p.is_dir())
+    shutil.copytree(source, alone)
+    without = rows("transactions", "hanging", alone, "--all")
+    assert without.of("open_transaction")[0]["hanging"] is None, "no coordinator's word, no verdict"
+    assert ongoing["producer_id"] == without.of("open_transaction")[0]["producer_id"]
+
+
+def test_metadata_as_of_an_offset_grows() -> None:
+    data = recording("segments/3.9.1-kraft") / "data-clean"
+    now = rows("metadata", "show", data)
+    assert now.status == 0
+    image = now.of("metadata")[0]
+    assert image["features"]["metadata.version"] == 21
+    assert image["topics"] == len(now.of("topic"))
+    assert image["partitions"] == len(now.of("partition"))
+    assert {row["leader"] for row in now.of("partition")} == {-1}, "the broker was stopped"
+    assert 1 in {row["leader"] for row in rows("metadata", "show", data, "--as-of", "150").of("partition")}
+    earlier = rows("metadata", "show", data, "--as-of", "60")
+    assert earlier.status == 0
+    assert earlier.of("metadata")[0]["end_offset"] <= 60
+    assert len(earlier.of("topic")) < len(now.of("topic"))
+
+
+def test_metadata_says_what_kafka_recorded() -> None:
+    data = recording("segments/4.3.0-kraft") / "data-killed"
+    named = {row["topic"]: row["partitions"] for row in rows("metadata", "show", data).of("topic")}
+    for folder in data.glob("payments-*"):
+        assert int(folder.name.rpartition("-")[2]) < named["payments"]
+
+
+def test_an_aborted_metadata_transaction_never_counts() -> None:
+    image = ClusterImage()
+    topic = lambda name: MetadataRecord("TOPIC_RECORD", 0, {"name": name, "topic_id": name})  # noqa: E731
+    mark = lambda kind: MetadataRecord(f"{kind}_TRANSACTION_RECORD", 0, {"name": None, "reason": None})  # noqa: E731
+    records = [mark("BEGIN"), topic("a"), mark("ABORT"), mark("BEGIN"), topic("b"), mark("END"), topic("c")]
+    image.apply(enumerate(records))
+    assert sorted(image.names) == ["b", "c"]
+
+
+def test_evidence_stays_as_it_was(evidence: Any) -> None:
+    folder = evidence("segments/3.9.1-kraft")
+    for args in (
+        ["offsets", "list"],
+        ["transactions", "list"],
+        ["transactions", "hanging"],
+        ["metadata", "show"],
+    ):
+        assert kctl(*args, folder).status == 0
+
+
+def test_as_of_includes_what_is_before() -> None:
+    assert AsOf(offset=5).includes(4, 0)
+    assert not AsOf(offset=5).includes(5, 0)
+    assert AsOf(timestamp=5).includes(9, 5)
+    assert not AsOf(timestamp=5).includes(9, 6)
