@@ -143,10 +143,9 @@ def _in_lanes(data: Octets, starts: Positions, ends: Positions) -> tuple[Positio
 
 def _one_by_one(data: Octets, start: int, end: int) -> tuple[Positions, int]:
     """Positions of entries from start on, and where the last one that is complete ends."""
-    read, view = _LENGTH.unpack_from, memoryview(data)
+    read, view = _LENGTH.unpack_from, memoryview(data.data)
     found = []
     at = start
-    last = end - HEADER_SIZE // 2
     while at + LOG_OVERHEAD + SMALLEST <= end:
         (length,) = read(view, at + LENGTH_AT)
         after = at + LOG_OVERHEAD + length
@@ -154,7 +153,6 @@ def _one_by_one(data: Octets, start: int, end: int) -> tuple[Positions, int]:
             break
         found.append(at)
         at = after
-    del last
     return np.array(found, np.int64), at
 
 

@@ -29,19 +29,18 @@ class BatchChecks:
         self.last_offset: int | None = options.last_offset if options.last_offset >= 0 else None
         self.leader_epoch = -1
 
-    def of(self, headers: Headers, block: Block) -> list[Finding]:
-        """What is wrong with these batches, in their order."""
-        found: list[tuple[int, Finding]] = []
-        if not headers.crc_valid.all():
-            found += [(row, self._crc_mismatch(headers, row, block)) for row in rows(~headers.crc_valid)]
+    def of(self, headers: Headers, block: Block) -> list[tuple[int, Finding]]:
+        """What is wrong with these batches, each with its row."""
+        if headers.crc_valid.all():
+            return [*self._of_each(headers), *self._of_neighbours(headers)]
+        found = [(row, self._crc_mismatch(headers, row, block)) for row in rows(~headers.crc_valid)]
         # What an unsound header says is not worth a word, nor a comparison.
-        sound = headers if headers.crc_valid.all() else headers[headers.crc_valid]
-        if len(sound):
-            numbers = np.flatnonzero(headers.crc_valid)
+        numbers = np.flatnonzero(headers.crc_valid)
+        if len(numbers):
+            sound = headers[numbers]
             for row, finding in [*self._of_each(sound), *self._of_neighbours(sound)]:
                 found.append((int(numbers[row]), finding))
-        found.sort(key=lambda pair: pair[0])
-        return [finding for _, finding in found]
+        return found
 
     def at_end(self) -> list[Finding]:
         """What can be said only after the last batch."""
@@ -58,8 +57,8 @@ class BatchChecks:
             headers, row, segments.BATCH_CRC_MISMATCH, stored=int(headers.crc[row]), computed=computed
         )
 
-    def _at(self, headers: Headers, row: int, kind: FindingType, **details: object) -> Finding:
-        return kind.at(place_of(headers, row, self.options.place), **details)
+    def _at(self, headers: Headers, row: int, kind: FindingType, **details: int | str) -> Finding:
+        return kind.at(place_of(headers, row, self.options.place), **details)  # type: ignore[arg-type]
 
     def _of_each(self, headers: Headers) -> Iterable[tuple[int, Finding]]:
         known = np.array([KNOWN_ATTRIBUTES[m] for m in (0, 1, 2)], np.int16)[headers.magic]

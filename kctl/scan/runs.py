@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from formats import records
 from formats.columns.headers import (
-    HEADER_SIZE,
     PADDING,
     Headers,
     check_crc,
@@ -22,6 +21,7 @@ from formats.columns.headers import (
     legal_rows,
     walk,
 )
+from formats.record_batch import HEADER_SIZE
 from formats.records import Damage, Entry
 from kctl.scan.block import BLOCK_SIZE, Block
 from kctl.scan.source import Source

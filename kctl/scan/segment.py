@@ -17,6 +17,7 @@ are the chunk's own and may be kept; what `chunk.records` holds is valid until t
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +26,12 @@ from formats.columns.headers import Headers
 from formats.records import Damage, Reason
 from kctl.checks.batches import BatchChecks
 from kctl.checks.damage import finding_of
+from kctl.checks.records import check_records
 from kctl.findings import Finding, segments
 from kctl.findings import evidence as evidence_findings
 from kctl.scan.options import Chunk, Level, ScanOptions, Totals
+from kctl.scan.message_groups import message_groups
+from kctl.scan.record_groups import Group, batch_groups
 from kctl.scan.runs import NO_HEADERS, Run, Runs
 from kctl.scan.source import Source
 
@@ -70,16 +74,50 @@ class SegmentScan:
             yield Chunk(position, position, NO_HEADERS, (), (*last, *self._rest()))
 
     def _chunks(self, run: Run) -> Iterator[Chunk]:
-        findings = self._checks.of(run.headers, self._runs.block) if len(run.headers) else []
+        """A run as one chunk, or one for each group of its records."""
+        headers, place = run.headers, self.options.place
+        of_batches = self._checks.of(headers, self._runs.block) if len(headers) else []
+        position = run.position
+        for group in self._groups(run):
+            if group.after == group.first:
+                continue
+            rows = (
+                headers if group.after - group.first == len(headers) else headers[group.first : group.after]
+            )
+            of_records = check_records(group, headers, place, self.options.max_decompressed_bytes)
+            mine = [pair for pair in of_batches if group.first <= pair[0] < group.after]
+            findings = [finding for _, finding in sorted([*mine, *of_records], key=lambda pair: pair[0])]
+            end = int(rows.next_position[-1])
+            self._count(rows, None)
+            yield Chunk(position, end, rows, (), self._limited(findings))
+            position = end
+        if position < run.end or run.damage is not None:
+            yield self._rest_of(run, position, of_batches)
+
+    def _groups(self, run: Run) -> Iterator[Group]:
+        """The records of a run, groups of old messages and of batches in turn."""
+        if self.options.level < Level.RECORDS or not run.in_block:
+            return
+        is_old = run.headers.magic < 2
+        edges = [0, *(np.flatnonzero(np.diff(is_old)) + 1).tolist(), len(is_old)]
+        for first, after in pairwise(edges):
+            read = message_groups if is_old[first] else batch_groups
+            limit = self.options.max_decompressed_bytes
+            for group in read(run.headers[first:after], self._runs.block, limit=limit):
+                yield group.moved(first)
+
+    def _rest_of(self, run: Run, position: int, of_batches: list[tuple[int, Finding]]) -> Chunk:
+        """What is left of a run whose records were not decoded: all its batches, or its damage alone."""
+        done = position > run.position
+        headers = NO_HEADERS if done else run.headers
+        findings = [] if done else [finding for _, finding in sorted(of_batches, key=lambda pair: pair[0])]
         damage: tuple[Damage, ...] = ()
         if run.damage is not None:
             damage = (run.damage,)
-            found = finding_of(
-                run.damage, self.source, self.options.place, is_last=run.end >= self.source.size
-            )
-            findings.append(found)
-        self._count(run.headers, run.damage)
-        yield Chunk(run.position, run.end, run.headers, damage, self._limited(findings))
+            is_last = run.end >= self.source.size
+            findings.append(finding_of(run.damage, self.source, self.options.place, is_last=is_last))
+        self._count(headers, run.damage)
+        return Chunk(position, run.end, headers, damage, self._limited(findings))
 
     def _count(self, headers: Headers, damage: Damage | None) -> None:
         totals = self.totals

@@ -56,7 +56,7 @@ class LocalFile:
 
     def read_into(self, position: int, room: NDArray[np.uint8]) -> int:
         """Fill the room from position on; how many bytes there were."""
-        view, got = memoryview(room), 0
+        view, got = memoryview(room.data), 0
         while got < len(view):
             more = os.preadv(self._file, [view[got:]], position + got)
             if not more:
