@@ -146,7 +146,9 @@ class KctlCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, wanted in (("Options", False), ("Global options", True)):
             listed = [
-                p.get_help_record(ctx) for p in self.get_params(ctx) if isinstance(p, GlobalOption) is wanted
+                p.get_help_record(ctx)
+                for p in self.get_params(ctx)
+                if isinstance(p, click.Option) and isinstance(p, GlobalOption) is wanted
             ]
             rows = [row for row in listed if row]
             if rows:
