@@ -74,6 +74,15 @@ def _entry(log: LogBytes, position: int, size: int, magic: int, check_crc: bool)
     return Entry(position, size, magic, message.offset, message.offset, message, sound, log)
 
 
+def with_line_feeds(text: str) -> str:
+    """Whole lines with every line end a line feed.
+
+    Kafka's tool writes a payload's carriage returns as they are; its output is held against ours as text, in
+    which they are line ends, and a bare one would hide the start of a line on a terminal.
+    """
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
 class LogText:
     """The text of one log, and what was noticed on the way."""
 
@@ -100,10 +109,10 @@ class LogText:
                 out.append(line)
                 held += len(line)
                 if held > PIECE:
-                    yield "".join(out)
+                    yield with_line_feeds("".join(out))
                     out, held = [], 0
             self.good_bytes = item.next_position
-        yield "".join(out)
+        yield with_line_feeds("".join(out))
         self.gaps.reverse()
 
     def _lines(self, entry: Entry) -> Iterator[str]:
