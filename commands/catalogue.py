@@ -133,6 +133,26 @@ COMMANDS: dict[str, Group | Verb] = {
         "Say what is set, from where, and whether codecs, CRC, Java and Spark are in order.",
         ("house.SETTING", "house.CHECK"),
     ),
+    "remote": Group(
+        "Tiered storage: metadata, objects and local logs.",
+        {
+            "format": Verb(
+                "remote_format:remote_format",
+                "Print the records of the remote log metadata topic.",
+                ("remote.METADATA_RECORD", FINDING),
+            ),
+            "segments": Verb(
+                "remote:segments",
+                "List the remote segments, as their metadata records leave them.",
+                ("remote.REMOTE_SEGMENT", "remote.REMOTE_TOTAL", FINDING),
+            ),
+            "partition-of": Verb(
+                "remote:partition_of",
+                "Say which partition of the metadata topic holds a partition's records.",
+                ("remote.METADATA_PARTITION",),
+            ),
+        },
+    ),
     "completion": Verb("completion:completion", "Print the completion script of a shell."),
     "replica": Group(
         "Replicas of a partition, from copies of brokers' log directories.",

@@ -7,7 +7,10 @@ Source: storage/.../metadata/storage/RemoteLogMetadataTopicPartitioner.java @ 3.
 clients/.../common/utils/Utils.java @ 3.9.0-rc3
 """
 
+from formats.errors import FormatError
 from formats.message_schema import uuid_bytes
+from kctl.errors import BadValue
+from kctl.rows.remote import METADATA_PARTITION
 
 DEFAULT_PARTITIONS = 50
 MASK = 0xFFFFFFFF
@@ -45,3 +48,23 @@ def metadata_partition(topic_id: str, partition: int, partitions: int = DEFAULT_
 def metadata_partition_by_name(topic: str, partition: int, partitions: int = DEFAULT_PARTITIONS) -> int:
     """What the text of KIP-405 gives; a record found there was written by something that follows the text."""
     return (murmur2(f"{topic}-{partition}".encode()) & 0x7FFFFFFF) % partitions
+
+
+def metadata_partition_row(text: str, partitions: int) -> dict[str, object]:
+    """The row for `TOPIC-ID:PARTITION` or `TOPIC-ID:TOPIC-PARTITION`; `BadValue` for anything else."""
+    topic_id, _, rest = text.partition(":")
+    topic, _, number = rest.rpartition("-")
+    try:
+        uuid_bytes(topic_id)
+        partition = int(number) if number.isdecimal() and len(number) < 11 else -1
+    except FormatError:
+        partition = -1
+    if not 0 <= partition < 1 << 31:
+        raise BadValue(f"{text!r} is not TOPIC-ID:PARTITION", "a topic id has 22 characters")
+    return METADATA_PARTITION(
+        topic_id=topic_id,
+        partition=partition,
+        metadata_partitions=partitions,
+        metadata_partition=metadata_partition(topic_id, partition, partitions),
+        metadata_partition_of_kip=metadata_partition_by_name(topic, partition, partitions) if topic else None,
+    )

@@ -1,0 +1,113 @@
+"""`kctl remote`: what the metadata of tiered storage say, and what brokers would do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from commands.frame import Frame, command
+from commands.render import Outcome, Page, Row
+
+if TYPE_CHECKING:
+    from kctl.findings import Finding
+    from kctl.remote.asking import AsOf
+    from kctl.remote.fold import RemoteSegment
+
+
+@command(
+    "segments",
+    examples="""
+    kctl remote segments evidence/
+    kctl remote segments evidence/ --topic orders --as-of 2026-11-21T13:24:08Z
+    kctl remote segments evidence/ --all --output jsonl | jq 'select(.state == "COPY_SEGMENT_STARTED")'
+    """,
+    status="0 listed · 3 a source could not be opened · 5 the records are not right",
+)
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
+@click.option("--topic", metavar="NAME", help="Segments of this topic.")
+@click.option("--partition", type=int, metavar="N", help="Segments of this partition.")
+@click.option(
+    "--as-of", metavar="WHEN", help="State at a time, an offset, or PARTITION:OFFSET of the metadata topic."
+)
+@click.option("--all", "everything", is_flag=True, help="Segments whose deletion has finished as well.")
+def segments(
+    frame: Frame,
+    sources: tuple[str, ...],
+    topic: str | None,
+    partition: int | None,
+    as_of: str | None,
+    everything: bool,
+) -> Outcome:
+    """List the remote segments, as their metadata records leave them.
+
+    SOURCE is what `kctl remote format` takes. Segments that are deleted are not listed unless --all is given.
+    """
+    from kctl.remote.asking import NOW, parse_as_of
+
+    when = parse_as_of(as_of) if as_of else NOW
+    return Outcome(_segments(frame, sources, topic, partition, when, everything), text=_segments_text)
+
+
+def _segments(
+    frame: Frame,
+    sources: tuple[str, ...],
+    topic: str | None,
+    partition: int | None,
+    when: AsOf,
+    everything: bool,
+) -> Iterator[Row]:
+    from kctl.remote.listing import fold_findings, folded, segment_row, total_rows
+    from kctl.remote.sources import open_chunks
+
+    found: list[Finding] = []
+    opened = open_chunks(sources, found.append, click.get_binary_stream("stdin").read)
+    for failure in opened.failures:
+        frame.report(failure)
+    fold = folded(opened.chunks, found.append, when, keep_deleted=everything)
+    yield from (one.row() for one in (*found, *fold_findings(fold, opened.log)))
+
+    def wanted() -> Iterator[RemoteSegment]:
+        for one in fold.segments():
+            where = one.metadata.topic_id_partition
+            if topic in (None, where.topic) and partition in (None, where.partition):
+                yield one
+
+    for one in wanted():
+        yield segment_row(one, fold.newest, fold.deletions.get(one.metadata.topic_id_partition))
+    yield from total_rows(wanted())
+
+
+def _segments_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    from commands.remote_text import segments_text
+
+    return segments_text(rows, page)
+
+
+@command(
+    "partition-of",
+    examples="""
+    kctl remote partition-of LWgrMmVrT0a__7a4SasuPA:0
+    kctl remote partition-of LWgrMmVrT0a__7a4SasuPA:orders-7 --partitions 5
+    """,
+    status="0 done · 2 no topic id and partition",
+)
+@click.argument("topic_id_partition", metavar="TOPIC-ID:PARTITION")
+@click.option(
+    "--partitions", type=click.IntRange(1), default=50, show_default=True, help="Partitions of the topic."
+)
+def partition_of(frame: Frame, topic_id_partition: str, partitions: int) -> Outcome:
+    """Say which partition of the metadata topic holds a partition's records.
+
+    With the topic's name (TOPIC-ID:TOPIC-PARTITION) what the text of KIP-405 would give is said too; no release
+    does that.
+    """
+    from kctl.remote.partitioner import metadata_partition_row
+
+    return Outcome([metadata_partition_row(topic_id_partition, partitions)], text=_partition_text)
+
+
+def _partition_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    for row in rows:
+        yield f"__remote_log_metadata-{row['metadata_partition']}"

@@ -1,0 +1,83 @@
+"""How rows about tiered storage look on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from commands.render import Page, Row
+
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def size(count: object) -> str:
+    """Bytes in the unit that keeps the number short."""
+    value = float(str(count or 0))
+    for unit in UNITS:
+        if value < 1024 or unit == UNITS[-1]:
+            return f"{value:,.0f} {unit}" if unit == "B" else f"{value:,.1f} {unit}"
+        value /= 1024
+    raise AssertionError
+
+
+def time(ms: object) -> str:
+    """A timestamp in UTC to the millisecond; a dash for none."""
+    number = int(str(ms))
+    try:
+        return (
+            datetime.fromtimestamp(number / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+            if number >= 0
+            else "-"
+        )
+    except (ValueError, OverflowError, OSError):
+        return f"{number} ms"
+
+
+def offsets(row: Row) -> str:
+    """The offsets of a segment, half open."""
+    return f"[{row['start_offset']}, {int(str(row['end_offset'])) + 1})"
+
+
+def finding(row: Row, page: Page) -> str:
+    """A finding on one line."""
+    topic = f"{row['topic']}-{row['partition']}  " if row["topic"] is not None else ""
+    segment = f"{row['remote_log_segment_id']}  " if row["remote_log_segment_id"] else ""
+    head = page.style(f"{row['severity']:<8} {row['code']}", str(row["severity"]))
+    return f"{head}  {topic}{segment}{row['message']}"
+
+
+def segments_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """A block a partition, then totals."""
+    before: Any = None
+    for row in rows:
+        if row["kind"] == "finding":
+            yield finding(row, page)
+        elif row["kind"] == "remote_segment":
+            key = (row["topic"], row["partition"], row["topic_id"])
+            if key != before:
+                deletion = f"  {row['deletion_state']}" if row["deletion_state"] else ""
+                yield (
+                    page.style(f"{row['topic']}-{row['partition']}", "bold")
+                    + f"  {row['topic_id']}{deletion}"
+                )
+                before = key
+            epochs = ",".join(str(epoch) for epoch, _ in row["segment_leader_epochs"])  # type: ignore[attr-defined]
+            yield (
+                f"  {offsets(row):<22} epochs {epochs:<10} {size(row['size_in_bytes']):>10}"
+                f"  {row['remote_log_segment_id']}  {row['state']:<23} broker {row['broker_id']}"
+                f"  {time(row['event_timestamp'])}"
+            )
+        else:
+            yield from _total(row)
+
+
+def _total(row: Row) -> Iterator[str]:
+    name = row["topic"] if row["topic"] is not None else "in all"
+    parts = [f"{row['segments']:,} segments", size(row["size_in_bytes"])]
+    parts += [
+        f"{row[f'{state}_segments']:,} {word} ({size(row[f'{state}_bytes'])})"
+        for state, word in (("unfinished", "copies unfinished"), ("deleting", "deletions unfinished"))
+        if row[f"{state}_segments"]
+    ]
+    yield f"{name}: {', '.join(parts)}"

@@ -1,0 +1,196 @@
+"""Lines of Kafka's RemoteLogMetadataFormatter for many records at once, joined column by column.
+
+The text is that of `remote_log_metadata_text.format_kafka_line`, which also prints the rows that do not fit.
+"""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from formats.remote_log_metadata import SegmentState
+from formats.remote_metadata_columns import Ints, MetadataColumns, read_epochs, windows
+
+ID_CHARACTERS = 22
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
+_STATES = pa.array([state.name for state in SegmentState])
+_ID = np.dtype("V16")
+
+Text = Any  # a pyarrow string array or scalar
+
+
+def uuid_texts(data: NDArray[np.uint8], positions: Ints) -> Text:
+    """The texts of the ids at positions."""
+    padded = np.zeros((len(positions), 18), np.uint8)
+    padded[:, :16] = windows(data, positions, _ID).view(np.uint8).reshape(-1, 16)
+    text = binascii.b2a_base64(padded.tobytes(), newline=False).translate(_URL_SAFE)
+    kept = np.frombuffer(text, np.uint8).reshape(-1, 24)[:, :ID_CHARACTERS].tobytes()
+    ends = np.arange(len(positions) + 1, dtype=np.int32) * ID_CHARACTERS
+    return pa.StringArray.from_buffers(len(positions), pa.py_buffer(ends), pa.py_buffer(kept))
+
+
+def _partitions(
+    data: NDArray[np.uint8], columns: MetadataColumns, which: Ints
+) -> tuple[Text, NDArray[np.bool_]]:
+    """`topicId:topic-partition` of rows, and which rows' names are not those of their group."""
+    k = columns.topic_id_high[which] * np.uint64(0x9E3779B97F4A7C15)
+    k ^= columns.topic_id_low[which] + (columns.partition[which].astype(np.uint64) << np.uint64(1))
+    _, first, group = np.unique(k, return_index=True, return_inverse=True)
+    ids = uuid_texts(
+        data, columns.name_position[which[first]] + columns.name_length[which[first]]
+    ).to_pylist()
+    texts = []
+    odd = np.zeros(len(which), np.bool_)
+    for index, row in enumerate(which[first].tolist()):
+        at, size = int(columns.name_position[row]), int(columns.name_length[row])
+        try:
+            name = data[at : at + size].tobytes().decode()
+        except UnicodeDecodeError:
+            name, odd[group == index] = "", True
+        texts.append(f"{ids[index]}:{name}-{columns.partition[row]}")
+    odd |= ~same_names(data, columns, which, which[first][group])
+    return pa.array(texts, pa.string()).take(pa.array(group)), odd
+
+
+def same_names(data: NDArray[np.uint8], columns: MetadataColumns, a: Ints, b: Ints) -> NDArray[np.bool_]:
+    """Whether rows `a` have the same topic id, partition and name as rows `b`."""
+    same: NDArray[np.bool_] = (columns.topic_id_high[a] == columns.topic_id_high[b]) & (
+        columns.topic_id_low[a] == columns.topic_id_low[b]
+    )
+    same &= (columns.partition[a] == columns.partition[b]) & (
+        columns.name_length[a] == columns.name_length[b]
+    )
+    longest = int(columns.name_length[a].max(initial=0))
+    for at in range(0, longest, 8):
+        left = np.clip(columns.name_length[a] - at, 0, 8).astype(np.uint64)
+        # Bytes behind the name's end are shifted out; a shift by all 64 bits is not defined, so in two steps.
+        shift = (np.uint64(8) - left) * np.uint64(4)
+        x, y = (
+            windows(data, columns.name_position[r] + at, np.dtype(">u8")).astype(np.uint64) for r in (a, b)
+        )
+        same &= (x >> shift >> shift) == (y >> shift >> shift)
+    return same
+
+
+def _text(numbers: NDArray[Any]) -> Text:
+    return pc.cast(pa.array(numbers), pa.string())
+
+
+def _epochs(data: NDArray[np.uint8], columns: MetadataColumns, which: Ints) -> Text:
+    counts = columns.epochs_count[which]
+    epoch, offset = read_epochs(data, columns.epochs_position[which], counts)
+    each = pc.binary_join_element_wise(_text(epoch), _text(offset), "=")
+    ends = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
+    return pc.binary_join(pa.ListArray.from_arrays(pa.array(ends), each), ", ")
+
+
+def _custom(columns: MetadataColumns, which: Ints) -> Text:
+    length = columns.custom_length[which]
+    held = pc.binary_join_element_wise(
+        ", customMetadata=Optional[CustomMetadata{", _text(length), " bytes}]", ""
+    )
+    new, null = pa.array(columns.has_custom[which]), pa.array(length < 0)
+    return pc.if_else(new, pc.if_else(null, ", customMetadata=Optional.empty", held), "")
+
+
+def format_kafka_lines(
+    data: NDArray[np.uint8],
+    columns: MetadataColumns,
+    metadata_partition: int | None,
+    offsets: Ints,
+    plain: Callable[[int], str | None],
+) -> bytes:
+    """The lines of all rows; `plain` prints a row that does not fit, None where it cannot be printed."""
+    rows = len(offsets)
+    head = pc.binary_join_element_wise(
+        f"partition: {metadata_partition}, offset: ", _text(offsets), ", value: ", ""
+    )
+    odd = ~columns.fast
+    parts, where = [], []
+    for kind, event in ((0, _adds), (1, _updates)):
+        which = np.flatnonzero(columns.fast & (columns.kind == kind))
+        if not len(which):
+            continue
+        partitions, strange = _partitions(data, columns, which)
+        odd[which[strange]] = True
+        ids = pc.binary_join_element_wise(
+            "{remoteLogSegmentId=RemoteLogSegmentId{topicIdPartition=",
+            partitions,
+            ", id=",
+            uuid_texts(data, columns.id_position[which]),
+            "}",
+            "",
+        )
+        parts.append(event(data, columns, which, head.take(pa.array(which)), ids))
+        where.append(which)
+    slow = np.flatnonzero(odd)
+    if len(slow):
+        lines = [plain(row) for row in slow.tolist()]
+        parts.append(pa.array(["" if line is None else f"{line}\n" for line in lines], pa.string()))
+        where.append(slow)
+    return _in_order(parts, where, odd, rows)
+
+
+def _in_order(parts: list[Text], where: list[Ints], odd: NDArray[np.bool_], rows: int) -> bytes:
+    """The bytes of all lines in the order of their rows."""
+    if not parts:
+        return b""
+    place = np.empty(rows, np.int64)
+    base = 0
+    for part, which in zip(parts, where, strict=True):
+        place[which] = base + np.arange(len(which))  # the plain rows come last, and win
+        base += len(part)
+    lines = pa.concat_arrays([part.cast(pa.large_string()) for part in parts]).take(pa.array(place))
+    ends = np.frombuffer(lines.buffers()[1], np.int64)[lines.offset : lines.offset + len(lines) + 1]
+    held = lines.buffers()[2]
+    return b"" if held is None else held[int(ends[0]) : int(ends[-1])].to_pybytes()
+
+
+def _adds(data: NDArray[np.uint8], columns: MetadataColumns, which: Ints, head: Text, ids: Text) -> Text:
+    return pc.binary_join_element_wise(
+        head,
+        "RemoteLogSegmentMetadata",
+        ids,
+        ", startOffset=",
+        _text(columns.start_offset[which]),
+        ", endOffset=",
+        _text(columns.end_offset[which]),
+        ", brokerId=",
+        _text(columns.broker_id[which]),
+        ", maxTimestampMs=",
+        _text(columns.max_timestamp[which]),
+        ", eventTimestampMs=",
+        _text(columns.event_timestamp[which]),
+        ", segmentLeaderEpochs={",
+        _epochs(data, columns, which),
+        "}, segmentSizeInBytes=",
+        _text(columns.size_in_bytes[which]),
+        _custom(columns, which),
+        ", state=",
+        _STATES.take(pa.array(columns.state[which])),
+        "}\n",
+        "",
+    )
+
+
+def _updates(data: NDArray[np.uint8], columns: MetadataColumns, which: Ints, head: Text, ids: Text) -> Text:
+    return pc.binary_join_element_wise(
+        head,
+        "RemoteLogSegmentMetadataUpdate",
+        ids,
+        _custom(columns, which),
+        ", state=",
+        _STATES.take(pa.array(columns.state[which])),
+        ", eventTimestampMs=",
+        _text(columns.event_timestamp[which]),
+        ", brokerId=",
+        _text(columns.broker_id[which]),
+        "}\n",
+        "",
+    )

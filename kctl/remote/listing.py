@@ -1,0 +1,180 @@
+"""Rows of remote segments, of metadata records, and totals a topic."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Iterator
+
+from formats.remote_log_metadata import (
+    PartitionDelete,
+    RemoteLogMetadata,
+    SegmentMetadata,
+    SegmentMetadataSnapshot,
+    SegmentState,
+)
+from formats.remote_log_metadata_text import TYPE_NAMES
+from kctl.findings import Finding, Place
+from kctl.findings import remote as say
+from kctl.remote.asking import NOW, AsOf
+from kctl.remote.fold import Fold, RemoteSegment
+from kctl.remote.metadata_log import METADATA_TOPIC, MetadataLog, Say, ValueChunk
+from kctl.remote.partitioner import metadata_partition, metadata_partition_by_name
+from kctl.rows.remote import METADATA_RECORD, REMOTE_SEGMENT, REMOTE_TOTAL
+
+Row = dict[str, object]
+_STATES = {
+    SegmentState.COPY_SEGMENT_FINISHED: "readable",
+    SegmentState.COPY_SEGMENT_STARTED: "unfinished",
+    SegmentState.DELETE_SEGMENT_STARTED: "deleting",
+}
+
+
+def custom_metadata(held: bytes | None) -> Row:
+    """The two keys of custom metadata: text where it is UTF-8, else base64."""
+    if held is None:
+        return {}
+    try:
+        return {"custom_metadata": held.decode()}
+    except UnicodeDecodeError:
+        return {"custom_metadata_base64": base64.b64encode(held).decode()}
+
+
+def segment_row(
+    segment: RemoteSegment, newest: int | None = None, deletion: PartitionDelete | None = None
+) -> Row:
+    """The row of a segment; ages are counted from `newest` (ms)."""
+    one = segment.metadata
+    where = one.topic_id_partition
+    return REMOTE_SEGMENT(
+        topic_id=where.topic_id,
+        topic=where.topic,
+        partition=where.partition,
+        remote_log_segment_id=one.remote_log_segment_id,
+        state=one.state.name,
+        start_offset=one.start_offset,
+        end_offset=one.end_offset,
+        segment_leader_epochs=[list(entry) for entry in one.segment_leader_epochs],
+        size_in_bytes=one.size_in_bytes,
+        max_timestamp=one.max_timestamp,
+        event_timestamp=one.event_timestamp,
+        broker_id=one.broker_id,
+        **custom_metadata(one.custom_metadata),
+        age_ms=None if newest is None else newest - one.event_timestamp,
+        deletion_state=deletion.state.name if deletion else None,
+        metadata_partition=segment.metadata_partition,
+        metadata_offset=segment.last_offset if segment.last_offset >= 0 else None,
+    )
+
+
+def record_row(metadata_partition: int | None, offset: int, record: RemoteLogMetadata) -> Row:
+    """The row of a metadata record."""
+    row = METADATA_RECORD(
+        metadata_partition=metadata_partition,
+        metadata_offset=offset if offset >= 0 else None,
+        type=TYPE_NAMES[type(record)],
+        state=record.state.name,
+        event_timestamp=record.event_timestamp,
+        broker_id=record.broker_id,
+        layout=str(record.layout),
+    )
+    if not isinstance(record, SegmentMetadataSnapshot):
+        row |= record.topic_id_partition._asdict()
+    if not isinstance(record, PartitionDelete):
+        row |= {
+            "remote_log_segment_id": record.remote_log_segment_id,
+            **custom_metadata(record.custom_metadata),
+        }
+    if isinstance(record, SegmentMetadata | SegmentMetadataSnapshot):
+        for name in ("start_offset", "end_offset", "size_in_bytes", "max_timestamp"):
+            row[name] = getattr(record, name)
+        row["segment_leader_epochs"] = [list(entry) for entry in record.segment_leader_epochs]
+    return row
+
+
+def folded(chunks: Iterable[ValueChunk], say_: Say, as_of: AsOf = NOW, *, keep_deleted: bool = False) -> Fold:
+    """The present state of all segments, or that of an earlier time or offset."""
+    fold = Fold(say_, keep_deleted, until_time=as_of.time)
+    for chunk in chunks:
+        bounded = as_of.metadata_partition in (None, chunk.metadata_partition)
+        fold.until_offset = as_of.offset if bounded else None
+        fold.add(chunk)
+    fold.finish()
+    return fold
+
+
+def fold_findings(fold: Fold, log: MetadataLog | None = None) -> Iterator[Finding]:
+    """What the records as a whole have that is odd: layouts of two versions, wrong metadata partitions, ids."""
+    old, new = (fold.layouts[layout] for layout in sorted(fold.layouts))
+    if old and new:
+        yield say.METADATA_LAYOUTS_MIXED.at(old=old, new=new)
+    yield from _wrong_partitions(fold, None if log is None else log.partitions)
+    ids: dict[str, set[str]] = {}
+    for partition in fold.partitions:
+        ids.setdefault(partition.topic, set()).add(partition.topic_id)
+    for topic, held in sorted(ids.items()):
+        if len(held) > 1:
+            yield say.TOPIC_IDS_DIFFER.at(Place(topic=topic), count=len(held), ids=", ".join(sorted(held)))
+
+
+def _wrong_partitions(fold: Fold, partitions: int | None) -> Iterator[Finding]:
+    if partitions is None:
+        partitions = _partitions_that_fit(fold)
+    if partitions is None:
+        return
+    for (code, number), count in sorted(fold.found_in.items(), key=str):
+        where = fold.partitions[code]
+        expected = metadata_partition(where.topic_id, where.partition, partitions)
+        if number is None or number == expected:
+            continue
+        by_name = metadata_partition_by_name(where.topic, where.partition, partitions)
+        kip = ", and so does KIP-405's formula for where they are" if by_name == number else ""
+        yield say.METADATA_WRONG_PARTITION.at(
+            Place(topic=where.topic, partition=where.partition, file=f"{METADATA_TOPIC}-{number}"),
+            count=count,
+            found=number,
+            partitions=partitions,
+            expected=expected,
+            kip=kip,
+        )
+
+
+def _partitions_that_fit(fold: Fold) -> int | None:
+    """A number of metadata partitions, where the evidence does not say it: one that all records agree with."""
+    numbers = [number for _, number in fold.found_in if number is not None]
+    if not numbers:
+        return None
+    for count in (50, *range(max(numbers) + 1, max(max(numbers) + 1, 1024))):
+        if count > max(numbers) and all(
+            metadata_partition(fold.partitions[code].topic_id, fold.partitions[code].partition, count)
+            == number
+            for (code, number) in fold.found_in
+            if number is not None
+        ):
+            return count
+    return None
+
+
+def total_rows(segments: Iterable[RemoteSegment]) -> Iterator[Row]:
+    """Totals a topic id, and of all."""
+    sums: dict[tuple[str, str] | None, dict[str, int]] = {None: _no_total()}
+    partitions: dict[tuple[str, str] | None, set[tuple[str, int]]] = {None: set()}
+    for segment in segments:
+        where = segment.metadata.topic_id_partition
+        state = _STATES.get(segment.metadata.state)
+        for key in ((where.topic, where.topic_id), None):
+            total = sums.setdefault(key, _no_total())
+            partitions.setdefault(key, set()).add((where.topic_id, where.partition))
+            total["segments"] += 1
+            total["size_in_bytes"] += segment.metadata.size_in_bytes
+            if state:
+                total[f"{state}_segments"] += 1
+                total[f"{state}_bytes"] += segment.metadata.size_in_bytes
+    for key in sorted(sums, key=lambda k: (k is None, k or ())):
+        topic, topic_id = key or (None, None)
+        yield REMOTE_TOTAL(topic=topic, topic_id=topic_id, partitions=len(partitions[key]), **sums[key])
+
+
+def _no_total() -> dict[str, int]:
+    names = ["segments", "size_in_bytes"]
+    names += [f"{state}_{what}" for state in _STATES.values() for what in ("segments", "bytes")]
+    return dict.fromkeys(names, 0)
