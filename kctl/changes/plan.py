@@ -37,10 +37,14 @@ class Write:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """An intent and the writes that it takes, in one transaction."""
+    """An intent and the writes that it takes, in one transaction.
+
+    `undo` is what takes it back; None: the intent's own inverse.
+    """
 
     intent: Intent
     writes: tuple[Write, ...] = ()
+    undo: tuple[Intent, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from typing import NamedTuple, cast
 
 from kctl.changes.intents import (
     AddPartitions,
+    AlterConfig,
     CreateTopic,
     DeleteTopic,
     ElectPreferred,
@@ -47,6 +48,7 @@ CHECKS: dict[str, str] = {
     "reassign": "kctl.cluster.reassignment:reassigned",
     "replace-stuck-reassignment": "kctl.cluster.reassignment:reassigned",
     "elect-preferred": "kctl.cluster.elections:elected",
+    "alter-config": "kctl.cluster.configs:config_altered",
     "move-controller": "kctl.cluster.elections:controller_moved",
 }
 PAUSE, LONGEST_PAUSE = 0.05, 1.0
@@ -60,7 +62,16 @@ def topics_of(intent: Intent) -> set[str]:
         return {tp.topic for tp in intent.targets}
     if isinstance(intent, ElectPreferred):
         return {tp.topic for tp in intent.partitions}
+    if isinstance(intent, AlterConfig) and intent.entity_type == "topics":
+        return {intent.entity_name}
     return set()
+
+
+def config_types_of(intent: Intent) -> tuple[str, ...]:
+    """The entity types whose configurations tell how far the intent is."""
+    if isinstance(intent, AlterConfig):
+        return (intent.entity_type,)
+    return ("topics", "brokers") if isinstance(intent, Reassign) and intent.config_changes else ()
 
 
 def how_far(intent: Intent, state: ClusterState) -> Waited:
@@ -98,6 +109,6 @@ def wait_for(
 
 def _look(intent: Intent, cluster: Cluster) -> Waited | None:
     try:
-        return how_far(intent, cluster.read_state(topics_of(intent)))
+        return how_far(intent, cluster.read_state(topics_of(intent), configs=config_types_of(intent)))
     except KctlError:
         return None

@@ -70,6 +70,7 @@ class Topic:
     topic_id: str | None = None  # Kafka's base64 form, 22 characters
     version: int | None = None  # of what was read, for compare-and-set; None where the backend has none
     is_marked_for_deletion: bool = False
+    created_at: int | None = None  # milliseconds
 
     def target_replicas(self, partition: int) -> Replicas:
         """Where the partition is going: replicas − removing."""

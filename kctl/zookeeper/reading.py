@@ -184,6 +184,7 @@ def _topics(
             topic_id=parsed.topic_id,
             version=node.stat.version,
             is_marked_for_deletion=name in deleting,
+            created_at=node.stat.ctime,
         )
     return found, versions
 

@@ -1,0 +1,164 @@
+"""A plan carried out: the journal first, then each stage's transaction, then the wait for what it asked for.
+
+Killed at any point, the entry says which stage was on its way; `resume` goes on from there. The first stage
+is written as it was shown; a later one is worked out from what the cluster says by then.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kctl.changes.entry import Entry
+from kctl.changes.faults import reach
+from kctl.changes.intents import Reassign, ReplaceStuckReassignment
+from kctl.changes.journal import Journal
+from kctl.changes.waiting import Waited, config_types_of, how_far, topics_of, wait_for
+from kctl.cluster.interface import Cluster
+from kctl.cluster.state import ClusterState, Replicas
+from kctl.cluster.versions import KafkaVersion
+from kctl.errors import NotFinished, Refused
+from kctl.model import SILENT, Progress, TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """What carrying out needs besides the plan. `until` is of `time.monotonic`."""
+
+    cluster: Cluster
+    journal: Journal
+    wait: bool
+    until: float
+    kafka_version: KafkaVersion | None = None
+    progress: Progress = SILENT
+    note: Callable[[str], None] = lambda text: None
+
+
+def apply(entry: Entry, course: Course) -> None:
+    """Carry out what is left of an entry.
+
+    Raises Refused where nothing (more) could be written, NotFinished where it is written and not done in time.
+    """
+    reach("planned")
+    course.journal.write(entry)
+    reach("journalled")
+    for index in range(len(entry.stages)):
+        _stage(entry, index, course)
+    entry.outcome = None
+    course.journal.write(entry)
+    reach("closed")
+
+
+def _stage(entry: Entry, index: int, course: Course) -> None:
+    stage = entry.stages[index]
+    if stage.state in ("planned", "refused"):
+        _write(entry, index, course)
+    if stage.state == "written" and (course.wait or index + 1 < len(entry.stages)):
+        if not course.wait and index + 1 < len(entry.stages):
+            raise _unfinished(
+                entry, course, f"stage {index + 1} of {len(entry.stages)} is written, the rest is not"
+            )
+        waited = wait_for(
+            stage.intent,
+            course.cluster,
+            until=course.until,
+            progress=course.progress,
+            what=_what(entry, index),
+        )
+        if waited.failed:
+            raise _unfinished(entry, course, waited.failed)
+        if not waited.is_done:
+            raise _unfinished(entry, course, _missing(waited))
+        stage.state = "finished"
+        course.journal.write(entry)
+        reach(f"finished:{index}")
+
+
+def _write(entry: Entry, index: int, course: Course) -> None:
+    stage = entry.stages[index]
+    try:
+        if not stage.writes or index > 0 or stage.state == "refused":
+            state = _look(entry, index, course)
+            stage.writes = course.cluster.writes_for(stage.intent, state)
+        stage.state = "writing"
+        course.journal.write(entry)
+        reach(f"before-write:{index}")
+        course.cluster.commit(stage.writes)
+    except Refused as refused:
+        stage.state, entry.outcome = "refused", str(refused)
+        course.journal.write(entry)
+        raise
+    reach(f"after-write:{index}")
+    stage.state = "written"
+    course.journal.write(entry)
+    reach(f"written:{index}")
+
+
+def _look(entry: Entry, index: int, course: Course) -> ClusterState:
+    intent = entry.stages[index].intent
+    return course.cluster.read_state(
+        topics_of(intent), configs=config_types_of(intent), kafka_version=course.kafka_version
+    )
+
+
+def _unfinished(entry: Entry, course: Course, why: str) -> NotFinished:
+    entry.outcome = why
+    course.journal.write(entry)
+    return NotFinished(f"written, but not finished: {why}", f"see `kctl journal show {entry.id}`")
+
+
+def _missing(waited: Waited) -> str:
+    shown = "; ".join(waited.missing[:3])
+    more = f" and {len(waited.missing) - 3} more" if len(waited.missing) > 3 else ""
+    return f"{waited.finished} of {waited.total} done in time{': ' if shown else ''}{shown}{more}"
+
+
+def _what(entry: Entry, index: int) -> str:
+    number = f" ({index + 1} of {len(entry.stages)})" if len(entry.stages) > 1 else ""
+    return f"{entry.stages[index].intent}{number}"
+
+
+def resume(entry: Entry, course: Course) -> None:
+    """Go on with a change that was cut off. Raises Refused where there is nothing to go on with."""
+    if entry.undone_by:
+        raise Refused(f"change {entry.id} was undone by {entry.undone_by}")
+    if entry.is_finished:
+        raise Refused(f"change {entry.id} is finished")
+    for index, stage in enumerate(entry.stages):
+        if stage.state == "writing":
+            stage.state = "written" if was_written(entry, index, course) else "planned"
+            stage.writes = stage.writes if stage.state == "written" else ()
+        elif stage.state == "planned":
+            stage.writes = ()  # what was read then may have changed since; the intent says what must not have
+    apply(entry, course)
+
+
+def was_written(entry: Entry, index: int, course: Course) -> bool:
+    """Whether a stage that was on its way when kctl ended was carried out.
+
+    What a controller uses up leaves no trace of its own, so that the cluster's state decides there.
+    """
+    stage = entry.stages[index]
+    if stage.writes and course.cluster.is_written(stage.writes):
+        return True
+    state = _look(entry, index, course)
+    if how_far(stage.intent, state).is_done:
+        return True
+    if isinstance(stage.intent, (Reassign, ReplaceStuckReassignment)):
+        targets = stage.intent.targets
+        waiting = state.reassignment.partitions if state.reassignment else {}
+        return all(
+            waiting.get(tp) == tuple(target)
+            or (tp.topic in state.topics and state.is_reassigning(tp) and _goes_to(state, tp, target))
+            or state.replicas(tp) == tuple(target)
+            for tp, target in targets.items()
+        )
+    return False
+
+
+def _goes_to(state: ClusterState, tp: TopicPartition, target: Replicas) -> bool:
+    return set(state.topics[tp.topic].target_replicas(tp.partition)) == set(target)
+
+
+def deadline(seconds: float) -> float:
+    """The moment, of `time.monotonic`, so many seconds from now."""
+    return time.monotonic() + seconds

@@ -1,0 +1,230 @@
+"""A change as the journal keeps it: who, when, why, what was read, what is written, and how to take it back.
+
+JSON both ways. Contents of znodes are kept with secrets redacted, with the digest of the real bytes beside
+them; intents are what resume and undo work from.
+"""
+
+import getpass
+import hashlib
+import os
+import secrets
+import socket
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from formats.znode_secrets import redact
+from kctl.changes.intents import Intent, intent_from_json, intent_to_json
+from kctl.changes.plan import Plan, Stage, Write
+from kctl.errors import Refused
+from kctl.model import Json
+
+FORMAT = 1
+PLAIN = ("id", "time", "who", "command", "backend", "location", "title")
+OPTIONAL = ("reason", "cluster_id", "kafka_version", "undoes", "undone_by", "outcome")
+STAGE_STATES = ("planned", "writing", "written", "finished", "refused")
+
+
+@dataclass(slots=True, kw_only=True)
+class RecordedStage:
+    """A stage and how far it has come. `writes` leaves out those whose content had to be redacted."""
+
+    intent: Intent
+    writes: tuple[Write, ...] = ()
+    state: str = "planned"
+    undo: tuple[Intent, ...] = ()
+    undo_refused: str = ""  # why nothing takes it back
+
+    @property
+    def may_be_written(self) -> bool:
+        """Whether anything of it may stand in the cluster."""
+        return self.state in ("writing", "written", "finished")
+
+
+@dataclass(slots=True, kw_only=True)
+class Entry:
+    """One change."""
+
+    id: str
+    time: str
+    who: str
+    command: str
+    reason: str | None
+    cluster_id: str | None
+    backend: str
+    location: str
+    kafka_version: str | None
+    title: str
+    stages: list[RecordedStage]
+    details: dict[str, Json] = field(default_factory=dict)
+    undoes: str | None = None
+    undone_by: str | None = None
+    outcome: str | None = None
+
+    @property
+    def state(self) -> str:
+        """One of planned, applied, partly_applied, undone."""
+        if self.undone_by:
+            return "undone"
+        written = [stage.state in ("written", "finished") for stage in self.stages]
+        if all(written):
+            return "applied"
+        touched = any(stage.may_be_written for stage in self.stages)
+        return "partly_applied" if touched else "planned"
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether every stage was seen to be done."""
+        return all(stage.state == "finished" for stage in self.stages)
+
+    def to_json(self) -> dict[str, Json]:
+        """The content of the journal file."""
+        return {
+            "format": FORMAT,
+            "id": self.id,
+            "time": self.time,
+            "who": self.who,
+            "command": self.command,
+            "reason": self.reason,
+            "cluster_id": self.cluster_id,
+            "backend": self.backend,
+            "location": self.location,
+            "kafka_version": self.kafka_version,
+            "title": self.title,
+            "state": self.state,
+            "stages": [_stage_to_json(stage) for stage in self.stages],
+            "details": self.details,
+            "undoes": self.undoes,
+            "undone_by": self.undone_by,
+            "outcome": self.outcome,
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Json]) -> "Entry":
+        """The inverse of `to_json`; raises KeyError, TypeError or ValueError for anything else."""
+        if values["format"] != FORMAT:
+            raise ValueError(f"format {values['format']!r}, and this kctl reads {FORMAT}")
+        stages = [_stage_from_json(stage) for stage in cast(list[dict[str, Json]], values["stages"])]
+        return cls(
+            **{name: cast(Any, values[name]) for name in PLAIN},
+            **{name: cast(Any, values.get(name)) for name in OPTIONAL},
+            stages=stages,
+            details=cast(dict[str, Json], values.get("details") or {}),
+        )
+
+
+def new_entry(
+    plan: Plan,
+    *,
+    command: str,
+    reason: str | None,
+    cluster_id: str | None,
+    backend: str,
+    location: str,
+    kafka_version: str | None,
+    undoes: str | None = None,
+) -> Entry:
+    """The entry of a plan that nothing has been written of yet."""
+    now = datetime.now(UTC)
+    return Entry(
+        id=f"{now:%Y-%m-%dT%H:%M:%SZ}-{secrets.token_hex(3)}",
+        time=f"{now:%Y-%m-%dT%H:%M:%S}.{now.microsecond // 1000:03d}Z",
+        who=_who(),
+        command=command,
+        reason=reason,
+        cluster_id=cluster_id,
+        backend=backend,
+        location=location,
+        kafka_version=kafka_version,
+        title=plan.title,
+        stages=[_recorded(stage) for stage in plan.stages],
+        details=dict(plan.details),
+        undoes=undoes,
+    )
+
+
+def _who() -> str:
+    try:
+        name = os.environ.get("SUDO_USER") or getpass.getuser()
+    except (KeyError, OSError):
+        name = str(os.getuid())
+    return f"{name}@{socket.gethostname()}"
+
+
+def _recorded(stage: Stage) -> RecordedStage:
+    if stage.undo is not None:
+        return RecordedStage(intent=stage.intent, writes=stage.writes, undo=stage.undo)
+    try:
+        return RecordedStage(intent=stage.intent, writes=stage.writes, undo=(stage.intent.inverse(),))
+    except Refused as refused:
+        return RecordedStage(intent=stage.intent, writes=stage.writes, undo_refused=str(refused))
+
+
+def _stage_to_json(stage: RecordedStage) -> Json:
+    return {
+        "intent": intent_to_json(stage.intent),
+        "state": stage.state,
+        "writes": [_write_to_json(write) for write in stage.writes],
+        "undo": [intent_to_json(intent) for intent in stage.undo],
+        "undo_refused": stage.undo_refused or None,
+    }
+
+
+def _stage_from_json(values: Mapping[str, Json]) -> RecordedStage:
+    state = str(values["state"])
+    if state not in STAGE_STATES:
+        raise ValueError(f"state {state!r}")
+    writes = [_write_from_json(write) for write in cast(list[dict[str, Json]], values["writes"])]
+    return RecordedStage(
+        intent=intent_from_json(cast(dict[str, Json], values["intent"])),
+        writes=tuple(write for write in writes if write is not None),
+        state=state,
+        undo=tuple(intent_from_json(one) for one in cast(list[dict[str, Json]], values["undo"])),
+        undo_refused=str(values.get("undo_refused") or ""),
+    )
+
+
+def _write_to_json(write: Write) -> Json:
+    return {
+        "action": write.action,
+        "target": write.target,
+        "version": write.version,
+        "sequence": write.sequence,
+        "before": _content(write.target, write.before),
+        "after": _content(write.target, write.after),
+        "after_sha256": None if write.after is None else hashlib.sha256(write.after).hexdigest(),
+    }
+
+
+def _content(target: str, data: bytes | None) -> Json:
+    if data is None:
+        return None
+    shown = redact(target, data)
+    try:
+        return shown.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"base64": b64encode(shown).decode()}
+
+
+def _bytes(value: Json) -> bytes | None:
+    if isinstance(value, dict):
+        return b64decode(str(value["base64"]))
+    return None if value is None else str(value).encode()
+
+
+def _write_from_json(values: Mapping[str, Json]) -> Write | None:
+    """The write again; None where its content is not there in full."""
+    after = _bytes(values["after"])
+    if after is not None and hashlib.sha256(after).hexdigest() != values["after_sha256"]:
+        return None
+    version = values["version"]
+    return Write(
+        action=str(values["action"]),
+        target=str(values["target"]),
+        after=after,
+        before=_bytes(values["before"]),
+        version=None if version is None else int(str(version)),
+        sequence=bool(values["sequence"]),
+    )

@@ -1,0 +1,189 @@
+"""The journal: a folder with one JSON file a change, and a chain of digests over everything ever written to it.
+
+A file is replaced whole (written beside, synced, renamed), after a line in `chain.jsonl` has sealed its new
+content: each line holds the digest of the file and of the line before. A changed, removed or added file, or a
+changed line, does not fit the chain any more. Everything has mode 0600.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from kctl.changes.entry import Entry
+from kctl.errors import KctlError
+
+CHAIN = "chain.jsonl"
+START = "0" * 64
+
+
+class Link(NamedTuple):
+    """A line of the chain."""
+
+    id: str
+    sha256: str
+    previous: str
+    hash: str
+
+
+class Broken(NamedTuple):
+    """Something that does not fit the chain: which entry, and how."""
+
+    id: str
+    reason: str
+
+
+def journal_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where the journal is: `KCTL_JOURNAL`, else the XDG state folder."""
+    if given := environ.get("KCTL_JOURNAL"):
+        return Path(given)
+    return Path(environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "kctl" / "journal"
+
+
+class Journal:
+    """The changes of one folder. Several kctl may use it at once."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder or journal_folder()
+
+    # --- reading ---
+
+    def entries(self) -> Iterator[Entry]:
+        """All entries, oldest first. Raises KctlError at one that cannot be read."""
+        for path in self._files():
+            yield self._read(path)
+
+    def find(self, id: str) -> Entry:
+        """The entry with this id, or the only one that it is the beginning or the end of."""
+        names = [path.stem for path in self._files()]
+        found = [n for n in names if n == id] or [n for n in names if n.startswith(id) or n.endswith(id)]
+        if not id or not found:
+            raise KctlError(f"no change {id!r} in {self.folder}", "see `kctl journal list`")
+        if len(found) > 1:
+            raise KctlError(f"{id!r} stands for {len(found)} changes", "write more of it")
+        return self._read(self.folder / f"{found[0]}.json")
+
+    def _files(self) -> list[Path]:
+        try:
+            return sorted(path for path in self.folder.glob("*.json") if path.is_file())
+        except OSError as error:
+            raise KctlError(f"{self.folder}: {error.strerror or error}") from error
+
+    def _read(self, path: Path) -> Entry:
+        try:
+            return Entry.from_json(json.loads(path.read_bytes()))
+        except OSError as error:
+            raise KctlError(f"{path}: {error.strerror or error}") from error
+        except (ValueError, KeyError, TypeError, AssertionError, AttributeError, RecursionError) as error:
+            raise KctlError(f"{path} is no entry of a journal ({error})") from error
+
+    # --- writing ---
+
+    def write(self, entry: Entry) -> None:
+        """Put the entry's present state on disk, sealed and synced, before this returns."""
+        content = json.dumps(entry.to_json(), ensure_ascii=True, indent=1).encode() + b"\n"
+        path = self.folder / f"{entry.id}.json"
+        try:
+            with self._locked():
+                self._seal(entry.id, hashlib.sha256(content).hexdigest())
+                beside = path.with_suffix(".new")
+                _write_synced(beside, content, os.O_TRUNC)
+                beside.rename(path)
+                _sync_folder(self.folder)
+        except OSError as error:
+            raise KctlError(
+                f"the journal {path} cannot be written ({error.strerror or error}); nothing more was changed",
+                "KCTL_JOURNAL names another folder",
+            ) from error
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(self.folder / ".lock", os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _seal(self, id: str, digest: str) -> None:
+        path = self.folder / CHAIN
+        data = path.read_bytes() if path.exists() else b""
+        whole = data[: data.rfind(b"\n") + 1]
+        if len(whole) < len(data):  # a kctl was killed while it wrote the line
+            os.truncate(path, len(whole))
+        lines = whole.splitlines()
+        previous = _parse_link(lines[-1]).hash if lines else START
+        line = {"id": id, "sha256": digest, "previous": previous, "hash": _link_hash(id, digest, previous)}
+        _write_synced(path, json.dumps(line).encode() + b"\n", os.O_APPEND)
+
+    # --- verifying ---
+
+    def verify(self) -> list[Broken]:
+        """Everything that does not fit the chain; empty for a sound journal."""
+        path = self.folder / CHAIN
+        broken: list[Broken] = []
+        sealed: dict[str, list[str]] = {}
+        previous, data = START, path.read_bytes() if path.exists() else b""
+        lines = data.splitlines()
+        if data and not data.endswith(b"\n"):
+            lines.pop()
+        for number, line in enumerate(lines, 1):
+            link = _parse_link(line)
+            if link.previous != previous or link.hash != _link_hash(link.id, link.sha256, link.previous):
+                broken.append(
+                    Broken(link.id, f"line {number} of {CHAIN} does not follow from the one before")
+                )
+            previous = link.hash
+            sealed.setdefault(link.id, []).append(link.sha256)
+        last = (
+            _parse_link(lines[-1]).id if lines else None
+        )  # may be sealed, and cut off before it was renamed
+        files = {path.stem: path for path in self._files()}
+        for id, digests in sealed.items():
+            if id not in files:
+                if len(digests) > 1 or id != last:
+                    broken.append(Broken(id, "the file is gone"))
+            elif _digest(files[id]) not in (digests[-2:] if id == last else digests[-1:]):
+                broken.append(Broken(id, "the file is not what was sealed"))
+        broken += [Broken(id, "the file was never sealed") for id in sorted(files.keys() - sealed.keys())]
+        return broken
+
+
+def _link_hash(id: str, digest: str, previous: str) -> str:
+    return hashlib.sha256(f"{previous}\n{id}\n{digest}\n".encode()).hexdigest()
+
+
+def _parse_link(line: bytes) -> Link:
+    try:
+        values = json.loads(line)
+        return Link(str(values["id"]), str(values["sha256"]), str(values["previous"]), str(values["hash"]))
+    except (ValueError, KeyError, TypeError):
+        return Link("?", "", "", "")
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _write_synced(path: Path, content: bytes, flags: int) -> None:
+    descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | flags, 0o600)
+    try:
+        os.fchmod(descriptor, 0o600)
+        with os.fdopen(descriptor, "wb", closefd=False) as file:
+            file.write(content)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

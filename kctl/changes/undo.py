@@ -1,0 +1,68 @@
+"""The plan that takes a change back: the inverse of each stage that may stand, the last one first.
+
+Compare-and-set against what the change left: an inverse names what it expects to find, so that a value set by
+somebody else since is never overwritten. Where a stage has no inverse the whole undo is refused, with the
+reason, before anything is written.
+"""
+
+from kctl.changes.apply import Course, was_written
+from kctl.changes.entry import Entry
+from kctl.changes.intents import CreateTopic, DeleteTopic, Intent, Reassign
+from kctl.changes.plan import Plan, Stage
+from kctl.changes.waiting import config_types_of, topics_of
+from kctl.cluster.state import ClusterState
+from kctl.errors import Refused
+
+
+def plan_undo(entry: Entry, course: Course) -> Plan:
+    """The plan of taking back what stands of a change; empty where nothing of it was written."""
+    if entry.undone_by:
+        raise Refused(f"change {entry.id} was undone by {entry.undone_by} already")
+    intents: list[Intent] = []
+    for index in reversed(range(len(entry.stages))):
+        stage = entry.stages[index]
+        if not stage.may_be_written or (stage.state == "writing" and not was_written(entry, index, course)):
+            continue
+        if stage.undo_refused:
+            raise Refused(stage.undo_refused)
+        intents += [intent for intent in stage.undo if not _is_nothing(intent)]
+    title = f"undo {entry.id}: {entry.title}"
+    if not intents:
+        return Plan(title=title, stages=())
+    for intent in intents:
+        _require_left(entry, intent, _state(intent, course))
+    first = intents[0]
+    writes = course.cluster.writes_for(first, _state(first, course))
+    stages = [Stage(intent=first, writes=writes), *(Stage(intent=intent) for intent in intents[1:])]
+    return Plan(title=title, stages=tuple(stages), details={"undoes": entry.id})
+
+
+def _is_nothing(intent: Intent) -> bool:
+    return isinstance(intent, Reassign) and intent.targets == intent.origins
+
+
+def _state(intent: Intent, course: Course) -> ClusterState:
+    return course.cluster.read_state(
+        topics_of(intent), configs=config_types_of(intent), kafka_version=course.kafka_version
+    )
+
+
+def _require_left(entry: Entry, inverse: Intent, state: ClusterState) -> None:
+    """Refuse where the cluster is not as the change left it, in what its inverse could not tell by itself."""
+    if not isinstance(inverse, DeleteTopic):
+        return
+    made = next(
+        s.intent
+        for s in entry.stages
+        if isinstance(s.intent, CreateTopic) and s.intent.topic == inverse.topic
+    )
+    topic = state.topics.get(made.topic)
+    if topic is None:
+        raise Refused(f"topic {made.topic} is not there any more")
+    if dict(topic.partitions) != dict(made.replicas):
+        raise Refused(
+            f"topic {made.topic} has been changed since: its partitions are not those that were created"
+        )
+    left = entry.details.get("created_at")
+    if left is not None and topic.created_at != left:
+        raise Refused(f"topic {made.topic} was deleted and created again since by somebody else")
