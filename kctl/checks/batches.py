@@ -10,11 +10,14 @@ from formats.columns.headers import Headers
 from formats.crc import crc32, crc32c
 from formats.message_set import CRC_STARTS_AT as MESSAGES_CRC_STARTS_AT
 from formats.record_batch import CRC_STARTS_AT
+from kctl.checks.edges import Edge, divide
+from kctl.checks.producers import ProducerChecks
 from kctl.findings import Finding, FindingType, Place, segments
 from kctl.scan.block import Block
 from kctl.scan.options import ScanOptions
 
 Mask = NDArray[np.bool_]
+RowFinding = tuple[int, Finding]  # the row of the batch it is about
 
 KNOWN_ATTRIBUTES = {0: 0x07, 1: 0x0F, 2: 0x7F}
 HIGHEST_CODEC = {0: 3, 1: 3, 2: 4}
@@ -26,25 +29,36 @@ class BatchChecks:
 
     def __init__(self, options: ScanOptions) -> None:
         self.options = options
-        self.last_offset: int | None = options.last_offset if options.last_offset >= 0 else None
-        self.leader_epoch = -1
+        self.edge = Edge(options.place)
+        self._producers = ProducerChecks(options.place)
+        self.edge.producers = self._producers.producers
 
-    def of(self, headers: Headers, block: Block) -> list[tuple[int, Finding]]:
+    def of(self, headers: Headers, block: Block) -> list[RowFinding]:
         """What is wrong with these batches, each with its row."""
         if headers.crc_valid.all():
-            return [*self._of_each(headers), *self._of_neighbours(headers)]
+            return self._of_sound(headers)
         found = [(row, self._crc_mismatch(headers, row, block)) for row in rows(~headers.crc_valid)]
         # What an unsound header says is not worth a word, nor a comparison.
         numbers = np.flatnonzero(headers.crc_valid)
         if len(numbers):
             sound = headers[numbers]
-            for row, finding in [*self._of_each(sound), *self._of_neighbours(sound)]:
-                found.append((int(numbers[row]), finding))
+            found += [(int(numbers[row]), finding) for row, finding in self._of_sound(sound)]
         return found
 
-    def at_end(self) -> list[Finding]:
-        """What can be said only after the last batch."""
-        return []
+    def _of_sound(self, headers: Headers) -> list[RowFinding]:
+        found = [*self._of_each(headers), *self._of_neighbours(headers)]
+        said: list[Finding] = []
+        gaps: list[Finding] = []
+        divide(self._producers.of(headers), said, gaps)
+        self.edge.gaps += gaps[: max(0, self.options.max_findings - len(self.edge.gaps))]
+        if said:
+            found += [(int(np.searchsorted(headers.position, one.place.position or 0)), one) for one in said]
+        full = headers.records_count == headers.last_offset_delta + 1
+        if not self.edge.shows_compaction and not full.all():
+            self.edge.shows_compaction = bool(
+                (~full & (headers.magic == 2) & (headers.records_count >= 0)).any()
+            )
+        return found
 
     def _crc_mismatch(self, headers: Headers, row: int, block: Block) -> Finding:
         start, size = int(headers.position[row]), int(headers.size_in_bytes[row])
@@ -60,7 +74,7 @@ class BatchChecks:
     def _at(self, headers: Headers, row: int, kind: FindingType, **details: int | str) -> Finding:
         return kind.at(place_of(headers, row, self.options.place), **details)  # type: ignore[arg-type]
 
-    def _of_each(self, headers: Headers) -> Iterable[tuple[int, Finding]]:
+    def _of_each(self, headers: Headers) -> Iterable[RowFinding]:
         known = np.array([KNOWN_ATTRIBUTES[m] for m in (0, 1, 2)], np.int16)[headers.magic]
         highest = np.array([HIGHEST_CODEC[m] for m in (0, 1, 2)], np.int16)[headers.magic]
         for row in rows((headers.attributes & ~known) != 0):
@@ -80,7 +94,7 @@ class BatchChecks:
             yield row, self._at(headers, row, segments.RECORDS_COUNT_TOO_LARGE, count=count, why=why)
         yield from self._against_name(headers)
 
-    def _against_name(self, headers: Headers) -> Iterable[tuple[int, Finding]]:
+    def _against_name(self, headers: Headers) -> Iterable[RowFinding]:
         named = self.options.base_offset
         if named is None:
             return
@@ -91,25 +105,25 @@ class BatchChecks:
             offset = int(headers.last_offset[row])
             yield row, self._at(headers, row, segments.OFFSET_TOO_FAR, last_offset=offset, named=named)
 
-    def _of_neighbours(self, headers: Headers) -> Iterable[tuple[int, Finding]]:
-        first = self.last_offset is None
+    def _of_neighbours(self, headers: Headers) -> Iterable[RowFinding]:
+        """Each batch against the one before it only: after one wrong offset or epoch the rest is not wrong too."""
+        edge, epochs = self.edge, headers.partition_leader_epoch
+        is_first = edge.first is None
+        if is_first:
+            edge.first, edge.first_leader_epoch = place_of(headers, 0, edge.place), int(epochs[0])
         before = np.concatenate(
-            ([-1 if self.last_offset is None else self.last_offset], headers.last_offset[:-1])
+            ([-1 if edge.last_offset is None else edge.last_offset], headers.last_offset[:-1])
         )
-        highest = np.maximum.accumulate(before)
-        back = headers.base_offset <= highest
-        if first:
-            back[0] = False
-        for row in rows(back):
-            details = {"base_offset": int(headers.base_offset[row]), "previous": int(highest[row])}
-            yield row, self._at(headers, row, segments.OFFSETS_GO_BACK, **details)
-        self.last_offset = max(int(highest[-1]), int(headers.last_offset[-1]))
-        epochs = headers.partition_leader_epoch
-        epochs_before = np.maximum.accumulate(np.concatenate(([self.leader_epoch], epochs[:-1])))
+        for row in rows(headers.base_offset <= before):
+            if row or not is_first:
+                details = {"base_offset": int(headers.base_offset[row]), "previous": int(before[row])}
+                yield row, self._at(headers, row, segments.OFFSETS_GO_BACK, **details)
+        edge.last_offset = int(headers.last_offset[-1])
+        epochs_before = np.concatenate(([edge.leader_epoch], epochs[:-1]))
         for row in rows((epochs < epochs_before) & (headers.magic == 2)):
             details = {"leader_epoch": int(epochs[row]), "previous": int(epochs_before[row])}
             yield row, self._at(headers, row, segments.EPOCH_GOES_BACK, **details)
-        self.leader_epoch = max(int(epochs_before[-1]), int(epochs[-1]))
+        edge.leader_epoch = int(epochs[-1])
 
 
 def rows(mask: Mask) -> list[int]:

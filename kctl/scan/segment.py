@@ -8,6 +8,7 @@
             chunk.damage                        # ranges that are no batch (formats.records.Damage)
             chunk.findings                      # kctl.findings.Finding, at most options.max_findings in all
         scan.totals                             # batches, records, good_bytes, damaged_bytes, next_offset, ...
+        scan.edge                               # stitched([edges of a partition in order]) says what crosses files
 
 Every byte between `start` and `end` is in exactly one batch or one damage. Nothing raises for what the
 bytes are; a source that cannot be read or changes while it is read is a finding in the last chunk. Columns
@@ -26,11 +27,12 @@ from formats.columns.headers import Headers
 from formats.records import Damage, Reason
 from kctl.checks.batches import BatchChecks
 from kctl.checks.damage import finding_of
+from kctl.checks.edges import Edge
 from kctl.checks.records import check_records
 from kctl.findings import Finding, segments
 from kctl.findings import evidence as evidence_findings
-from kctl.scan.options import Chunk, Level, ScanOptions, Totals
 from kctl.scan.message_groups import message_groups
+from kctl.scan.options import Chunk, Level, ScanOptions, Totals
 from kctl.scan.record_groups import Group, batch_groups
 from kctl.scan.runs import NO_HEADERS, Run, Runs
 from kctl.scan.source import Source
@@ -58,6 +60,16 @@ class SegmentScan:
         )
         self._end = end
 
+    @property
+    def edge(self) -> Edge:
+        """How what was scanned so far begins and ends; see `kctl.checks.edges.stitched`."""
+        return self._checks.edge
+
+    @property
+    def wrong_hint(self) -> int | None:
+        """The first hint that turned out to be no batch boundary."""
+        return self._runs.wrong_hint
+
     def __iter__(self) -> Iterator[Chunk]:
         position = self.options.start
         try:
@@ -69,7 +81,7 @@ class SegmentScan:
             where = replace(self.options.place, position=position)
             found = evidence_findings.UNREADABLE.at(where, reason=error.strerror or str(error))
             yield Chunk(position, position, NO_HEADERS, (), self._limited([found]))
-        last = self._limited([*self._changes(), *self._checks.at_end()])
+        last = self._limited(self._changes())
         if last or self.left_out:
             yield Chunk(position, position, NO_HEADERS, (), (*last, *self._rest()))
 

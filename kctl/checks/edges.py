@@ -1,0 +1,91 @@
+"""What crosses the cuts of a log: parts are scanned alone, their edges are stitched per partition.
+
+    edges = [scan.edge for scan in scans_of_a_partition_in_order]
+    findings = stitched(edges, is_compacted=None)
+
+Segments are cut off each other by Kafka, and large segments are cut once more into splits; a cut is a cut.
+What depends on the batch before, or on the whole log (sequence gaps that compaction explains, transactions
+that stay open), is said here and only here, so that no engine and no number of processes changes it.
+"""
+
+from dataclasses import dataclass, field
+
+from kctl.checks.producers import Producers, Said, joined
+from kctl.findings import Finding, Place, segments
+
+
+@dataclass(slots=True)
+class Edge:
+    """How a part of a log begins and ends; nothing in it grows with the number of batches."""
+
+    place: Place
+    first: Place | None = None  # the first sound batch
+    last_offset: int | None = None  # of the last sound batch
+    first_leader_epoch: int = -1
+    leader_epoch: int = -1  # of the last sound batch
+    shows_compaction: bool = False
+    producers: Producers = field(default_factory=dict)
+    gaps: list[Finding] = field(default_factory=list)  # in sequences; normal in a compacted log
+
+
+def stitched(edges: list[Edge], *, is_compacted: bool | None = None) -> list[Finding]:
+    """What is wrong between the parts of one partition, given in the order of their offsets.
+
+    `is_compacted` is what a topic's configuration says; None where nobody knows, then the batches tell.
+    """
+    found: list[Finding] = []
+    gaps: list[Finding] = []
+    known: Producers = {}
+    last_offset: int | None = None
+    leader_epoch = -1
+    for edge in edges:
+        if edge.first is not None:
+            found += _against_the_one_before(edge, last_offset, leader_epoch)
+        for producer_id, producer in edge.producers.items():
+            whole = producer
+            if producer_id in known:
+                whole, between = joined(known[producer_id], producer)
+                divide(between, found, gaps)
+            known[producer_id] = whole
+        gaps += edge.gaps
+        if edge.first is not None:
+            last_offset, leader_epoch = edge.last_offset, edge.leader_epoch
+    if is_compacted is None and any(edge.shows_compaction for edge in edges):
+        is_compacted = True
+    if not is_compacted:
+        found += gaps if is_compacted is False else [_unsure(gap) for gap in gaps]
+    return found + _open_transactions(known)
+
+
+def divide(said: list[Said], found: list[Finding], gaps: list[Finding]) -> None:
+    """Put what compaction would explain aside."""
+    for is_gap, finding in said:
+        (gaps if is_gap else found).append(finding)
+
+
+def _against_the_one_before(edge: Edge, last_offset: int | None, leader_epoch: int) -> list[Finding]:
+    found = []
+    assert edge.first is not None
+    base_offset = edge.first.base_offset
+    if last_offset is not None and base_offset is not None and base_offset <= last_offset:
+        found.append(segments.OFFSETS_GO_BACK.at(edge.first, base_offset=base_offset, previous=last_offset))
+    if 0 <= edge.first_leader_epoch < leader_epoch:
+        epochs = {"leader_epoch": edge.first_leader_epoch, "previous": leader_epoch}
+        found.append(segments.EPOCH_GOES_BACK.at(edge.first, **epochs))
+    return found
+
+
+def _unsure(gap: Finding) -> Finding:
+    """The gap as information: the topic may be compacted."""
+    message = f"{gap.message.rstrip('.')} (normal if the topic is compacted, which is unknown)."
+    return Finding(gap.code, segments.INFO, message, gap.place)
+
+
+def _open_transactions(producers: Producers) -> list[Finding]:
+    found = []
+    for producer_id, producer in sorted(producers.items()):
+        since = producer.open_since
+        if since is not None:
+            details = {"producer_epoch": since.producer_epoch, "first_offset": since.place.base_offset}
+            found.append(segments.OPEN_TRANSACTION.at(since.place, producer_id=producer_id, **details))
+    return found
