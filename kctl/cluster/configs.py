@@ -1,0 +1,178 @@
+"""Configurations of topics, brokers, clients, users and ips: checked as the target version would, then planned.
+
+Nothing checks what is written to ZooKeeper, and a bad topic value keeps brokers from starting, so the whole
+resulting configuration has to pass. Secrets are refused: Kafka's own tool knows how to encode them.
+"""
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+
+from formats.znode_secrets import is_secret_key
+from kctl.changes.intents import AlterConfig, Intent
+from kctl.changes.plan import Plan, Stage
+from kctl.changes.waiting import Waited
+from kctl.cluster.config_keys import ENTITY_TYPES, key_for
+from kctl.cluster.interface import Cluster
+from kctl.cluster.names import sanitized
+from kctl.cluster.state import ClusterState
+from kctl.cluster.versions import V0_10_1, V1_1, V2_3, KafkaVersion
+from kctl.errors import BadValue, KctlError, Refused
+
+DEFAULT = "<default>"
+
+
+def parse_assignments(given: Sequence[str]) -> dict[str, str]:
+    """`K=V` arguments; raises BadValue for one without `=` and for a key given twice."""
+    found: dict[str, str] = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise BadValue(f"{text!r} is not KEY=VALUE")
+        if key.strip() in found:
+            raise BadValue(f"{key.strip()} is given twice")
+        found[key.strip()] = value
+    return found
+
+
+def entity_path(entity_type: str, name: str, version: KafkaVersion) -> str:
+    """The entity's name as it is stored. Raises BadValue for a type or name that the version does not have."""
+    if entity_type not in ENTITY_TYPES:
+        raise BadValue(f"{entity_type!r} is no entity type", f"there are {', '.join(ENTITY_TYPES)}")
+    since, _ = ENTITY_TYPES[entity_type]
+    if version < since:
+        raise BadValue(f"Kafka {version} has no configuration of {entity_type}; it came with {since}")
+    if not name:
+        raise BadValue("an entity's name cannot be empty")
+    if name == DEFAULT:
+        if entity_type == "topics" or version < (V1_1 if entity_type == "brokers" else V0_10_1):
+            raise BadValue(f"there is no default of {entity_type} in Kafka {version}")
+        return name
+    if entity_type == "brokers" and not (name.isascii() and name.isdigit()):
+        raise BadValue(f"{name!r} is no broker id")
+    if entity_type == "users" and "/clients/" in name:
+        user, client = name.split("/clients/", 1)
+        return f"{sanitized(user)}/clients/{sanitized(client)}"
+    return sanitized(name) if entity_type in ("users", "clients") else name
+
+
+def check_values(entity_type: str, values: Mapping[str, str], version: KafkaVersion) -> None:
+    """Raise BadValue for the first key or value that the version would not take, Refused for a secret."""
+    keys = ENTITY_TYPES[entity_type][1]
+    for name, value in values.items():
+        if is_secret_key(name):
+            raise Refused(
+                f"{name} is a secret, and kctl stores none; nothing was written",
+                "kafka-configs encodes it: --bootstrap-server, --alter, --add-config",
+            )
+        key = key_for(keys, name, version)
+        if key is None:
+            _refuse_unknown(entity_type, name, version)
+            continue
+        if reason := key.check(value):
+            raise BadValue(f"{name}={value}: {reason}")
+    if entity_type == "topics":
+        _check_together(values, version)
+
+
+def _refuse_unknown(entity_type: str, name: str, version: KafkaVersion) -> None:
+    if entity_type == "brokers":
+        raise Refused(
+            f"{name}: only the brokers themselves check dynamic broker configurations; nothing was written",
+            "set it with kafka-configs --bootstrap-server",
+        )
+    names = {key.name: key.since for key in ENTITY_TYPES[entity_type][1]}
+    if name in names:
+        raise BadValue(
+            f"Kafka {version} has no {name}; it came with {names[name]}", "is --kafka-version right?"
+        )
+    near = get_close_matches(name, names, n=1)
+    hint = f"did you mean {near[0]}?" if near else ""
+    raise BadValue(f"{name} is no configuration of {entity_type}", hint)
+
+
+def _check_together(values: Mapping[str, str], version: KafkaVersion) -> None:
+    if version >= V2_3 and int(values.get("max.compaction.lag.ms", 2**63 - 1)) < int(
+        values.get("min.compaction.lag.ms", 0)
+    ):
+        raise BadValue("max.compaction.lag.ms is smaller than min.compaction.lag.ms")
+    if values.get("remote.storage.enable", "").strip().lower() != "true":
+        return
+    if "compact" in values.get("cleanup.policy", ""):
+        raise BadValue("remote.storage.enable does not go with cleanup.policy=compact")
+    for local, total in (
+        ("local.retention.ms", "retention.ms"),
+        ("local.retention.bytes", "retention.bytes"),
+    ):
+        kept, of = int(values.get(local, -2)), int(values.get(total, -1))
+        if kept > of >= 0 or (kept == -1 and of >= 0):
+            raise BadValue(f"{local} is larger than {total}")
+
+
+def plan_configs(
+    cluster: Cluster,
+    entity_type: str,
+    entity_name: str,
+    *,
+    set: Mapping[str, str],
+    unset: Sequence[str] = (),
+    kafka_version: KafkaVersion | None = None,
+) -> Plan:
+    """The plan of setting and unsetting keys of one entity; empty where all is so already.
+
+    Raises BadValue for a bad name, key or value, KctlError for an unknown topic or a key that is not set.
+    """
+    topics = [entity_name] if entity_type == "topics" else []
+    state = cluster.read_state(
+        topics, partition_states=False, configs=[entity_type], kafka_version=kafka_version
+    )
+    version = state.kafka_version
+    name = entity_path(entity_type, entity_name, version)
+    if entity_type == "topics" and entity_name not in state.topic_names:
+        raise KctlError(f"no topic {entity_name}")
+    present = state.config(entity_type, name)
+    missing = [key for key in unset if key not in present]
+    if missing:
+        raise KctlError(f"{missing[0]} is not set for {entity_type.removesuffix('s')} {entity_name}")
+    if any(map(is_secret_key, unset)):
+        raise Refused("kctl does not touch secrets; nothing was written", "use kafka-configs")
+    after: dict[str, str | None] = {key: value for key, value in set.items() if present.get(key) != value}
+    after.update(dict.fromkeys(unset))
+    _check_result(entity_type, present, set, after, version)
+    title = f"configure {entity_type.removesuffix('s')} {entity_name}"
+    if not after:
+        return Plan(title=title, stages=())
+    intent = AlterConfig(
+        entity_type=entity_type,
+        entity_name=name,
+        after=after,
+        before={key: present.get(key) for key in after},
+    )
+    return Plan(title=str(intent), stages=(Stage(intent=intent, writes=cluster.writes_for(intent, state)),))
+
+
+def _check_result(
+    entity_type: str,
+    present: Mapping[str, str],
+    given: Mapping[str, str],
+    after: Mapping[str, str | None],
+    version: KafkaVersion,
+) -> None:
+    """What is given must be right by itself; what stands beside it only where kctl knows it."""
+    check_values(entity_type, given, version)
+    keys = ENTITY_TYPES[entity_type][1]
+    whole = {**present, **{key: value for key, value in after.items() if value is not None}}
+    known = {k: v for k, v in whole.items() if after.get(k, "") is not None and key_for(keys, k, version)}
+    try:
+        check_values(entity_type, known, version)
+    except BadValue as error:
+        raise Refused(
+            f"what is set already is wrong ({error}); nothing was written", "unset it first"
+        ) from error
+
+
+def config_altered(intent: Intent, state: ClusterState) -> Waited:
+    """Whether the values stand in the cluster."""
+    assert isinstance(intent, AlterConfig)
+    present = state.config(intent.entity_type, intent.entity_name)
+    missing = [key for key, value in intent.after.items() if present.get(key) != value]
+    return Waited(int(not missing), 1, tuple(f"{key} is {present.get(key)!r}" for key in missing))

@@ -1,0 +1,63 @@
+"""Which names Kafka takes: of topics, by version, and of users and clients in paths.
+
+Source: core/src/main/scala/kafka/common/Topic.scala @ 0.8.2.1, 0.9.0.1, 0.10.0.1;
+clients/src/main/java/org/apache/kafka/common/internals/Topic.java @ 0.11.0.2, 2.8.2, 3.9.0-rc3
+"""
+
+import re
+from collections.abc import Iterable
+from urllib.parse import quote, unquote
+
+from kctl.cluster.versions import V0_9, V0_10, V0_11, V3_9, KafkaVersion
+from kctl.errors import BadValue, Refused
+
+LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+LONGEST, LONGEST_BEFORE_0_10 = 249, 255
+INTERNAL = (
+    ("__consumer_offsets", KafkaVersion(0, 8, 2)),
+    ("__transaction_state", V0_11),
+    ("__share_group_state", V3_9),
+)
+
+
+def check_topic_name(name: str, version: KafkaVersion) -> None:
+    """Raise BadValue for a name that this version does not take."""
+    longest = LONGEST if version >= V0_10 else LONGEST_BEFORE_0_10
+    if not name:
+        raise BadValue("a topic's name cannot be empty")
+    if name in (".", ".."):
+        raise BadValue(f"a topic's name cannot be {name!r}")
+    if len(name) > longest:
+        raise BadValue(f"topic name of {len(name)} characters; Kafka takes up to {longest}")
+    if not LEGAL.fullmatch(name):
+        raise BadValue(f"{name!r} is no topic name", "letters, digits, '.', '_' and '-' are allowed")
+
+
+def refuse_collision(name: str, others: Iterable[str], version: KafkaVersion) -> None:
+    """Raise Refused where another name is the same once '.' is '_', as in metric names (0.9 and later)."""
+    if version < V0_9 or not ("." in name or "_" in name):
+        return
+    folded = name.replace(".", "_")
+    for other in others:
+        if other != name and other.replace(".", "_") == folded:
+            raise Refused(
+                f"topic {name} collides with topic {other}: '.' and '_' are the same in metric names"
+            )
+
+
+def is_internal(name: str, version: KafkaVersion = V3_9) -> bool:
+    """Whether Kafka itself owns the topic."""
+    return any(name == internal and version >= since for internal, since in INTERNAL)
+
+
+def sanitized(name: str) -> str:
+    """A user's or client's name as it stands in a path; `<default>` as it is."""
+    if name == "<default>":
+        return name
+    # Java's URLEncoder leaves letters, digits and .-*_ alone; Kafka then takes the star away too.
+    return quote(name, safe="-_.").replace("~", "%7E")
+
+
+def desanitized(name: str) -> str:
+    """The name that a path's part stands for."""
+    return unquote(name)

@@ -1,0 +1,301 @@
+"""Topics: plans to create, delete and grow them, and when each is done.
+
+The brokers check nothing of what is written to ZooKeeper: everything that Kafka's own tool of the target
+version would refuse is refused here, and what it lets through to be stuck for ever as well.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from kctl.changes.intents import AddPartitions, CreateTopic, DeleteTopic, Intent, counted
+from kctl.changes.plan import Plan, Stage
+from kctl.changes.waiting import Waited
+from kctl.cluster.configs import check_values
+from kctl.cluster.interface import Cluster
+from kctl.cluster.names import check_topic_name, is_internal, refuse_collision
+from kctl.cluster.placement import Draws, draw, draws_for_added, place_replicas
+from kctl.cluster.state import NO_LEADER, ClusterState, Replicas, Topic
+from kctl.cluster.versions import V0_11, V1_0, KafkaVersion
+from kctl.errors import BadValue, KctlError, Refused
+from kctl.model import TopicPartition
+
+LEADERLESS = "no replica of it is alive"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTopic:
+    """What is asked for: counts, or explicit replicas (the first is preferred)."""
+
+    name: str
+    partitions: int | None = None
+    replication_factor: int | None = None
+    replicas: Mapping[int, Replicas] | None = None
+    configs: Mapping[str, str] = field(default_factory=dict)
+    rack_aware: bool = True
+    draws: Draws | None = None  # None: drawn at random, as Kafka does
+    allow_dead: bool = False  # explicit replicas on brokers that are not alive
+
+
+def parse_replica_assignment(text: str) -> dict[int, Replicas]:
+    """Kafka's form `1:2,2:3,3:1`: partitions by comma, the replicas of each by colon."""
+    try:
+        found = {p: tuple(int(b) for b in part.split(":")) for p, part in enumerate(text.split(","))}
+    except ValueError:
+        raise BadValue(f"{text!r} is not replicas such as 1:2,2:3,3:1") from None
+    return found
+
+
+def plan_creation(cluster: Cluster, new: NewTopic, kafka_version: KafkaVersion | None = None) -> Plan:
+    """The plan of creating a topic. Raises BadValue, Refused; see the module."""
+    state = cluster.read_state([new.name], kafka_version=kafka_version)
+    check_topic_name(new.name, state.kafka_version)
+    if new.name in state.deleting:
+        raise Refused(f"topic {new.name} is marked for deletion", "wait until it is gone")
+    if new.name in state.topic_names:
+        raise Refused(f"topic {new.name} exists already")
+    refuse_collision(new.name, state.topic_names, state.kafka_version)
+    check_values("topics", new.configs, state.kafka_version)
+    replicas = _replicas_of(new, state)
+    intent = CreateTopic(topic=new.name, replicas=replicas, configs=dict(new.configs))
+    writes = cluster.writes_for(intent, state)
+    factor = len(next(iter(replicas.values())))
+    title = f"{intent}, replication factor {factor}"
+    warnings = [*_without_controller(state), *_few_for_isr(new.configs, factor)]
+    return Plan(title=title, stages=(Stage(intent=intent, writes=writes),), warnings=tuple(warnings))
+
+
+def _replicas_of(new: NewTopic, state: ClusterState) -> Mapping[int, Replicas]:
+    if new.replicas is not None:
+        check_replicas(new.replicas, state, allow_dead=new.allow_dead)
+        return new.replicas
+    if new.partitions is None or new.replication_factor is None:
+        raise BadValue("a topic needs --partitions and --replication-factor, or --replica-assignment")
+    racks = racks_of(state, aware=new.rack_aware)
+    draws = new.draws or draw(max(len(racks), 1), Random())  # a spread, not a secret
+    return place_replicas(racks, new.partitions, new.replication_factor, draws)
+
+
+def racks_of(state: ClusterState, *, aware: bool = True) -> dict[int, str | None]:
+    """The brokers that may take replicas, with their racks. Raises Refused where none is alive."""
+    found = {id: state.brokers[id].rack if aware else None for id in state.live_brokers}
+    if not found:
+        raise Refused("no broker is alive")
+    return found
+
+
+def check_replicas(
+    replicas: Mapping[int, Replicas],
+    state: ClusterState,
+    *,
+    allow_dead: bool = False,
+    factor: int | None = None,
+) -> None:
+    """Raise BadValue or Refused for replicas that no broker would take."""
+    for partition, ids in sorted(replicas.items()):
+        if not ids:
+            raise BadValue(f"partition {partition} has no replicas")
+        if len(set(ids)) < len(ids):
+            raise BadValue(f"partition {partition} has a broker twice: {':'.join(map(str, ids))}")
+        if min(ids) < 0:
+            raise BadValue(f"{min(ids)} is no broker id")
+        if len(ids) != (factor or len(replicas[min(replicas)])):
+            raise BadValue("all partitions must have the same number of replicas")
+    dead = sorted({id for ids in replicas.values() for id in ids if not state.is_alive(id)})
+    if dead and not allow_dead:
+        raise Refused(
+            f"broker{'' if len(dead) == 1 else 's'} {', '.join(map(str, dead))} not alive; nothing was written",
+            "--allow-dead-brokers takes them all the same",
+        )
+
+
+def _without_controller(state: ClusterState) -> list[str]:
+    if state.controller is None or state.controller.broker_id is None:
+        return ["there is no controller now: nothing happens until a broker becomes one"]
+    return []
+
+
+def _few_for_isr(configs: Mapping[str, str], factor: int) -> list[str]:
+    wanted = int(configs.get("min.insync.replicas", 1))
+    if wanted > factor:
+        return [
+            f"min.insync.replicas={wanted} is more than the replication factor {factor}: acks=all never works"
+        ]
+    return []
+
+
+# --- growing ------------------------------------------------------------------------------------------
+
+
+def plan_growth(
+    cluster: Cluster,
+    name: str,
+    partitions: int | None,
+    *,
+    replicas: Sequence[Replicas] | None = None,
+    rack_aware: bool = True,
+    kafka_version: KafkaVersion | None = None,
+) -> Plan:
+    """The plan of more partitions, placed by Kafka's rule of 0.10 and later. `partitions` is the new total."""
+    state = cluster.read_state([name], kafka_version=kafka_version)
+    topic = require_topic(state, name)
+    if is_internal(name):
+        raise Refused(f"{name} is Kafka's own: its partitions cannot be changed")
+    if topic.is_marked_for_deletion:
+        raise Refused(f"topic {name} is marked for deletion; nothing was written")
+    moving = [p for p in sorted(topic.partitions) if state.is_reassigning(TopicPartition(name, p))]
+    if moving:
+        raise Refused(
+            f"partition {moving[0]} of {name} is being reassigned; nothing was written",
+            "the controller rewrites the topic as it finishes, and would lose the new partitions",
+        )
+    present = len(topic.partitions)
+    if sorted(topic.partitions) != list(range(present)):
+        raise Refused(f"the partitions of {name} are not numbered 0 to {present - 1}; nothing was written")
+    total = partitions if partitions is not None else present + len(replicas or ())
+    if total == present:
+        return Plan(title=f"topic {name} has {counted(present, 'partition')} already", stages=())
+    if total < present:
+        raise BadValue(f"topic {name} has {present} partitions, and there cannot be fewer ({total})")
+    added = _added(topic, total, replicas, state, rack_aware)
+    intent = AddPartitions(topic=name, replicas=added)
+    title = f"{intent}, {total:,} in all"
+    warnings = [
+        *_without_controller(state),
+        f"records with a key go to other partitions than before: {present} of {total} stay where they were written",
+    ]
+    writes = cluster.writes_for(intent, state)
+    return Plan(title=title, stages=(Stage(intent=intent, writes=writes),), warnings=tuple(warnings))
+
+
+def _added(
+    topic: Topic, total: int, replicas: Sequence[Replicas] | None, state: ClusterState, rack_aware: bool
+) -> dict[int, Replicas]:
+    present = len(topic.partitions)
+    factor = len(topic.origin_replicas(0))
+    if replicas is not None:
+        if len(replicas) != total - present:
+            raise BadValue(f"{len(replicas)} lists of replicas for {total - present} new partitions")
+        chosen = dict(enumerate(replicas, present))
+        check_replicas(chosen, state, factor=factor)
+        return chosen
+    racks = racks_of(state, aware=rack_aware)
+    draws = draws_for_added(racks, topic.origin_replicas(0))
+    return place_replicas(racks, total - present, factor, draws, first_partition_id=present)
+
+
+def require_topic(state: ClusterState, name: str) -> Topic:
+    """The topic; raises KctlError where there is none, or where its znode cannot be read."""
+    topic = state.topics.get(name)
+    if topic is None:
+        for problem in state.problems:
+            if problem.place.endswith(f"/{name}"):
+                raise KctlError(f"topic {name} cannot be read: {problem.reason}")
+        raise KctlError(f"no topic {name}")
+    return topic
+
+
+# --- deleting -----------------------------------------------------------------------------------------
+
+
+def plan_deletion(
+    cluster: Cluster, name: str, *, is_enabled: bool = False, kafka_version: KafkaVersion | None = None
+) -> Plan:
+    """The plan of deleting a topic, with warnings about what would stall it.
+
+    Up to 0.11 deletion is off by default, which cannot be seen; the marker would then wait, and fire when it
+    is turned on later: refused unless `is_enabled` says that it is on.
+    """
+    state = cluster.read_state([name], kafka_version=kafka_version)
+    if name in state.topic_names and name not in state.topics:
+        raise Refused(f"topic {name} cannot be read; nothing was written", "repair its znode first")
+    topic = require_topic(state, name)
+    if is_internal(name):
+        raise Refused(f"{name} is Kafka's own: it cannot be deleted")
+    if topic.is_marked_for_deletion:
+        raise Refused(f"topic {name} is marked for deletion already", "; ".join(why_stuck(state, name)))
+    if any(state.is_reassigning(TopicPartition(name, p)) for p in topic.partitions):
+        raise Refused(
+            f"partitions of {name} are being reassigned; nothing was written", "wait for it, or cancel it"
+        )
+    if state.kafka_version < V1_0 and not is_enabled:
+        raise Refused(
+            f"deletion is off by default in Kafka {state.kafka_version}, which ZooKeeper does not show: the topic "
+            "would go when somebody turns it on; nothing was written",
+            "with delete.topic.enable=true on all brokers say --deletion-is-enabled",
+        )
+    intent = DeleteTopic(topic=name)
+    warnings = [f"it will wait: {reason}" for reason in why_stuck(state, name)]
+    title = f"{intent}, {counted(len(topic.partitions), 'partition')}, for good"
+    writes = cluster.writes_for(intent, state)
+    return Plan(title=title, stages=(Stage(intent=intent, writes=writes),), warnings=tuple(warnings))
+
+
+def why_stuck(state: ClusterState, name: str) -> list[str]:
+    """What keeps the controller from deleting a topic now."""
+    topic = state.topics.get(name)
+    reasons = _without_controller(state)
+    if topic is None:
+        return reasons
+    dead = sorted({id for ids in topic.partitions.values() for id in ids if not state.is_alive(id)})
+    if dead:
+        verb = "is" if len(dead) == 1 else "are"
+        reasons.append(f"broker{'' if len(dead) == 1 else 's'} {', '.join(map(str, dead))} {verb} not alive")
+    if any(state.is_reassigning(TopicPartition(name, p)) for p in topic.partitions):
+        reasons.append("its partitions are being reassigned")
+    electing = state.election.partitions if state.election else {}
+    if state.kafka_version < V0_11 and any(tp.topic == name for tp in electing):
+        reasons.append("a preferred election of it is under way")
+    return reasons
+
+
+# --- when it is done ----------------------------------------------------------------------------------
+
+
+def topic_created(intent: Intent, state: ClusterState) -> Waited:
+    """Every partition has a leader."""
+    assert isinstance(intent, CreateTopic)
+    if intent.topic not in state.topic_names:
+        return Waited(0, len(intent.replicas), (f"topic {intent.topic} is not there",))
+    return _with_leaders(intent.topic, intent.replicas, state)
+
+
+def partitions_added(intent: Intent, state: ClusterState) -> Waited:
+    """The topic still has the new partitions, and each has a leader."""
+    assert isinstance(intent, AddPartitions)
+    topic = state.topics.get(intent.topic)
+    if topic is None:
+        return Waited(0, len(intent.replicas), (f"topic {intent.topic} is not there",))
+    lost = [p for p in intent.replicas if p not in topic.partitions]
+    if lost:
+        return Waited(
+            0, len(intent.replicas), (f"partition {lost[0]} of {intent.topic} is not there any more",)
+        )
+    return _with_leaders(intent.topic, intent.replicas, state)
+
+
+def _with_leaders(name: str, replicas: Mapping[int, Replicas], state: ClusterState) -> Waited:
+    missing = []
+    for partition, ids in sorted(replicas.items()):
+        found = state.partition_states.get(TopicPartition(name, partition))
+        if found is None or found.leader == NO_LEADER:
+            alive = any(state.is_alive(id) for id in ids)
+            why = "; ".join(_without_controller(state)) or (
+                "the controller has not got to it" if alive else LEADERLESS
+            )
+            missing.append(f"{name}-{partition} has no leader: {why}")
+    return Waited(len(replicas) - len(missing), len(replicas), tuple(missing))
+
+
+def topic_deleted(intent: Intent, state: ClusterState) -> Waited:
+    """Marker and topic are gone. A marker that goes while the topic stays means that deletion is off (1.0+)."""
+    assert isinstance(intent, DeleteTopic)
+    marked, there = intent.topic in state.deleting, intent.topic in state.topic_names
+    if not marked and not there:
+        return Waited(1, 1)
+    if there and not marked:
+        return Waited(0, 1, failed="the controller took the request away: delete.topic.enable is false on it")
+    reasons = why_stuck(state, intent.topic)
+    if not reasons and state.kafka_version < V1_0:
+        reasons = ["delete.topic.enable may be false: then the topic goes when it is turned on"]
+    return Waited(0, 1, tuple(reasons) or ("the brokers are at it",))
