@@ -42,6 +42,11 @@ COMMANDS: dict[str, Group | Verb] = {
                 "Print the batches, records and entries of files of a partition.",
                 ("dump.BATCH", "dump.RECORD", *DUMP_ENTRIES, FINDING),
             ),
+            "verify": Verb(
+                "segment:verify",
+                "Check segments and the files beside them, byte by byte.",
+                (FINDING, "verify.FILE", "common.SUMMARY"),
+            ),
         },
     ),
     "checkpoint": Group(

@@ -1,0 +1,133 @@
+"""`kctl segment verify` and `kctl segment rebuild`: what is wrong with segments, and the files beside them anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from commands.evidence_options import BROKER, MOMENT, find_evidence
+from commands.frame import Frame, command
+from commands.render import Outcome, Row
+
+if TYPE_CHECKING:
+    from kctl.checks.report import CheckOptions
+    from kctl.evidence.model import Evidence
+
+LEVELS = ("header", "crc", "records")
+MIB = 1 << 20
+
+
+class Size(click.ParamType):
+    """A number of bytes, with or without KiB, MiB, GiB or their first letters."""
+
+    name = "size"
+    UNITS = ("", "k", "m", "g", "t")
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number of bytes."""
+        if isinstance(value, int):
+            return value
+        text = str(value).strip().lower().removesuffix("ib").removesuffix("b")
+        unit = text[-1:] if text[-1:].isalpha() else ""
+        digits = text.removesuffix(unit).strip()
+        if unit not in self.UNITS or not (digits.isascii() and digits.isdigit()):
+            self.fail(f"{value!r} is no number of bytes, such as 268435456 or 256MiB", param, ctx)
+        return int(digits) << 10 * self.UNITS.index(unit)
+
+
+@command(
+    "verify",
+    examples="""
+    kctl segment verify /var/lib/kafka/data
+    kctl segment verify --level crc orders-3/ --output jsonl | jq 'select(.severity == "error")'
+    kctl segment verify evidence/ --compacted profiles --jobs 4
+    """,
+    status="0 sound · 3 a path could not be opened · 5 something is wrong (see `kctl finding`)",
+)
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option(
+    "--level",
+    type=click.Choice(LEVELS),
+    default="records",
+    show_default=True,
+    help="Look at headers only, at CRCs too, or at every record.",
+)
+@click.option(
+    "--max-decompressed-bytes",
+    type=Size(),
+    default=256 * MIB,
+    show_default="256MiB",
+    help="Do not decompress a batch beyond this.",
+)
+@click.option(
+    "--max-findings",
+    type=click.IntRange(1),
+    default=10_000,
+    show_default=True,
+    help="List so many findings a file; the rest is counted.",
+)
+@click.option(
+    "--compacted", multiple=True, metavar="TOPIC", help="A topic that is compacted; may be repeated."
+)
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Worker processes.  [default: one a core]")
+@click.option("--all", "everything", is_flag=True, help="Fold no repeats in text.")
+@BROKER
+@MOMENT
+def verify(
+    frame: Frame,
+    paths: tuple[str, ...],
+    level: str,
+    max_decompressed_bytes: int,
+    max_findings: int,
+    compacted: tuple[str, ...],
+    jobs: int | None,
+    everything: bool,
+    brokers: tuple[str, ...],
+    moments: tuple[str, ...],
+) -> Outcome:
+    """Check segments and the files beside them, byte by byte.
+
+    PATH is a segment, a partition folder, a log directory, or a folder that holds any of them.
+    Nothing is written, and a broker may be running.
+    """
+    from functools import partial
+
+    from commands.segment_text import verify_text
+    from kctl.checks.report import CheckOptions
+    from kctl.scan.options import Level
+
+    options = CheckOptions(
+        level=Level[level.upper()],
+        max_decompressed_bytes=max_decompressed_bytes,
+        max_findings=max_findings,
+        compacted=frozenset(compacted),
+    )
+    evidence = find_evidence(frame, paths, brokers, moments)
+    _say_what_is_left_out(frame, evidence)
+    return Outcome(
+        _verified(frame, evidence, options, jobs), text=partial(verify_text, everything=everything)
+    )
+
+
+def _say_what_is_left_out(frame: Frame, evidence: Evidence) -> None:
+    from kctl.errors import KctlError
+
+    for tier in evidence.tiers:
+        frame.note(f"{tier.path}: a tier is not examined here; see `kctl remote audit`")
+    for root in evidence.roots:
+        found = [one.log_dir.root for one in evidence.replicas] + [one.root for one in evidence.log_dirs]
+        found += [tier.root for tier in evidence.tiers] + [other for _, other in evidence.files]
+        if root not in found and not evidence.findings:
+            frame.report(KctlError(f"{root.given}: no segments lie here"))
+
+
+def _verified(frame: Frame, evidence: Evidence, options: CheckOptions, jobs: int | None) -> Iterator[Row]:
+    from kctl.checks.verify import Verification, verify
+
+    counts = Verification()
+    for item in verify(evidence, options, jobs=jobs, progress=frame.progress()):
+        counts.count(item)
+        yield item.row()
+    yield counts.row()

@@ -1,0 +1,139 @@
+"""A log directory's checkpoints: each by itself, and against the logs of the partitions that it names.
+
+They are written at different times, so that only what no order of writes explains is wrong: a high watermark,
+recovery point or log start above the log's end. Entries without a folder, and folders without an entry, are
+left behind in health (`K:log/LogManager.scala`, `K:server/ReplicaManager.scala @ 3.9.0`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from formats.checkpoints import MalformedCheckpoint, OffsetEntry, parse_offset_checkpoint
+from formats.log_dir_files import BOOTSTRAP_CHECKPOINT, META_PROPERTIES, OFFSET_CHECKPOINTS
+from kctl.checks.report import CheckOptions, FileReport, LogFacts, Report
+from kctl.checks.segment import scan_log, scan_options
+from kctl.checks.small_files import read_text, say_malformed
+from kctl.evidence.model import LogDir
+from kctl.findings import FindingType, Place
+from kctl.findings import directories as say
+from kctl.findings import small_files as say_file
+from kctl.log.folder import FolderFile
+from kctl.model import TopicPartition
+
+RECOVERY_POINT, HIGH_WATERMARK, LOG_START, CLEANER = OFFSET_CHECKPOINTS
+
+# Which checkpoint may not exceed the end of the log, and what that means.
+NOT_ABOVE_END: dict[str, FindingType] = {
+    HIGH_WATERMARK: say.HIGH_WATERMARK_ABOVE_END,
+    RECOVERY_POINT: say.RECOVERY_POINT_ABOVE_END,
+    LOG_START: say.LOG_START_ABOVE_END,
+    CLEANER: say.CLEANER_POINT_ABOVE_END,
+}
+
+
+@dataclass
+class Checkpoints:
+    """The offset checkpoints of a log directory by file name, and what is wrong with each file."""
+
+    entries: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
+    report: Report = field(default_factory=Report)
+
+    def get(self, name: str, partition: TopicPartition) -> int | None:
+        """The offset that a checkpoint has for a partition."""
+        return self.entries.get(name, {}).get(partition)
+
+
+def read_checkpoints(log_dir: LogDir, place: Place, options: CheckOptions) -> Checkpoints:
+    """The checkpoints of a log directory; files that Kafka would refuse are findings, their entries unknown."""
+    found = Checkpoints()
+    # Of a directory of which one folder was given nothing was listed.
+    names = log_dir.files or tuple(n for n in OFFSET_CHECKPOINTS if (log_dir.path / n).is_file())
+    for name in names:
+        path = log_dir.path / name
+        where = replace(place, file=_below(place.file, name))
+        if name in OFFSET_CHECKPOINTS:
+            report = found.report.file(where, "checkpoint", _size(path), options)
+            found.entries[name] = offsets_in(path, report)
+        elif name == BOOTSTRAP_CHECKPOINT:
+            file = FolderFile(path, _size(path))
+            report = found.report.file(where, "kraft-snapshot", file.size_in_bytes, options)
+            scan_log(file, report, scan_options(options, report))
+        elif name == META_PROPERTIES:
+            found.report.file(where, "meta-properties", _size(path), options)
+    return found
+
+
+def _below(folder: str | None, name: str) -> str:
+    return name if folder in (None, ".") else f"{folder}/{name}"
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def offsets_in(path: Path, report: FileReport) -> dict[TopicPartition, int]:
+    """The offsets of one checkpoint; a file that Kafka would refuse is a finding, and has none."""
+    text = read_text(path, report)
+    if text is None:
+        return {}
+    if not text:
+        report.say(say_file.CHECKPOINT_EMPTY)
+    try:
+        entries = parse_offset_checkpoint(text)
+    except MalformedCheckpoint as error:
+        say_malformed(report, error)
+        return {}
+    for (topic, partition), count in Counter((e.topic, e.partition) for e in entries).items():
+        if count > 1:
+            report.say(say_file.CHECKPOINT_DUPLICATE, partition=f"{topic}-{partition}", count=count)
+    for entry in entries:
+        if entry.offset < 0 or entry.partition < 0:
+            place = _about(report.place, TopicPartition(entry.topic, entry.partition))
+            report.say(say_file.CHECKPOINT_NEGATIVE, place, partition=_name_of(entry), offset=entry.offset)
+    return {TopicPartition(e.topic, e.partition): e.offset for e in entries}
+
+
+def _name_of(entry: OffsetEntry) -> str:
+    return f"{entry.topic}-{entry.partition}"
+
+
+def _about(place: Place, partition: TopicPartition) -> Place:
+    return replace(place, topic=partition.topic, partition=partition.partition)
+
+
+def check_directory(checkpoints: Checkpoints, logs: Mapping[TopicPartition, LogFacts]) -> None:
+    """Hold the checkpoints against the live partitions of the directory; findings go to the files' reports."""
+    for report in checkpoints.report.files:
+        name = (report.place.file or "").rpartition("/")[2]
+        for partition, offset in checkpoints.entries.get(name, {}).items():
+            place = _about(report.place, partition)
+            facts = logs.get(partition)
+            if facts is None:
+                report.say(say.CHECKPOINT_WITHOUT_PARTITION, place, partition=str(partition))
+            elif facts.log_end_offset is not None and offset > facts.log_end_offset:
+                where = replace(place, base_offset=facts.log_end_offset, last_offset=offset - 1)
+                details: dict[str, str | int] = {"partition": str(partition), "offset": offset}
+                report.say(NOT_ABOVE_END[name], where, log_end=facts.log_end_offset, **details)
+            elif name == LOG_START:
+                _check_log_start(checkpoints, report, partition, offset)
+
+
+def _check_log_start(
+    checkpoints: Checkpoints, report: FileReport, partition: TopicPartition, offset: int
+) -> None:
+    high_watermark = checkpoints.get(HIGH_WATERMARK, partition)
+    if high_watermark is not None and offset > high_watermark:
+        report.say(
+            say.LOG_START_ABOVE_HIGH_WATERMARK,
+            _about(report.place, partition),
+            partition=str(partition),
+            offset=offset,
+            high_watermark=high_watermark,
+        )

@@ -1,0 +1,150 @@
+"""The leader-epoch-checkpoint against the epochs that the batches carry.
+
+An entry need not start at a batch: compaction, retention and tiers take batches away, and a leader may write
+nothing. But the first batch at or after an entry has its epoch or a later one, and the last before it an
+earlier one (`storage/.../epoch/LeaderEpochFileCache.java @ 3.9.0`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from formats.checkpoints import EpochEntry, MalformedCheckpoint, assigned_epochs, parse_leader_epochs
+from formats.columns.headers import Headers
+from formats.log_dir_files import FolderKind
+from kctl.checks.report import FileReport, LogFacts
+from kctl.checks.small_files import read_text, say_malformed
+from kctl.findings import Severity
+from kctl.findings import epochs as say
+from kctl.scan.source import LocalFile
+
+if TYPE_CHECKING:
+    from kctl.checks.replica import ReplicaTask
+
+
+@dataclass(slots=True)
+class Run:
+    """Consecutive batches of one leader epoch: offsets [base_offset, next_offset)."""
+
+    epoch: int
+    base_offset: int
+    last_base_offset: int
+
+
+@dataclass
+class EpochRuns:
+    """The leader epochs of a log in the order of its batches."""
+
+    runs: list[Run] = field(default_factory=list)
+
+    def feed(self, headers: Headers, source: LocalFile | None = None) -> None:
+        """The next batches; those of old magic or with a wrong CRC say nothing."""
+        use = headers.crc_valid & (headers.magic == 2) & (headers.partition_leader_epoch >= 0)
+        if not use.any():
+            return
+        epoch, base = headers.partition_leader_epoch[use], headers.base_offset[use]
+        edges = np.flatnonzero(np.diff(epoch)) + 1
+        for first, after in zip([0, *edges.tolist()], [*edges.tolist(), len(epoch)], strict=True):
+            self._add(int(epoch[first]), int(base[first]), int(base[after - 1]))
+
+    def _add(self, epoch: int, first: int, last: int) -> None:
+        if self.runs and self.runs[-1].epoch == epoch:
+            self.runs[-1].last_base_offset = max(self.runs[-1].last_base_offset, last)
+        else:
+            self.runs.append(Run(epoch, first, last))
+
+    @property
+    def entries(self) -> list[EpochEntry]:
+        """What a broker that recovers this log alone writes (`S:LogSegment.java @ 3.9.0`, recover)."""
+        found: list[EpochEntry] = []
+        for run in self.runs:
+            if not found or run.epoch > found[-1].epoch:
+                found.append(EpochEntry(run.epoch, run.base_offset))
+        return found
+
+
+def check_epochs(
+    report: FileReport, path: Path, runs: EpochRuns, task: ReplicaTask, facts: LogFacts
+) -> list[EpochEntry]:
+    """The entries of the file; what contradicts the log becomes findings of the report."""
+    text = read_text(path, report)
+    if text is None:
+        return []
+    try:
+        entries = parse_leader_epochs(text)
+        kept = assigned_epochs(entries)
+    except MalformedCheckpoint as error:
+        say_malformed(report, error)
+        return []
+    except ValueError as error:
+        say_malformed(report, MalformedCheckpoint(f"negative {error}", 3))
+        return []
+    if kept != entries:
+        _say_order(report, entries, kept)
+    _check_entries(report, kept, runs, task, facts)
+    return entries
+
+
+def _say_order(report: FileReport, entries: list[EpochEntry], kept: list[EpochEntry]) -> None:
+    for before, after in pairwise(entries):
+        if after.epoch <= before.epoch or after.start_offset <= before.start_offset:
+            text = ", ".join(f"{e.epoch}→{e.start_offset}" for e in kept[:8])
+            report.say(
+                say.EPOCHS_NOT_MONOTONIC, epoch=after.epoch, start_offset=after.start_offset, kept=text
+            )
+            return
+
+
+def _check_entries(
+    report: FileReport, entries: list[EpochEntry], runs: EpochRuns, task: ReplicaTask, facts: LogFacts
+) -> None:
+    severity = Severity.INFO if task.kind in (FolderKind.DELETE, FolderKind.STRAY) else None
+    starts = [entry.start_offset for entry in entries]
+    epochs = {entry.epoch: entry for entry in entries}
+    log_start = max(task.log_start_offset, facts.first_base_offset or 0)
+    for run in runs.runs:
+        if run.last_base_offset < max(log_start, starts[0] if starts and starts[0] <= log_start else 0):
+            continue  # below the log's start, where all epochs are one entry with the last of them
+        if run.epoch not in epochs:
+            where = replace(report.place, base_offset=run.base_offset, last_offset=run.last_base_offset)
+            finding = say.EPOCH_ENTRY_MISSING
+            report.add([finding.at(where, severity=severity, epoch=run.epoch, offset=run.base_offset)])
+            continue
+        for offset in (max(run.base_offset, log_start), run.last_base_offset):
+            at = bisect_right(starts, offset) - 1
+            if at >= 0 and entries[at].epoch == run.epoch:
+                continue
+            wrong = epochs[run.epoch] if at < 0 or entries[at].epoch < run.epoch else entries[at]
+            details = {"epoch": wrong.epoch, "start_offset": wrong.start_offset}
+            where = replace(report.place, base_offset=offset)
+            finding = say.EPOCH_ENTRY_WRONG
+            report.add([finding.at(where, severity=severity, offset=offset, found=run.epoch, **details)])
+            break
+    _check_end(report, entries, task, facts)
+
+
+def _check_end(report: FileReport, entries: list[EpochEntry], task: ReplicaTask, facts: LogFacts) -> None:
+    end = facts.log_end_offset
+    if end is None or not facts.is_whole:
+        return
+    for entry in entries:
+        if entry.start_offset > end:
+            # Since 3.8 a truncation is flushed later than the log (KAFKA-15046, KAFKA-16541).
+            severity = None if task.is_clean else Severity.INFO
+            report.add(
+                [
+                    say.EPOCH_ENTRY_BEYOND_END.at(
+                        report.place,
+                        severity=severity,
+                        epoch=entry.epoch,
+                        start_offset=entry.start_offset,
+                        log_end=end,
+                    )
+                ]
+            )

@@ -1,0 +1,100 @@
+"""Everything in the evidence: which folders and files there are to check, and what their reports add up to."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from kctl.checks.directory import (
+    CLEANER,
+    LOG_START,
+    RECOVERY_POINT,
+    Checkpoints,
+    check_directory,
+    read_checkpoints,
+)
+from kctl.checks.replica import COMPACTED, ReplicaTask
+from kctl.checks.report import CheckOptions, LogFacts, Report
+from kctl.evidence.model import Evidence, LogDir, Replica
+from kctl.findings import Finding, Place
+from kctl.findings import directories as say
+from kctl.model import TopicPartition
+
+
+@dataclass
+class DirectoryCheck:
+    """A log directory under examination: its checkpoints are read first, its partitions are added one by one."""
+
+    log_dir: LogDir
+    checkpoints: Checkpoints
+    logs: dict[TopicPartition, LogFacts] = field(default_factory=dict)
+
+    def finish(self) -> Report:
+        """The report on the directory's own files, after its last partition."""
+        if self.log_dir.is_whole:
+            check_directory(self.checkpoints, self.logs)
+        return self.checkpoints.report
+
+
+def open_directory(log_dir: LogDir, evidence: Evidence, options: CheckOptions) -> DirectoryCheck:
+    """Read what a log directory says about its partitions.
+
+    Of a directory of which one partition folder was given the checkpoints are read too, to know the
+    partition's recovery point, but nothing is said about them.
+    """
+    inside = log_dir.path.is_relative_to(log_dir.root.path)
+    place = evidence.place_of(log_dir.path, log_dir.root) if inside else Place()
+    place = replace(place, broker_id=log_dir.broker_id, moment=log_dir.moment)
+    return DirectoryCheck(log_dir, read_checkpoints(log_dir, place, options))
+
+
+def task_of(
+    replica: Replica, directory: DirectoryCheck, evidence: Evidence, options: CheckOptions
+) -> ReplicaTask:
+    """The task of checking one partition folder."""
+    log_dir, partition = replica.log_dir, replica.topic_partition
+    checkpoints = directory.checkpoints
+    known = replica.topic in options.compacted or replica.topic in COMPACTED
+    known = known or checkpoints.get(CLEANER, partition) is not None
+    place = replace(
+        evidence.place_of(replica.folder, log_dir.root),
+        broker_id=replica.broker_id,
+        topic=replica.topic,
+        partition=replica.partition,
+        moment=replica.moment,
+    )
+    return ReplicaTask(
+        folder=replica.folder,
+        place=place,
+        kind=replica.kind,
+        is_clean=log_dir.is_clean,
+        is_marked=log_dir.is_marked,
+        recovery_point=checkpoints.get(RECOVERY_POINT, partition) or 0,
+        log_start_offset=checkpoints.get(LOG_START, partition) or 0,
+        is_compacted=True if known else None,
+    )
+
+
+def loose_task(folder: Path, log_dir: LogDir, evidence: Evidence) -> ReplicaTask:
+    """The task of checking a folder with segments whose name is no topic-partition."""
+    place = evidence.place_of(folder, log_dir.root)
+    return ReplicaTask(
+        folder=folder, place=replace(place, broker_id=log_dir.broker_id, moment=log_dir.moment)
+    )
+
+
+def topic_id_findings(found: Iterable[tuple[Place, str]]) -> Iterator[Finding]:
+    """A finding for each folder whose topic id is not the one that most folders of the topic have."""
+    by_topic: dict[tuple[str | None, str | None], list[tuple[Place, str]]] = defaultdict(list)
+    for place, topic_id in found:
+        by_topic[place.topic, place.moment].append((place, topic_id))
+    for (topic, _), ones in by_topic.items():
+        ids = Counter(topic_id for _, topic_id in ones)
+        usual = ids.most_common(1)[0][0]
+        for place, topic_id in ones:
+            if topic_id != usual:
+                yield say.TOPIC_ID_DIFFERS.at(
+                    place, severity=None, topic=topic or "", topic_id=topic_id, other=usual
+                )

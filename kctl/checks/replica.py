@@ -1,0 +1,209 @@
+"""A partition folder: every file in it, each against the log that it describes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from formats.log_dir_files import LEADER_EPOCHS, PARTITION_METADATA, QUORUM_STATE, FileState, FolderKind
+from kctl.checks import small_files
+from kctl.checks.epochs import EpochRuns, check_epochs
+from kctl.checks.indexes import IndexedLog
+from kctl.checks.report import CheckOptions, FileReport, LogFacts, Report
+from kctl.checks.segment import OnChunk, ScannedLog, Watcher, open_indexes, scan_log, scan_options
+from kctl.checks.segments import check_leftover, check_order, check_start_up, looks_compacted
+from kctl.evidence.walk import reason_of, what_it_is
+from kctl.findings import Place
+from kctl.findings import evidence as say_evidence
+from kctl.findings import indexes as say_index
+from kctl.findings import logs as say
+from kctl.log.folder import Folder, FolderFile, Segment, read_folder
+
+TYPES = {
+    ".log": "log",
+    ".index": "index",
+    ".timeindex": "timeindex",
+    ".txnindex": "txnindex",
+    ".snapshot": "snapshot",
+    ".checkpoint": "kraft-snapshot",
+}
+# Topics that Kafka itself makes compacted.
+COMPACTED = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+LARGEST_SEGMENT = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaTask:
+    """A partition folder to check, and what its log directory says about it. Sent to worker processes."""
+
+    folder: Path
+    place: Place  # `file` is the folder's own path as rows say it
+    kind: FolderKind = FolderKind.LIVE
+    is_clean: bool = False
+    is_marked: bool = True  # whether the log directory's checkpoints were there to be read
+    recovery_point: int = 0
+    log_start_offset: int = 0
+    is_compacted: bool | None = None  # None: not known
+    has_time_indexes: bool = True
+    has_transactions: bool = True
+
+
+@dataclass(slots=True)
+class _Check:
+    """One run over a folder."""
+
+    task: ReplicaTask
+    options: CheckOptions
+    folder: Folder
+    on_chunk: OnChunk | None = None
+    report: Report = field(default_factory=Report)
+    scanned: list[tuple[Segment, ScannedLog]] = field(default_factory=list)
+
+    def place_of(self, name: str) -> Place:
+        """The place of a file of the folder."""
+        above = self.task.place.file
+        return replace(self.task.place, file=name if above in (None, ".") else f"{above}/{name}")
+
+    def report_of(self, file: FolderFile) -> FileReport:
+        """A report for a file."""
+        type_ = TYPES.get(file.named.suffix, "unknown") if file.named else "unknown"
+        return self.report.file(self.place_of(shown_name(file)), type_, file.size_in_bytes, self.options)
+
+
+def shown_name(file: FolderFile) -> str:
+    """A file's name as text that can be encoded."""
+    return file.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def check_replica(
+    task: ReplicaTask, options: CheckOptions | None = None, on_chunk: OnChunk | None = None
+) -> Report:
+    """Everything that is wrong in a partition folder. What cannot be read is a finding too."""
+    options = options or CheckOptions()
+    try:
+        folder = read_folder(task.folder)
+    except OSError as error:
+        report = Report()
+        gone = isinstance(error, FileNotFoundError)
+        type_ = say_evidence.VANISHED if gone else say_evidence.UNREADABLE
+        report.findings.append(type_.at(task.place, severity=None, reason=reason_of(error)))
+        return report
+    check = _Check(task, options, folder, on_chunk)
+    _check_segments(check)
+    _check_leftovers(check)
+    _check_others(check)
+    return check.report
+
+
+def _check_segments(check: _Check) -> None:
+    epochs = EpochRuns()
+    for segment in check.folder.segments:
+        _check_segment(check, segment, [epochs])
+    check.report.segments = len(check.folder.logs)
+    check.report.facts = _facts(check)
+    check_order(check.report, check.scanned, check.place_of, check.report.facts.looks_compacted)
+    check_start_up(check.report, check.scanned, check.task, check.place_of)
+    epoch_file = check.folder.others.get(LEADER_EPOCHS)
+    if epoch_file:
+        report = check.report_of(epoch_file)
+        check_epochs(report, epoch_file.path, epochs, check.task, check.report.facts)
+
+
+def _check_segment(check: _Check, segment: Segment, watchers: Sequence[Watcher]) -> None:
+    log = segment.log
+    if log is None:
+        for file in segment.files.values():
+            check.report_of(file).say(say_index.INDEX_ORPHANED, segment=segment.base_offset)
+        return
+    report = check.report_of(log)
+    is_last = segment is check.folder.logs[-1]
+    indexes = open_indexes(segment, check.report_of)
+    options = scan_options(
+        check.options, report, base_offset=segment.base_offset, is_compacted=check.task.is_compacted
+    )
+    scanned = scan_log(log, report, options, indexes.all(), watchers, check.on_chunk)
+    check.scanned.append((segment, scanned))
+    if log.size_in_bytes > LARGEST_SEGMENT:
+        report.say(say.SEGMENT_TOO_LARGE, size=log.size_in_bytes)
+    end = scanned.next_offset if scanned.next_offset is not None else segment.base_offset
+    indexes.finish(
+        IndexedLog(
+            segment.base_offset,
+            report.size_in_bytes,
+            scanned.batches,
+            end,
+            is_last,
+            check.task.is_clean,
+            scanned.bad_position is None and scanned.is_readable,
+        )
+    )
+    _say_missing(check, segment, report)
+
+
+def _say_missing(check: _Check, segment: Segment, report: FileReport) -> None:
+    wanted = (".index", ".timeindex") if check.task.has_time_indexes else (".index",)
+    for suffix in wanted:
+        if suffix not in segment.files:
+            report.say(say_index.INDEX_MISSING, suffix=suffix)
+
+
+def _facts(check: _Check) -> LogFacts:
+    scanned = check.scanned
+    facts = LogFacts(looks_compacted=looks_compacted(check.task, [one for _, one in scanned]))
+    if scanned:
+        facts.first_base_offset = scanned[0][0].base_offset
+        last_segment, last = scanned[-1]
+        facts.log_end_offset = last.next_offset if last.next_offset is not None else last_segment.base_offset
+        facts.is_whole = all(one.bad_position is None and one.is_readable for _, one in scanned)
+    return facts
+
+
+def _check_leftovers(check: _Check) -> None:
+    for segment in check.folder.leftovers:
+        log = segment.log
+        if log:
+            report = check.report_of(log)
+            indexes = open_indexes(segment, check.report_of)
+            options = scan_options(check.options, report, base_offset=segment.base_offset)
+            scanned = scan_log(log, report, options, indexes.all())
+            end = scanned.next_offset or segment.base_offset
+            sound = scanned.bad_position is None and scanned.is_readable
+            indexes.finish(
+                IndexedLog(
+                    segment.base_offset, report.size_in_bytes, scanned.batches, end, True, False, sound
+                )
+            )
+        for suffix, file in segment.files.items():
+            if suffix not in (".log", ".index", ".timeindex") or not log:
+                check.report_of(file)
+        check_leftover(check.report, segment, check.place_of(f"{segment.base_offset:020d}"))
+
+
+def _check_others(check: _Check) -> None:
+    folder = check.folder
+    for file in folder.kraft_snapshots:
+        report = check.report_of(file)
+        scan_log(file, report, scan_options(check.options, report))
+    for file in folder.others.values():
+        if file.name == LEADER_EPOCHS:
+            continue
+        report = check.report_of(file)
+        if file.name == PARTITION_METADATA:
+            check.report.facts.topic_id = small_files.check_partition_metadata(report, file.path)
+        elif file.name == QUORUM_STATE:
+            small_files.check_quorum_state(report, file.path)
+        elif not file.name.endswith(".tmp"):
+            report.say(say.UNKNOWN_FILE)
+    for path, mode in folder.odd:
+        place = check.place_of(path.name)
+        check.report.findings.append(say_evidence.NOT_A_FILE.at(place, severity=None, what=what_it_is(mode)))
+    for path in folder.links:
+        place = check.place_of(path.name)
+        details = {"target": "another file", "reason": "segments are read where they lie"}
+        check.report.findings.append(say_evidence.LINK_NOT_FOLLOWED.at(place, severity=None, **details))
+    for path in folder.vanished:
+        check.report.findings.append(say_evidence.VANISHED.at(check.place_of(path.name)))
+
+
+__all__ = ["FileState", "ReplicaTask", "check_replica"]

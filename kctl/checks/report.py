@@ -1,0 +1,126 @@
+"""What a check of files gives back: a report a file, and what is known of the log as a whole.
+
+Reports travel from worker processes, so they hold plain values; findings are limited per file and the rest
+is counted, so that a wrecked disk stays small.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from formats.compression import DEFAULT_LIMIT
+from kctl.findings import Finding, FindingType, Place, Severity
+from kctl.findings.segments import TOO_MANY_FINDINGS
+from kctl.rows.verify import FILE
+from kctl.scan.options import Level
+
+DEFAULT_MAX_FINDINGS = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckOptions:
+    """How closely to look, and what nobody can see in the files."""
+
+    level: Level = Level.RECORDS
+    max_decompressed_bytes: int = DEFAULT_LIMIT
+    max_findings: int = DEFAULT_MAX_FINDINGS
+    compacted: frozenset[str] = frozenset()  # topics known to be compacted
+
+
+@dataclass(slots=True)
+class FileReport:
+    """One file: what it is, what it holds, what is wrong with it."""
+
+    place: Place
+    type: str
+    size_in_bytes: int
+    max_findings: int = DEFAULT_MAX_FINDINGS
+    batches: int | None = None
+    records: int | None = None
+    base_offset: int | None = None
+    next_offset: int | None = None
+    damaged_bytes: int = 0
+    findings: list[Finding] = field(default_factory=list)
+    left_out: Counter[tuple[str, Severity]] = field(default_factory=Counter)
+
+    def say(self, type_: FindingType, place: Place | None = None, **details: str | int) -> Finding:
+        """Add a finding about this file."""
+        finding = type_.at(place or self.place, severity=None, **details)
+        self.add([finding])
+        return finding
+
+    def add(self, findings: Iterable[Finding]) -> None:
+        """Add findings; those beyond the limit are counted."""
+        for finding in findings:
+            if len(self.findings) < self.max_findings:
+                self.findings.append(finding)
+            else:
+                self.left_out[finding.code, finding.severity] += 1
+
+    def at(self, position: int, size_in_bytes: int) -> Place:
+        """A place in this file."""
+        return replace(self.place, position=position, size_in_bytes=size_in_bytes)
+
+    def all_findings(self) -> list[Finding]:
+        """Those kept, and one that says how many were not, as severe as the worst of them."""
+        if not self.left_out:
+            return self.findings
+        codes: Counter[str] = Counter()
+        for (code, _), count in self.left_out.items():
+            codes[code] += count
+        worst = min((severity for _, severity in self.left_out), key=list(Severity).index)
+        texts = ", ".join(f"{count} {code}" for code, count in sorted(codes.items()))
+        more = TOO_MANY_FINDINGS.at(self.place, severity=worst, count=codes.total(), codes=texts)
+        return [*self.findings, more]
+
+    def row(self) -> dict[str, object]:
+        """The row of kind `file`."""
+        return FILE(
+            file=self.place.file,
+            type=self.type,
+            size_in_bytes=self.size_in_bytes,
+            batches=self.batches,
+            records=self.records,
+            base_offset=self.base_offset,
+            next_offset=self.next_offset,
+            good_bytes=self.size_in_bytes - self.damaged_bytes,
+            damaged_bytes=self.damaged_bytes,
+            broker_id=self.place.broker_id,
+            topic=self.place.topic,
+            partition=self.place.partition,
+            evidence=self.place.evidence,
+            moment=self.place.moment,
+        )
+
+
+@dataclass(slots=True)
+class LogFacts:
+    """What the directory's checkpoints are held against."""
+
+    first_base_offset: int | None = None  # the first segment's
+    log_end_offset: int | None = None  # behind the last sound batch; None without a segment
+    is_whole: bool = True  # no damage, and every segment could be read
+    topic_id: str | None = None
+    looks_compacted: bool = False
+
+
+@dataclass(slots=True)
+class Report:
+    """What was found in one partition folder, or in one file."""
+
+    files: list[FileReport] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)  # about the folder as a whole
+    facts: LogFacts = field(default_factory=LogFacts)
+    segments: int = 0
+
+    def all_findings(self) -> list[Finding]:
+        """Every finding, files first."""
+        return [f for file in self.files for f in file.all_findings()] + self.findings
+
+    def file(self, place: Place, type_: str, size_in_bytes: int, options: CheckOptions) -> FileReport:
+        """A report of one more file."""
+        one = FileReport(place, type_, size_in_bytes, options.max_findings)
+        self.files.append(one)
+        return one

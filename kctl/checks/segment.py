@@ -1,0 +1,189 @@
+"""One segment: its log scanned once, with its indexes held against it on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from formats.columns.headers import Headers
+from formats.records import Reason
+from kctl.checks.indexes import IndexedLog, OffsetIndex, TimeIndex
+from kctl.checks.offset_index import OffsetIndexCheck
+from kctl.checks.report import CheckOptions, FileReport
+from kctl.checks.time_index import TimeIndexCheck
+from kctl.evidence.walk import reason_of
+from kctl.findings import evidence as say
+from kctl.log.folder import FolderFile, Segment
+from kctl.scan.options import Chunk, ScanOptions
+from kctl.scan.segment import scan_segment
+from kctl.scan.source import LocalFile, local_file
+
+HARMLESS = (Reason.TORN_TAIL, Reason.ZEROS)
+
+
+class Watcher(Protocol):
+    """Something that follows the batches of a replica from its first segment to its last."""
+
+    def feed(self, headers: Headers, source: LocalFile) -> None:
+        """The next batches, as they lie in the file."""
+
+
+@dataclass(slots=True)
+class ScannedLog:
+    """What a scan of a `.log` file came to."""
+
+    first_offset: int | None = None  # of the first batch
+    next_offset: int | None = None  # behind the last sound batch
+    batches: int = 0
+    records: int = 0
+    bad_position: int | None = None  # of the first damage that a recovery stops at
+    bad_offset: int | None = None  # where a recovery would cut
+    sound_batches_behind: int = 0
+    sound_records_behind: int = 0
+    has_gaps: bool = False  # offsets missing between or inside batches
+    is_readable: bool = True
+
+
+OnChunk = Callable[[FolderFile, Chunk], None]
+
+
+def scan_log(
+    file: FolderFile,
+    report: FileReport,
+    options: ScanOptions,
+    indexes: Sequence[OffsetIndex | TimeIndex] = (),
+    watchers: Sequence[Watcher] = (),
+    on_chunk: OnChunk | None = None,
+) -> ScannedLog:
+    """Scan a log file into its report; what the indexes and watchers are shown is every batch in order."""
+    scanned = ScannedLog()
+    hints = next((index.hints() for index in indexes if isinstance(index, OffsetIndex)), None)
+    report.batches = report.records = 0
+    try:
+        with local_file(file.path) as source:
+            report.size_in_bytes = source.size
+            scan = scan_segment(source, options, hints=hints)
+            for chunk in scan:
+                for follower in indexes:
+                    follower.feed(chunk.headers)
+                for watcher in watchers:
+                    watcher.feed(chunk.headers, source)
+                if on_chunk:
+                    on_chunk(file, chunk)
+                report.add(chunk.findings)
+                _note(scanned, chunk, options.base_offset)
+            totals = scan.totals
+    except FileNotFoundError:
+        report.say(say.VANISHED)
+        return ScannedLog(is_readable=False)
+    except OSError as error:
+        report.say(say.UNREADABLE, reason=reason_of(error))
+        report.damaged_bytes = report.size_in_bytes
+        return ScannedLog(is_readable=False)
+    report.batches, report.records = totals.batches, totals.records
+    report.base_offset, report.next_offset = totals.base_offset, totals.next_offset
+    report.size_in_bytes = totals.good_bytes + totals.damaged_bytes
+    report.damaged_bytes = totals.damaged_bytes
+    scanned.batches, scanned.records = totals.batches, totals.records
+    scanned.first_offset, scanned.next_offset = totals.base_offset, totals.next_offset
+    return scanned
+
+
+def _note(scanned: ScannedLog, chunk: Chunk, named: int | None) -> None:
+    """Remember where the first damage is, what lies behind it, and whether offsets are missing."""
+    headers = chunk.headers
+    if len(headers):
+        valid = headers.crc_valid
+        if scanned.bad_position is None and not valid.all():
+            row = int(valid.argmin())
+            scanned.bad_position = int(headers.position[row])
+            before = headers.last_offset[:row]
+            scanned.bad_offset = int(before[-1]) + 1 if row else scanned.next_offset
+        if scanned.bad_position is not None:
+            behind = valid & (headers.position > scanned.bad_position)
+            scanned.sound_batches_behind += int(behind.sum())
+            scanned.sound_records_behind += int(headers.records_count[behind].clip(0).sum())
+        sound = headers if valid.all() else headers[valid]
+        if len(sound):
+            _note_gaps(scanned, sound)
+            scanned.next_offset = max(scanned.next_offset or 0, int(sound.last_offset.max()) + 1)
+    for damage in chunk.damage:
+        if damage.reason not in HARMLESS and scanned.bad_position is None:
+            scanned.bad_position, scanned.bad_offset = damage.position, scanned.next_offset
+    if scanned.bad_position is not None and scanned.bad_offset is None:
+        scanned.bad_offset = named
+
+
+def _note_gaps(scanned: ScannedLog, headers: Headers) -> None:
+    """Batches that hold fewer records than offsets, or do not follow each other, speak for compaction."""
+    if scanned.has_gaps or scanned.bad_position is not None:
+        return
+    new = headers.magic == 2
+    short = new & (headers.records_count < headers.last_offset_delta.astype("i8") + 1)
+    apart = new[1:] & (headers.base_offset[1:] > headers.last_offset[:-1] + 1)
+    scanned.has_gaps = bool(short.any() or apart.any())
+
+
+@dataclass(slots=True)
+class Indexes:
+    """The indexes of a segment, opened."""
+
+    offset: OffsetIndex | None = None
+    time: TimeIndex | None = None
+
+    def all(self) -> list[OffsetIndex | TimeIndex]:
+        """Those that are there."""
+        return [index for index in (self.offset, self.time) if index is not None]
+
+    def finish(self, log: IndexedLog) -> None:
+        """Say what is wrong with them, now that the log was seen."""
+        for index in self.all():
+            index.finish(log)
+
+
+LARGEST_INDEX = 1 << 31
+
+
+def read_small(path: Path, report: FileReport) -> bytes | None:
+    """The bytes of an index, snapshot or checkpoint; None, and a finding, where it cannot be read."""
+    try:
+        with local_file(path) as source:
+            data = source.read_at(0, min(source.size, LARGEST_INDEX))
+    except FileNotFoundError:
+        report.say(say.VANISHED)
+        return None
+    except OSError as error:
+        report.say(say.UNREADABLE, reason=reason_of(error))
+        report.damaged_bytes = report.size_in_bytes
+        return None
+    report.size_in_bytes = len(data)
+    return data
+
+
+def open_indexes(segment: Segment, report_of: Callable[[FolderFile], FileReport]) -> Indexes:
+    """The offset and the time index of a segment, read and ready to be fed."""
+    opened = Indexes()
+    if segment.index:
+        report = report_of(segment.index)
+        data = read_small(segment.index.path, report)
+        if data is not None:
+            opened.offset = OffsetIndex(report, OffsetIndexCheck(data, segment.base_offset))
+    if segment.time_index:
+        report = report_of(segment.time_index)
+        data = read_small(segment.time_index.path, report)
+        if data is not None:
+            opened.time = TimeIndex(report, TimeIndexCheck(data, segment.base_offset))
+    return opened
+
+
+def scan_options(options: CheckOptions, report: FileReport, **known: object) -> ScanOptions:
+    """The options of a scan for one file."""
+    return ScanOptions(
+        level=options.level,
+        place=report.place,
+        max_decompressed_bytes=options.max_decompressed_bytes,
+        max_findings=options.max_findings,
+        **known,  # type: ignore[arg-type]
+    )

@@ -1,0 +1,53 @@
+"""Small text files: read whole, refused where Kafka refuses them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from formats.checkpoints import MalformedCheckpoint
+from formats.errors import MalformedLine
+from formats.small_files import parse_partition_metadata, parse_quorum_state
+from kctl.checks.report import FileReport
+from kctl.checks.segment import read_small
+from kctl.findings import small_files as say
+
+LARGEST = 64 << 20
+
+
+def read_text(path: Path, report: FileReport) -> str | None:
+    """The text of a file; None, and a finding, where it cannot be read."""
+    data = read_small(path, report)
+    return None if data is None else data[:LARGEST].decode("utf-8", "replace")
+
+
+def say_malformed(report: FileReport, error: MalformedCheckpoint) -> None:
+    """The finding about a checkpoint that Kafka would refuse."""
+    is_count = "promises" in error.what
+    type_ = say.CHECKPOINT_COUNT if is_count else say.CHECKPOINT_MALFORMED
+    report.say(type_, what=error.what, line=error.position, refusal=str(error.refusal))
+    report.damaged_bytes = report.size_in_bytes
+
+
+def check_partition_metadata(report: FileReport, path: Path) -> str | None:
+    """The topic id, or None and a finding."""
+    text = read_text(path, report)
+    if text is None:
+        return None
+    try:
+        return parse_partition_metadata(text).topic_id
+    except MalformedLine as error:
+        report.say(say.PARTITION_METADATA_BAD, what=error.what, line=error.position)
+        report.damaged_bytes = report.size_in_bytes
+        return None
+
+
+def check_quorum_state(report: FileReport, path: Path) -> None:
+    """A finding where a KRaft node could not read its vote."""
+    text = read_text(path, report)
+    if text is None:
+        return
+    try:
+        parse_quorum_state(text)
+    except MalformedLine as error:
+        report.say(say.QUORUM_STATE_BAD, what=error.what, line=error.position)
+        report.damaged_bytes = report.size_in_bytes

@@ -1,0 +1,84 @@
+"""A time index against its log: each entry is the largest timestamp so far, and names the batch that has it.
+
+Leaders up to 3.7 name the record that has the timestamp, which may lie inside a batch; everybody else, and
+3.8 on (KAFKA-16310), names the batch's last offset (`S:TimeIndex.java`, `S:LogValidator.java @ 3.7.1, 3.9.0`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formats.columns.headers import Headers
+from formats.index_files import TIME_ENTRY_SIZE, TimeIndexEntry
+from formats.layout import dtype
+from kctl.checks.offset_index import NOWHERE, Numbers, Used, used_entries
+
+ENTRY = np.dtype(dtype(TimeIndexEntry))
+
+
+@dataclass
+class TimeIndexCheck:
+    """Holds the entries against the batches, which come in order and in pieces."""
+
+    data: bytes
+    base_offset: int
+    used: Used = field(init=False)
+    timestamp: Numbers = field(init=False)
+    offset: Numbers = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.used = used_entries(self.data, TIME_ENTRY_SIZE)
+        rows = np.frombuffer(self.data, ENTRY, self.used.count)
+        self.timestamp = rows["timestamp"].astype(np.int64)
+        self.offset = rows["relative_offset"].astype(np.int64) + self.base_offset
+        self._batch = np.full(self.used.count, NOWHERE, np.int64)  # the timestamp of the batch named
+        self._largest = np.full(self.used.count, NOWHERE, np.int64)  # the largest up to it
+        self._excused = np.zeros(self.used.count, bool)
+        self._newest = NOWHERE
+        self._end = 0
+        self.last_offset_before = self.base_offset - 1
+
+    def feed(self, headers: Headers) -> None:
+        """The next batches of the log; only sound ones count, what lies between them cannot be judged."""
+        sound = headers if headers.crc_valid.all() else headers[headers.crc_valid]
+        if not len(sound) or not self.used.count:
+            return
+        highest = np.maximum.accumulate(np.maximum(sound.last_offset, self.last_offset_before))
+        newest = np.maximum.accumulate(np.maximum(sound.max_timestamp, self._newest))
+        here = np.flatnonzero((self.offset > self.last_offset_before) & (self.offset <= highest[-1]))
+        row = np.searchsorted(highest, self.offset[here])
+        self._batch[here] = sound.max_timestamp[row]
+        self._largest[here] = newest[row]
+        ended = np.concatenate(([self._end], sound.next_position[:-1]))
+        before = np.concatenate(([self.last_offset_before], highest[:-1]))
+        for gap in np.flatnonzero(sound.position > ended).tolist():
+            self._excused |= (self.offset > before[gap]) & (self.offset < sound.base_offset[gap])
+        self._newest = int(newest[-1])
+        self.last_offset_before, self._end = int(highest[-1]), int(sound.next_position[-1])
+
+    def excuse_tail(self) -> None:
+        """Do not judge entries about what follows the last sound batch, as it is damaged."""
+        self._excused |= self.offset > self.last_offset_before
+
+    def unordered(self) -> NDArray[np.bool_]:
+        """Entries whose timestamp is not above, or whose offset is below, that of the entry before."""
+        wrong = np.zeros(self.used.count, bool)
+        wrong[1:] = (np.diff(self.timestamp) <= 0) | (np.diff(self.offset) < 0)
+        return wrong
+
+    def misplaced(self) -> NDArray[np.bool_]:
+        """Entries that no append or recovery of this log has written."""
+        wrong = (self.timestamp != self._batch) | (self.timestamp != self._largest)
+        judged: NDArray[np.bool_] = wrong & ~self._excused
+        return judged
+
+    def why(self, entry: int) -> str:
+        """What contradicts one misplaced entry."""
+        if self._batch[entry] == NOWHERE:
+            return f"the segment holds no such offset, its last is {self.last_offset_before}"
+        if self.timestamp[entry] != self._batch[entry]:
+            return f"the batch with that offset has timestamp {self._batch[entry]}"
+        return f"timestamp {self._largest[entry]} comes before it"

@@ -1,0 +1,138 @@
+"""Verification of evidence from one end to the other, as a stream: files with their findings, then a summary.
+
+Partition folders are independent of each other and go to worker processes; the directory's own checkpoints
+come after its partitions, for they are held against the logs' ends.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+
+from formats.log_dir_files import FolderKind
+from kctl.checks.evidence import (
+    DirectoryCheck,
+    loose_task,
+    open_directory,
+    task_of,
+    topic_id_findings,
+)
+from kctl.checks.named_file import check_named_file
+from kctl.checks.replica import ReplicaTask, check_replica
+from kctl.checks.report import CheckOptions, FileReport, Report
+from kctl.evidence.model import Evidence
+from kctl.findings import Finding, Place, Severity
+from kctl.model import SILENT, Progress, TopicPartition
+from kctl.rows.common import SUMMARY
+
+
+@dataclass
+class Verification:
+    """Counts of a run; iterate `verify` to the end before `row`."""
+
+    files: int = 0
+    bytes: int = 0
+    batches: int = 0
+    records: int = 0
+    findings: dict[Severity, int] = field(default_factory=lambda: dict.fromkeys(Severity, 0))
+    began: float = field(default_factory=time.monotonic)
+
+    def count(self, item: Finding | FileReport) -> None:
+        """Take an item into the counts."""
+        if isinstance(item, Finding):
+            self.findings[item.severity] += 1
+            return
+        self.files += 1
+        self.bytes += item.size_in_bytes
+        self.batches += item.batches or 0
+        self.records += item.records or 0
+        for (_, severity), number in item.left_out.items():
+            self.findings[severity] += number
+
+    def row(self) -> dict[str, object]:
+        """The row of kind `summary`."""
+        return SUMMARY(
+            files=self.files,
+            bytes=self.bytes,
+            batches=self.batches,
+            records=self.records,
+            errors=self.findings[Severity.ERROR],
+            warnings=self.findings[Severity.WARNING],
+            seconds=round(time.monotonic() - self.began, 3),
+        )
+
+
+def verify(
+    evidence: Evidence, options: CheckOptions, *, jobs: int | None = None, progress: Progress = SILENT
+) -> Iterator[Finding | FileReport]:
+    """Each file after its findings, directory by directory; findings about the whole come last."""
+    progress.start("verifying", _size(evidence) if progress is not SILENT else None)
+    topic_ids: list[tuple[Place, str]] = []
+    for path, root in evidence.files:
+        report = check_named_file(path, evidence.place_of(path, root), options)
+        progress.advance(sum(file.size_in_bytes for file in report.files))
+        yield from items_of(report)
+    for report in _replica_reports(evidence, options, jobs, topic_ids):
+        progress.advance(sum(file.size_in_bytes for file in report.files))
+        yield from items_of(report)
+    yield from evidence.findings
+    yield from topic_id_findings(topic_ids)
+
+
+def items_of(report: Report) -> Iterator[Finding | FileReport]:
+    """A report as a stream: the findings of each file before it, those about the folder last."""
+    for file in report.files:
+        yield from file.all_findings()
+        yield file
+    yield from report.findings
+
+
+def _size(evidence: Evidence) -> int:
+    total = 0
+    folders = [replica.folder for replica in evidence.replicas] + [f for f, _ in evidence.loose_folders]
+    for folder in folders:
+        try:
+            with os.scandir(folder) as entries:
+                total += sum(e.stat(follow_symlinks=False).st_size for e in entries)
+        except OSError:
+            continue
+    return total + sum(path.stat().st_size for path, _ in evidence.files if path.exists())
+
+
+def _replica_reports(
+    evidence: Evidence, options: CheckOptions, jobs: int | None, topic_ids: list[tuple[Place, str]]
+) -> Iterator[Report]:
+    """Reports of partition folders in the order of the evidence, each directory's own behind its last one."""
+    directories = {one.path: open_directory(one, evidence, options) for one in evidence.log_dirs}
+    work: list[tuple[DirectoryCheck | None, TopicPartition | None, ReplicaTask]] = []
+    for log_dir, replicas in groupby(evidence.replicas, key=lambda replica: replica.log_dir):
+        directory = directories[log_dir.path]
+        for replica in replicas:
+            is_live = replica.kind is FolderKind.LIVE
+            partition = replica.topic_partition if is_live else None
+            work.append((directory, partition, task_of(replica, directory, evidence, options)))
+    work += [(None, None, loose_task(folder, one, evidence)) for folder, one in evidence.loose_folders]
+    left = dict.fromkeys(directories, 0)
+    for owner, _, _ in work:
+        if owner:
+            left[owner.log_dir.path] += 1
+    for directory in directories.values():
+        if not left[directory.log_dir.path] and directory.log_dir.is_whole:
+            yield directory.finish()
+    check = partial(check_replica, options=options)
+    reports = map(check, [task for _, _, task in work])
+    for (owner, partition, task), report in zip(work, reports, strict=True):
+        yield report
+        if report.facts.topic_id and task.kind is FolderKind.LIVE:
+            topic_ids.append((task.place, report.facts.topic_id))
+        if owner is None:
+            continue
+        if partition is not None:
+            owner.logs[partition] = report.facts
+        left[owner.log_dir.path] -= 1
+        if not left[owner.log_dir.path] and owner.log_dir.is_whole:
+            yield owner.finish()

@@ -1,0 +1,105 @@
+"""What can be wrong with a partition folder: its set of files, and what a broker does with them at start-up."""
+
+from kctl.findings import FindingType, Severity
+
+SEGMENT_OVERLAPS = FindingType(
+    "segment-overlaps",
+    Severity.ERROR,
+    "It begins at offset {base_offset}, but segment {before} before it holds offsets up to {last_offset}.",
+    "Kafka keeps segments by base offset and finds an offset in the last one that begins before it: of offsets"
+    " that two segments hold, some are never read.",
+    "A segment that was copied or renamed by hand, or a base offset that was changed.",
+    "Compare with the other replicas; move the segment that does not belong here away.",
+)
+SEGMENT_MISSING = FindingType(
+    "segment-missing",
+    Severity.ERROR,
+    "Offsets [{from_offset}, {to_offset}) are in no segment: the one before ends there, this one begins here.",
+    "Nothing in this log speaks for compaction, which alone leaves such gaps. Kafka does not notice it; consumers"
+    " jump over the offsets.",
+    "A segment file that was deleted or lost.",
+    "Look for the offsets on another replica. If the topic is compacted, say so: `--compacted TOPIC`.",
+)
+SEGMENT_GAP = FindingType(
+    "segment-gap",
+    Severity.INFO,
+    "Offsets [{from_offset}, {to_offset}) are in no segment; the topic is compacted.",
+    "Compaction removes records, and with them whole batches and offsets.",
+    "Compaction. A segment that was lost would look the same.",
+    "Nothing, as far as this log can tell; `kctl replica compare` with the other replicas tells more.",
+)
+SEGMENT_TOO_LARGE = FindingType(
+    "segment-too-large",
+    Severity.ERROR,
+    "The segment has {size} bytes; Kafka opens none larger than 2147483647.",
+    "Positions in a segment are 31-bit numbers.",
+    "Files joined by hand, or a file that is no segment.",
+    "Compare with another replica.",
+)
+LEFT_DELETED = FindingType(
+    "leftover-deleted",
+    Severity.INFO,
+    "The file waits for its deletion; Kafka deletes it at the next start at the latest.",
+    "Retention, compaction or truncation replaced it; `file.delete.delay.ms` has not passed.",
+    "A broker that was stopped or copied within that time.",
+    "Nothing. Its records may be worth a copy where some are missing elsewhere.",
+)
+LEFT_CLEANED = FindingType(
+    "leftover-cleaned",
+    Severity.INFO,
+    "The cleaner had not finished this file; Kafka deletes it at the next start, and every .swap file from"
+    " offset {base_offset} on.",
+    "A compaction or split was under way.",
+    "A broker that was stopped or copied meanwhile.",
+    "Nothing.",
+)
+LEFT_SWAP = FindingType(
+    "leftover-swap",
+    Severity.INFO,
+    "The file is about to replace the segments that it was made from; Kafka {what} at the next start.",
+    "A compaction or split was finished but for the renaming.",
+    "A broker that was stopped or copied meanwhile.",
+    "Nothing.",
+)
+FOLDER_KIND = FindingType(
+    "replica-not-live",
+    Severity.INFO,
+    "{what}",
+    "The folder's name says that it is not the replica that the broker serves.",
+    "A topic deletion, a move between log directories, or metadata that no longer places the replica here.",
+    "Nothing. Its records may be worth a copy where some are missing elsewhere.",
+)
+UNKNOWN_FILE = FindingType(
+    "folder-unknown-file",
+    Severity.INFO,
+    "Kafka knows no file of this name in a partition folder and ignores it.",
+    "It was not examined.",
+    "A copy or note made by hand, or a file of another version.",
+    "Nothing.",
+)
+SEGMENT_NAME = FindingType(
+    "segment-name-short",
+    Severity.WARNING,
+    "The name has {digits} digits; Kafka writes 20 and sorts by them.",
+    "Kafka reads the number, but files are sorted by name in some places.",
+    "A file that was renamed by hand.",
+    "Rename it in a copy.",
+)
+RECOVERY_CUTS = FindingType(
+    "startup-recovery-cuts",
+    Severity.ERROR,
+    "Without a clean shutdown a broker recovers this segment at its next start: it cuts the log at offset {offset}"
+    " and deletes everything behind, up to offset {log_end}: {batches} sound batches with {records} records.",
+    "Recovery reads each segment from the recovery point on and stops at the first batch that is not sound"
+    " (`K:log/LogLoader.scala @ 3.9.0`).",
+    "The damage that is reported for this segment.",
+    "Do not start the broker on this directory before the range was copied; let it fetch from a sound replica.",
+)
+START_KEEPS_DAMAGE = FindingType(
+    "startup-keeps-damage",
+    Severity.INFO,
+    "A broker does not look at the damage in this segment at its next start: {why}. It surfaces when it is read.",
+    "Recovery covers only segments from the recovery point on, and none after a clean shutdown.",
+    "The damage that is reported for this segment.",
+    "Let the replica be fetched anew from a sound one.",
+)

@@ -1,0 +1,60 @@
+"""What can be wrong with checkpoints and other small text files of a log directory."""
+
+from kctl.findings import FindingType, Severity
+
+CHECKPOINT_COUNT = FindingType(
+    "checkpoint-count",
+    Severity.ERROR,
+    "{what} (line {line}). {refusal}.",
+    "The second line of a checkpoint promises how many entries follow.",
+    "A file that was cut off, joined, or edited.",
+    "Restore the missing lines, or delete the file: Kafka writes offset checkpoints anew and starts from 0.",
+)
+CHECKPOINT_MALFORMED = FindingType(
+    "checkpoint-malformed",
+    Severity.ERROR,
+    "{what} (line {line}). {refusal}.",
+    "A checkpoint is a version line, a count line, and one line an entry.",
+    "A torn write on a full or failing disk, or a hand edit.",
+    "Restore it from another moment, or delete it: Kafka writes offset checkpoints anew and starts from 0.",
+)
+CHECKPOINT_EMPTY = FindingType(
+    "checkpoint-empty-file",
+    Severity.WARNING,
+    "The file has no bytes; Kafka takes it for an empty list.",
+    "Every checkpoint that Kafka writes has at least two lines.",
+    "A file that was cut off, as a full disk or a power failure leaves it.",
+    "Restore it from another moment, or let Kafka write it anew.",
+)
+CHECKPOINT_DUPLICATE = FindingType(
+    "checkpoint-duplicate",
+    Severity.WARNING,
+    "{partition} has {count} lines; since 0.11 Kafka takes the last, up to 0.10.2 it refuses the file.",
+    "Kafka writes one line a partition.",
+    "A file that was edited or joined.",
+    "Find out which line is right with `kctl checkpoint show`.",
+)
+CHECKPOINT_NEGATIVE = FindingType(
+    "checkpoint-negative-offset",
+    Severity.WARNING,
+    "{partition} has offset {offset}.",
+    "Offsets of a log are never negative.",
+    "A file that was edited.",
+    "Correct the line; Kafka clamps a high watermark to the log.",
+)
+PARTITION_METADATA_BAD = FindingType(
+    "partition-metadata-malformed",
+    Severity.ERROR,
+    "{what} (line {line}); Kafka fails to load the partition.",
+    "The file holds a version and the topic's id.",
+    "A torn write on a full or failing disk, or a hand edit.",
+    "The topic's id is in znode /brokers/topics/TOPIC, in the metadata log, or beside another partition of it.",
+)
+QUORUM_STATE_BAD = FindingType(
+    "quorum-state-malformed",
+    Severity.ERROR,
+    "{what} (line {line}); the KRaft node fails to start.",
+    "The file remembers the node's vote and the leader that it knows.",
+    "A torn write on a full or failing disk, or a hand edit.",
+    "Let the node's quorum replace it; a lost vote may let a node vote twice in one epoch.",
+)

@@ -1,0 +1,130 @@
+"""The files of a partition folder, sorted into segments. Nothing is opened; sizes are those of the listing.
+
+A name may carry `.deleted`, `.cleaned` or `.swap` behind its suffix; those files are segments of their own
+state, never mixed with the live ones (`S:LogFileUtils.java`, `K:log/LogLoader.scala @ 3.9.0`).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from formats.log_dir_files import FileState, SegmentFile, parse_segment_file
+
+
+@dataclass(frozen=True, slots=True)
+class FolderFile:
+    """A regular file of the folder; `named` is None where its name is no segment file's."""
+
+    path: Path
+    size_in_bytes: int
+    named: SegmentFile | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name without the folder."""
+        return self.path.name
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The files of one base offset in one state; a file that is not there is None."""
+
+    base_offset: int
+    state: FileState
+    files: Mapping[str, FolderFile]
+
+    @property
+    def log(self) -> FolderFile | None:
+        """The records."""
+        return self.files.get(".log")
+
+    @property
+    def index(self) -> FolderFile | None:
+        """The offset index."""
+        return self.files.get(".index")
+
+    @property
+    def time_index(self) -> FolderFile | None:
+        """The time index, 0.10.1 and later."""
+        return self.files.get(".timeindex")
+
+    @property
+    def transaction_index(self) -> FolderFile | None:
+        """The aborted transactions; made only when there is one."""
+        return self.files.get(".txnindex")
+
+
+@dataclass(slots=True)
+class Folder:
+    """A partition folder as it was listed."""
+
+    path: Path
+    segments: list[Segment] = field(default_factory=list)  # live ones, ascending
+    leftovers: list[Segment] = field(default_factory=list)  # deleted, cleaned, swap; ascending
+    snapshots: list[FolderFile] = field(default_factory=list)  # producer snapshots, ascending, live ones
+    kraft_snapshots: list[FolderFile] = field(default_factory=list)
+    others: dict[str, FolderFile] = field(default_factory=dict)
+    odd: list[tuple[Path, int]] = field(default_factory=list)  # what is no regular file, with its mode
+    links: list[Path] = field(default_factory=list)
+    vanished: list[Path] = field(default_factory=list)
+
+    @property
+    def logs(self) -> list[Segment]:
+        """Live segments that have a `.log` file."""
+        return [segment for segment in self.segments if segment.log]
+
+    def files(self) -> Iterator[FolderFile]:
+        """Every regular file, segments first."""
+        for segment in (*self.segments, *self.leftovers):
+            yield from segment.files.values()
+        yield from self.snapshots
+        yield from self.kraft_snapshots
+        yield from self.others.values()
+
+    @property
+    def size_in_bytes(self) -> int:
+        """All of it."""
+        return sum(file.size_in_bytes for file in self.files())
+
+
+def read_folder(path: Path) -> Folder:
+    """The folder's files; `OSError` where it cannot be listed. Links are kept apart and not followed."""
+    folder = Folder(path)
+    by_base: dict[tuple[int, FileState], dict[str, FolderFile]] = {}
+    for file in _files(path, folder):
+        named = file.named
+        if named is None:
+            folder.others[file.name] = file
+        elif named.suffix == ".checkpoint":
+            folder.kraft_snapshots.append(file)
+        elif named.suffix == ".snapshot" and named.state is FileState.LIVE:
+            folder.snapshots.append(file)
+        else:
+            by_base.setdefault((named.base_offset, named.state), {})[named.suffix] = file
+    for (base_offset, state), files in sorted(by_base.items()):
+        target = folder.segments if state is FileState.LIVE else folder.leftovers
+        target.append(Segment(base_offset, state, files))
+    folder.snapshots.sort(key=lambda file: file.named.base_offset if file.named else 0)
+    return folder
+
+
+def _files(path: Path, folder: Folder) -> Iterator[FolderFile]:
+    with os.scandir(path) as listed:
+        entries = sorted(listed, key=lambda entry: entry.name)
+    for entry in entries:
+        if entry.is_symlink():
+            folder.links.append(Path(entry.path))
+            continue
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            folder.vanished.append(Path(entry.path))
+            continue
+        if stat.S_ISREG(status.st_mode):
+            yield FolderFile(Path(entry.path), status.st_size, parse_segment_file(entry.name))
+        else:
+            folder.odd.append((Path(entry.path), status.st_mode))
