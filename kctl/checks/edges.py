@@ -9,6 +9,7 @@ that stay open), is said here and only here, so that no engine and no number of 
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from kctl.checks.producers import Producers, Said, joined
 from kctl.findings import Finding, Place, segments
@@ -70,7 +71,7 @@ def _against_the_one_before(edge: Edge, last_offset: int | None, leader_epoch: i
     if last_offset is not None and base_offset is not None and base_offset <= last_offset:
         found.append(segments.OFFSETS_GO_BACK.at(edge.first, base_offset=base_offset, previous=last_offset))
     if 0 <= edge.first_leader_epoch < leader_epoch:
-        epochs = {"leader_epoch": edge.first_leader_epoch, "previous": leader_epoch}
+        epochs: dict[str, Any] = {"leader_epoch": edge.first_leader_epoch, "previous": leader_epoch}
         found.append(segments.EPOCH_GOES_BACK.at(edge.first, **epochs))
     return found
 
@@ -86,6 +87,9 @@ def _open_transactions(producers: Producers) -> list[Finding]:
     for producer_id, producer in sorted(producers.items()):
         since = producer.open_since
         if since is not None:
-            details = {"producer_epoch": since.producer_epoch, "first_offset": since.place.base_offset}
+            details: dict[str, Any] = {
+                "producer_epoch": since.producer_epoch,
+                "first_offset": since.place.base_offset,
+            }
             found.append(segments.OPEN_TRANSACTION.at(since.place, producer_id=producer_id, **details))
     return found

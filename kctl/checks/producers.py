@@ -9,6 +9,8 @@ Source: storage/src/main/java/org/apache/kafka/storage/internals/log/ProducerApp
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +55,7 @@ Said = tuple[bool, Finding]
 
 def judged(producer_id: int, before: Batch, after: Batch) -> Iterator[Said]:
     """What is wrong between two batches of a producer that follow each other in the log."""
-    details = {"producer_id": producer_id, "producer_epoch": after.producer_epoch}
+    details: dict[str, Any] = {"producer_id": producer_id, "producer_epoch": after.producer_epoch}
     if after.producer_epoch < before.producer_epoch:
         yield (
             False,
@@ -66,7 +68,7 @@ def judged(producer_id: int, before: Batch, after: Batch) -> Iterator[Said]:
         return
     ahead = (after.first_sequence - expected) & HIGHEST_SEQUENCE
     if same and ahead > HIGHEST_SEQUENCE // 2:
-        found = {"first": after.first_sequence, "last": after.last_sequence}
+        found: dict[str, Any] = {"first": after.first_sequence, "last": after.last_sequence}
         yield False, segments.SEQUENCE_DUPLICATE.at(after.place, **found, **details)
     else:
         previous = before.last_sequence if same else -1
@@ -120,7 +122,7 @@ class ProducerChecks:
         rows, ids = rows[order], ids[order]
         found = self._inside(headers, rows, ids)
         edges = [0, *(np.flatnonzero(np.diff(ids)) + 1).tolist(), len(ids)]
-        for first, after in zip(edges[:-1], edges[1:], strict=True):
+        for first, after in pairwise(edges):
             producer = self._part(headers, rows[first:after])
             known = self.producers.get(producer.producer_id)
             if known is not None:

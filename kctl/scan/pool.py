@@ -1,0 +1,95 @@
+"""Work over local processes: results in the order of the work, bounded in number, undisturbed by Ctrl-C.
+
+Processes cost a tenth of a second each to start, so the work begins in this one; only what goes on for
+longer gets help.
+"""
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.context import BaseContext
+from typing import TypeVar
+
+from kctl.errors import KctlError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+ALONE_FOR = 0.3  # seconds of work before other processes are started
+WAITING = 3  # results and items that may wait, for each process
+
+
+class WorkerDied(KctlError):
+    """A process of the pool ended without an answer."""
+
+    hint = "it may have been out of memory; try `--jobs 1`"
+
+
+def default_jobs() -> int:
+    """How many processes this process may use at once."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS
+        return os.cpu_count() or 1
+
+
+def ordered(
+    function: Callable[[Item], Result], items: Iterable[Item], *, jobs: int | None = None
+) -> Iterator[Result]:
+    """function(item) for each item, in order; function, items and results must be picklable.
+
+    At most a few items for each process are taken ahead of what the caller has read. `jobs=1` stays in this
+    process; an exception of the function is raised where its result would have been.
+    """
+    jobs = jobs or default_jobs()
+    waiting = iter(items)
+    began = time.monotonic()
+    for item in waiting:
+        yield function(item)
+        if jobs > 1 and time.monotonic() - began > ALONE_FOR:
+            break
+    else:
+        return
+    yield from _by_workers(function, waiting, jobs)
+
+
+def _by_workers(function: Callable[[Item], Result], items: Iterator[Item], jobs: int) -> Iterator[Result]:
+    pending: deque[Future[Result]] = deque()
+    first = next(items, None)
+    if first is None:
+        return
+    executor = ProcessPoolExecutor(jobs, mp_context=_context(), initializer=_begin_worker)
+    try:
+        pending.append(executor.submit(function, first))
+        for item in items:
+            pending.append(executor.submit(function, item))
+            if len(pending) >= WAITING * jobs:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+        executor.shutdown()
+    except BrokenProcessPool as error:
+        raise WorkerDied("a worker process died") from error
+    finally:
+        # Left early (an error, Ctrl-C, a reader that went away): nobody waits for work that nobody wants.
+        workers = list((getattr(executor, "_processes", None) or {}).values())
+        executor.shutdown(wait=False, cancel_futures=True)
+        for worker in workers:
+            worker.terminate()
+
+
+def _context() -> BaseContext:
+    """Forked processes where that is safe: they share what is imported already."""
+    safe = threading.active_count() == 1 and "fork" in multiprocessing.get_all_start_methods()
+    return multiprocessing.get_context("fork" if safe else "spawn")
+
+
+def _begin_worker() -> None:
+    # Ctrl-C reaches the whole process group: workers go quietly, their parent says what happened.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
