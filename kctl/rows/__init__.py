@@ -13,6 +13,7 @@ class Field(NamedTuple):
     types: tuple[str, ...]
     doc: str = ""
     choices: tuple[str, ...] = ()
+    is_optional: bool = False
 
 
 def string(doc: str = "", *choices: str) -> Field:
@@ -55,6 +56,11 @@ def nullable(field: Field) -> Field:
     return field._replace(types=(*field.types, "null")) if field.types else field
 
 
+def optional(field: Field) -> Field:
+    """The same, and rows may be without it: of `NAME` and `NAME_base64` a row has one."""
+    return field._replace(is_optional=True)
+
+
 class RowType:
     """A kind of row: its fields in order, and whether one of it means that something is wrong (exit 5)."""
 
@@ -63,13 +69,18 @@ class RowType:
         self.doc = doc
         self.fields = fields
         self.is_wrong = is_wrong
-        self._blank: dict[str, object] = {"kind": kind, **dict.fromkeys(fields)}
+        self.required = ["kind", *(name for name, field in fields.items() if not field.is_optional)]
+        self._blank: dict[str, object] = {**dict.fromkeys(self.required), "kind": kind}
 
     def __call__(self, **values: object) -> dict[str, object]:
         row = {**self._blank, **values}
-        if len(row) != len(self._blank):
-            raise TypeError(f"row {self.kind} has no key {sorted(set(values) - set(self._blank))}")
+        if len(row) != len(self._blank) and not values.keys() <= self.fields.keys():
+            raise TypeError(f"row {self.kind} has no key {sorted(values.keys() - self.fields.keys())}")
         return row
+
+    def with_all_keys(self, row: dict[str, object]) -> dict[str, object]:
+        """The row with its optional keys too, for columns that must not shift."""
+        return {"kind": self.kind, **{name: row.get(name) for name in self.fields}}
 
     def schema(self) -> dict[str, object]:
         """JSON Schema (draft 2020-12) of this kind."""
@@ -86,5 +97,5 @@ class RowType:
             "description": self.doc,
             "type": "object",
             "properties": properties,
-            "required": ["kind", *self.fields],
+            "required": self.required,
         }

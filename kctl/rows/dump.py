@@ -1,15 +1,13 @@
 """Rows of `segment dump` and `checkpoint show`."""
 
-from kctl.rows import Field, RowType, anything, array, boolean, integer, nullable, string
+from kctl.rows import RowType, anything, array, boolean, integer, nullable, optional, string
 
-FILE: dict[str, Field] = {
-    "file": string("relative to the folder given on the command line, the path as given where a file was named"),
-}
+FILE = string("relative to the folder given on the command line, the path as given where a file was named")
 
 BATCH = RowType(
     "batch",
     "A batch, or an entry of magic 0 or 1; what a magic has not is null.",
-    **FILE,
+    file=FILE,
     position=integer("byte in the file, from 0"),
     size_in_bytes=integer("header included"),
     base_offset=nullable(integer("null for a compressed entry of magic 0 or 1: only the last is stored")),
@@ -37,15 +35,15 @@ BATCH = RowType(
 
 RECORD = RowType(
     "record",
-    "A record of the batch before it. Bytes that are not UTF-8 are in `key_base64` and `value_base64`.",
-    **FILE,
+    "A record of the batch before it.",
+    file=FILE,
     position=integer("of the batch"),
     offset=integer(),
     timestamp=integer("ms; -1: none"),
-    key=anything("text, or JSON with --keys json; null: no key, or see key_base64"),
-    key_base64=nullable(string()),
-    value=anything("text, or JSON with --values json; null: a tombstone, or see value_base64"),
-    value_base64=nullable(string()),
+    key=optional(anything("text, or JSON with --keys json; null: no key")),
+    key_base64=optional(string("instead of `key` where its bytes are not UTF-8")),
+    value=optional(anything("text, or JSON with --values json; null: a tombstone")),
+    value_base64=optional(string("instead of `value` where its bytes are not UTF-8")),
     headers=array("objects with `key` and `value`, or `key_base64` and `value_base64`, in order"),
     sequence=nullable(integer("-1: none; null in magic 0 and 1")),
     decoded=anything("what a control record, or a record of an internal topic, says"),
@@ -54,7 +52,7 @@ RECORD = RowType(
 INDEX_ENTRY = RowType(
     "entry",
     "An entry of an offset index.",
-    **FILE,
+    file=FILE,
     relative_offset=integer(),
     offset=nullable(integer("null where the file's name has no base offset")),
     position=integer("in the log"),
@@ -63,7 +61,7 @@ INDEX_ENTRY = RowType(
 TIME_INDEX_ENTRY = RowType(
     "entry",
     "An entry of a time index.",
-    **FILE,
+    file=FILE,
     timestamp=integer("ms"),
     relative_offset=integer(),
     offset=nullable(integer("null where the file's name has no base offset")),
@@ -72,7 +70,7 @@ TIME_INDEX_ENTRY = RowType(
 TRANSACTION_ENTRY = RowType(
     "entry",
     "An aborted transaction.",
-    **FILE,
+    file=FILE,
     version=integer(),
     producer_id=integer(),
     first_offset=integer(),
@@ -83,7 +81,7 @@ TRANSACTION_ENTRY = RowType(
 PRODUCER_ENTRY = RowType(
     "entry",
     "The state of one producer; -1 stands for absent.",
-    **FILE,
+    file=FILE,
     producer_id=integer(),
     producer_epoch=integer(),
     last_sequence=integer(),
@@ -97,19 +95,21 @@ PRODUCER_ENTRY = RowType(
 OFFSET_ENTRY = RowType(
     "entry",
     "A line of an offset checkpoint.",
-    **FILE,
+    file=FILE,
     topic=string(),
     partition=integer(),
     offset=integer(),
     line=integer("in the file, from 1"),
+    evidence=optional(string("the folder given, where several were")),
 )
 EPOCH_ENTRY = RowType(
     "entry",
     "A line of a leader epoch checkpoint.",
-    **FILE,
+    file=FILE,
     topic=nullable(string("of the folder that the file is in")),
     partition=nullable(integer()),
     epoch=integer(),
     start_offset=integer(),
     line=integer("in the file, from 1"),
+    evidence=optional(string("the folder given, where several were")),
 )

@@ -1,0 +1,31 @@
+"""`kctl checkpoint show`: the entries of checkpoint files."""
+
+from __future__ import annotations
+
+import click
+
+from commands.dump_text import dump_text
+from commands.frame import Frame, command
+from commands.render import Outcome
+
+
+@command(
+    "show",
+    examples="""
+        kctl checkpoint show /var/lib/kafka/data
+        kctl checkpoint show data/replication-offset-checkpoint data/orders-0/leader-epoch-checkpoint
+        kctl checkpoint show broker-1/ --output jsonl | jq 'select(.topic == "orders")'
+    """,
+    status="0 all were read · 3 a path could not be opened, or Kafka would refuse a checkpoint · "
+    "5 Kafka would refuse a checkpoint below a folder",
+)
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+def show(frame: Frame, paths: tuple[str, ...]) -> Outcome:
+    """Print the entries of checkpoint files.
+
+    PATH is an offset checkpoint, a leader-epoch-checkpoint, or a folder: then all checkpoint files in it and
+    below it. A checkpoint that Kafka would refuse is named with its line and what Kafka does about it.
+    """
+    from kctl.dump.checkpoints import checkpoint_rows
+
+    return Outcome(checkpoint_rows(paths, frame.report), text=dump_text)

@@ -1,0 +1,113 @@
+"""How dumped batches, records and entries stand on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from commands.render import Page, Row, aligned, visible
+
+
+def dump_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """A line a batch, its records indented below it, damage marked; entries in columns."""
+    file: object = None
+    run: list[Row] = []
+    for row in rows:
+        if row["kind"] == "entry" and len(run) < 1000 and (not run or row.keys() == run[0].keys()):
+            run.append(row)
+            continue
+        yield from entries(run, page)
+        run = [row] if row["kind"] == "entry" else []
+        if run:
+            continue
+        if row.get("file") != file:
+            file = row.get("file")
+            yield page.style(str(file), "bold")
+        yield from LINES[str(row["kind"])](row, page)
+    yield from entries(run, page)
+
+
+def entries(run: list[Row], page: Page) -> Iterator[str]:
+    """Entries of one file after another."""
+    files = dict.fromkeys(row["file"] for row in run)
+    for file in files:
+        yield page.style(str(file), "bold")
+        yield from aligned(
+            [{k: v for k, v in row.items() if k != "file"} for row in run if row["file"] == file], page
+        )
+
+
+def number(value: object) -> str:
+    """With thousands separators; a dash for what is not there."""
+    return f"{value:,}" if isinstance(value, int) else "-"
+
+
+def moment(value: object) -> str:
+    """UTC, to the millisecond; a dash where there is none."""
+    from kctl.times import iso
+
+    return (iso(value) if isinstance(value, int) else "") or "-"
+
+
+def batch(row: Row, page: Page) -> Iterator[str]:
+    """Offsets, place, time, and whatever is out of the ordinary."""
+    base = row["base_offset"]
+    span = f"[{base if base is not None else '?'}, {int(str(row['last_offset'])) + 1})"
+    parts = [
+        f"{span:<20}",
+        f"at {number(row['position']):>13} +{number(row['size_in_bytes']):<9}",
+        f"{number(row['records_count']):>6} records" if row["records_count"] != 1 else f"{1:>6} record ",
+        f"{row['codec']!s:<6}",
+        moment(row["max_timestamp"]),
+    ]
+    parts += [f"epoch {row['partition_leader_epoch']}"] if row["partition_leader_epoch"] is not None else []
+    parts += [f"magic {row['magic']}"] if row["magic"] != 2 else []
+    if row["producer_id"] not in (None, -1):
+        parts.append(
+            f"producer {row['producer_id']}/{row['producer_epoch']} seq {row['base_sequence']}-{row['last_sequence']}"
+        )
+    for key, text in (("is_transactional", "transactional"), ("is_control", "control")):
+        parts += [text] if row[key] else []
+    if row["delete_horizon_ms"] is not None:
+        parts.append(f"delete horizon {moment(row['delete_horizon_ms'])}")
+    if not row["crc_valid"]:
+        parts.append(page.style("CRC WRONG", "error"))
+    yield "  ".join(parts).rstrip()
+
+
+def record(row: Row, page: Page) -> Iterator[str]:
+    """Offset, time, key and value, cut to the page."""
+    head = f"  {row['offset']!s:<10} {moment(row['timestamp'])}  "
+    parts = [f"{named(row, 'key')} = {named(row, 'value')}"]
+    if row.get("decoded") is not None:
+        import json
+
+        parts = [json.dumps(row["decoded"], ensure_ascii=False)]
+    headers = row["headers"]
+    if isinstance(headers, list) and headers:
+        parts.append("headers " + ", ".join(f"{named(h, 'key')}: {named(h, 'value')}" for h in headers))
+    text = visible("  ".join(parts)).replace("\n", "\\n").replace("\t", "\\t")
+    room = max(20, page.width - len(head))
+    yield head + (text if len(text) <= room else text[: room - 1] + "…")
+
+
+def named(row: Row, name: str) -> str:
+    """A key or value for people."""
+    if row.get(f"{name}_base64") is not None:
+        return f"base64:{row[f'{name}_base64']}"
+    value = row.get(name)
+    return "null" if value is None else value if isinstance(value, str) else repr(value)
+
+
+def finding(row: Row, page: Page) -> Iterator[str]:
+    """Severity, code and place, then the sentence."""
+    severity = str(row["severity"])
+    place = (
+        f"bytes {number(row['position'])}+{number(row['size_in_bytes'])}"
+        if row["position"] is not None
+        else ""
+    )
+    yield f"{page.style(f'{severity:<8}', severity)} {row['code']}  {place}".rstrip()
+    yield f"         {row['message']}"
+
+
+LINES = {"batch": batch, "record": record, "finding": finding}

@@ -1,0 +1,158 @@
+"""Rows of the files beside a log: indexes, producer snapshots, and checkpoints of any kind."""
+
+from collections.abc import Callable, Iterator
+from os.path import abspath, basename, dirname
+from typing import TypeVar
+
+from formats.checkpoints import (
+    EpochEntry,
+    MalformedCheckpoint,
+    OffsetEntry,
+    parse_leader_epochs,
+    parse_offset_checkpoint,
+)
+from formats.errors import FormatError
+from formats.index_files import (
+    ABORTED_SIZE,
+    OFFSET_ENTRY_SIZE,
+    TIME_ENTRY_SIZE,
+    read_offset_index,
+    read_time_index,
+    read_transaction_index,
+    used_size,
+)
+from formats.log_dir_files import PartitionFolder, parse_partition_folder
+from formats.producer_snapshot import ENTRY_SIZE, HEADER_SIZE, read_entries, read_snapshot
+from kctl.dump.kafka import base_offset_of
+from kctl.dump.kinds import FileKind
+from kctl.dump.opening import whole
+from kctl.dump.wanted import Wanted
+from kctl.errors import UnreadableFile
+from kctl.rows.dump import (
+    EPOCH_ENTRY,
+    INDEX_ENTRY,
+    OFFSET_ENTRY,
+    PRODUCER_ENTRY,
+    TIME_INDEX_ENTRY,
+    TRANSACTION_ENTRY,
+)
+from kctl.scan.source import LocalFile
+
+Row = dict[str, object]
+Rows = Callable[[LocalFile, str, str, Wanted], Iterator[Row]]
+
+Parsed = TypeVar("Parsed", OffsetEntry, EpochEntry)
+MOST_BYTES = 1 << 28
+
+
+def index_rows(source: LocalFile, path: str, shown: str, wanted: Wanted) -> Iterator[Row]:
+    """Entries of an offset index up to the zeros that pad it."""
+    data = whole(source, MOST_BYTES)
+    base = base_offset_of(path)
+    for number, entry in enumerate(read_offset_index(data[: used_size(data, OFFSET_ENTRY_SIZE)])):
+        offset = entry.relative_offset + (base or 0)
+        if wanted.offset_is_in(offset):
+            yield INDEX_ENTRY(
+                file=shown,
+                relative_offset=entry.relative_offset,
+                offset=None if base is None else offset,
+                position=entry.position,
+                entry_position=number * OFFSET_ENTRY_SIZE,
+            )
+
+
+def time_index_rows(source: LocalFile, path: str, shown: str, wanted: Wanted) -> Iterator[Row]:
+    """Entries of a time index up to the zeros that pad it."""
+    data = whole(source, MOST_BYTES)
+    base = base_offset_of(path)
+    for number, entry in enumerate(read_time_index(data[: used_size(data, TIME_ENTRY_SIZE)])):
+        offset = entry.relative_offset + (base or 0)
+        if wanted.offset_is_in(offset) and wanted.time_is_in(entry.timestamp):
+            yield TIME_INDEX_ENTRY(
+                file=shown,
+                timestamp=entry.timestamp,
+                relative_offset=entry.relative_offset,
+                offset=None if base is None else offset,
+                position=number * TIME_ENTRY_SIZE,
+            )
+
+
+def transaction_rows(source: LocalFile, path: str, shown: str, wanted: Wanted) -> Iterator[Row]:
+    """Aborted transactions; one is wanted where its marker's offset is."""
+    for number, entry in enumerate(read_transaction_index(whole(source, MOST_BYTES))):
+        if wanted.offset_is_in(entry.last_offset):
+            yield TRANSACTION_ENTRY(file=shown, position=number * ABORTED_SIZE, **entry._asdict())
+
+
+def producer_rows(source: LocalFile, path: str, shown: str, wanted: Wanted) -> Iterator[Row]:
+    """Producers of a snapshot; all that can be read, then `UnreadableFile` where Kafka would delete it."""
+    data = whole(source, MOST_BYTES)
+    try:
+        for number, entry in enumerate(read_entries(data)):
+            if wanted.offset_is_in(entry.last_offset) and wanted.time_is_in(entry.timestamp):
+                yield PRODUCER_ENTRY(
+                    file=shown, position=HEADER_SIZE + number * ENTRY_SIZE, **entry._asdict()
+                )
+        read_snapshot(data)
+    except FormatError as error:
+        raise UnreadableFile(
+            f"{shown}: {error}; Kafka deletes the snapshot and takes the one before it"
+        ) from error
+
+
+def read_text(source: LocalFile, shown: str) -> str:
+    """The text of a checkpoint; `UnreadableFile` where it is not UTF-8, which Kafka refuses too."""
+    data = whole(source, MOST_BYTES)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UnreadableFile(
+            f"{shown}: byte {error.start} is not UTF-8 (line {line}). Kafka marks the log directory offline"
+        ) from error
+
+
+def checkpoint_rows(source: LocalFile, path: str, shown: str, wanted: Wanted) -> Iterator[Row]:
+    """Lines of an offset checkpoint."""
+    entries = _parsed(parse_offset_checkpoint, read_text(source, shown), shown)
+    for line, entry in enumerate(entries, 3):
+        if wanted.offset_is_in(entry.offset):
+            yield OFFSET_ENTRY(file=shown, line=line, **entry._asdict())
+
+
+def epoch_rows(source: LocalFile, path: str, shown: str, wanted: Wanted) -> Iterator[Row]:
+    """Lines of a leader epoch checkpoint, with the partition of the folder that it is in."""
+    folder = partition_of(path)
+    entries = _parsed(parse_leader_epochs, read_text(source, shown), shown)
+    for line, entry in enumerate(entries, 3):
+        if wanted.offset_is_in(entry.start_offset):
+            yield EPOCH_ENTRY(
+                file=shown,
+                topic=folder.topic if folder else None,
+                partition=folder.partition if folder else None,
+                epoch=entry.epoch,
+                start_offset=entry.start_offset,
+                line=line,
+            )
+
+
+def _parsed(parse: Callable[[str], list[Parsed]], text: str, shown: str) -> list[Parsed]:
+    try:
+        return parse(text)
+    except MalformedCheckpoint as error:
+        raise UnreadableFile(f"{shown}: {error.what} (line {error.position}). {error.refusal}") from error
+
+
+def partition_of(path: str) -> PartitionFolder | None:
+    """The partition of the folder that a file is in."""
+    return parse_partition_folder(basename(dirname(abspath(path))))
+
+
+ENTRIES: dict[FileKind, Rows] = {
+    FileKind.INDEX: index_rows,
+    FileKind.TIMEINDEX: time_index_rows,
+    FileKind.TXNINDEX: transaction_rows,
+    FileKind.SNAPSHOT: producer_rows,
+    FileKind.CHECKPOINT: checkpoint_rows,
+    FileKind.EPOCHS: epoch_rows,
+}

@@ -1,0 +1,44 @@
+"""Rows of several files, one after the other; a file that cannot be read is reported and the rest goes on."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from os.path import basename
+
+from kctl.dump.batches import Left, log_rows
+from kctl.dump.entries import ENTRIES, partition_of
+from kctl.dump.kinds import FileKind, kind_of
+from kctl.dump.opening import opened
+from kctl.dump.wanted import Wanted
+from kctl.errors import KctlError, UnreadableFile
+
+Row = dict[str, object]
+
+
+def dump_rows(paths: Sequence[str], wanted: Wanted, report: Callable[[Exception], None]) -> Iterator[Row]:
+    """The rows of the files in the order given, as many as the limit leaves in all."""
+    left = Left(wanted.limit)
+    for path in paths:
+        try:
+            yield from _file_rows(path, wanted, left)
+        except KctlError as error:
+            report(error)
+        if left.is_empty:
+            return
+
+
+def _file_rows(path: str, wanted: Wanted, left: Left) -> Iterator[Row]:
+    with opened(path) as source:
+        kind = wanted.kind or kind_of(source, basename(path))
+        if kind is None:
+            raise UnreadableFile(
+                f"{path}: neither its name nor its content says what it is", "name it with --type"
+            )
+        if kind is FileKind.LOG:
+            folder = partition_of(path)
+            topic = wanted.topic or (folder.topic if folder else None)
+            yield from log_rows(source, path, path, replace(wanted, topic=topic), left)
+            return
+        for row in islice(ENTRIES[kind](source, path, path, wanted), left.rows):
+            left.take()
+            yield row

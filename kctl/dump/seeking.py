@@ -1,0 +1,72 @@
+"""Where in a segment to begin: by the indexes beside it, as far as they can be believed.
+
+An index only ever saves reading. Where its entry does not lead to a sound batch that starts at or before the
+offset, the whole segment is read.
+
+Source: LogSegment.translateOffset and findOffsetByTimestamp in
+storage/src/main/java/org/apache/kafka/storage/internals/log/LogSegment.java @ 3.9.0-rc3
+"""
+
+from bisect import bisect_right
+from itertools import pairwise
+from pathlib import Path
+
+from formats.index_files import read_offset_index, read_time_index, used_size
+from formats.log_bytes import LogBytes
+from formats.records import Entry, walk
+from kctl.dump.kafka import base_offset_of, sibling
+from kctl.dump.opening import opened, whole
+from kctl.dump.wanted import Wanted
+from kctl.errors import KctlError
+
+MOST_OF_AN_INDEX = 1 << 28
+
+
+def first_position(path: str, log: LogBytes, wanted: Wanted) -> int:
+    """The position of a batch before which nothing that is wanted lies."""
+    base_offset = base_offset_of(path)
+    if base_offset is None or not Path(path).name.endswith(".log"):
+        return 0
+    target = wanted.from_offset
+    if wanted.from_time is not None:
+        by_time = _offset_by_time(path, base_offset, wanted.from_time)
+        target = by_time if target is None else max(target, by_time)
+    if target is None or target <= base_offset:
+        return 0
+    position = _position_by_offset(path, target - base_offset)
+    first = next(walk(log, position=position), None) if position else None
+    return position if isinstance(first, Entry) and first.crc_valid and first.base_offset <= target else 0
+
+
+def _index_rows(path: str, suffix: str, row_size: int) -> bytes:
+    beside = sibling(path, suffix)
+    if beside is None:
+        return b""
+    try:
+        with opened(beside) as source:
+            data = whole(source, MOST_OF_AN_INDEX)
+    except KctlError:
+        return b""
+    return data[: used_size(data, row_size)]
+
+
+def _position_by_offset(path: str, relative_offset: int) -> int:
+    """The position of the last entry at or before an offset, where the index rises up to it; else 0."""
+    entries = read_offset_index(_index_rows(path, ".index", 8))
+    found = bisect_right(entries, relative_offset, key=lambda entry: entry.relative_offset)
+    rising = all(
+        a.relative_offset < b.relative_offset and a.position < b.position
+        for a, b in pairwise(entries[:found])
+    )
+    return entries[found - 1].position if found and rising and entries[0].position >= 0 else 0
+
+
+def _offset_by_time(path: str, base_offset: int, timestamp: int) -> int:
+    """An offset up to which every timestamp is lower, where the time index rises; else the base offset."""
+    entries = read_time_index(_index_rows(path, ".timeindex", 12))
+    before = bisect_right(entries, timestamp - 1, key=lambda entry: entry.timestamp)
+    rising = all(
+        a.timestamp < b.timestamp and a.relative_offset <= b.relative_offset
+        for a, b in pairwise(entries[:before])
+    )
+    return base_offset + entries[before - 1].relative_offset if before and rising else base_offset
