@@ -4,7 +4,7 @@
 @changes(timeout=60)
 @click.argument("topic")
 def create(frame: Frame, how: How, topic: str) -> Outcome:
-    with open_cluster(frame, writing=True) as cluster:
+    with open_for_change(frame) as cluster:
         plan = plan_creation(cluster, ...)
         return carry_out(frame, how, cluster, plan)
 """
@@ -20,12 +20,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from commands.change_rows import change_row, change_text, dry_run_text, write_rows
 from commands.frame import Frame
-from commands.render import Outcome, Row
+from commands.render import Outcome, Page, Row
+from kctl.errors import NotFinished, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from kctl.changes.apply import Course
+    from kctl.changes.entry import Entry
     from kctl.changes.plan import Plan
     from kctl.cluster.interface import Cluster
 
@@ -121,6 +125,85 @@ def carry_out(frame: Frame, how: How, cluster: Cluster, plan: Plan, rows: Iterab
     """Show the plan, ask, journal, write, wait. Gives the `change` row after `rows` (shown with the plan).
 
     With nothing to do: no journal entry, status 0. With `--dry-run`: the plan's `write` rows. Refused (4) with
-    no terminal and no `--yes`. Status 5 through NotFinished where the wait ran out.
+    no terminal and no `--yes`. Where the wait runs out the `change` row is still given, and the status is 5.
     """
-    raise NotImplementedError
+    from kctl.changes.entry import new_entry
+
+    if plan.is_empty:
+        frame.note(f"nothing to do: {plan.title}")
+        return Outcome(rows)
+    if how.dry_run:
+        _say_warnings(frame, plan)
+        return Outcome([*rows, *write_rows(plan)], text=dry_run_text)
+    state = cluster.read_state((), partition_states=False)
+    _confirm(frame, how, plan, frame.context.name or state.cluster_id or "yes", cluster.location)
+    entry = new_entry(
+        plan,
+        command=how.command,
+        reason=how.reason,
+        cluster_id=state.cluster_id,
+        backend=cluster.backend,
+        location=cluster.location,
+        kafka_version=how.kafka_version,
+        undoes=str(plan.details["undoes"]) if "undoes" in plan.details else None,
+    )
+    return _finish(frame, how, cluster, entry, rows)
+
+
+def _finish(frame: Frame, how: How, cluster: Cluster, entry: Entry, rows: Iterable[Row] = ()) -> Outcome:
+    """Carry out an entry; gives its row, also where it is not finished in time."""
+    from kctl.changes.apply import apply
+
+    run(frame, how, cluster, entry, apply)
+    return Outcome([*rows, change_row(entry)], text=change_text)
+
+
+def run(
+    frame: Frame, how: How, cluster: Cluster, entry: Entry, action: Callable[[Entry, Course], None]
+) -> None:
+    """Apply or resume an entry. NotFinished is reported (5); everything else goes up."""
+    try:
+        action(entry, course_of(frame, how, cluster))
+    except NotFinished as error:
+        frame.report(error)
+
+
+def course_of(frame: Frame, how: How, cluster: Cluster) -> Course:
+    """What carrying out needs, from the options."""
+    from commands.connecting import pinned
+    from kctl.changes.apply import Course, deadline
+    from kctl.changes.journal import Journal
+
+    return Course(
+        cluster=cluster,
+        journal=Journal(),
+        wait=how.wait,
+        until=deadline(how.timeout),
+        kafka_version=pinned(how.kafka_version),
+        progress=frame.progress(),
+        note=frame.note,
+    )
+
+
+def _confirm(frame: Frame, how: How, plan: Plan, name: str, location: str) -> None:
+    """Show the plan and ask. Raises Refused where nobody can answer, or the answer is another."""
+    _say_warnings(frame, plan)
+    if how.yes:
+        frame.note(plan.title)
+        return
+    if not sys.stdin.isatty():
+        raise Refused(
+            "a change needs an answer and there is no terminal to ask on; nothing was written", "say --yes"
+        )
+    page = Page(80, frame.color != "never" and sys.stderr.isatty())
+    click.echo(page.style(f"{plan.title}  ({location})", "bold"), err=True)
+    for line in dry_run_text(write_rows(plan), page):
+        click.echo(line, err=True)
+    answer = click.prompt(f"Type {name} to go on", err=True, default="", show_default=False)
+    if answer != name:
+        raise Refused(f"{answer!r} is not {name}; nothing was written")
+
+
+def _say_warnings(frame: Frame, plan: Plan) -> None:
+    for warning in plan.warnings:
+        click.echo(f"kctl: warning: {frame.on_terminal(warning)}", err=True)

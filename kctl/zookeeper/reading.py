@@ -46,7 +46,9 @@ ONE_OF = (
     "/admin/reassign_partitions",
     "/admin/preferred_replica_election",
 )
-LISTS = ("/brokers/ids", "/brokers/topics", "/admin/delete_topics", "/", "/config")
+# Markers before topics: the controller deletes a topic before its marker, so that a marker missed here means
+# that the topic is gone below, or that the controller does not delete.
+LISTS = ("/brokers/ids", "/admin/delete_topics", "/brokers/topics", "/", "/config")
 T = TypeVar("T")
 
 

@@ -1,0 +1,162 @@
+"""Which cluster a command works on: a live one, or with `--snapshot` one as it was recorded.
+
+@command("list", examples="...")
+@reads
+def list_topics(frame: Frame, at: At) -> Outcome:
+    with at.open(frame) as cluster: ...
+
+with open_for_change(frame, how) as cluster: ...        # a changing command
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from commands.frame import Frame
+from kctl.errors import BadValue, KctlError, Refused
+
+if TYPE_CHECKING:
+    from kctl.cluster.interface import Cluster
+    from kctl.cluster.versions import KafkaVersion
+
+ANSWER_TIMEOUT = 10.0  # seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class At:
+    """Where a reading command looks, from its options."""
+
+    snapshot: Path | None
+    allow_stale: bool
+    timeout: float
+    kafka_version: str | None
+
+    @property
+    def version(self) -> KafkaVersion | None:
+        """The pinned version."""
+        return pinned(self.kafka_version)
+
+    def open(self, frame: Frame) -> Cluster:
+        """The cluster. Raises KctlError where it cannot be reached or read."""
+        if self.snapshot is not None:
+            from kctl.zookeeper.snapshot import read_snapshot
+
+            from kctl.zookeeper.cluster import RecordedCluster
+
+            return RecordedCluster(read_snapshot(self.snapshot))
+        return connect(frame, timeout=self.timeout, allow_stale=self.allow_stale)
+
+
+def pinned(text: str | None) -> KafkaVersion | None:
+    """The version that `--kafka-version` names."""
+    if text is None:
+        return None
+    from kctl.cluster.versions import parse_version
+
+    return parse_version(text)
+
+
+def reads(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of every command that reads a cluster; the function gets them as `At`, after the frame."""
+
+    @functools.wraps(function)
+    def wrapped(frame: Frame, /, **values: Any) -> Any:
+        shared = {name: values.pop(name) for name in At.__annotations__ if name in values}
+        return function(frame, At(**shared), **values)
+
+    for option in reversed(_options()):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+def _options() -> list[Callable[[Callable[..., Any]], Callable[..., Any]]]:
+    from commands.changing import Duration
+
+    return [
+        click.option(
+            "--snapshot",
+            type=click.Path(path_type=Path, dir_okay=False),
+            envvar="KCTL_SNAPSHOT",
+            help="Read this export (`kctl znode export`) in place of a live ZooKeeper.",
+        ),
+        click.option(
+            "--allow-stale",
+            is_flag=True,
+            help="Also take a ZooKeeper server that is cut off from its quorum.",
+        ),
+        click.option(
+            "--timeout",
+            type=Duration(),
+            default=ANSWER_TIMEOUT,
+            show_default=True,
+            help="How long to wait for an answer.",
+        ),
+        click.option(
+            "--kafka-version",
+            metavar="VERSION",
+            envvar="KCTL_KAFKA_VERSION",
+            help="The oldest broker's version, where ZooKeeper does not show it.",
+        ),
+    ]
+
+
+def connect(frame: Frame, *, timeout: float = ANSWER_TIMEOUT, allow_stale: bool = False) -> Cluster:
+    """The live cluster of the context in force: by ZooKeeper, else over Kafka's own protocol."""
+    context = frame.context
+    if frame.given.get("bootstrap_server") and not frame.given.get("zookeeper"):
+        return _by_protocol(frame)
+    if context.zookeeper:
+        from kctl.zookeeper.cluster import ZookeeperCluster
+        from kctl.zookeeper.connection import Ensemble, access_from
+
+        ensemble = Ensemble(access_from(context, timeout=timeout, read_only=allow_stale))
+        if ensemble.is_read_only:
+            frame.note(f"ZooKeeper {ensemble.location} is cut off from its quorum: what it says may be old")
+        return ZookeeperCluster(ensemble)
+    if context.bootstrap_server:
+        return _by_protocol(frame)
+    raise BadValue(
+        "no cluster is named", "give --zookeeper HOSTS/chroot, --bootstrap-server HOSTS or --context NAME"
+    )
+
+
+def _by_protocol(frame: Frame) -> Cluster:
+    raise KctlError(
+        f"--bootstrap-server {frame.context.bootstrap_server}: this kctl reaches clusters by ZooKeeper only"
+    )
+
+
+def open_for_change(frame: Frame, *, timeout: float = ANSWER_TIMEOUT) -> Cluster:
+    """The live cluster, where it may be changed. Raises Refused for a read-only context or another cluster."""
+    context = frame.context
+    if context.read_only:
+        raise Refused(
+            f"context {context.name or ''!r} is read-only; nothing was written".replace("context ''", "it")
+        )
+    cluster = connect(frame, timeout=timeout)
+    try:
+        refuse_other_cluster(frame, cluster)
+    except BaseException:
+        cluster.close()
+        raise
+    return cluster
+
+
+def refuse_other_cluster(frame: Frame, cluster: Cluster) -> None:
+    """Raise Refused where the cluster has another id than the context expects, or is migrating to KRaft."""
+    context = frame.context
+    state = cluster.read_state((), partition_states=False)
+    if context.cluster_id and state.cluster_id != context.cluster_id:
+        named = f"context `{context.name}`" if context.name else "KCTL_CLUSTER_ID"
+        found = state.cluster_id or "not known"
+        raise Refused(f"cluster id is {found}, {named} expects {context.cluster_id}; nothing was written")
+    if state.is_migrating:
+        raise Refused(
+            "the cluster is under migration to KRaft, which overwrites what ZooKeeper holds; nothing was written"
+        )
