@@ -84,3 +84,14 @@ TOPIC_IDS_DIFFER = FindingType(
     "Normal, unless segments of the older ids are left.",
     "Nothing, as long as no finding names leftovers of a deleted topic.",
 )
+
+# --- the store ----------------------------------------------------------------------------------------
+
+TIER_UNREADABLE = FindingType(
+    "tier-unreadable",
+    Severity.ERROR,
+    "It cannot be read from the tier: {reason}.",
+    "Nothing is known about what lies here; everything else was examined.",
+    "Missing permission, a failing store, or something that went away while it was listed.",
+    "Look at the store's own logs, then run the audit again.",
+)
