@@ -162,6 +162,11 @@ COMMANDS: dict[str, Group | Verb] = {
     "replica": Group(
         "Replicas of a partition, from copies of brokers' log directories.",
         {
+            "compare": Verb(
+                "replica:compare",
+                "Compare the replicas of every partition that two or more brokers hold.",
+                ("replica.LINEAGE", "replica.DIVERGENCE", "replica.VERDICT", "replica.REJOIN", FINDING),
+            ),
             "simulate": Verb(
                 "replica_simulate:simulate",
                 "Play a scenario of produce, fetch, crash, restart and elect over a model of the brokers.",

@@ -21,6 +21,15 @@ EPOCH_ENTRY_MISSING = FindingType(
     "A file that was edited, lost its end, or belongs to another copy.",
     REBUILD,
 )
+EPOCHS_BEGIN_LATE = FindingType(
+    "epochs-begin-late",
+    Severity.INFO,
+    "The first entry begins at offset {start_offset}; the log's files begin at offset {log_start}.",
+    "When records are deleted the epochs below the log's start become one entry. The start that the broker knew"
+    " is in no checkpoint.",
+    "DeleteRecords or retention, and a broker that was stopped before it wrote log-start-offset-checkpoint.",
+    "Nothing, where records were deleted up to there.",
+)
 EPOCH_ENTRY_BEYOND_END = FindingType(
     "epoch-entry-beyond-end",
     Severity.WARNING,

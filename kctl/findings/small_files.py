@@ -20,11 +20,11 @@ CHECKPOINT_MALFORMED = FindingType(
 )
 CHECKPOINT_EMPTY = FindingType(
     "checkpoint-empty-file",
-    Severity.WARNING,
+    Severity.INFO,
     "The file has no bytes; Kafka takes it for an empty list.",
-    "Every checkpoint that Kafka writes has at least two lines.",
-    "A file that was cut off, as a full disk or a power failure leaves it.",
-    "Restore it from another moment, or let Kafka write it anew.",
+    "A broker makes the file when it starts and writes it some time later.",
+    "A broker that was stopped soon after its first start, or a file that was cut off by a full disk.",
+    "Nothing, where the broker is new.",
 )
 CHECKPOINT_DUPLICATE = FindingType(
     "checkpoint-duplicate",

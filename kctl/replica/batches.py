@@ -55,13 +55,16 @@ class BatchColumns:
     leader_epoch: Int64s
     crc: Int64s
     log_start_offset: int = 0
+    next_offset: int | None = None  # where the log ends, if not with the last batch here
 
     def __len__(self) -> int:
         return len(self.base_offset)
 
     @property
     def end(self) -> int:
-        """The offset after the last batch."""
+        """The offset at which the log ends."""
+        if self.next_offset is not None:
+            return self.next_offset
         return int(self.last_offset[-1]) + 1 if len(self) else self.log_start_offset
 
 

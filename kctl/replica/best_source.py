@@ -8,7 +8,7 @@ a person must choose.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 
 from kctl.replica.lineage import Lineage, Relation, compare_lineages
@@ -56,11 +56,12 @@ class Rejoin:
 
 
 def best_source(
-    replicas: Mapping[int, Lineage], contradictions: frozenset[tuple[int, int]] = frozenset()
+    replicas: Mapping[int, Lineage], contradictions: Container[tuple[int, int]] | None = None
 ) -> BestSource | None:
     """The branches of a partition's replicas and the best of them; None without replicas.
 
-    `contradictions` are pairs (ascending) whose bytes differ although their epochs do not.
+    `contradictions` are the pairs (ascending ids) whose records differ, where bytes were compared; without
+    them the epochs decide.
     """
     groups: list[list[int]] = []
     for broker_id in sorted(
@@ -87,11 +88,11 @@ def best_source(
 
 
 def _contradict(
-    replicas: Mapping[int, Lineage], contradictions: frozenset[tuple[int, int]], one: int, other: int
+    replicas: Mapping[int, Lineage], contradictions: Container[tuple[int, int]] | None, one: int, other: int
 ) -> bool:
-    pair = (min(one, other), max(one, other))
-    by_epochs = compare_lineages(replicas[one], replicas[other]).relation is Relation.DIVERGED
-    return by_epochs or pair in contradictions
+    if contradictions is not None:
+        return (min(one, other), max(one, other)) in contradictions
+    return compare_lineages(replicas[one], replicas[other]).relation is Relation.DIVERGED
 
 
 def _branch(replicas: Mapping[int, Lineage], members: list[int]) -> Branch:

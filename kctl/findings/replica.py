@@ -1,0 +1,116 @@
+"""What can be said about replicas of one partition held against each other."""
+
+from kctl.findings import FindingType, Severity
+
+DAMAGED_COPY = FindingType(
+    "replica-damaged-copy",
+    Severity.ERROR,
+    "Broker {broker_id}'s copy is damaged at offsets [{start}, {end}); {others}.",
+    "Bytes of this copy are no batch, or their CRC is not the one stored. It is damage, not divergence.",
+    "A failing disk, a torn write, or a copy that went wrong.",
+    "Take the range from the copy named, or let the broker fetch the partition anew.",
+)
+HOLE = FindingType(
+    "replica-hole",
+    Severity.ERROR,
+    "Broker {broker_id}'s copy lacks offsets [{start}, {end}) in the middle, which broker {other} holds.",
+    "Batches are missing between others, and nothing suggests that the topic is compacted.",
+    "A segment that was removed by hand or lost by the file system, or a compacted topic that nothing here names.",
+    "Say `--compacted TOPIC` where the topic is compacted; else take the range from the other copy.",
+)
+SAME_PAYLOAD = FindingType(
+    "replica-same-payload-other-epoch",
+    Severity.WARNING,
+    "Brokers {one} and {other} hold the same records at [{start}, {end}) under different leader epochs.",
+    "The lineages have parted, but the bytes of the batches are equal: an idempotent producer sent them again.",
+    "A producer that retried after a change of leader.",
+    "Nothing of these batches is lost; look at the verdict for the rest.",
+)
+OTHER_BYTES_SAME_RECORDS = FindingType(
+    "replica-other-bytes-same-records",
+    Severity.INFO,
+    "Brokers {one} and {other} store {count} batches in other bytes, with the same records.",
+    "Every record that both hold at one offset is the same.",
+    "The cleaner rewrote batches on one side, or messages of the old format were converted.",
+    "Nothing.",
+)
+NO_COMMON_RANGE = FindingType(
+    "replica-no-common-range",
+    Severity.WARNING,
+    "Brokers {one} and {other} hold no offset in common, so their records cannot be compared.",
+    "One log ends before the other begins. Whether they belong to one lineage is not known from bytes.",
+    "A replica that was away longer than the retention, or one started with another disk.",
+    "Compare their epochs with `kctl epoch compare`; older copies or remote segments could settle it.",
+)
+TOPIC_RECREATED = FindingType(
+    "replica-topic-recreated",
+    Severity.WARNING,
+    "Copies of {partition} are of different topics of that name: {ids}.",
+    "A topic that was deleted and made again starts anew; its offsets say nothing about the old one's.",
+    "The topic was re-created while a broker was away, or copies of different times lie together.",
+    "Compare copies of one topic id; the verdict is unknown until then.",
+)
+CLUSTERS_MIXED = FindingType(
+    "replica-clusters-mixed",
+    Severity.WARNING,
+    "Copies of {partition} are from different clusters: {ids}.",
+    "Partitions of the same name on different clusters have nothing to do with each other.",
+    "Evidence of several clusters was gathered into one folder.",
+    "Give the folders of one cluster at a time; the verdict is unknown until then.",
+)
+COPY_MISSING = FindingType(
+    "replica-copy-missing",
+    Severity.INFO,
+    "Broker {broker_id} is assigned a replica of {partition}, and no copy of it is here.",
+    "The verdict is about the copies that are here.",
+    "The broker's directory was not copied, or it had not made the replica yet.",
+    "Copy that broker's log directory as well, before it follows another leader.",
+)
+INCOMPLETE_COPY = FindingType(
+    "replica-incomplete-copy",
+    Severity.WARNING,
+    "Broker {broker_id}'s copy ends at offset {end}, and its {checkpoint} says {said}.",
+    "Either the copy is only half of the log, or the broker lost the tail of it.",
+    "A copy that was broken off, or a power failure before the tail was on the disk.",
+    "Copy the directory again; if it ends there too, the tail is lost on that broker: see `kctl replica loss`.",
+)
+COPY_UNREADABLE = FindingType(
+    "replica-copy-unreadable",
+    Severity.ERROR,
+    "Part of broker {broker_id}'s copy was not compared: {reason}.",
+    "The verdict is about the rest.",
+    "Missing permission, a failing disk, a file that went away, or a batch that cannot be decoded.",
+    "Give kctl a copy that it can read.",
+)
+LEADER_UNKNOWN = FindingType(
+    "replica-leader-unknown",
+    Severity.WARNING,
+    "{partition} has copies that contradict each other, and nothing says which of them leads.",
+    "Without a present leader nobody can say which records are the lost ones.",
+    "No znode export, no leader epochs in the batches, and no `--leader`.",
+    "Give a znode export of the last moment, brokers' logs, or `--leader ID`.",
+)
+PRESENT_INCOMPLETE = FindingType(
+    "replica-present-incomplete",
+    Severity.WARNING,
+    "The present leader's copy of {partition} ends at {end} in the epoch in which an earlier copy goes on to {said}.",
+    "A leader does not shorten its log within an epoch, so the later copy is probably not whole.",
+    "A copy that was broken off, or a disk that lost its tail without an election.",
+    "Copy the leader's directory again; what is beyond its end is not called lost.",
+)
+PREFIX_LOST = FindingType(
+    "replica-leader-copy-missing",
+    Severity.WARNING,
+    "Broker {broker_id} leads {partition}, and no copy of its log is here.",
+    "What the present lineage holds was taken from broker {instead} instead, which may be behind.",
+    "The leader's directory was not copied.",
+    "Copy the leader's log directory.",
+)
+UNDECIDED_TAIL = FindingType(
+    "replica-undecided-tail",
+    Severity.INFO,
+    "Broker {broker_id} holds offsets [{start}, {end}) that the leader's copy lacks; nothing says that they are lost.",
+    "Copies of a live cluster are taken one after the other; the leader may hold them by now.",
+    "The leader's copy was taken first.",
+    "Copy again, or give brokers' logs and a znode export of the same time.",
+)

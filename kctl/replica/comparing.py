@@ -1,0 +1,148 @@
+"""Every partition of the evidence that two brokers hold, compared moment by moment, and the rows about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from kctl.errors import BadValue, KctlError
+from kctl.evidence.model import Evidence
+from kctl.model import SILENT, Progress, TopicPartition
+from kctl.replica.best_source import rejoin_table
+from kctl.replica.compare import PartitionComparison, compare_partition
+from kctl.replica.copies import Copy, copies_of
+from kctl.replica.lineage import Lineage
+from kctl.replica.moments import Znodes, znodes_of
+from kctl.replica.replica_log import ReplicaLog
+from kctl.replication.rules import Rules
+from kctl.rows.replica import DIVERGENCE, LINEAGE, REJOIN, VERDICT
+
+Row = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class CompareOptions:
+    """What to compare, and what is known about it."""
+
+    topics: tuple[str, ...] = ()
+    partitions: frozenset[int] = frozenset()
+    compacted: frozenset[str] = frozenset()
+    if_leader: int | None = None
+    rules: Rules | None = None
+
+
+@dataclass
+class ComparedEvidence:
+    """The copies and znodes of some evidence, and their comparison."""
+
+    evidence: Evidence
+    options: CompareOptions
+    report: Callable[[KctlError], None]
+    znodes: dict[str | None, Znodes] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.znodes = znodes_of(self.evidence, self.report)
+
+    def jobs(self) -> list[tuple[TopicPartition, str | None, dict[int, Copy]]]:
+        """Each partition and moment with two copies or more, moments in their order."""
+        order = {moment: index for index, moment in enumerate(self.evidence.moments)}
+        found = []
+        for partition, by_moment in copies_of(self.evidence, self.options.topics).items():
+            if self.options.partitions and partition.partition not in self.options.partitions:
+                continue
+            for moment in sorted(by_moment, key=lambda m: order.get(m or "", -1)):
+                copies = by_moment[moment]
+                assigned = self.znodes[moment].replicas.get(partition, ()) if moment in self.znodes else ()
+                if len(copies) > 1 or len(assigned) > 1:
+                    found.append((partition, moment, copies))
+        return found
+
+    def comparisons(self, progress: Progress = SILENT) -> Iterator[PartitionComparison]:
+        """The comparisons in order."""
+        jobs = self.jobs()
+        progress.start("compare", len(jobs), "partitions")
+        for partition, moment, copies in jobs:
+            compacted = True if partition.topic in self.options.compacted else None
+            znodes = self.znodes.get(moment)
+            yield compare_partition(partition, moment, copies, znodes, is_compacted=compacted)
+            progress.advance(1)
+
+
+def comparison_rows(found: PartitionComparison, options: CompareOptions) -> Iterator[Row]:
+    """The rows of one comparison: lineages, divergences, what else is to say, the verdict, the rejoin table."""
+    for broker_id, lineage in found.lineages.items():
+        yield lineage_row(found.logs[broker_id], lineage)
+    for one in found.divergences:
+        yield DIVERGENCE(
+            **_whose(found),
+            broker_ids=list(one.broker_ids),
+            from_offset=one.from_offset,
+            to_offset=one.to_offset,
+            epochs=[list(side) for side in one.epochs],
+        )
+    for finding in found.findings:
+        yield finding.row()
+    best = found.best
+    yield VERDICT(
+        **_whose(found),
+        verdict=found.verdict,
+        best_source=found.best_source,
+        reason=found.reason,
+        broker_ids=list(found.copies),
+        branches=[list(branch.replicas) for branch in best.branches] if best else [],
+        current_lineage=best.current_lineage if best else None,
+        most_committed=best.most_committed if best else None,
+        behind=list(found.behind),
+    )
+    if options.if_leader is not None:
+        yield from _rejoin_rows(found, options)
+
+
+def _whose(found: PartitionComparison) -> Row:
+    return {
+        "topic": found.partition.topic,
+        "partition": found.partition.partition,
+        "moment": found.moment,
+    }
+
+
+def lineage_row(log: ReplicaLog, lineage: Lineage) -> Row:
+    """The row of one copy."""
+    copy = log.copy
+    recorded = copy.recorded_epochs
+    return LINEAGE(
+        topic=copy.partition.topic,
+        partition=copy.partition.partition,
+        broker_id=copy.broker_id,
+        epochs=[list(entry) for entry in lineage.epochs],
+        log_start_offset=lineage.log_start_offset,
+        log_end_offset=lineage.log_end_offset,
+        high_watermark=lineage.high_watermark,
+        recorded=None if recorded is None else [list(entry) for entry in recorded],
+        rebuilt=[list(entry) for entry in log.rebuilt],
+        local_log_start_offset=log.local_log_start_offset,
+        topic_id=copy.replica.topic_id,
+        folder=copy.place.file or "",
+        evidence=copy.place.evidence,
+        moment=copy.moment,
+    )
+
+
+def _rejoin_rows(found: PartitionComparison, options: CompareOptions) -> Iterator[Row]:
+    leader = options.if_leader
+    assert leader is not None
+    if leader not in found.lineages:
+        return
+    rules = options.rules
+    if rules is None:
+        raise BadValue("a rejoin table needs a version")
+    for broker_id, one in rejoin_table(found.lineages, leader, rules.algorithm).items():
+        yield REJOIN(
+            **_whose(found),
+            leader=leader,
+            broker_id=broker_id,
+            truncate_to=one.truncate_to,
+            offsets_dropped=one.offsets_dropped,
+            full_truncation=one.full_truncation,
+            below_own_high_watermark=one.below_own_high_watermark,
+        )

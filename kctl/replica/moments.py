@@ -1,0 +1,106 @@
+"""What the znodes of each moment say about partitions: leader, ISR, assignment, who was alive, which topic it is.
+
+Source: core/src/main/scala/kafka/zk/ZkData.scala @ 2.8.2
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from formats.errors import FormatError
+from formats.znodes import NO_LEADER, parse_config, parse_partition_state, parse_topic
+from kctl.errors import KctlError
+from kctl.evidence.model import Evidence
+from kctl.evidence.znodes import ExportedZnode, read_znodes
+from kctl.model import TopicPartition
+
+STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d{1,9})/state")
+TOPIC = re.compile(r"/brokers/topics/([^/]+)")
+BROKER = re.compile(r"/brokers/ids/(\d{1,9})")
+CONFIG = re.compile(r"/config/topics/([^/]+)")
+INTERNAL_COMPACTED = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """A partition's state znode, and where it was read."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    moment: str | None
+    file: str
+
+
+@dataclass
+class Znodes:
+    """The znodes of one moment as far as replicas are concerned."""
+
+    moment: str | None
+    file: str
+    states: dict[TopicPartition, PartitionState] = field(default_factory=dict)
+    replicas: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
+    live: set[int] = field(default_factory=set)
+    created: dict[str, int] = field(default_factory=dict)  # topic to the czxid of its znode
+    topic_ids: dict[str, str] = field(default_factory=dict)
+    policies: dict[str, str] = field(default_factory=dict)
+
+    def is_compacted(self, topic: str) -> bool | None:
+        """Whether the topic's own configuration or its name says that it is compacted; None where neither does."""
+        if topic in INTERNAL_COMPACTED:
+            return True
+        policy = self.policies.get(topic)
+        return None if policy is None else "compact" in policy
+
+    def state(self, partition: TopicPartition) -> PartitionState | None:
+        """The partition's state where it has a leader."""
+        found = self.states.get(partition)
+        return found if found is not None and found.leader > NO_LEADER else None
+
+
+def znodes_of(evidence: Evidence, report: Callable[[KctlError], None]) -> dict[str | None, Znodes]:
+    """The znodes of each moment that has an export; what cannot be read is reported and left out."""
+    found: dict[str | None, Znodes] = {}
+    for export in evidence.znode_exports:
+        place = evidence.place_of(export.path, export.root)
+        try:
+            exported = read_znodes(export.path)
+        except KctlError as error:
+            report(error)
+            continue
+        found[export.moment] = _decoded(exported, export.moment, place.file or "")
+    return found
+
+
+def _decoded(exported: Mapping[str, ExportedZnode], moment: str | None, file: str) -> Znodes:
+    znodes = Znodes(moment, file)
+    for path, znode in exported.items():
+        try:
+            _take(znodes, path, znode)
+        except FormatError:
+            continue  # a znode that nobody can read says nothing
+    return znodes
+
+
+def _take(znodes: Znodes, path: str, znode: ExportedZnode) -> None:
+    if match := STATE.fullmatch(path):
+        state = parse_partition_state(znode.data)
+        partition = TopicPartition(match[1], int(match[2]))
+        znodes.states[partition] = PartitionState(
+            state.leader, state.leader_epoch, tuple(state.isr), znodes.moment, znodes.file
+        )
+    elif match := TOPIC.fullmatch(path):
+        topic = parse_topic(znode.data)
+        znodes.created[match[1]] = znode.czxid
+        if topic.topic_id:
+            znodes.topic_ids[match[1]] = topic.topic_id
+        for number, replicas in topic.partitions.items():
+            znodes.replicas[TopicPartition(match[1], number)] = tuple(replicas)
+    elif match := BROKER.fullmatch(path):
+        znodes.live.add(int(match[1]))
+    elif match := CONFIG.fullmatch(path):
+        policy = parse_config(znode.data).config.get("cleanup.policy")
+        if policy is not None:
+            znodes.policies[match[1]] = policy

@@ -1,0 +1,235 @@
+"""What a replica's log holds: its sound batches as columns in order of offset, and what was learnt on the way.
+
+Batches whose CRC is wrong are not part of the log: recovery would cut there. They are noted as damage with the
+offsets that are missing for it, so that another copy can be asked for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from formats.columns.headers import Headers
+from formats.records import Reason
+from kctl.log.folder import read_folder
+from kctl.replica.copies import Copy
+from kctl.replica.lineage import Lineage, normalised
+from kctl.replication.epochs import Entries, assign
+from kctl.scan.options import Chunk, Level, ScanOptions
+from kctl.scan.segment import scan_segment
+from kctl.scan.source import local_file
+
+Int64s = npt.NDArray[np.int64]
+EMPTY = np.empty(0, np.int64)
+HARMLESS_AT_END = frozenset({Reason.TORN_TAIL, Reason.ZEROS})
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """Sound batches in order of offset, one element a batch. `first_offset` is the least that it can hold.
+
+    For magic 2 that is the base offset; a compressed message of magic 0 or 1 has only its last offset.
+    """
+
+    first_offset: Int64s
+    last_offset: Int64s
+    leader_epoch: Int64s
+    crc: Int64s
+    position: Int64s
+    size_in_bytes: Int64s
+    segment: Int64s  # index into ReplicaLog.files
+    records: Int64s  # -1 where only the content tells
+    max_timestamp: Int64s
+
+    def __len__(self) -> int:
+        return len(self.last_offset)
+
+    def __getitem__(self, rows: slice | npt.NDArray[np.bool_] | Int64s) -> Batches:
+        return Batches(*(getattr(self, name)[rows] for name in NAMES))
+
+
+NAMES = tuple(Batches.__dataclass_fields__)
+NO_BATCHES = Batches(*(EMPTY for _ in NAMES))
+
+
+def joined(parts: Sequence[Batches]) -> Batches:
+    """The batches of all parts in order."""
+    whole = [part for part in parts if len(part)]
+    if not whole:
+        return NO_BATCHES
+    if len(whole) == 1:
+        return whole[0]
+    return Batches(*(np.concatenate([getattr(part, name) for part in whole]) for name in NAMES))
+
+
+@dataclass(slots=True)
+class DamagedRange:
+    """Bytes that are no sound batch, and the offsets they may have held; the end None at the end of the log."""
+
+    file: Path
+    position: int
+    size_in_bytes: int
+    from_offset: int
+    to_offset: int | None = None
+
+
+@dataclass
+class ReplicaLog:
+    """One pass over a copy's segments; `batches` first, then the rest is known."""
+
+    copy: Copy
+    files: list[Path] = field(default_factory=list)
+    base_offset: int | None = None
+    next_offset: int = 0
+    rebuilt: Entries = ()
+    damage: list[DamagedRange] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    torn_tail: bool = False
+    has_gaps_inside: bool = False
+    has_old_format: bool = False
+    bytes_read: int = 0
+    newest_timestamp: int = -1
+    _last_epoch: int = -1
+
+    def batches(self) -> Iterator[Batches]:
+        """The sound batches, some thousands at a time."""
+        try:
+            folder = read_folder(self.copy.folder)
+        except OSError as error:
+            self.problems.append(f"cannot be listed: {error.strerror or error}")
+            return
+        for segment in folder.logs:
+            assert segment.log is not None
+            if self.base_offset is None:
+                self.base_offset = self.next_offset = segment.base_offset
+            self.next_offset = max(self.next_offset, segment.base_offset)
+            self.files.append(segment.log.path)
+            yield from self._segment(segment.log.path, segment.base_offset)
+
+    def _segment(self, path: Path, base_offset: int) -> Iterator[Batches]:
+        options = ScanOptions(level=Level.CRC, base_offset=base_offset, place=self.copy.place, max_findings=1)
+        self.torn_tail = False
+        try:
+            with local_file(path) as source:
+                self.bytes_read += source.size
+                for chunk in scan_segment(source, options):
+                    found = self._chunk(path, chunk, is_end=chunk.end >= source.size)
+                    if len(found):
+                        yield found
+        except OSError as error:
+            self.problems.append(f"{path.name} cannot be read: {error.strerror or error}")
+
+    def _chunk(self, path: Path, chunk: Chunk, *, is_end: bool) -> Batches:
+        headers = chunk.headers
+        sound = headers.crc_valid
+        if not sound.all():
+            self._note_unsound(path, headers)
+            headers = headers[sound]
+        batches = self._ordered(headers)
+        self._learn(batches, headers)
+        for damage in chunk.damage:
+            if is_end and damage.reason in HARMLESS_AT_END:
+                self.torn_tail = damage.reason is Reason.TORN_TAIL
+                continue
+            self.damage.append(DamagedRange(path, damage.position, damage.size_in_bytes, self.next_offset))
+        return batches
+
+    def _note_unsound(self, path: Path, headers: Headers) -> None:
+        before = self.next_offset
+        for row in np.flatnonzero(~headers.crc_valid)[:1000].tolist():
+            sound = headers.last_offset[:row][headers.crc_valid[:row]]
+            start = int(sound[-1]) + 1 if len(sound) else before
+            after = np.flatnonzero(headers.crc_valid[row:])
+            end = int(headers.base_offset[row + int(after[0])]) if len(after) else None
+            size, position = int(headers.size_in_bytes[row]), int(headers.position[row])
+            last = self.damage[-1] if self.damage else None
+            if last and last.file == path and last.position + last.size_in_bytes == position:
+                last.size_in_bytes, last.to_offset = last.size_in_bytes + size, end
+            else:
+                self.damage.append(DamagedRange(path, position, size, start, end))
+
+    def _ordered(self, headers: Headers) -> Batches:
+        """The columns of batches whose offsets rise; a batch that goes back is not followed."""
+        rising = np.maximum.accumulate(np.concatenate(([self.next_offset - 1], headers.last_offset)))
+        good = (headers.last_offset > rising[:-1]) & (headers.base_offset > rising[:-1])
+        if not good.all():
+            headers = headers[good]
+            rising = np.concatenate((rising[:1], headers.last_offset))
+        old = headers.magic < 2
+        first = np.where(old & (headers.records_count < 0), rising[:-1] + 1, headers.base_offset)
+        return Batches(
+            first.astype(np.int64),
+            headers.last_offset,
+            np.where(old, -1, headers.partition_leader_epoch).astype(np.int64),
+            headers.crc.astype(np.int64),
+            headers.position,
+            headers.size_in_bytes,
+            np.full(len(headers), len(self.files) - 1, np.int64),
+            headers.records_count.astype(np.int64),
+            headers.max_timestamp,
+        )
+
+    def _learn(self, batches: Batches, headers: Headers) -> None:
+        if not len(batches):
+            return
+        self.has_old_format |= bool((headers.magic < 2).any())
+        span = batches.last_offset - batches.first_offset + 1
+        self.has_gaps_inside |= bool(((batches.records >= 0) & (batches.records < span)).any())
+        self.newest_timestamp = max(self.newest_timestamp, int(batches.max_timestamp.max()))
+        epochs = batches.leader_epoch
+        changes = np.flatnonzero(epochs != np.concatenate(([self._last_epoch], epochs[:-1])))
+        for row in changes.tolist():
+            epoch = int(epochs[row])
+            if epoch >= 0 and epoch > (self.rebuilt[-1][0] if self.rebuilt else -1):
+                self.rebuilt = assign(self.rebuilt, epoch, int(batches.first_offset[row]))
+        self._last_epoch = int(epochs[-1])
+        first = int(batches.first_offset[0])
+        for one in reversed(self.damage):
+            if one.to_offset is not None:
+                break
+            one.to_offset = first
+        self.next_offset = int(batches.last_offset[-1]) + 1
+
+    @property
+    def local_log_start_offset(self) -> int:
+        """The first offset whose bytes can be here."""
+        return max(self.copy.checkpoint("log_start") or 0, self.base_offset or 0)
+
+    def lineage(self) -> Lineage:
+        """The replica's lineage; batches win over the checkpoint where the two contradict each other."""
+        recorded = self.copy.recorded_epochs
+        local = self.local_log_start_offset
+        entries = self.rebuilt if recorded is None or self._contradicts(recorded) else recorded
+        return Lineage(
+            self._log_start_offset(entries),
+            max(self.next_offset, local),
+            self.copy.checkpoint("high_watermark"),
+            entries,
+            local,
+        )
+
+    def _log_start_offset(self, entries: Entries) -> int:
+        """The first offset that readers are served: on a tiered topic below what is on the disk."""
+        local, checkpointed = self.local_log_start_offset, self.copy.checkpoint("log_start")
+        is_tiered = checkpointed is not None and bool(entries) and checkpointed < (self.base_offset or 0)
+        if is_tiered and checkpointed is not None and entries[0][1] < local:
+            return checkpointed
+        return local
+
+    def _contradicts(self, recorded: Entries) -> bool:
+        """Whether a batch says another epoch than the checkpoint does for its first offset."""
+        start, end = self.local_log_start_offset, self.next_offset
+        said = normalised(recorded, start, end)
+        for index, (epoch, first) in enumerate(self.rebuilt):
+            first = max(first, start)
+            until = self.rebuilt[index + 1][1] if index + 1 < len(self.rebuilt) else end
+            if until <= start:
+                continue
+            owner = max((entry for entry in said if entry[1] <= first), default=None)
+            if owner is None or owner[0] != epoch:
+                return True
+        return False
