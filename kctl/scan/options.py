@@ -7,6 +7,7 @@ from formats.columns.headers import Headers
 from formats.compression import DEFAULT_LIMIT
 from formats.records import Damage
 from kctl.findings import Finding, Place
+from kctl.scan.records import Records
 
 
 class Level(enum.IntEnum):
@@ -48,7 +49,8 @@ class Chunk:
     headers: Headers
     damage: tuple[Damage, ...]
     findings: tuple[Finding, ...]
-    records: None = None
+    records: Records | None = None
+    """Of the batches in `headers`, where `keep_records` was asked for."""
 
 
 @dataclass(slots=True)

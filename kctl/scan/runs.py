@@ -59,7 +59,7 @@ class Runs:
         last_offset: int = -1,
         hints: Positions | None = None,
     ) -> None:
-        self.block = Block(source)
+        self.block = Block(source, BLOCK_SIZE)
         self.end = end
         self.wrong_hint: int | None = None
         self._start = start

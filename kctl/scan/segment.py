@@ -34,6 +34,7 @@ from kctl.findings import evidence as evidence_findings
 from kctl.scan.message_groups import message_groups
 from kctl.scan.options import Chunk, Level, ScanOptions, Totals
 from kctl.scan.record_groups import Group, batch_groups
+from kctl.scan.records import records_of
 from kctl.scan.runs import NO_HEADERS, Run, Runs
 from kctl.scan.source import Source
 
@@ -101,7 +102,8 @@ class SegmentScan:
             findings = [finding for _, finding in sorted([*mine, *of_records], key=lambda pair: pair[0])]
             end = int(rows.next_position[-1])
             self._count(rows, None)
-            yield Chunk(position, end, rows, (), self._limited(findings))
+            records = records_of(group, rows) if self.options.keep_records else None
+            yield Chunk(position, end, rows, (), self._limited(findings), records)
             position = end
         if position < run.end or run.damage is not None:
             yield self._rest_of(run, position, of_batches)

@@ -1,0 +1,100 @@
+"""The records of a chunk as columns, offsets and timestamps absolute."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formats.columns.headers import Headers
+from formats.columns.record_headers import read_headers
+from formats.record_batch import TIMESTAMP_TYPE
+from kctl.scan.record_groups import Group
+
+Octets = NDArray[np.uint8]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Records in the order of the log. A size of -1 is null; positions are places in `data`.
+
+    `data` is memory that is used again: copy what is to be kept before the next chunk is asked for. Records
+    of batches that cannot be read whole are not here; the chunk's findings name the batch.
+    """
+
+    data: Octets
+    batch: Ints  # row of the record's batch in the chunk's headers
+    offset: Ints
+    timestamp: Ints
+    sequence: Ints  # -1 where the batch has none
+    position: Ints  # of the record itself, its length included
+    size_in_bytes: Ints
+    key_position: Ints
+    key_size: Ints
+    value_position: Ints
+    value_size: Ints
+    headers_position: Ints  # of the first header
+    headers_count: Ints
+
+    def __len__(self) -> int:
+        return len(self.offset)
+
+    def __getitem__(self, rows: slice | Mask | Ints) -> "Records":
+        return Records(self.data, *(getattr(self, name)[rows] for name in COLUMNS))
+
+    def keys(self) -> Iterator[bytes | None]:
+        """The keys, one after the other."""
+        return self._slices(self.key_position, self.key_size)
+
+    def values(self) -> Iterator[bytes | None]:
+        """The values, one after the other."""
+        return self._slices(self.value_position, self.value_size)
+
+    def headers(self) -> Iterator[tuple[tuple[bytes, bytes | None], ...]]:
+        """The header list of each record."""
+        ends = (self.position + self.size_in_bytes).tolist()
+        for count, start, end in zip(
+            self.headers_count.tolist(), self.headers_position.tolist(), ends, strict=True
+        ):
+            yield tuple(read_headers(self.data[start:end].tobytes(), 0, count)) if count else ()
+
+    def _slices(self, positions: Ints, sizes: Ints) -> Iterator[bytes | None]:
+        view = memoryview(self.data.data)
+        for start, size in zip(positions.tolist(), sizes.tolist(), strict=True):
+            yield bytes(view[start : start + size]) if size >= 0 else None
+
+
+COLUMNS = tuple(one.name for one in fields(Records) if one.name != "data")
+
+
+def records_of(group: Group, headers: Headers) -> Records:
+    """The records of a group; `headers` are those of the group's own batches."""
+    counts = np.diff(group.first_rows)
+    found = group.fields
+    rows = group.rows - group.first
+    batch = np.repeat(rows, counts)
+    with np.errstate(over="ignore"):
+        timestamp = headers.base_timestamp[batch] + found.timestamp_delta
+    stamped = (headers.attributes[rows] & TIMESTAMP_TYPE) != 0
+    if stamped.any():
+        timestamp = np.where(np.repeat(stamped, counts), headers.max_timestamp[batch], timestamp)
+    sequence = headers.base_sequence[batch].astype(np.int64)
+    sequence = np.where(sequence >= 0, (sequence + found.offset_delta) & 0x7FFFFFFF, -1)
+    records = Records(
+        data=group.data,
+        batch=batch,
+        offset=headers.base_offset[batch] + found.offset_delta,
+        timestamp=timestamp,
+        sequence=sequence,
+        position=found.position,
+        size_in_bytes=found.size_in_bytes,
+        key_position=found.key_position,
+        key_size=found.key_size,
+        value_position=found.value_position,
+        value_size=found.value_size,
+        headers_position=found.headers_position,
+        headers_count=found.headers_count,
+    )
+    return records[np.repeat(~group.bad, counts)] if group.bad.any() else records
