@@ -33,7 +33,31 @@ DUMP_ENTRIES = (
     "dump.EPOCH_ENTRY",
 )
 
+CHANGE = ("changes.CHANGE", "changes.WRITE")
+
 COMMANDS: dict[str, Group | Verb] = {
+    "topic": Group(
+        "Topics of a cluster.",
+        {
+            "list": Verb(
+                "topic:list_topics", "List the topics, those marked for deletion as well.", ("cluster.TOPIC",)
+            ),
+            "describe": Verb(
+                "topic:describe",
+                "Describe topics: replicas, leaders, ISR, configuration.",
+                ("cluster.TOPIC", "cluster.PARTITION"),
+            ),
+            "create": Verb("topic:create", "Create a topic, replicas placed as Kafka places them.", CHANGE),
+            "delete": Verb(
+                "topic:delete", "Delete a topic and all its records. The name is taken literally.", CHANGE
+            ),
+            "alter": Verb(
+                "topic:alter",
+                "Add partitions to a topic. There is no way back, and keys go to other partitions than before.",
+                CHANGE,
+            ),
+        },
+    ),
     "segment": Group(
         "Segments and the files beside them: print, check, rebuild.",
         {

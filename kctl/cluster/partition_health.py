@@ -1,0 +1,69 @@
+"""What is wrong with a partition at one moment, by Kafka's own definitions.
+
+Source: core/src/main/scala/kafka/admin/TopicCommand.scala @ 2.8.2 (`isUnderReplicated`, `isUnderMinIsr`,
+`isAtMinIsrPartitions`, `hasUnavailablePartitions`)
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kctl.cluster.state import ClusterState, Replicas
+from kctl.model import TopicPartition
+
+DEFAULT = "<default>"
+
+
+class PartitionHealth(NamedTuple):
+    """A partition and what holds of it. Before the first election leader and epochs are None."""
+
+    partition: TopicPartition
+    replicas: Replicas
+    isr: Replicas
+    leader: int | None
+    is_under_replicated: bool
+    is_offline: bool
+    is_under_min_isr: bool
+    is_at_min_isr: bool
+    is_leader_preferred: bool
+
+
+def health_of(tp: TopicPartition, state: ClusterState) -> PartitionHealth:
+    """What holds of a partition of a topic that was read."""
+    topic = state.topics[tp.topic]
+    replicas = topic.partitions[tp.partition]
+    found = state.partition_states.get(tp)
+    isr = found.isr if found else ()
+    leader = found.leader if found else None
+    least = min_isr(tp.topic, leader, state)
+    offline = leader is None or leader < 0 or not state.is_alive(leader)
+    return PartitionHealth(
+        partition=tp,
+        replicas=replicas,
+        isr=isr,
+        leader=leader,
+        # Replicas that are being added are behind by nature.
+        is_under_replicated=len(isr) < len(topic.origin_replicas(tp.partition)),
+        is_offline=offline,
+        is_under_min_isr=offline or len(isr) < least,
+        is_at_min_isr=len(isr) == least,
+        is_leader_preferred=bool(replicas) and leader == replicas[0],
+    )
+
+
+def min_isr(topic: str, leader: int | None, state: ClusterState) -> int:
+    """The effective min.insync.replicas as far as ZooKeeper shows it: brokers' own files are not in it."""
+    places = (("topics", topic), ("brokers", str(leader)), ("brokers", DEFAULT))
+    for kind, name in places:
+        value = state.config(kind, name).get("min.insync.replicas")
+        if value is not None and value.strip().isdigit():
+            return int(value)
+    return 1
+
+
+FILTERS: dict[str, Callable[[PartitionHealth], bool]] = {
+    "under_replicated": lambda health: health.is_under_replicated,
+    "offline": lambda health: health.is_offline,
+    "under_min_isr": lambda health: health.is_under_min_isr,
+    "at_min_isr": lambda health: health.is_at_min_isr,
+    "non_preferred": lambda health: not health.is_leader_preferred,
+}

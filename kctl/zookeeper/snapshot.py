@@ -1,0 +1,80 @@
+"""Recorded znodes read as if they were live: what `kctl znode export` and recordings of incidents hold."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from kctl.evidence.znodes import ExportedZnode, read_znodes
+from kctl.zookeeper.store import Stat, Znode, parent_of
+
+
+class Recorded:
+    """A `ZnodeReader` over znodes in memory; a parent that was not exported is there, and empty."""
+
+    def __init__(self, location: str, nodes: Mapping[str, Znode]) -> None:
+        self.location = location
+        self._nodes = dict(nodes)
+        self._children: dict[str, set[str]] = {}
+        for path in nodes:
+            self._note(path)
+
+    def _note(self, path: str) -> None:
+        while path != "/":
+            parent = parent_of(path)
+            below = self._children.setdefault(parent, set())
+            name = path.rsplit("/", 1)[1]
+            if name in below:
+                return
+            below.add(name)
+            path = parent
+
+    def get(self, path: str) -> Znode | None:
+        """A znode."""
+        found = self._nodes.get(path)
+        if found is None and path in self._children:
+            return Znode(b"", Stat(*[0] * 11))
+        return found
+
+    def children(self, path: str) -> list[str] | None:
+        """The names below it, sorted."""
+        if path not in self._nodes and path not in self._children:
+            return None
+        return sorted(self._children.get(path, ()))
+
+    def get_many(self, paths: Sequence[str]) -> list[Znode | None]:
+        """Many znodes, in the order asked for."""
+        return [self.get(path) for path in paths]
+
+    def children_many(self, paths: Sequence[str]) -> list[list[str] | None]:
+        """The names below many znodes."""
+        return [self.children(path) for path in paths]
+
+    def sync(self) -> None:
+        """Nothing: a record does not change."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def read_snapshot(path: Path) -> Recorded:
+    """The znodes of an export, the chroot taken off. Raises UnreadableFile."""
+    return Recorded(str(path), {name: _znode(one) for name, one in read_znodes(path).items()})
+
+
+def _znode(one: ExportedZnode) -> Znode:
+    data = one.data or b""
+    return Znode(
+        data,
+        Stat(
+            czxid=one.czxid,
+            mzxid=one.mzxid,
+            ctime=one.ctime,
+            mtime=one.mtime,
+            version=one.version,
+            cversion=one.cversion,
+            aversion=0,
+            ephemeral_owner=one.ephemeral_owner,
+            data_length=len(data),
+            num_children=0,
+            pzxid=one.pzxid,
+        ),
+    )
