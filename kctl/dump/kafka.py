@@ -98,9 +98,9 @@ class KafkaDump:
         for line in self.summary.lines():
             self.say(line)
 
-    def stop(self, path: str, stop: Stop) -> None:
+    def stop(self, path: str, stop: Stop, *, is_wrong: bool = True) -> None:
         """Say where Kafka's own tool would have ended, with no word about the files behind."""
-        self.is_wrong = True
+        self.is_wrong |= is_wrong
         self.say(f"kctl: {path}: Kafka's tool ends at byte {stop.position} with {stop.exception}")
 
     def log(self, path: str) -> Iterator[str]:
@@ -176,10 +176,11 @@ class KafkaDump:
 
     def alone(self, path: str, suffix: str) -> None:
         """Say that something is missing beside a file; Kafka's tool ends there."""
-        self.stop(path, Stop(0, f"NoSuchFileException: there is no {suffix} beside it"))
+        text = f"NoSuchFileException: there is no {suffix} beside it"
+        self.stop(path, Stop(0, text), is_wrong=False)
 
     def take(self, path: str, verdicts: Verdicts) -> None:
-        """Keep what Kafka's tool says of an index. Its mismatches are no findings: many are false."""
+        """Keep what Kafka's tool says of an index. It is no finding: it stumbles over healthy ones."""
         name = os.path.abspath(path)
         for kept, pairs in (
             (self.summary.mismatches, verdicts.mismatches),
@@ -190,7 +191,7 @@ class KafkaDump:
             if pairs:
                 kept[name] = pairs
         for stop in verdicts.stops:
-            self.stop(path, stop)
+            self.stop(path, stop, is_wrong=False)
 
     def txnindex(self, path: str) -> Iterator[str]:
         """A transaction index."""
