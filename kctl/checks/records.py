@@ -6,27 +6,50 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formats.columns.headers import Headers
-from formats.compression import Codec, CompressionError
-from formats.record_batch import TIMESTAMP_TYPE
+from formats.compression import Codec, CompressionError, TooLarge
+from formats.record_batch import HEADER_SIZE, TIMESTAMP_TYPE, read_header
 from kctl.checks.batches import place_of
 from kctl.findings import Finding, Place, segments
+from kctl.scan.large_batches import COMPRESSED_AT_MOST, body_pieces, check_large
 from kctl.scan.record_groups import Group, Trouble
+from kctl.scan.source import Source
 
 Ints = NDArray[np.int64]
 RowFinding = tuple[int, Finding]
 
 
-def check_records(group: Group, headers: Headers, place: Place, limit: int) -> list[RowFinding]:
+def check_records(group: Group, headers: Headers, place: Place) -> list[RowFinding]:
     """What is wrong with the records of a group, with the row of the batch."""
     found = [(trouble.row, _unreadable(trouble, headers, place)) for trouble in group.trouble]
-    for row in group.too_large:
-        found.append((row, segments.NOT_EXAMINED.at(place_of(headers, row, place), limit=limit)))
     for row, offset in group.wrong_crc:
         found.append((row, segments.RECORD_CRC_MISMATCH.at(place_of(headers, row, place), offset=offset)))
     if len(group.rows) and len(group.fields.position):
         found += _offsets(group, headers, place)
         found += _timestamps(group, headers, place)
     return found
+
+
+def check_large_batch(
+    headers: Headers, row: int, source: Source, place: Place, limit: int
+) -> tuple[int, list[RowFinding]]:
+    """How many records a batch has that is read piece by piece, and what is wrong with them."""
+    where, position = place_of(headers, row, place), int(headers.position[row])
+    header = read_header(source.read_at(position, HEADER_SIZE).ljust(HEADER_SIZE, b"\0"))
+    if header.codec and header.size_in_bytes > COMPRESSED_AT_MOST:
+        return 0, [(row, segments.NOT_EXAMINED.at(where, limit=limit))]
+    found = check_large(header, body_pieces(source, position, header, limit))
+    said: list[Finding] = []
+    if isinstance(found.error, TooLarge):
+        return found.records, [(row, segments.NOT_EXAMINED.at(where, limit=limit))]
+    if found.error is not None:
+        said.append(_unreadable(Trouble(row, found.error, found.records), headers, place))
+    if found.wrong_offset is not None:
+        number, delta, before = found.wrong_offset
+        said.append(_offset_finding(number, delta, before, headers, row, place))
+    latest = header.base_timestamp + (found.latest_delta or 0)
+    if not said and not header.is_log_append_time and latest != header.max_timestamp:
+        said.append(segments.MAX_TIMESTAMP.at(where, max_timestamp=header.max_timestamp, latest=latest))
+    return found.records, [(row, one) for one in said]
 
 
 def _unreadable(trouble: Trouble, headers: Headers, place: Place) -> Finding:
@@ -56,26 +79,25 @@ def _offsets(group: Group, headers: Headers, place: Place) -> Iterator[RowFindin
         wrong &= held
     for number in np.flatnonzero(wrong).tolist():
         row = int(group.rows[number])
-        yield row, _offset_finding(delta[starts[number] : after[number]], headers, row, place)
+        mine = delta[starts[number] : after[number]]
+        before = np.concatenate(([-1], mine[:-1]))
+        at = int(((mine <= before) | (mine > headers.last_offset_delta[row])).argmax())
+        yield row, _offset_finding(at + 1, int(mine[at]), int(before[at]), headers, row, place)
 
 
-def _offset_finding(delta: Ints, headers: Headers, row: int, place: Place) -> Finding:
+def _offset_finding(
+    number: int, delta: int, before: int, headers: Headers, row: int, place: Place
+) -> Finding:
     base, last = int(headers.base_offset[row]), int(headers.last_offset_delta[row])
-    before = np.concatenate(([-1], delta[:-1]))
-    wrong = (delta <= before) | (delta > last)
-    number = int(wrong.argmax())
-    if delta[number] < 0:
+    if delta < 0:
         why = f"below the batch's base offset {base}"
-    elif delta[number] > last:
+    elif delta > last:
         why = f"beyond the batch's last offset {base + last}"
     else:
-        why = f"not after {base + int(before[number])} before it"
+        why = f"not after {base + before} before it"
+    count = int(headers.records_count[row])
     return segments.RECORD_OFFSETS.at(
-        place_of(headers, row, place),
-        number=number + 1,
-        count=len(delta),
-        offset=base + int(delta[number]),
-        why=why,
+        place_of(headers, row, place), number=number, count=count, offset=base + delta, why=why
     )
 
 

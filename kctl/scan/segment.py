@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 
 from formats.columns.headers import Headers
 from formats.records import Damage, Reason
-from kctl.checks.batches import BatchChecks
+from kctl.checks.batches import BatchChecks, RowFinding, place_of
 from kctl.checks.damage import finding_of
 from kctl.checks.edges import Edge
-from kctl.checks.records import check_records
+from kctl.checks.records import check_large_batch, check_records
 from kctl.findings import Finding, segments
 from kctl.findings import evidence as evidence_findings
 from kctl.scan.message_groups import message_groups
@@ -97,7 +97,9 @@ class SegmentScan:
             rows = (
                 headers if group.after - group.first == len(headers) else headers[group.first : group.after]
             )
-            of_records = check_records(group, headers, place, self.options.max_decompressed_bytes)
+            of_records = check_records(group, headers, place)
+            for row in group.too_large:
+                of_records += self._of_large(headers, row)
             mine = [pair for pair in of_batches if group.first <= pair[0] < group.after]
             findings = [finding for _, finding in sorted([*mine, *of_records], key=lambda pair: pair[0])]
             end = int(rows.next_position[-1])
@@ -120,11 +122,15 @@ class SegmentScan:
             for group in read(run.headers[first:after], self._runs.block, limit=limit):
                 yield group.moved(first)
 
-    def _rest_of(self, run: Run, position: int, of_batches: list[tuple[int, Finding]]) -> Chunk:
+    def _rest_of(self, run: Run, position: int, of_batches: list[RowFinding]) -> Chunk:
         """What is left of a run whose records were not decoded: all its batches, or its damage alone."""
         done = position > run.position
         headers = NO_HEADERS if done else run.headers
-        findings = [] if done else [finding for _, finding in sorted(of_batches, key=lambda pair: pair[0])]
+        said = [] if done else of_batches
+        if self.options.level >= Level.RECORDS and not done and not run.in_block:
+            for row in np.flatnonzero(headers.crc_valid & (headers.records_count > 0)).tolist():
+                said = [*said, *self._of_large(headers, row)]
+        findings = [finding for _, finding in sorted(said, key=lambda pair: pair[0])]
         damage: tuple[Damage, ...] = ()
         if run.damage is not None:
             damage = (run.damage,)
@@ -132,6 +138,14 @@ class SegmentScan:
             findings.append(finding_of(run.damage, self.source, self.options.place, is_last=is_last))
         self._count(headers, run.damage)
         return Chunk(position, run.end, headers, damage, self._limited(findings))
+
+    def _of_large(self, headers: Headers, row: int) -> list[RowFinding]:
+        """What is wrong with the records of a batch that does not come into memory whole."""
+        if headers.magic[row] < 2:
+            where = place_of(headers, row, self.options.place)
+            return [(row, segments.NOT_EXAMINED.at(where, limit=self.options.max_decompressed_bytes))]
+        limit = self.options.max_decompressed_bytes
+        return check_large_batch(headers, row, self.source, self.options.place, limit)[1]
 
     def _count(self, headers: Headers, damage: Damage | None) -> None:
         totals = self.totals

@@ -1,0 +1,115 @@
+"""Batches too large to have in memory at once: their records are checked piece by piece as they come.
+
+Nothing here grows with the batch, but a single record is held whole.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formats.columns.headers import PADDING
+from formats.columns.records import fields_of
+from formats.compression import pieces
+from formats.errors import FormatError, Truncated
+from formats.record_batch import HEADER_SIZE, BatchHeader, read_record
+from formats.varint import read_varint
+from kctl.scan.source import Source
+
+Ints = NDArray[np.int64]
+
+PIECE = 1 << 20
+COMPRESSED_AT_MOST = 128 << 20  # a codec needs its input whole
+
+
+@dataclass(slots=True)
+class LargeBatch:
+    """What the records of one batch come to; `error` says where they cannot be read."""
+
+    records: int = 0
+    latest_delta: int | None = None  # of the timestamps
+    wrong_offset: tuple[int, int, int] | None = None  # number from 1, offset delta, the delta before it
+    error: FormatError | None = None
+
+
+def body_pieces(source: Source, position: int, header: BatchHeader, limit: int) -> Iterator[bytes]:
+    """The decompressed body of the batch at position; `CompressionError` where it cannot be."""
+    start, size = position + HEADER_SIZE, header.size_in_bytes - HEADER_SIZE
+    if header.codec:
+        yield from pieces(header.codec, source.read_at(start, size), magic=2, limit=limit)
+        return
+    for at in range(start, start + size, PIECE):
+        yield source.read_at(at, min(PIECE, start + size - at))
+
+
+def check_large(header: BatchHeader, body: Iterator[bytes]) -> LargeBatch:
+    """The records of a batch whose decompressed body comes in pieces."""
+    found = LargeBatch()
+    before = -1
+    try:
+        for window, positions, ends in _windows(header, body, found):
+            columns, wrong = fields_of(window, positions, ends)
+            if len(wrong):
+                found.records += int(wrong[0])
+                read_record(header, window.tobytes(), int(positions[wrong[0]]))
+                raise AssertionError("the two decoders disagree on a record")
+            timestamps, deltas = columns[0], columns[1]
+            odd = (deltas <= np.concatenate(([before], deltas[:-1]))) | (deltas > header.last_offset_delta)
+            if odd.any() and found.wrong_offset is None:
+                at = int(odd.argmax())
+                previous = int(deltas[at - 1]) if at else before
+                found.wrong_offset = found.records + at + 1, int(deltas[at]), previous
+            latest = int(timestamps.max())
+            found.latest_delta = latest if found.latest_delta is None else max(latest, found.latest_delta)
+            before = int(deltas[-1])
+            found.records += len(positions)
+    except FormatError as error:
+        found.error = error
+    return found
+
+
+def _windows(
+    header: BatchHeader, body: Iterator[bytes], found: LargeBatch
+) -> Iterator[tuple[NDArray[np.uint8], Ints, Ints]]:
+    """Runs of whole records: their bytes, where each begins and where it ends."""
+    held: list[bytes] = []
+    size = needed = 0
+    place = 0  # of the held bytes in the body
+    for piece in body:
+        held.append(piece)
+        size += len(piece)
+        if size < needed:
+            continue
+        data = b"".join(held)
+        starts, stop, needed = _whole_records(data, header.records_count - found.records)
+        if starts:
+            ends = np.array([*starts[1:], stop], np.int64)
+            window = np.frombuffer(data[:stop] + bytes(PADDING), np.uint8)
+            yield window, np.array(starts, np.int64), ends
+        held, size, place = [data[stop:]], len(data) - stop, place + stop
+        if found.records == header.records_count and size:
+            raise FormatError(f"bytes follow the last of {header.records_count} records", place)
+    if found.records < header.records_count:
+        what = f"the batch ends after {found.records} records, its header promises {header.records_count}"
+        raise Truncated(what, place)
+
+
+def _whole_records(data: bytes, at_most: int) -> tuple[list[int], int, int]:
+    """Where whole records begin, where the last of them ends, and how many bytes the next one needs from there."""
+    starts: list[int] = []
+    at = 0
+    while len(starts) < at_most:
+        if len(data) - at < 5 and (at == len(data) or data[-1] & 0x80):
+            return starts, at, 0
+        length, start = read_varint(data, at)
+        if length < 0:
+            raise FormatError(f"record of {length} bytes", at)
+        if start + length > len(data):
+            return starts, at, start + length - at
+        starts.append(at)
+        at = start + length
+    return starts, at, 0
+
+
+__all__ = ["COMPRESSED_AT_MOST", "LargeBatch", "body_pieces", "check_large"]
