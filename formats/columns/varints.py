@@ -50,7 +50,7 @@ def words_at(data: Octets, positions: Ints) -> Words:
 
 def windows_at(data: Octets, positions: Ints) -> tuple[Words, Words]:
     """The 16 bytes at each position as two words."""
-    both = np.asarray(unaligned(data, "V16")[positions]).view(np.uint64).reshape(-1, 2)
+    both: Any = np.asarray(unaligned(data, "V16")[positions]).view(np.uint64).reshape(-1, 2)
     return both[:, 0].copy(), both[:, 1].copy()
 
 
