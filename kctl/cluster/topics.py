@@ -162,7 +162,7 @@ def plan_growth(
     title = f"{intent}, {total:,} in all"
     warnings = [
         *_without_controller(state),
-        f"records with a key go to other partitions than before: {present} of {total} stay where they were written",
+        "records with a key go to other partitions than before",
     ]
     writes = cluster.writes_for(intent, state)
     return Plan(title=title, stages=(Stage(intent=intent, writes=writes),), warnings=tuple(warnings))
