@@ -149,6 +149,16 @@ COMMANDS: dict[str, Group | Verb] = {
                 "Merge brokers' logs by time, whatever their version, rotation, compression and zone.",
                 ("state_log.EVENT", FINDING),
             ),
+            "timeline": Verb(
+                "state_log:timeline",
+                "Say who led each partition from when to when, how each leadership began, and what proves it.",
+                ("state_log.LEADER", "state_log.CONTROLLER_TERM", "state_log.BROKER_STATE", FINDING),
+            ),
+            "explain": Verb(
+                "state_log:explain",
+                "Say in words what a line of a broker's log means.",
+                ("state_log.TEMPLATE",),
+            ),
         },
     ),
     "finding": Verb(

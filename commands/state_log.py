@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kctl.broker_logs.blocks import Filter
     from kctl.broker_logs.events import Merge
     from kctl.broker_logs.sources import Sources
+    from kctl.model import TopicPartition
 
 BROKER_OPTIONS = (
     click.option(
@@ -269,3 +270,101 @@ def like_kafka(
         end_time or LAST,
     )
     yield from merge_like_kafka(paths, wanted, lambda reason: frame.report(KctlError(reason)))
+
+
+@command(
+    "timeline",
+    examples="""
+    kctl state-log timeline evidence/                         every partition, controller and broker
+    kctl state-log timeline evidence/ --topic ledger --partition 0
+    kctl state-log timeline logs/ --output jsonl | jq 'select(.kind == "leader" and .how == "unclean")'
+    """,
+    status="0 nothing wrong · 2 wrong usage · 3 a path could not be opened · "
+    "5 an unclean election, an ISR below its minimum, a stale leader, or a log that was damaged",
+)
+@click.argument("source", nargs=-1, required=True)
+@options(SELECTION, BROKER_OPTIONS)
+@click.option(
+    "--min-isr", type=click.IntRange(1), metavar="N", help="min.insync.replicas.  [default: as the logs say]"
+)
+@click.option("--fix-skew", is_flag=True, help="Order by clocks mended by what must have come before what.")
+def timeline(
+    frame: Frame,
+    source: tuple[str, ...],
+    topics: tuple[str, ...],
+    partitions: str | None,
+    start: str | None,
+    end: str | None,
+    brokers: tuple[str, ...],
+    zones: tuple[str, ...],
+    patterns: tuple[str, ...],
+    min_isr: int | None,
+    fix_skew: bool,
+) -> Outcome:
+    """Say who led each partition from when to when, how each leadership began, and what proves it.
+
+    SOURCE is a file, a folder of logs, a whole evidence folder, or `-` for standard input. Controllers' terms
+    and brokers' comings and goings follow the partitions, then what is wrong.
+    """
+    from commands.state_log_chart import chart
+
+    sources = sources_of(frame, source, brokers, patterns)
+    filters = selection((), None, start, end)
+    merging = merge_of(sources, zones)
+    if fix_skew:
+        mend_skew(frame, source, merging)
+    return Outcome(
+        timeline_rows(merging, filters, partitions_wanted(topics, partitions), min_isr), text=chart
+    )
+
+
+def partitions_wanted(topics: tuple[str, ...], partitions: str | None) -> Callable[[TopicPartition], bool]:
+    """Whether a partition was asked for."""
+    from kctl.broker_logs.filters import parse_partitions
+
+    if partitions and not topics:
+        raise click.UsageError("--partitions needs --topic")
+    numbers = parse_partitions(partitions) if partitions else None
+    return lambda one: (not topics or one.topic in topics) and (numbers is None or one.partition in numbers)
+
+
+def timeline_rows(
+    merging: Merge, filters: list[Filter], wanted: Callable[[TopicPartition], bool], min_isr: int | None
+) -> Iterator[Row]:
+    """Rows of leaders, controllers, brokers and findings."""
+    from kctl.broker_logs.filters import all_of
+    from kctl.broker_logs.timeline import WANTED, timeline
+
+    found = timeline(merging.events(all_of(filters), WANTED), wanted)
+    for leaderships in found.leaderships.values():
+        for one in leaderships:
+            yield one.row()
+    for term in found.controllers:
+        yield term.row()
+    for state in found.brokers:
+        yield state.row()
+    for finding in (*found.findings(min_isr), *merging.sources.findings, *merging.reading.findings):
+        yield finding.row()
+
+
+@command(
+    "explain",
+    examples="""
+    kctl state-log explain broker-3/logs/state-change.log:214
+    kctl state-log explain '[2026-11-21 13:18:45,240] TRACE [Controller id=3 epoch=1] ... (state.change.logger)'
+    """,
+    status="0 explained · 2 wrong usage · 3 the file could not be opened · 5 no template fits the line",
+)
+@click.argument("line")
+def explain(frame: Frame, line: str) -> Outcome:
+    """Say in words what a line of a broker's log means.
+
+    LINE is the text of a line, with or without its head, or FILE:NUMBER.
+    """
+    from commands.state_log_chart import explained
+    from kctl.broker_logs.explain import explain_line
+
+    row = explain_line(line)
+    if row["event"] is None:
+        frame.raise_status(5)
+    return Outcome([row], text=explained)

@@ -140,7 +140,7 @@ BROKER_SIDE = (
         "RM",
         "started fetcher to new leader as part of become-follower request from controller "
         "{controller_id:i} epoch {controller_epoch:i} with correlation id {correlation_id:i} for partition "
-        "{tp:tp}« with leader {leader:i}»",
+        "{tp:tp}« with leader «BrokerEndPoint(id=»{leader:i}«, host={endpoint:s})»»",
         "",
     ),
     Template(

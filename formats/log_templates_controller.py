@@ -101,8 +101,8 @@ CONTROLLER = (
         "0.8.1–3.9",
         "I",
         "RSM ≤0.10.2, KC",
-        "Newly added brokers: {adding_replicas:L}, deleted brokers: {delete:L},« bounced brokers: "
-        "{bounced:L},» all live brokers: {live:L}",
+        "Newly added brokers: {added:L}, deleted brokers: {deleted:L},« bounced brokers: {bounced:L},» all "
+        "live brokers: {live:L}",
         "",
     ),
     Template(
@@ -241,8 +241,8 @@ CONTROLLER = (
         "0.8.1–3.9",
         "I",
         "PSM ≤0.10.2, KC",
-        "New topics: [{new:s}], deleted topics: [{delete:s}], new partition replica assignment "
-        "[{assigned:s}]",
+        "New topics: [{new_topics:s}], deleted topics: [{deleted_topics:s}], new partition replica "
+        "assignment [{assigned:s}]",
         "",
     ),
     Template(
@@ -317,6 +317,46 @@ CONTROLLER = (
         "I",
         "RST",
         "Controller {controller_id:i} connected to {node:s} for sending state change requests",
+        "",
+    ),
+    Template(
+        "E39",
+        "1.0",
+        "I",
+        "KC",
+        "Incremented epoch to {controller_epoch:i}",
+        "",
+    ),
+    Template(
+        "E40",
+        "1.1–2.0",
+        "I",
+        "KC",
+        "Epoch incremented to {controller_epoch:i}",
+        "",
+    ),
+    Template(
+        "E41",
+        "0.9–0.10.2",
+        "D",
+        "KC",
+        "Controller resigning, broker id {broker_id:i}",
+        "",
+    ),
+    Template(
+        "E42",
+        "1.0–3.9",
+        "D",
+        "KC",
+        "Resigning",
+        "",
+    ),
+    Template(
+        "E43",
+        "0.9–2.2",
+        "I",
+        "KC",
+        "Deleting isr change notifications",
         "",
     ),
 )

@@ -314,7 +314,7 @@ CONTROLLER_SIDE = (
         "3.4–3.9",
         "I",
         "MP",
-        "Adding brokers {adding:s}, removing brokers {removing:s}.",
+        "Adding brokers {added:s}, removing brokers {removed:s}.",
         "",
     ),
 )

@@ -48,6 +48,11 @@ class Event:
         return int(self._block.keys[self._index])
 
     @property
+    def previous_ms(self) -> int | None:
+        """The time of the record before it in the same file, where it is at hand."""
+        return self._block.time_of(self._index - 1) if self._index else None
+
+    @property
     def time(self) -> str | None:
         """UTC, ISO 8601 with milliseconds."""
         time = self.time_ms
@@ -270,8 +275,8 @@ class Merge:
         shifts = [self.shifts.get(one.broker_id, 0) for one in self.sources.sources]
         return iter(merged(blocks, shifts if any(shifts) else ()))
 
-    def events(self, keep: Filter | None = None) -> Iterator[Event]:
-        """Events in order."""
+    def events(self, keep: Filter | None = None, wanted: frozenset[str] | None = None) -> Iterator[Event]:
+        """Events in order; with `wanted` only those of these templates."""
         shapes = Shapes()
         parsed: dict[int, tuple[Block, list[Shape]]] = {}
         for block, low, high in self.runs(keep):
@@ -280,7 +285,9 @@ class Merge:
                 known = parsed[block.source] = block, shapes.parse(block)
             of_block = known[1]
             for index in range(low, high):
-                yield Event(block, index, of_block[index])
+                shape = of_block[index]
+                if wanted is None or shape.id in wanted:
+                    yield Event(block, index, shape)
 
 
 def prepare(

@@ -1,6 +1,6 @@
 """Rows of `kctl state-log`."""
 
-from kctl.rows import RowType, anything, array, integer, mapping, nullable, string
+from kctl.rows import RowType, anything, array, boolean, integer, mapping, nullable, string
 
 HOWS = (
     "creation", "controlled_shutdown", "failure", "preferred", "reassignment",
@@ -22,7 +22,9 @@ EVENT = RowType(
     fields=mapping("what the template names, by type"),
     text=string("the message; then what follows it, such as a stack trace"),
     evidence=nullable(string("the folder given, where several were")),
-    logged_time=nullable(string("as the line says; `time` is never before the line above by a race of threads")),
+    logged_time=nullable(
+        string("as the line says; `time` is never before the line above by a race of threads")
+    ),
 )
 
 LEADER = RowType(
@@ -35,10 +37,12 @@ LEADER = RowType(
     controller_epoch=nullable(integer()),
     isr=nullable(array("as decided at the start of the epoch")),
     isr_changes=array("`{time, isr, file, line}` of each change within the epoch"),
-    from_time=nullable(string("UTC, ISO 8601; null: began before the logs")),
+    from_time=string("UTC, ISO 8601"),
     to_time=nullable(string("null: still")),
     how=string("", *HOWS),
     evidence=array("`{file, line, broker_id, event, text}` of what proves it"),
+    cause=nullable(string("in words, where the logs say more than `how`")),
+    began_before=boolean("it had begun when the logs begin: `from_time` is when it was first seen"),
 )
 
 CONTROLLER_TERM = RowType(

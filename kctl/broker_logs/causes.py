@@ -1,0 +1,232 @@
+"""How a leadership began: what the controller was doing when it decided."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from typing import NamedTuple
+
+from formats.log_objects import topic_partition
+from kctl.broker_logs.events import Event
+from kctl.broker_logs.leaderships import NO_LEADER, Leadership
+from kctl.model import TopicPartition
+
+PARTITION = re.compile(r"\[[\w.-]+, ?\d+\]|[\w.-]+-\d+")
+CONTEXT = re.compile(r"(\w+)\[(\d+)")
+# How long before a leadership (and after, for lines printed once it stands) its cause may be said.
+BEFORE = {
+    "preferred": 60_000,
+    "reassignment": 60_000,
+    "controlled_shutdown": 120_000,
+    "failure": 60_000,
+    "unclean": 10_000,
+}
+AFTER = {
+    "preferred": 2_000,
+    "reassignment": 2_000,
+    "controlled_shutdown": 500,
+    "failure": 500,
+    "unclean": 30_000,
+}
+MOST = 64
+BY_PARTITION = {
+    "E18": "preferred", "E19": "preferred", "E25": "reassignment", "E26": "reassignment", "E27": "reassignment",
+    "E28": "reassignment", "C28": "reassignment", "C29": "reassignment", "E24": "reassignment", "E14": "unclean",
+    "L09": "unclean", "Q08": "unclean", "Q21": "reassignment",
+}  # fmt: skip
+
+
+class Mark(NamedTuple):
+    """Something that may be the cause of a leadership."""
+
+    kind: str
+    time_ms: int
+    leader: int | None
+    """The leader that it must have, where the line says so."""
+    proof: dict[str, object]
+
+
+class Causes:
+    """What controllers said they were doing, by partition and by broker, the latest of each."""
+
+    def __init__(self) -> None:
+        self._partitions: dict[TopicPartition, deque[Mark]] = {}
+        self._brokers: dict[int, deque[Mark]] = {}
+
+    def note(self, event: Event, time_ms: int) -> None:
+        """Remember what a line says about causes."""
+        name = event.event or ""
+        kind = BY_PARTITION.get(name)
+        if kind is not None:
+            partition = event.topic_partition
+            if partition is not None:
+                leader = (
+                    event.broker_id if name == "L09" else event.number("leader") if name == "E14" else None
+                )
+                self._mark(partition, kind, time_ms, leader, event)
+        elif name in ("E21", "E22"):
+            said = str(event.fields.get("type", "PREFERRED")).upper()
+            kind = "unclean" if said == "UNCLEAN" else "preferred"
+            for partition in partitions_in(str(event.fields.get("partitions", ""))):
+                self._mark(partition, kind, time_ms, None, event)
+        elif name == "Q05":
+            changes = event.fields.get("changes")
+            recovery = changes.get("leader_recovery_state") if isinstance(changes, dict) else None
+            if recovery and recovery[1] == "RECOVERING" and event.topic_partition:
+                self._mark(event.topic_partition, "unclean", time_ms, None, event)
+        else:
+            self._note_brokers(name, event, time_ms)
+
+    def _note_brokers(self, name: str, event: Event, time_ms: int) -> None:
+        fields = event.fields
+        ids: object = None
+        kind = "failure"
+        if name == "E11":
+            ids = fields.get("broker_ids")
+        elif name == "E12":
+            ids = fields.get("deleted")
+        elif name in ("E13", "Q10"):
+            ids = [event.number("broker_id")]
+            kind = "controlled_shutdown" if name == "E13" else "failure"
+        elif name in ("Q15", "Q16") and "shut" in event.message:
+            ids, kind = [event.number("broker_id")], "controlled_shutdown"
+        elif name == "Q11":
+            context = CONTEXT.match(str(fields.get("context", "")))
+            if context:
+                ids = [int(context[2])]
+                kind = "controlled_shutdown" if "Shutdown" in context[1] else "failure"
+        for broker_id in ids if isinstance(ids, list) else ():
+            if isinstance(broker_id, int):
+                marks = self._brokers.setdefault(broker_id, deque(maxlen=MOST))
+                marks.append(Mark(kind, time_ms, None, event.proof()))
+
+    def _mark(
+        self, partition: TopicPartition, kind: str, time_ms: int, leader: int | None, event: Event
+    ) -> None:
+        marks = self._partitions.setdefault(partition, deque(maxlen=MOST))
+        marks.append(Mark(kind, time_ms, leader, event.proof()))
+
+    def decide(self, before: Leadership | None, one: Leadership, known_isr: tuple[int, ...] | None) -> None:
+        """Say how a leadership began, given the one before it (None where the logs do not have it).
+
+        `known_isr` is the last ISR that held a broker: until 1.0 a partition without a leader prints none.
+        """
+        one.how, one.cause = self._how(before, one, known_isr)
+
+    def _how(
+        self, before: Leadership | None, one: Leadership, known_isr: tuple[int, ...] | None
+    ) -> tuple[str, str]:
+        if one.leader is None:
+            return "unknown", one.cause
+        marks = self._near(one)
+        if one.leader == NO_LEADER:
+            return "none", self._why_none(before, one)
+        unclean = self._unclean(before, one, marks, known_isr)
+        if unclean:
+            return "unclean", unclean
+        if one.from_state == "NewPartition" or (before is None and one.leader_epoch == 0):
+            return "creation", ""
+        if before is None or before.leader is None:
+            kinds = [mark.kind for mark in marks if mark.kind != "unclean"]
+            return (
+                (kinds[-1], "")
+                if kinds and one.from_state
+                else ("unknown", "the epoch before it is not in these logs")
+            )
+        if before.leader == one.leader:
+            return self._same_leader(before, one, marks)
+        return self._new_leader(before, one, marks)
+
+    def _near(self, one: Leadership) -> list[Mark]:
+        marks = self._partitions.get(one.topic_partition, ())
+        return [
+            mark
+            for mark in marks
+            if one.from_ms - BEFORE[mark.kind] <= mark.time_ms <= one.from_ms + AFTER[mark.kind]
+            and mark.leader in (None, one.leader)
+        ]
+
+    def _of_broker(self, broker_id: int, one: Leadership) -> list[Mark]:
+        return [
+            mark
+            for mark in self._brokers.get(broker_id, ())
+            if one.from_ms - BEFORE[mark.kind] <= mark.time_ms <= one.from_ms + AFTER[mark.kind]
+        ]
+
+    def _why_none(self, before: Leadership | None, one: Leadership) -> str:
+        if before is None or before.leader is None or before.leader < 0:
+            return "no replica of the ISR was alive"
+        gone = self._of_broker(before.leader, one)
+        if gone:
+            one.proofs.append(gone[-1].proof)
+        done = "was shut down" if gone and gone[-1].kind == "controlled_shutdown" else "failed"
+        return f"broker {before.leader} {done} and no other replica was in the ISR"
+
+    @staticmethod
+    def _unclean(
+        before: Leadership | None, one: Leadership, marks: list[Mark], known_isr: tuple[int, ...] | None
+    ) -> str:
+        """Why the election was unclean; nothing where it was not."""
+        said = [mark for mark in marks if mark.kind == "unclean"]
+        outside = is_outside(before, one, known_isr)
+        plain = [mark for mark in said if mark.proof["event"] in ("E14", "L09", "Q05")]
+        if plain and outside is not False:
+            one.proofs.append(plain[0].proof)
+            return "the logs say so"
+        if one.recovery_state == "RECOVERING":
+            return "its state was set to RECOVERING"
+        if outside and one.from_state not in ("NewPartition", "OnlinePartition"):
+            if said:
+                one.proofs.append(said[-1].proof)
+            isr = ",".join(map(str, known_isr or ()))
+            return f"broker {one.leader} was not in the ISR [{isr}]"
+        return ""
+
+    def _same_leader(self, before: Leadership, one: Leadership, marks: list[Mark]) -> tuple[str, str]:
+        if any(mark.kind == "reassignment" for mark in marks):
+            return "reassignment", ""
+        for broker_id in sorted(set(before.last_isr or ()) - set(one.isr or ())):
+            gone = self._of_broker(broker_id, one)
+            if gone:
+                one.proofs.append(gone[-1].proof)
+                done = "shut down" if gone[-1].kind == "controlled_shutdown" else "failed"
+                return "isr_change", f"broker {broker_id} {done} and left the ISR"
+        return "isr_change", ""
+
+    def _new_leader(self, before: Leadership, one: Leadership, marks: list[Mark]) -> tuple[str, str]:
+        assert before.leader is not None
+        if before.leader < 0 or one.from_state == "OfflinePartition":
+            back = f"broker {one.leader} was back" if before.leader < 0 else f"broker {before.leader} failed"
+            return "failure", back
+        found = [mark for mark in marks if mark.kind in ("preferred", "reassignment")]
+        found += self._of_broker(before.leader, one)
+        if before.leader not in (one.isr or ()):
+            # A leader that asked to be replaced leaves the ISR; one that lost a preferred election stays.
+            found = [mark for mark in found if mark.kind != "preferred"] or found
+        elif any(mark.kind in ("preferred", "reassignment") for mark in found):
+            found = [mark for mark in found if mark.kind in ("preferred", "reassignment")]
+        if found:
+            best = max(found, key=lambda mark: mark.time_ms)
+            one.proofs.append(best.proof)
+            words = {
+                "failure": f"broker {before.leader} failed",
+                "controlled_shutdown": f"broker {before.leader} shut down",
+            }
+            return best.kind, words.get(best.kind, "")
+        replicas = one.replicas or before.replicas
+        if replicas and replicas[0] == one.leader and before.leader in (one.isr or ()):
+            return "preferred", "the first replica leads again"
+        return "unknown", ""
+
+
+def is_outside(before: Leadership | None, one: Leadership, known_isr: tuple[int, ...] | None) -> bool | None:
+    """Whether the new leader was not in the last ISR; None where that is not known."""
+    if before is None or before.leader is None or not known_isr or one.leader is None:
+        return None
+    return one.leader not in known_isr and (one.isr is None or one.isr == (one.leader,))
+
+
+def partitions_in(text: str) -> list[TopicPartition]:
+    """The partitions that a printed list names, in either spelling."""
+    found = (topic_partition(match) for match in PARTITION.findall(text))
+    return [TopicPartition(*one) for one in found if one]

@@ -1,0 +1,113 @@
+"""What a line of a broker's log means: its template, its fields, what comes before and after, what it is a sign of."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+from formats.log_layouts import detect
+from formats.log_templates import Template, every_table
+from kctl.broker_logs.blocks import Block, Reading, blocks_of
+from kctl.broker_logs.events import Event
+from kctl.broker_logs.shapes import Shapes
+from kctl.broker_logs.sources import LogFile, LogSource
+from kctl.errors import BadValue, UnreadableFile
+from kctl.rows.state_log import TEMPLATE
+
+PLACE = re.compile(r"(?P<file>.+):(?P<line>\d{1,12})")
+
+
+def explain_line(text: str) -> dict[str, object]:
+    """The row of kind `template` for the text of a line, or for FILE:NUMBER.
+
+    `UnreadableFile` where the file cannot be opened, `BadValue` where it has no such line.
+    """
+    place = PLACE.fullmatch(text)
+    if place and (os.path.exists(place["file"]) or not text.startswith("[")):
+        number = int(place["line"])
+        return _row(_event_in(place["file"], number), place["file"], number)
+    return _row(_event_of(text.encode("utf-8", "surrogateescape") + b"\n"), None, None)
+
+
+def _event_in(file: str, number: int) -> Event:
+    """The record that a line of a file is part of."""
+    try:
+        with open(file, "rb"):
+            pass
+    except OSError as error:
+        raise UnreadableFile(f"{file}: {(error.strerror or '').lower()}") from error
+    head = next(_blocks(file), None)
+    if head is None:
+        raise BadValue(f"{file} is empty")
+    shapes = Shapes()
+    for block in _blocks(file):
+        if block.first_line <= number < block.first_line + block.data.count(b"\n"):
+            index = int((block.lines <= number).sum()) - 1
+            return Event(block, index, shapes.parse(block)[index])
+    raise BadValue(f"{file} has no line {number}")
+
+
+def _blocks(file: str) -> Iterator[Block]:
+    from kctl.broker_logs.opening import PEEKED, chunks_of
+
+    start = next(chunks_of(file, lambda reason: None, size=PEEKED), b"")
+    layout, first = detect(start)
+    if layout is None:
+        raise UnreadableFile(f"{file}: no line of it has the head of a log line")
+    source = LogSource(None, "other", (LogFile(file, file, "other", None, layout, first),))
+    return blocks_of(source, 0, None, Reading())
+
+
+def _event_of(record: bytes) -> Event:
+    """The record of a text: a whole line, or a sentence without its head."""
+    for data in (record, b"[1970-01-01 00:00:00,000] INFO " + record):
+        layout, _ = detect(data)
+        if layout is not None:
+            source = LogSource(None, "other", (LogFile("-", "-", "other", None, layout, None),))
+            block = _block_of(data, source)
+            return Event(block, 0, Shapes().parse(block)[0])
+    raise BadValue("the text is no log line")
+
+
+def _block_of(data: bytes, source: LogSource) -> Block:
+    import numpy as np
+
+    records = source.files[0].layout.find(data)
+    ends = np.append(records.starts[1:], len(data))
+    return Block(
+        0,
+        source.files[0],
+        data,
+        records.starts,
+        ends,
+        records.millis,
+        records.millis,
+        int(records.millis[-1]),
+        1,
+    )
+
+
+def _row(event: Event, file: str | None, number: int | None) -> dict[str, object]:
+    template = event.template
+    fields = dict(event.fields)
+    return TEMPLATE(
+        event=event.event,
+        text=event.text if file is not None or event.logger else event.message,
+        level=template.level if template else event.level or None,
+        logger=event.logger or (template.source if template else None),
+        pattern=template.pattern if template else None,
+        versions=template.versions if template else None,
+        meaning=template.meaning if template else None,
+        fields=fields,
+        before=_listed(template.before if template else ""),
+        after=_listed(template.after if template else ""),
+        sign=(template.sign or None) if template else None,
+        file=file,
+        line=number,
+    )
+
+
+def _listed(ids: str) -> list[dict[str, object]]:
+    found: list[Template] = [every_table().by_id[one] for one in ids.split()]
+    return [{"event": one.id, "pattern": one.pattern} for one in found]
