@@ -19,7 +19,7 @@ LEVELS = ("header", "crc", "records")
 MIB = 1 << 20
 
 
-class Size(click.ParamType):
+class Size(click.ParamType[int]):
     """A number of bytes, with or without KiB, MiB, GiB or their first letters."""
 
     name = "size"

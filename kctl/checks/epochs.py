@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formats.checkpoints import EpochEntry, MalformedCheckpoint, assigned_epochs, parse_leader_epochs
-from formats.columns.headers import Headers
 from formats.log_dir_files import FolderKind
 from kctl.checks.report import FileReport, LogFacts
 from kctl.checks.small_files import read_text, say_malformed
 from kctl.findings import Severity
 from kctl.findings import epochs as say
+from kctl.scan.options import Chunk
 from kctl.scan.source import LocalFile
 
 if TYPE_CHECKING:
@@ -43,8 +43,9 @@ class EpochRuns:
 
     runs: list[Run] = field(default_factory=list)
 
-    def feed(self, headers: Headers, source: LocalFile | None = None) -> None:
+    def feed(self, chunk: Chunk, source: LocalFile | None = None) -> None:
         """The next batches; those of old magic or with a wrong CRC say nothing."""
+        headers = chunk.headers
         use = headers.crc_valid & (headers.magic == 2) & (headers.partition_leader_epoch >= 0)
         if not use.any():
             return
@@ -107,10 +108,10 @@ def _check_entries(
     severity = Severity.INFO if task.kind in (FolderKind.DELETE, FolderKind.STRAY) else None
     starts = [entry.start_offset for entry in entries]
     epochs = {entry.epoch: entry for entry in entries}
-    log_start = max(task.log_start_offset, facts.first_base_offset or 0)
+    log_start = _log_start(report, entries, runs, max(task.log_start_offset, facts.first_base_offset or 0))
     for run in runs.runs:
-        if run.last_base_offset < max(log_start, starts[0] if starts and starts[0] <= log_start else 0):
-            continue  # below the log's start, where all epochs are one entry with the last of them
+        if run.last_base_offset < log_start:
+            continue  # all epochs below the log's start are one entry with the last of them
         if run.epoch not in epochs:
             where = replace(report.place, base_offset=run.base_offset, last_offset=run.last_base_offset)
             finding = say.EPOCH_ENTRY_MISSING
@@ -127,6 +128,25 @@ def _check_entries(
             report.add([finding.at(where, severity=severity, offset=offset, found=run.epoch, **details)])
             break
     _check_end(report, entries, task, facts)
+
+
+def _log_start(report: FileReport, entries: list[EpochEntry], runs: EpochRuns, known: int) -> int:
+    """The offset from which on entries can be expected.
+
+    The log's start may be known to nobody but the first entry; unless this begins exactly where an epoch
+    begins in the log, as it does when the entries before it were lost.
+    """
+    if not entries or entries[0].start_offset <= known:
+        return known
+    first = entries[0].start_offset
+    below = [run for run in runs.runs if run.base_offset < first]
+    if not below:
+        return known
+    begins_there = any(run.base_offset == first for run in runs.runs)
+    if begins_there and below[-1].epoch != entries[0].epoch:
+        return known
+    report.say(say.EPOCHS_BEGIN_LATE, start_offset=first, log_start=known)
+    return first
 
 
 def _check_end(report: FileReport, entries: list[EpochEntry], task: ReplicaTask, facts: LogFacts) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,7 @@ class DirectoryCheck:
 
     log_dir: LogDir
     checkpoints: Checkpoints
+    has_time_indexes: bool = False
     logs: dict[TopicPartition, LogFacts] = field(default_factory=dict)
 
     def finish(self) -> Report:
@@ -47,7 +49,19 @@ def open_directory(log_dir: LogDir, evidence: Evidence, options: CheckOptions) -
     inside = log_dir.path.is_relative_to(log_dir.root.path)
     place = evidence.place_of(log_dir.path, log_dir.root) if inside else Place()
     place = replace(place, broker_id=log_dir.broker_id, moment=log_dir.moment)
-    return DirectoryCheck(log_dir, read_checkpoints(log_dir, place, options))
+    folders = [one.folder for one in evidence.replicas if one.log_dir is log_dir]
+    has_time = any(map(_has_time_index, folders[:LOOKED_AT]))
+    return DirectoryCheck(log_dir, read_checkpoints(log_dir, place, options), has_time)
+
+
+LOOKED_AT = 20  # partition folders that tell whether the broker writes time indexes
+
+
+def _has_time_index(folder: Path) -> bool:
+    try:
+        return any(name.endswith(".timeindex") for name in os.listdir(folder))
+    except OSError:
+        return False
 
 
 def task_of(
@@ -73,7 +87,9 @@ def task_of(
         is_marked=log_dir.is_marked,
         recovery_point=checkpoints.get(RECOVERY_POINT, partition) or 0,
         log_start_offset=checkpoints.get(LOG_START, partition) or 0,
-        is_compacted=True if known else None,
+        # A cleaner that ran has left an entry; without the file nobody knows.
+        is_compacted=True if known else False if CLEANER in checkpoints.entries else None,
+        has_time_indexes=directory.has_time_indexes,
     )
 
 

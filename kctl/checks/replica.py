@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from formats.log_dir_files import LEADER_EPOCHS, PARTITION_METADATA, QUORUM_STATE, FileState, FolderKind
+from formats.log_dir_files import LEADER_EPOCHS, PARTITION_METADATA, QUORUM_STATE, FolderKind
 from kctl.checks import small_files
+from kctl.checks.edges import stitched
 from kctl.checks.epochs import EpochRuns, check_epochs
 from kctl.checks.indexes import IndexedLog
 from kctl.checks.report import CheckOptions, FileReport, LogFacts, Report
-from kctl.checks.segment import OnChunk, ScannedLog, Watcher, open_indexes, scan_log, scan_options
-from kctl.checks.segments import check_leftover, check_order, check_start_up, looks_compacted
+from kctl.checks.segment import OnChunk, ScannedLog, open_indexes, scan_log, scan_options
+from kctl.checks.segments import check_gaps, check_leftover, check_order, check_start_up, looks_compacted
+from kctl.checks.snapshots import ProducerWatch, open_snapshot
+from kctl.checks.transaction_index import check_transaction_index, say_missing
 from kctl.evidence.walk import reason_of, what_it_is
 from kctl.findings import Place
 from kctl.findings import evidence as say_evidence
 from kctl.findings import indexes as say_index
 from kctl.findings import logs as say
+from kctl.findings.epochs import EPOCHS_LOST
 from kctl.log.folder import Folder, FolderFile, Segment, read_folder
 
 TYPES = {
@@ -45,8 +48,7 @@ class ReplicaTask:
     recovery_point: int = 0
     log_start_offset: int = 0
     is_compacted: bool | None = None  # None: not known
-    has_time_indexes: bool = True
-    has_transactions: bool = True
+    has_time_indexes: bool = False  # whether the broker writes them, as other folders of it show
 
 
 @dataclass(slots=True)
@@ -98,19 +100,37 @@ def check_replica(
 
 def _check_segments(check: _Check) -> None:
     epochs = EpochRuns()
+    producers = _open_snapshots(check)
     for segment in check.folder.segments:
-        _check_segment(check, segment, [epochs])
-    check.report.segments = len(check.folder.logs)
-    check.report.facts = _facts(check)
-    check_order(check.report, check.scanned, check.place_of, check.report.facts.looks_compacted)
-    check_start_up(check.report, check.scanned, check.task, check.place_of)
+        _check_segment(check, segment, epochs, producers)
+    report, facts = check.report, _facts(check)
+    report.segments, report.facts = len(check.folder.logs), facts
+    check_order(report, check.scanned, check.place_of, facts.looks_compacted)
+    check_gaps(report, check.scanned, check.task, check.place_of)
+    check_start_up(report, check.scanned, check.task, check.place_of)
+    edges = [one.edge for _, one in check.scanned if one.edge]
+    report.findings += stitched(edges, is_compacted=True if facts.looks_compacted else None)
+    producers.finish(facts.log_end_offset or 0, check.task.is_clean, facts.is_whole)
     epoch_file = check.folder.others.get(LEADER_EPOCHS)
     if epoch_file:
-        report = check.report_of(epoch_file)
-        check_epochs(report, epoch_file.path, epochs, check.task, check.report.facts)
+        check_epochs(check.report_of(epoch_file), epoch_file.path, epochs, check.task, facts)
+    elif epochs.runs and check.task.kind is FolderKind.LIVE:
+        place = check.place_of(LEADER_EPOCHS)
+        report.findings.append(EPOCHS_LOST.at(place, severity=None, epoch=epochs.runs[-1].epoch))
 
 
-def _check_segment(check: _Check, segment: Segment, watchers: Sequence[Watcher]) -> None:
+def _open_snapshots(check: _Check) -> ProducerWatch:
+    opened = [open_snapshot(file, check.report_of(file)) for file in check.folder.snapshots]
+    logs = check.folder.logs
+    return ProducerWatch(
+        snapshots=[snapshot for snapshot in opened if snapshot],
+        log_start=logs[0].base_offset if logs else 0,
+        began=check.task.log_start_offset,
+        is_compacted=bool(check.task.is_compacted),
+    )
+
+
+def _check_segment(check: _Check, segment: Segment, epochs: EpochRuns, producers: ProducerWatch) -> None:
     log = segment.log
     if log is None:
         for file in segment.files.values():
@@ -122,28 +142,43 @@ def _check_segment(check: _Check, segment: Segment, watchers: Sequence[Watcher])
     options = scan_options(
         check.options, report, base_offset=segment.base_offset, is_compacted=check.task.is_compacted
     )
-    scanned = scan_log(log, report, options, indexes.all(), watchers, check.on_chunk)
+    before = len(producers.replay.aborted)
+    scanned = scan_log(log, report, options, indexes.all(), (epochs, producers), check.on_chunk)
     check.scanned.append((segment, scanned))
+    producers.is_compacted |= scanned.has_short_batches
     if log.size_in_bytes > LARGEST_SEGMENT:
         report.say(say.SEGMENT_TOO_LARGE, size=log.size_in_bytes)
-    end = scanned.next_offset if scanned.next_offset is not None else segment.base_offset
-    indexes.finish(
-        IndexedLog(
-            segment.base_offset,
-            report.size_in_bytes,
-            scanned.batches,
-            end,
-            is_last,
-            check.task.is_clean,
-            scanned.bad_position is None and scanned.is_readable,
-        )
-    )
+    indexes.finish(_indexed(segment, report, scanned, is_last=is_last, is_clean=check.task.is_clean))
     _say_missing(check, segment, report)
+    aborted, is_known = producers.replay.aborted[before:], producers.is_known
+    index = segment.transaction_index
+    if index:
+        start = producers.log_start
+        index_report = check.report_of(index)
+        check_transaction_index(index, index_report, aborted, log_start=start, is_known=is_known)
+    else:
+        say_missing(report, aborted, set(), is_known)
+
+
+def _indexed(
+    segment: Segment, report: FileReport, scanned: ScannedLog, *, is_last: bool, is_clean: bool
+) -> IndexedLog:
+    end = scanned.next_offset if scanned.next_offset is not None else segment.base_offset
+    return IndexedLog(
+        base_offset=segment.base_offset,
+        size_in_bytes=report.size_in_bytes,
+        batches=scanned.batches,
+        log_end_offset=end,
+        is_last=is_last,
+        is_clean=is_clean,
+        is_sound=scanned.bad_position is None and scanned.is_readable,
+    )
 
 
 def _say_missing(check: _Check, segment: Segment, report: FileReport) -> None:
-    wanted = (".index", ".timeindex") if check.task.has_time_indexes else (".index",)
-    for suffix in wanted:
+    # A log of 0.10.0 or before has no time indexes.
+    has_time = check.task.has_time_indexes or any(one.time_index for one in check.folder.segments)
+    for suffix in (".index", ".timeindex") if has_time else (".index",):
         if suffix not in segment.files:
             report.say(say_index.INDEX_MISSING, suffix=suffix)
 
@@ -167,13 +202,7 @@ def _check_leftovers(check: _Check) -> None:
             indexes = open_indexes(segment, check.report_of)
             options = scan_options(check.options, report, base_offset=segment.base_offset)
             scanned = scan_log(log, report, options, indexes.all())
-            end = scanned.next_offset or segment.base_offset
-            sound = scanned.bad_position is None and scanned.is_readable
-            indexes.finish(
-                IndexedLog(
-                    segment.base_offset, report.size_in_bytes, scanned.batches, end, True, False, sound
-                )
-            )
+            indexes.finish(_indexed(segment, report, scanned, is_last=True, is_clean=False))
         for suffix, file in segment.files.items():
             if suffix not in (".log", ".index", ".timeindex") or not log:
                 check.report_of(file)
@@ -204,6 +233,3 @@ def _check_others(check: _Check) -> None:
         check.report.findings.append(say_evidence.LINK_NOT_FOLLOWED.at(place, severity=None, **details))
     for path in folder.vanished:
         check.report.findings.append(say_evidence.VANISHED.at(check.place_of(path.name)))
-
-
-__all__ = ["FileState", "ReplicaTask", "check_replica"]

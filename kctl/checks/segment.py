@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+
 from formats.columns.headers import Headers
 from formats.records import Reason
+from kctl.checks.edges import Edge
 from kctl.checks.indexes import IndexedLog, OffsetIndex, TimeIndex
 from kctl.checks.offset_index import OffsetIndexCheck
 from kctl.checks.report import CheckOptions, FileReport
@@ -26,8 +29,8 @@ HARMLESS = (Reason.TORN_TAIL, Reason.ZEROS)
 class Watcher(Protocol):
     """Something that follows the batches of a replica from its first segment to its last."""
 
-    def feed(self, headers: Headers, source: LocalFile) -> None:
-        """The next batches, as they lie in the file."""
+    def feed(self, chunk: Chunk, source: LocalFile) -> None:
+        """The next batches and damage, as they lie in the file."""
 
 
 @dataclass(slots=True)
@@ -42,8 +45,11 @@ class ScannedLog:
     bad_offset: int | None = None  # where a recovery would cut
     sound_batches_behind: int = 0
     sound_records_behind: int = 0
-    has_gaps: bool = False  # offsets missing between or inside batches
+    has_short_batches: bool = False  # batches that hold fewer records than offsets
+    end_position: int = 0  # behind the last sound batch
     is_readable: bool = True
+    edge: Edge | None = None  # how it begins and ends, to be stitched with its neighbours
+    gaps: list[tuple[int, int, int]] = field(default_factory=list)  # position, offsets [from, to) that lack
 
 
 OnChunk = Callable[[FolderFile, Chunk], None]
@@ -69,12 +75,12 @@ def scan_log(
                 for follower in indexes:
                     follower.feed(chunk.headers)
                 for watcher in watchers:
-                    watcher.feed(chunk.headers, source)
+                    watcher.feed(chunk, source)
                 if on_chunk:
                     on_chunk(file, chunk)
                 report.add(chunk.findings)
                 _note(scanned, chunk, options.base_offset)
-            totals = scan.totals
+            totals, scanned.edge = scan.totals, scan.edge
     except FileNotFoundError:
         report.say(say.VANISHED)
         return ScannedLog(is_readable=False)
@@ -116,14 +122,21 @@ def _note(scanned: ScannedLog, chunk: Chunk, named: int | None) -> None:
         scanned.bad_offset = named
 
 
+MOST_GAPS = 100  # more of them say nothing new
+
+
 def _note_gaps(scanned: ScannedLog, headers: Headers) -> None:
-    """Batches that hold fewer records than offsets, or do not follow each other, speak for compaction."""
-    if scanned.has_gaps or scanned.bad_position is not None:
-        return
+    """Offsets missing between batches; and whether batches hold fewer records than offsets."""
     new = headers.magic == 2
     short = new & (headers.records_count < headers.last_offset_delta.astype("i8") + 1)
-    apart = new[1:] & (headers.base_offset[1:] > headers.last_offset[:-1] + 1)
-    scanned.has_gaps = bool(short.any() or apart.any())
+    scanned.has_short_batches |= bool(short.any())
+    ended = np.concatenate(([scanned.next_offset or headers.base_offset[0]], headers.last_offset[:-1] + 1))
+    begins = np.concatenate(([scanned.end_position], headers.next_position[:-1])) == headers.position
+    for row in np.flatnonzero(new & begins & (headers.base_offset > ended)).tolist():
+        if len(scanned.gaps) < MOST_GAPS:
+            gap = (int(headers.position[row]), int(ended[row]), int(headers.base_offset[row]))
+            scanned.gaps.append(gap)
+    scanned.end_position = int(headers.next_position[-1])
 
 
 @dataclass(slots=True)

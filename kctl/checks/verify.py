@@ -28,6 +28,7 @@ from kctl.evidence.model import Evidence
 from kctl.findings import Finding, Place, Severity
 from kctl.model import SILENT, Progress, TopicPartition
 from kctl.rows.common import SUMMARY
+from kctl.scan.pool import ordered
 
 
 @dataclass
@@ -124,7 +125,7 @@ def _replica_reports(
         if not left[directory.log_dir.path] and directory.log_dir.is_whole:
             yield directory.finish()
     check = partial(check_replica, options=options)
-    reports = map(check, [task for _, _, task in work])
+    reports = ordered(check, [task for _, _, task in work], jobs=jobs)
     for (owner, partition, task), report in zip(work, reports, strict=True):
         yield report
         if report.facts.topic_id and task.kind is FolderKind.LIVE:

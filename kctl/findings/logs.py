@@ -20,6 +20,15 @@ SEGMENT_MISSING = FindingType(
     "A segment file that was deleted or lost.",
     "Look for the offsets on another replica. If the topic is compacted, say so: `--compacted TOPIC`.",
 )
+OFFSETS_MISSING = FindingType(
+    "offsets-missing",
+    Severity.WARNING,
+    "Offsets [{from_offset}, {to_offset}) are missing before this batch, and the topic was never compacted here.",
+    "Leaders give offsets without gaps; only compaction takes some away, and cleaner-offset-checkpoint has no"
+    " entry for this partition.",
+    "A changed base offset, which the CRC does not cover, or batches that were cut out of the file.",
+    "Compare with the other replicas. If the topic is compacted, say so: `--compacted TOPIC`.",
+)
 SEGMENT_GAP = FindingType(
     "segment-gap",
     Severity.INFO,
