@@ -161,6 +161,17 @@ COMMANDS: dict[str, Group | Verb] = {
             ),
         },
     ),
+    "audit": Group(
+        "Everything, over the evidence of a whole cluster.",
+        {
+            "run": Verb(
+                "audit:run",
+                "Examine everything in the evidence, and write tables and an HTML report.",
+                (FINDING, "replica.LOSS", "audit.AUDIT"),
+            ),
+            "report": Verb("audit:report", "Make the HTML report anew from the tables of an audit."),
+        },
+    ),
     "finding": Verb(
         "finding:finding",
         "Say what a finding means, where it comes from and what to do.",

@@ -21,12 +21,20 @@ from kctl.errors import KctlError
 from kctl.rows import RowType
 from kctl.rows.find import row_type
 
-# Table, and the row type it holds (`MODULE.NAME` of kctl/rows). `batches` and `segments` are Arrow from the scan.
+# Table, and the row type that it holds (`MODULE.NAME` of kctl/rows).
 TABLES: dict[str, str] = {
     "files": "audit.EXAMINED",
     "findings": "common.FINDING",
     "checkpoints": "audit.CHECKPOINT",
+    "lineages": "replica.LINEAGE",
+    "divergences": "replica.DIVERGENCE",
+    "verdicts": "replica.VERDICT",
+    "losses": "replica.LOSS",
+    "leaders": "state_log.LEADER",
+    "remote_segments": "remote.REMOTE_SEGMENT",
 }
+# What a row of a kind is written to.
+TABLE_OF_KIND = {row_type(name).kind: table for table, name in TABLES.items()}
 
 ARROW = {"string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_()}
 ROWS_AT_ONCE = 16_384

@@ -8,7 +8,7 @@ SHOWN = 1000
 
 def section(tables: Tables) -> Html | None:
     """The first files by name, and how many more the table `files` lists."""
-    rows = []
+    rows: list[list[object]] = []
     for row in tables.rows(
         "files", columns=["file", "broker_id", "size_in_bytes", "batches", "records", "sha256"]
     ):

@@ -1,0 +1,114 @@
+"""`kctl audit`: everything over the evidence of a whole cluster, as tables, a summary and a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import click
+
+from commands.evidence_options import evidence_options, find_evidence
+from commands.frame import Frame, command
+from commands.render import Outcome, Page, Row
+
+SEVERITIES = ("error", "warning")
+
+
+@command(
+    "run",
+    examples="""
+    kctl audit run evidence/ --out report
+    kctl audit run broker-1/ broker-2/ broker-3/ --out report --jobs 8
+    kctl audit run /var/lib/kafka/data --out /tmp/report --no-sha256 --output jsonl
+    """,
+    status="0 nothing wrong · 3 a path could not be opened · 4 the folder --out is in use · 5 something is wrong",
+)
+@evidence_options
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for tables and report.",
+)
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Worker processes.  [default: one a core]")
+@click.option(
+    "--compacted", multiple=True, metavar="TOPIC", help="A topic that is compacted; may be repeated."
+)
+@click.option("--no-sha256", is_flag=True, help="Do not compute the SHA-256 of each file.")
+def run(
+    frame: Frame, paths: tuple[str, ...], brokers: tuple[str, ...], moments: tuple[str, ...],
+    out: Path, jobs: int | None, compacted: tuple[str, ...], no_sha256: bool,
+) -> Outcome:  # fmt: skip
+    """Examine everything in the evidence, and write tables and an HTML report.
+
+    EVIDENCE is one folder or several: log directories, brokers' logs, znode exports, tiers, of one moment or
+    of many, nested in any way. Nothing is written to it.
+    """
+    from kctl.audit.parts import Audit
+    from kctl.audit.run import run as run_audit
+    from kctl.checks.report import CheckOptions
+
+    evidence = find_evidence(frame, paths, brokers, moments)
+    audit = Audit(
+        evidence, paths, frame.report, CheckOptions(compacted=frozenset(compacted)), jobs, not no_sha256,
+        progress=frame.progress(),
+    )  # fmt: skip
+
+    def rows() -> Iterator[Row]:
+        found: list[Row] = []
+        summary = run_audit(
+            audit, out, lambda row: found.append(row) if row["kind"] in ("finding", "loss") else None
+        )
+        yield from found
+        yield summary
+
+    return Outcome(rows(), text=audit_text)
+
+
+def audit_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """Findings by code, losses, then the verdict and where the report lies."""
+    from collections import Counter
+
+    counts: Counter[tuple[str, str]] = Counter()
+    first: dict[tuple[str, str], str] = {}
+    for row in rows:
+        if row["kind"] == "finding":
+            key = str(row["severity"]), str(row["code"])
+            counts[key] += 1
+            first.setdefault(key, f"{row['file'] or ''}: {row['message']}")
+        elif row["kind"] == "loss":
+            yield _loss_line(row)
+        else:
+            yield from _findings_lines(counts, first, page)
+            yield from _last_lines(row, page)
+
+
+def _loss_line(row: Row) -> str:
+    end = "?" if row["to_offset"] is None else f"{row['to_offset']:,}"
+    return f"lost  {row['topic']}-{row['partition']}  offsets [{row['from_offset']:,}, {end})  {row['class']}  {row['cause']}"
+
+
+def _findings_lines(
+    counts: dict[tuple[str, str], int], first: dict[tuple[str, str], str], page: Page
+) -> Iterator[str]:
+    order = ("error", "warning", "info")
+    for severity, code in sorted(counts, key=lambda key: (order.index(key[0]), -counts[key])):
+        yield f"{page.style(f'{severity:<8}', severity)} {counts[severity, code]:>6,}  {code}"
+        if severity in SEVERITIES:
+            yield f"{'':>17}{first[severity, code][: max(40, page.width - 18)]}"
+
+
+def _last_lines(row: Row, page: Page) -> Iterator[str]:
+    yield ""
+    yield f"{row['files']:,} files, {row['bytes']:,} bytes, {row['records']:,} records of brokers {', '.join(map(str, row['brokers'])) or '?'} in {row['seconds']} s"  # type: ignore[call-overload]
+    yield page.style(str(row["verdict"]), "bold")
+    yield f"report   {row['report']}"
+
+
+@command("report", examples="kctl audit report report/", status="0 written · 3 no audit lies there")
+@click.argument("folder", type=click.Path(path_type=Path))
+def report(frame: Frame, folder: Path) -> None:
+    """Make the HTML report anew from the tables of an audit."""
+    from kctl.audit.run import write_report
+
+    frame.note(f"written {write_report(folder)}")

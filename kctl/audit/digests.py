@@ -1,0 +1,40 @@
+"""SHA-256 of files, so that a report says which bytes it is about."""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from kctl.model import Progress
+from kctl.scan.pool import ordered
+
+PIECE = 1 << 20
+
+
+def digest(path: Path) -> tuple[str | None, int]:
+    """The SHA-256 of a regular file, in hexadecimal, and its size; None where it cannot be read."""
+    total, size = hashlib.sha256(), 0
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return None, 0
+    try:
+        while piece := os.read(file, PIECE):
+            total.update(piece)
+            size += len(piece)
+    except OSError:
+        return None, size
+    finally:
+        os.close(file)
+    return total.hexdigest(), size
+
+
+def digests(paths: Sequence[Path], jobs: int | None, progress: Progress) -> dict[Path, str]:
+    """The SHA-256 of each file that can be read."""
+    progress.start("hashing", sum(path.stat().st_size for path in paths if path.is_file()))
+    found = {}
+    for path, (value, size) in zip(paths, ordered(digest, paths, jobs=jobs), strict=True):
+        progress.advance(size)
+        if value is not None:
+            found[path] = value
+    return found

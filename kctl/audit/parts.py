@@ -1,0 +1,129 @@
+"""What an audit consists of: each part is a name and a function that gives rows; a new part is one more line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from kctl.checks.report import CheckOptions
+from kctl.errors import KctlError
+from kctl.evidence.model import Evidence
+from kctl.model import SILENT, Progress
+
+Row = dict[str, object]
+
+
+@dataclass
+class Audit:
+    """What every part has to work with. `report` takes what could not be read while the rest goes on."""
+
+    evidence: Evidence
+    paths: tuple[str, ...]
+    report: Callable[[Exception], None]
+    checks: CheckOptions = field(default_factory=CheckOptions)
+    jobs: int | None = None
+    sha256: bool = True
+    now: int | None = None  # milliseconds; for what depends on the time, such as retention
+    progress: Progress = SILENT
+
+
+class Part(NamedTuple):
+    """A part of the audit; `is_there` tells whether the evidence has anything for it."""
+
+    name: str
+    is_there: Callable[[Evidence], bool]
+    rows: Callable[[Audit], Iterator[Row]]
+
+
+def files_and_findings(audit: Audit) -> Iterator[Row]:
+    """Every file verified: its findings, then what it holds, with its SHA-256."""
+    from kctl.audit.digests import digests
+    from kctl.checks.report import FileReport
+    from kctl.checks.verify import verify
+    from kctl.rows.audit import EXAMINED
+
+    files = []
+    for item in verify(audit.evidence, audit.checks, jobs=audit.jobs, progress=audit.progress):
+        if isinstance(item, FileReport):
+            files.append(item.row())
+        else:
+            yield item.row()
+    keys = [key for key in EXAMINED.fields if key != "sha256"]
+    sums = (
+        digests([_path_of(audit, row) for row in files], audit.jobs, audit.progress) if audit.sha256 else {}
+    )
+    for row in files:
+        yield EXAMINED(**{key: row.get(key) for key in keys}, sha256=sums.get(_path_of(audit, row)))
+
+
+def _path_of(audit: Audit, row: Row) -> Path:
+    """The path of a file from its row: below the evidence named, or the file that was given."""
+    name = str(row["file"])
+    for root in audit.evidence.roots:
+        if row["evidence"] in (None, root.given):
+            return root.path / name if root.is_folder else root.path
+    return Path(name)
+
+
+def checkpoints(audit: Audit) -> Iterator[Row]:
+    """The entries of every checkpoint file that can be read; the others are findings of the files."""
+    from kctl.dump.checkpoints import BadBelowFolder, checkpoint_rows
+    from kctl.rows.audit import CHECKPOINT
+
+    def pass_over(error: Exception) -> None:
+        if not isinstance(error, (BadBelowFolder, KctlError)):
+            audit.report(error)
+
+    for log_dir in audit.evidence.log_dirs:
+        for row in checkpoint_rows([str(log_dir.path)], pass_over):
+            file = Path(str(row["file"]))
+            yield CHECKPOINT(
+                evidence=log_dir.root.given if len(audit.evidence.roots) > 1 else None,
+                moment=log_dir.moment,
+                broker_id=log_dir.broker_id,
+                file=str(file),
+                checkpoint=file.name,
+                topic=row.get("topic"),
+                partition=row.get("partition"),
+                epoch=row.get("epoch"),
+                offset=row.get("offset") if row.get("offset") is not None else row.get("start_offset"),
+            )
+
+
+def comparison(audit: Audit) -> Iterator[Row]:
+    """Lineages, divergences and verdicts of every partition that several brokers hold."""
+    from kctl.replica.comparing import ComparedEvidence, CompareOptions, comparison_rows
+
+    options = CompareOptions(compacted=audit.checks.compacted)
+    for found in ComparedEvidence(audit.evidence, options, audit.report).comparisons(audit.progress):
+        yield from comparison_rows(found, options)
+
+
+def leaderships(audit: Audit) -> Iterator[Row]:
+    """Who led when, from the brokers' logs."""
+    from kctl.broker_logs.events import prepare
+    from kctl.broker_logs.sources import find_sources
+    from kctl.broker_logs.timeline import WANTED, timeline
+
+    merging = prepare(find_sources(audit.paths), {}, None)
+    found = timeline(merging.events(None, WANTED))
+    for ones in found.leaderships.values():
+        for one in ones:
+            yield one.row()
+    for finding in (*found.findings(None), *merging.sources.findings, *merging.reading.findings):
+        yield finding.row()
+
+
+def has_replicas(evidence: Evidence) -> bool:
+    """Whether any partition folder, or a file of one, is there."""
+    return bool(evidence.replicas or evidence.files or evidence.loose_folders or evidence.log_dirs)
+
+
+PARTS: tuple[Part, ...] = (
+    Part("verify", has_replicas, files_and_findings),
+    Part("checkpoints", lambda evidence: bool(evidence.log_dirs), checkpoints),
+    Part("compare", lambda evidence: len(evidence.broker_ids) > 1, comparison),
+    Part("timeline", lambda evidence: bool(evidence.broker_logs), leaderships),
+)
