@@ -43,6 +43,26 @@ def _after_field(data: Octets, positions: Ints, ends: Ints, *, nullable: bool) -
     return after
 
 
+def header_fields(data: Octets, positions: Ints, counts: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """Position and size of the key and of the value of every header, of lists that were found right, in order."""
+    first = np.cumsum(counts) - counts
+    total = int(counts.sum())
+    columns = tuple(np.empty(total, np.int64) for _ in range(4))
+    lanes = np.flatnonzero(counts > 0)
+    at, step = positions[lanes], 0
+    while len(lanes):
+        rows = first[lanes] + step
+        for place, size in (columns[:2], columns[2:]):
+            length, width = varints(words_at(data, at))
+            place[rows] = at + width
+            size[rows] = np.maximum(length, -1)
+            at = place[rows] + np.maximum(length, 0)
+        step += 1
+        going = counts[lanes] > step
+        lanes, at = lanes[going], at[going]
+    return columns[0], columns[1], columns[2], columns[3]
+
+
 def read_headers(data: bytes, position: int, count: int) -> Iterator[tuple[bytes, bytes | None]]:
     """Keys and values of a list that was found right."""
     from formats.varint import read_varint

@@ -66,7 +66,8 @@ class Runs:
         self._crc = crc
         self._last_offset = last_offset
         self._hints = hints if hints is not None else np.empty(0, np.int64)
-        self._log = records.LogBytes(source, end)
+        # What is damaged is looked at up to the end of the file, also where only a part of it is scanned.
+        self._log = records.LogBytes(source)
         self._walker = records._Walker(self._log, last_offset, crc)
         self._reach = BLOCK_SIZE
 

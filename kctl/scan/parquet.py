@@ -1,0 +1,53 @@
+"""Record batches into Parquet files, in bounded memory: `DIR/<table>/<part>.parquet`.
+
+Each worker writes parts of its own; a part appears under its name only when it is whole.
+"""
+
+import os
+from pathlib import Path
+from types import TracebackType
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+ROW_GROUP_BYTES = 16 << 20
+
+
+class ParquetPart:
+    """One file of a table; record batches are gathered into row groups of some megabytes."""
+
+    def __init__(self, folder: Path, table: str, part: str, schema: pa.Schema) -> None:
+        self.path = folder / table / f"{part}.parquet"
+        self._aside = self.path.with_name(f".{part}.writing")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._writer = pq.ParquetWriter(self._aside, schema, compression="zstd")
+        self._schema = schema
+        self._held: list[pa.RecordBatch] = []
+        self._size = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add rows."""
+        if not batch.num_rows:
+            return
+        self._held.append(batch)
+        self._size += batch.nbytes
+        if self._size >= ROW_GROUP_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._writer.write_table(pa.Table.from_batches(self._held, self._schema))
+        self._held, self._size = [], 0
+
+    def __enter__(self) -> "ParquetPart":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None and self._held:
+            self._flush()
+        self._writer.close()
+        if kind is None:
+            os.replace(self._aside, self.path)
+        else:
+            self._aside.unlink(missing_ok=True)

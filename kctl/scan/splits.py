@@ -1,0 +1,71 @@
+"""Cutting a segment into parts that are scanned alone, at batch boundaries that are proven.
+
+An index entry is only a hint of a boundary. It is taken when the lengths of the batches from an earlier
+entry lead exactly to it and the batch there proves itself by its CRC. Cuts depend on the file and its index
+and not on how many processes there are, so every engine scans the same parts.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formats.columns.headers import PADDING, check_crc, gather, legal_rows, walk
+from kctl.scan.source import Source
+
+Positions = NDArray[np.int64]
+
+TARGET = 128 << 20  # bytes of a part
+RUN_UP = 64 << 10  # bytes before a boundary from which lengths must lead to it
+LARGEST = 4 << 20  # a boundary whose batch is larger is not looked at
+
+
+class Split(NamedTuple):
+    """Bytes [start, end) of a segment; the end of the last one is the end of the file."""
+
+    start: int
+    end: int
+
+
+def hints_of(index: bytes) -> Positions:
+    """The positions in an offset index, up to the first that does not grow (padding, or a stale tail)."""
+    entries = np.frombuffer(index, ">i4", len(index) // 8 * 2).reshape(-1, 2)
+    positions = entries[:, 1].astype(np.int64)
+    grows = np.diff(positions, prepend=0) > 0
+    return positions[: int(grows.argmin())] if not grows.all() else positions
+
+
+def plan_splits(source: Source, hints: Positions, target: int = TARGET) -> list[Split]:
+    """The parts of a segment, each of about the target size; one part where the index gives no boundary."""
+    cuts = [0]
+    wanted = target
+    while wanted < source.size - target // 2:
+        for place in range(int(np.searchsorted(hints, max(wanted, cuts[-1] + 1))), len(hints)):
+            if hints[place] >= wanted + target:
+                break
+            if _is_boundary(source, hints, place):
+                cuts.append(int(hints[place]))
+                break
+        wanted += target
+    return [Split(start, end) for start, end in zip(cuts, [*cuts[1:], source.size], strict=True)]
+
+
+def _is_boundary(source: Source, hints: Positions, place: int) -> bool:
+    """Whether a batch begins at this hint for certain."""
+    at = int(hints[place])
+    before = int(np.searchsorted(hints, at - RUN_UP, side="right")) - 1
+    if before == place - 1 and place and at - int(hints[before]) > LARGEST:
+        return False
+    start = int(hints[before]) if before >= 0 else 0
+    if at >= source.size or at - start > LARGEST:
+        return False
+    data = np.frombuffer(source.read_at(start, at - start + LARGEST).ljust(PADDING, b"\0"), np.uint8)
+    padded = np.concatenate((data, np.zeros(PADDING, np.uint8)))
+    led = walk(padded, 0, at - start)
+    if led.stop != at - start:
+        return False
+    batch = gather(padded, np.array([at - start]), start)
+    if not legal_rows(batch) or at - start + int(batch.size_in_bytes[0]) > len(data):
+        return False
+    check_crc(padded, batch, start)
+    return bool(batch.crc_valid[0])

@@ -1,0 +1,268 @@
+"""What scans give as Arrow: schemas of the tables, and chunks of a scan as record batches of them.
+
+Every engine writes these and nothing else. Integers are int64, timestamps int64 milliseconds (Spark refuses
+Arrow timestamps in milliseconds), and where a row is from stands in it: topic, partition, broker, file.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from formats.columns.headers import Headers
+from formats.columns.record_headers import header_fields
+from formats.compression import Codec
+from formats.record_batch import CONTROL, DELETE_HORIZON, TIMESTAMP_TYPE, TRANSACTIONAL
+from kctl.findings import Finding, Place
+from kctl.scan.options import Chunk, Totals
+from kctl.scan.records import Records
+
+Ints = NDArray[np.int64]
+
+INT, TEXT, TRUTH, BYTES = pa.int64(), pa.string(), pa.bool_(), pa.binary()
+PLACE = [
+    ("evidence", TEXT),
+    ("moment", TEXT),
+    ("broker_id", INT),
+    ("topic", TEXT),
+    ("partition", INT),
+    ("file", TEXT),
+]
+HEADERS = pa.list_(pa.struct([("key", TEXT), ("value", BYTES)]))
+SCHEMAS: dict[str, pa.Schema] = {
+    "segments": pa.schema(
+        [
+            *PLACE,
+            ("size_in_bytes", INT),
+            ("batches", INT),
+            ("records", INT),
+            ("base_offset", INT),  # of the first batch
+            ("next_offset", INT),  # behind the last sound batch
+            ("max_timestamp", INT),
+            ("good_bytes", INT),
+            ("damaged_bytes", INT),
+        ]
+    ),
+    "batches": pa.schema(
+        [
+            *PLACE,
+            ("position", INT),
+            ("size_in_bytes", INT),
+            ("base_offset", INT),
+            ("last_offset", INT),
+            ("magic", INT),
+            ("crc", INT),
+            ("crc_valid", TRUTH),
+            ("codec", TEXT),
+            ("attributes", INT),
+            ("timestamp_type", TEXT),  # null in magic 0
+            ("base_timestamp", INT),
+            ("max_timestamp", INT),
+            ("delete_horizon_ms", INT),
+            ("records_count", INT),  # null in compressed sets of magic 0 and 1 whose records were not read
+            ("last_offset_delta", INT),  # from here on null in magic 0 and 1
+            ("partition_leader_epoch", INT),
+            ("producer_id", INT),
+            ("producer_epoch", INT),
+            ("base_sequence", INT),
+            ("is_transactional", TRUTH),
+            ("is_control", TRUTH),
+        ]
+    ),
+    "records": pa.schema(
+        [
+            *PLACE,
+            ("position", INT),  # of the batch
+            ("offset", INT),
+            ("timestamp", INT),
+            ("timestamp_type", TEXT),
+            ("key", BYTES),
+            ("value", BYTES),
+            ("headers", HEADERS),
+            ("sequence", INT),
+            ("partition_leader_epoch", INT),
+            ("producer_id", INT),
+            ("producer_epoch", INT),
+            ("is_transactional", TRUTH),
+            ("is_control", TRUTH),
+        ]
+    ),
+    "findings": pa.schema(
+        [
+            ("code", TEXT),
+            ("severity", TEXT),
+            ("message", TEXT),
+            *PLACE,
+            ("position", INT),
+            ("size_in_bytes", INT),
+            ("base_offset", INT),
+            ("last_offset", INT),
+            ("remote_log_segment_id", TEXT),
+        ]
+    ),
+    "checkpoints": pa.schema(
+        [
+            *PLACE,
+            ("checkpoint", TEXT),
+            ("epoch", INT),
+            ("offset", INT),
+        ]
+    ),
+}
+
+
+def schema_of(table: str, columns: Sequence[str] | None = None) -> pa.Schema:
+    """The schema of a table, or of some of its columns in the order given."""
+    whole = SCHEMAS[table]
+    return whole if columns is None else pa.schema([whole.field(name) for name in columns])
+
+
+def batches_table(chunk: Chunk, place: Place, columns: Sequence[str] | None = None) -> pa.RecordBatch:
+    """The batches of a chunk as rows of `batches`."""
+    return _record_batch("batches", columns, place, len(chunk.headers), _BatchColumns(chunk.headers).column)
+
+
+def records_table(chunk: Chunk, place: Place, columns: Sequence[str] | None = None) -> pa.RecordBatch:
+    """The records of a chunk as rows of `records`; what is in it is copied."""
+    records = chunk.records
+    if records is None:
+        return pa.RecordBatch.from_pylist([], schema_of("records", columns))
+    made = _RecordColumns(records, chunk.headers)
+    return _record_batch("records", columns, place, len(records), made.column)
+
+
+def findings_table(findings: Iterable[Finding]) -> pa.RecordBatch:
+    """Findings as rows of `findings`."""
+    rows = [{**one.row(), "severity": str(one.severity)} for one in findings]
+    return pa.RecordBatch.from_pylist(rows, SCHEMAS["findings"])
+
+
+def segment_row(place: Place, size_in_bytes: int, totals: Totals) -> dict[str, object]:
+    """The row of `segments` for a segment that was scanned to its end."""
+    row: dict[str, object] = {name: getattr(place, name) for name, _ in PLACE}
+    names = ("batches", "records", "base_offset", "next_offset", "good_bytes", "damaged_bytes")
+    row |= {name: getattr(totals, name) for name in names}
+    row["size_in_bytes"] = size_in_bytes
+    row["max_timestamp"] = totals.max_timestamp if totals.max_timestamp >= 0 else None
+    return row
+
+
+def _record_batch(
+    table: str,
+    columns: Sequence[str] | None,
+    place: Place,
+    rows: int,
+    column: Callable[[str], pa.Array],
+) -> pa.RecordBatch:
+    schema = schema_of(table, columns)
+    placed = {name for name, _ in PLACE}
+    arrays = [
+        pa.repeat(pa.scalar(getattr(place, field.name), field.type), rows)
+        if field.name in placed
+        else column(field.name)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+CODECS = pa.array([codec.name.lower() for codec in Codec] + [f"unknown({n})" for n in (5, 6, 7)])
+TIMESTAMP_TYPES = pa.array(["CreateTime", "LogAppendTime"])
+SINCE_MAGIC_2 = frozenset(
+    (
+        "last_offset_delta",
+        "partition_leader_epoch",
+        "producer_id",
+        "producer_epoch",
+        "base_sequence",
+        "is_transactional",
+        "is_control",
+    )
+)
+FLAGS = {"is_transactional": TRANSACTIONAL, "is_control": CONTROL}
+
+
+class _BatchColumns:
+    """Columns of batches as Arrow arrays."""
+
+    def __init__(self, headers: Headers) -> None:
+        self.headers = headers
+        self.is_old = headers.magic < 2
+
+    def column(self, name: str) -> pa.Array:
+        headers = self.headers
+        mask = self.is_old if name in SINCE_MAGIC_2 and self.is_old.any() else None
+        if name == "codec":
+            return CODECS.take(pa.array(headers.codec))
+        if name == "timestamp_type":
+            late = pa.array((headers.attributes & TIMESTAMP_TYPE) >> 3, mask=headers.magic == 0)
+            return TIMESTAMP_TYPES.take(late)
+        if name == "delete_horizon_ms":
+            without = (headers.attributes & DELETE_HORIZON == 0) | self.is_old
+            return pa.array(headers.base_timestamp, mask=without)
+        if name == "records_count":
+            return pa.array(
+                headers.records_count.astype(np.int64), mask=self.is_old & (headers.records_count < 0)
+            )
+        if name == "crc_valid":
+            return pa.array(headers.crc_valid)
+        if name in FLAGS:
+            return pa.array((headers.attributes & FLAGS[name]) != 0, mask=mask)
+        return pa.array(getattr(headers, name).astype(np.int64), mask=mask)
+
+
+class _RecordColumns:
+    """Columns of records as Arrow arrays; what belongs to the batch is taken from there."""
+
+    def __init__(self, records: Records, headers: Headers) -> None:
+        self.records = records
+        self.batches = _BatchColumns(headers)
+        self.headers = headers
+
+    def column(self, name: str) -> pa.Array:
+        records = self.records
+        if name in ("offset", "timestamp"):
+            return pa.array(getattr(records, name))
+        if name == "key":
+            return binary(records, records.key_position, records.key_size)
+        if name == "value":
+            return binary(records, records.value_position, records.value_size)
+        if name == "headers":
+            return _header_lists(records)
+        if name == "sequence":
+            is_old = self.batches.is_old
+            mask = is_old[records.batch] if is_old.any() else None
+            return pa.array(records.sequence, mask=mask)
+        return self.batches.column(name).take(pa.array(records.batch))
+
+
+def binary(records: Records, positions: Ints, sizes: Ints) -> pa.Array:
+    """Bytes at ascending places of the records' data as a binary array, copied; a size of -1 is null."""
+    if not len(positions):
+        return pa.array([], BYTES)
+    # Every other item of an array over all the data: between two values lies what is not wanted.
+    edges = np.empty(2 * len(positions), np.int32)
+    edges[0::2] = positions
+    edges[1::2] = positions + np.maximum(sizes, 0)
+    buffers = [None, pa.py_buffer(edges), pa.py_buffer(records.data)]
+    both = pa.Array.from_buffers(BYTES, len(edges) - 1, buffers)
+    null = sizes < 0
+    wanted = pa.array(np.arange(0, len(edges), 2), mask=null if null.any() else None)
+    return both.take(wanted)
+
+
+def _header_lists(records: Records) -> pa.Array:
+    """The header lists; names that are not UTF-8 are shown with replacement characters."""
+    counts = records.headers_count
+    keys, key_sizes, values, value_sizes = header_fields(records.data, records.headers_position, counts)
+    names: Any = binary(records, keys, key_sizes)
+    try:
+        names = names.cast(TEXT)
+    except pa.ArrowInvalid:
+        names = pa.array([name.decode("utf-8", "replace") for name in names.to_pylist()], TEXT)
+    pairs = pa.StructArray.from_arrays(
+        [names, binary(records, values, value_sizes)], fields=list(HEADERS.value_type)
+    )
+    edges = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(edges), pairs, type=HEADERS)
