@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TextIO
 
 import click
 
@@ -112,3 +113,27 @@ def report(frame: Frame, folder: Path) -> None:
     from kctl.audit.run import write_report
 
     frame.note(f"written {write_report(folder)}")
+
+
+@command(
+    "sql",
+    examples="""
+    kctl audit sql report/ "SELECT code, count(*) FROM findings GROUP BY code ORDER BY 2 DESC"
+    kctl audit sql report/ --file docs/sql/largest-batches.sql --output jsonl
+    """,
+    status="0 done · 2 the statement is refused · 3 no audit lies there, or DuckDB is not installed",
+)
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("statement", required=False)
+@click.option(
+    "--file", "file", type=click.File("r"), help="A file with the statement; `-` is standard input."
+)
+def sql(frame: Frame, folder: Path, statement: str | None, file: TextIO | None) -> Outcome:
+    """Ask the tables of an audit in SQL."""
+    from kctl.audit.sql import query
+    from kctl.audit.tables import Tables
+
+    if (statement is None) == (file is None):
+        raise click.UsageError("a statement or --file, one of them")
+    asked = statement if file is None else file.read()
+    return Outcome({"kind": "row", **row} for row in query(Tables(folder), str(asked)))

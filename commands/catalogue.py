@@ -56,6 +56,69 @@ COMMANDS: dict[str, Group | Verb] = {
                 "Add partitions to a topic. There is no way back, and keys go to other partitions than before.",
                 CHANGE,
             ),
+            "config": Verb(
+                "config:topic_config",
+                "Show, set or unset the configuration of a topic.",
+                ("cluster.CONFIG", *CHANGE),
+            ),
+        },
+    ),
+    "config": Group(
+        "Configurations of topics, brokers, clients, users and ips.",
+        {
+            "get": Verb(
+                "config:get", "Show what is set for one entity, or for all of a type.", ("cluster.CONFIG",)
+            ),
+            "set": Verb("config:set_values", "Set values of one entity, and tell the brokers.", CHANGE),
+            "unset": Verb(
+                "config:unset",
+                "Take values of one entity away, so that the defaults hold again, and tell the brokers.",
+                CHANGE,
+            ),
+        },
+    ),
+    "znode": Group(
+        "Znodes: the tree, one of them explained, all of them in a file.",
+        {
+            "tree": Verb(
+                "znode:tree", "List znodes with sizes, ages and ephemeral owners.", ("znodes.ZNODE",)
+            ),
+            "show": Verb(
+                "znode:show",
+                "Explain a znode: what it is for, who writes it, what it says.",
+                ("znodes.ZNODE_CONTENT",),
+            ),
+            "export": Verb(
+                "znode:export",
+                "Write all znodes into one file, which reading commands take with --snapshot; `-` for standard output.",
+                ("znodes.EXPORT",),
+            ),
+        },
+    ),
+    "journal": Group(
+        "The journal of changes.",
+        {
+            "list": Verb("journal:list_changes", "List the changes, oldest first.", ("changes.CHANGE",)),
+            "show": Verb(
+                "journal:show",
+                "Show a change: its stages, what was written, and what would take it back.",
+                ("changes.CHANGE", "changes.JOURNAL_ENTRY", "changes.WRITE"),
+            ),
+            "verify": Verb(
+                "journal:verify",
+                "Check that no entry was changed, removed or added since it was written.",
+                (FINDING,),
+            ),
+            "undo": Verb(
+                "journal:undo",
+                "Take a change back, where the cluster is still as the change left it.",
+                CHANGE,
+            ),
+            "resume": Verb(
+                "journal:resume",
+                "Go on with a change that was cut off.",
+                (*CHANGE, "changes.JOURNAL_ENTRY"),
+            ),
         },
     ),
     "segment": Group(
@@ -170,6 +233,7 @@ COMMANDS: dict[str, Group | Verb] = {
                 (FINDING, "replica.LOSS", "audit.AUDIT"),
             ),
             "report": Verb("audit:report", "Make the HTML report anew from the tables of an audit."),
+            "sql": Verb("audit:sql", "Ask the tables of an audit in SQL.", ("audit.SQL_ROW",)),
         },
     ),
     "finding": Verb(

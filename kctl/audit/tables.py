@@ -136,6 +136,12 @@ class Tables:
         """Whether the audit wrote this table."""
         return (self.folder / name).is_dir()
 
+    def names(self) -> list[str]:
+        """The tables that are there."""
+        return sorted(
+            one.name for one in self.folder.iterdir() if one.is_dir() and not one.name.startswith(".")
+        )
+
     def dataset(self, name: str) -> ds.Dataset:
         """The table as an Arrow dataset."""
         return ds.dataset(self.folder / name, format="parquet", partitioning="hive")

@@ -58,3 +58,5 @@ AUDIT = RowType(
     parts=array("what was done: name, state, seconds"),
     report=nullable(string("the HTML report")),
 )
+
+SQL_ROW = RowType("row", "A row of the statement's result: one key a column, as the statement names them.")

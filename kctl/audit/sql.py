@@ -1,0 +1,39 @@
+"""SQL over the tables of an audit, by DuckDB: it reads the Parquet files in place, in bounded memory.
+
+Measured against `pyarrow.dataset` with hand-written filters: DuckDB was as quick on counts and several times
+quicker on joins and windows, and only it has SQL. It may read the audit's tables and nothing else.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from kctl.audit.tables import Tables
+from kctl.errors import BadValue, KctlError
+
+ROWS_AT_ONCE = 4096
+
+
+def query(tables: Tables, statement: str) -> Iterator[dict[str, Any]]:
+    """The rows of a statement, a batch in memory at a time. `BadValue` where DuckDB refuses it."""
+    try:
+        import duckdb
+    except ImportError:
+        raise KctlError("SQL needs DuckDB", "pip install 'kctl[sql]'") from None
+    connection = duckdb.connect(":memory:")
+    for name in tables.names():
+        connection.register(name, tables.dataset(name))
+    # From here on no other file, no extension, no network.
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    try:
+        result = connection.execute(statement)
+        if result.description is None:
+            return
+        names = [column[0] for column in result.description]
+        while rows := result.fetchmany(ROWS_AT_ONCE):
+            yield from (dict(zip(names, row, strict=True)) for row in rows)
+    except duckdb.Error as error:
+        first = str(error).splitlines()[0]
+        raise BadValue(f"SQL: {first}", f"the tables are {', '.join(tables.names())}") from error
+    finally:
+        connection.close()
