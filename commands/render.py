@@ -93,18 +93,41 @@ def _watched(frame: Frame, rows: Iterable[Row]) -> Iterator[Row]:
         yield row
 
 
-def _json_lines(rows: Iterable[Row]) -> Iterator[bytes]:
+def _json_encoder() -> Callable[[Row], bytes]:
+    """One row as JSON. Bytes of file names that are no UTF-8, which JSON cannot hold, become \\udcNN."""
     import msgspec
 
-    encode = msgspec.json.Encoder().encode
+    encoder = msgspec.json.Encoder()
+
+    def encode(row: Row) -> bytes:
+        try:
+            return encoder.encode(row)
+        except UnicodeEncodeError:
+            return encoder.encode(_with_lone_surrogates_spelt(row))
+
+    return encode
+
+
+def _with_lone_surrogates_spelt(value: object) -> object:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {
+            _with_lone_surrogates_spelt(key): _with_lone_surrogates_spelt(one) for key, one in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return [_with_lone_surrogates_spelt(one) for one in value]
+    return value
+
+
+def _json_lines(rows: Iterable[Row]) -> Iterator[bytes]:
+    encode = _json_encoder()
     for row in rows:
         yield encode(row) + b"\n"
 
 
 def _json_array(rows: Iterable[Row]) -> Iterator[bytes]:
-    import msgspec
-
-    encode = msgspec.json.Encoder().encode
+    encode = _json_encoder()
     before = b"["
     for row in rows:
         yield before + b"\n" + encode(row)

@@ -12,13 +12,14 @@ from formats.index_files import read_transaction_index
 from formats.kafka_text import Decoder, decode_text, java_path
 from formats.log_dir_files import BOOTSTRAP_CHECKPOINT, parse_segment_file
 from formats.producer_snapshot import SnapshotCrcMismatch, UnknownVersion, read_snapshot
-from formats.records import DEFAULT_LIMIT
+from formats.records import DEFAULT_LIMIT, Damage, Reason
 from kctl.dump.kafka_indexes import Verdicts, offset_index_lines, time_index_lines
 from kctl.dump.kafka_log import LogText, Stop
 from kctl.dump.kinds import FileKind
 from kctl.dump.opening import log_bytes, opened, whole
 from kctl.errors import KctlError
 
+HEALTHY_TAILS = (Reason.ZEROS, Reason.TORN_TAIL)
 MOST_OF_AN_INDEX = 1 << 28
 SUFFIXES = {
     ".log": FileKind.LOG,
@@ -116,13 +117,16 @@ class KafkaDump:
                 yield f"Found {left} invalid bytes at the end of {Path(path).name}\n"
             if log.end < size:
                 self.report(KctlError(f"{path}: shrank from {size} to {log.end} bytes while it was read"))
-            healthy_tail = left == 0 or log.is_zero(text.good_bytes)
+            rest = text.rest() if left > 0 else None
         if text.gaps:
             self.summary.gaps[os.path.abspath(path)] = text.gaps
         self.is_wrong |= bool(text.unsound)
+        tail_is_healthy = rest is None or (isinstance(rest, Damage) and rest.reason in HEALTHY_TAILS)
         for stop in text.stops:
-            if not (stop.ends_walk and healthy_tail):
-                self.stop(path, stop)
+            self.stop(path, stop, is_wrong=not (stop.ends_walk and tail_is_healthy))
+        if not tail_is_healthy and not any(stop.ends_walk for stop in text.stops):
+            self.is_wrong = True
+            self.say(f"kctl: {path}: Kafka reads nothing behind byte {text.good_bytes}, where a length lies")
 
     def banner(self, path: str, first_offset: int) -> str:
         """The line before the first entry; the first offset stands in where the name has none."""

@@ -18,7 +18,7 @@ from formats.layout import read
 from formats.log_bytes import LogBytes
 from formats.message_set import MessageHeader
 from formats.record_batch import LOG_OVERHEAD
-from formats.records import FRAMING_SIZE, Entry, Framing, iterate_records
+from formats.records import FRAMING_SIZE, Damage, Entry, Framing, iterate_records, walk
 
 # Text is handed on in pieces of about this many characters.
 PIECE = 1 << 18
@@ -95,7 +95,8 @@ class LogText:
         self.gaps: list[tuple[int, int]] = []  # newest first, as Kafka prints them
         self.unsound = 0
         self.good_bytes = 0
-        self._last_offset = -1
+        self.last_offset = -1  # of the last batch
+        self._last_record = -1
 
     def pieces(self) -> Iterator[str]:
         """Lines of batches, and of records where they are asked for."""
@@ -111,9 +112,13 @@ class LogText:
                 if held > PIECE:
                     yield with_line_feeds("".join(out))
                     out, held = [], 0
-            self.good_bytes = item.next_position
+            self.good_bytes, self.last_offset = item.next_position, item.last_offset
         yield with_line_feeds("".join(out))
         self.gaps.reverse()
+
+    def rest(self) -> Damage | Entry | None:
+        """What lies behind the last entry that Kafka reads; None where nothing does."""
+        return next(walk(self.log, position=self.good_bytes, last_offset=self.last_offset), None)
 
     def _lines(self, entry: Entry) -> Iterator[str]:
         self.unsound += not entry.crc_valid
@@ -134,9 +139,9 @@ class LogText:
         header, decode = entry.header, self.decode
         try:
             for record in iterate_records(entry, limit=self.limit):
-                if self._last_offset not in (-1, record.offset - 1):
-                    self.gaps.append((self._last_offset, record.offset))
-                self._last_offset = record.offset
+                if self._last_record not in (-1, record.offset - 1):
+                    self.gaps.append((self._last_record, record.offset))
+                self._last_record = record.offset
                 yield kafka_text.record_line(header, time, record, decode)
         except FormatError as error:
             # Kafka's tool ends here with one of several exceptions; ours goes on with the next batch.
