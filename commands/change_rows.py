@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from commands.render import Page, Row, aligned
 
 if TYPE_CHECKING:
-    from kctl.changes.entry import Entry
-    from kctl.changes.plan import Plan
+    from kctl.changes.entry import Entry, RecordedStage
+    from kctl.changes.plan import Plan, Stage
 
 
 def change_row(entry: Entry) -> Row:
@@ -32,12 +32,13 @@ def change_row(entry: Entry) -> Row:
     )
 
 
-def write_rows(plan: Plan) -> Iterator[Row]:
-    """A row for each write of a plan, secrets redacted."""
+def write_rows(plan: Plan | Entry) -> Iterator[Row]:
+    """A row for each write of a plan or of a journal entry, secrets redacted."""
     from formats.znode_secrets import redact
     from kctl.rows.changes import WRITE
 
-    for index, stage in enumerate(plan.stages):
+    stages: Sequence[Stage | RecordedStage] = plan.stages
+    for index, stage in enumerate(stages):
         for write in stage.writes:
             shown = [
                 None if data is None else redact(write.target, data).decode("utf-8", "replace")
@@ -121,3 +122,41 @@ def change_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
             yield page.style(
                 f"journal entry {row['id']}; `kctl journal undo {row['id']}` takes it back", "dim"
             )
+
+
+def journal_rows(entry: Entry) -> Iterator[Row]:
+    """The change, its stages, and every write of them."""
+    from kctl.rows.changes import JOURNAL_ENTRY
+
+    yield change_row(entry)
+    for index, stage in enumerate(entry.stages):
+        yield JOURNAL_ENTRY(
+            id=entry.id,
+            stage=index,
+            intent=str(stage.intent),
+            state=stage.state,
+            writes=len(stage.writes),
+            undo=[str(intent) for intent in stage.undo] or [stage.undo_refused],
+        )
+    yield from write_rows(entry)
+
+
+def journal_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """Who, when and why, then each stage with its writes and its way back."""
+    for row in rows:
+        if row["kind"] == "change":
+            yield page.style(str(row["title"]), "bold")
+            yield f"  {row['state']}; {row['time']} by {row['who']}" + (
+                f": {row['reason']}" if row["reason"] else ""
+            )
+            yield f"  {row['command']}"
+            if row["outcome"]:
+                yield f"  {row['outcome']}"
+        elif row["kind"] == "change_stage":
+            undo = row["undo"]
+            assert isinstance(undo, list)
+            yield f"stage {row['stage']}: {row['intent']}, {row['state']}"
+            yield page.style(f"  back: {'; '.join(map(str, undo)) or 'nothing to do'}", "dim")
+        elif row["action"] != "check":
+            yield f"  {row['target']}   {row['action']}"
+            yield from difference(row["before"], row["after"], page)

@@ -96,6 +96,11 @@ class Frame:
             self._context = read_context(self.given, warn=self.note)
         return self._context
 
+    def reach(self, backend: str, location: str) -> None:
+        """Take this cluster where none was named."""
+        self.given["zookeeper" if backend == "zookeeper" else "bootstrap_server"] = location
+        self._context = None
+
     def raise_status(self, status: int) -> None:
         """End with this status unless something worse is already known (3 and 4 over 5 over 0)."""
         order = (0, 5, 4, 3)

@@ -45,6 +45,11 @@ def apply(entry: Entry, course: Course) -> None:
         _stage(entry, index, course)
     entry.outcome = None
     course.journal.write(entry)
+    reach("applied")
+    if entry.undoes:
+        undone = course.journal.find(entry.undoes)
+        undone.undone_by = entry.id
+        course.journal.write(undone)
     reach("closed")
 
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from kctl.changes.entry import Entry
 from kctl.errors import KctlError
+from kctl.model import Report
 
 CHAIN = "chain.jsonl"
 START = "0" * 64
@@ -52,10 +53,15 @@ class Journal:
 
     # --- reading ---
 
-    def entries(self) -> Iterator[Entry]:
-        """All entries, oldest first. Raises KctlError at one that cannot be read."""
+    def entries(self, report: Report) -> Iterator[Entry]:
+        """All entries, oldest first; one that cannot be read is reported, and the rest goes on."""
+        found = []
         for path in self._files():
-            yield self._read(path)
+            try:
+                found.append(self._read(path))
+            except KctlError as error:
+                report(error)
+        yield from sorted(found, key=lambda entry: entry.time)
 
     def find(self, id: str) -> Entry:
         """The entry with this id, or the only one that it is the beginning or the end of."""

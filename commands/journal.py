@@ -1,0 +1,137 @@
+"""The journal of changes: list, show, verify, undo, resume."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from commands.change_rows import change_row, change_text, journal_rows, journal_text
+from commands.changing import CHANGE_STATUS, How, carry_out, changes, course_of, run
+from commands.connecting import open_for_change
+from commands.frame import Frame, command
+from commands.render import Outcome
+
+if TYPE_CHECKING:
+    from kctl.changes.entry import Entry
+    from kctl.cluster.interface import Cluster
+
+STATUS = "0 done · 2 wrong usage · 3 no such change, or the journal cannot be read"
+
+
+@command(
+    "list",
+    examples="""
+    kctl journal list
+    kctl journal list --output jsonl | jq 'select(.state == "partly_applied")'
+    """,
+    status=STATUS,
+)
+def list_changes(frame: Frame) -> Outcome:
+    """List the changes, oldest first."""
+    from kctl.changes.journal import Journal
+
+    return Outcome(change_row(entry) for entry in Journal().entries(frame.report))
+
+
+@command(
+    "show",
+    examples="""
+    kctl journal show 2026-11-21T14:03:11Z-5f2c1a
+    """,
+    status=STATUS,
+)
+@click.argument("id")
+def show(frame: Frame, id: str) -> Outcome:
+    """Show a change: its stages, what was written, and what would take it back."""
+    from kctl.changes.journal import Journal
+
+    return Outcome(journal_rows(Journal().find(id)), text=journal_text)
+
+
+@command(
+    "verify",
+    examples="""
+    kctl journal verify
+    """,
+    status="0 nobody changed it · 3 it cannot be read · 5 it was changed",
+)
+def verify(frame: Frame) -> Outcome:
+    """Check that no entry was changed, removed or added since it was written."""
+    from kctl.changes.journal import Journal
+    from kctl.findings import Place
+    from kctl.findings.journal import JOURNAL_BROKEN
+
+    broken = Journal().verify()
+    if not broken:
+        frame.note("the journal is as it was written")
+    place = {one.id: Place(file=f"{one.id}.json") for one in broken}
+    return Outcome(JOURNAL_BROKEN.at(place[one.id], id=one.id, reason=one.reason).row() for one in broken)
+
+
+@command(
+    "undo",
+    examples="""
+    kctl journal undo 2026-11-21T14:03:11Z-5f2c1a
+    kctl journal undo 5f2c1a --yes
+    """,
+    status=CHANGE_STATUS,
+)
+@changes(timeout=600)
+@click.argument("id")
+def undo(frame: Frame, how: How, id: str) -> Outcome:
+    """Take a change back, where the cluster is still as the change left it."""
+    from kctl.changes.journal import Journal
+    from kctl.changes.undo import plan_undo
+
+    entry = Journal().find(id)
+    with cluster_of(frame, entry) as cluster:
+        plan = plan_undo(entry, course_of(frame, how, cluster))
+        return carry_out(frame, how, cluster, plan)
+
+
+@command(
+    "resume",
+    examples="""
+    kctl journal resume 2026-11-21T14:03:11Z-5f2c1a
+    """,
+    status=CHANGE_STATUS,
+)
+@changes(timeout=600)
+@click.argument("id")
+def resume(frame: Frame, how: How, id: str) -> Outcome:
+    """Go on with a change that was cut off."""
+    from kctl.changes import apply
+    from kctl.changes.journal import Journal
+    from kctl.errors import Refused
+
+    entry = Journal().find(id)
+    if how.dry_run:
+        return Outcome(journal_rows(entry), text=journal_text)
+    if not how.yes and not sys.stdin.isatty():
+        raise Refused(
+            "a change needs an answer and there is no terminal to ask on; nothing was written", "say --yes"
+        )
+    if not how.yes and not click.confirm(f"{entry.title}: go on?", err=True):
+        raise Refused("nothing was written")
+    with cluster_of(frame, entry) as cluster:
+        run(frame, how, cluster, entry, apply.resume)
+    return Outcome([change_row(entry)], text=change_text)
+
+
+def cluster_of(frame: Frame, entry: Entry) -> Cluster:
+    """The cluster that a change was made on: the one named now, else the one in the entry.
+
+    Raises Refused where the one named now is another.
+    """
+    from kctl.errors import Refused
+
+    if not (frame.context.zookeeper or frame.context.bootstrap_server):
+        frame.reach(entry.backend, entry.location)
+    cluster = open_for_change(frame)
+    found = cluster.read_state((), partition_states=False).cluster_id
+    if entry.cluster_id is not None and found != entry.cluster_id:
+        cluster.close()
+        raise Refused(f"change {entry.id} was made on cluster {entry.cluster_id}, and this is {found}")
+    return cluster

@@ -1,0 +1,87 @@
+"""All znodes of a cluster in one file, one JSON object a line, as recordings of incidents hold them.
+
+Secrets are redacted unless asked for. The file is readable by its owner only, and an existing one is refused.
+"""
+
+import base64
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from formats.znode_secrets import redact
+from kctl.errors import KctlError, Refused
+from kctl.zookeeper.store import Acl, Znode, ZnodeReader, walk
+
+# Paths that ZooKeeper itself owns; with no chroot they stand beside Kafka's.
+NOT_KAFKA = "/zookeeper"
+Acls = Callable[[str], list[Acl]]
+
+
+class Exported(NamedTuple):
+    """What was written."""
+
+    znodes: int
+    bytes: int
+    redacted: int
+
+
+def export_lines(
+    reader: ZnodeReader, *, show_secrets: bool = False, acls: Acls | None = None
+) -> Iterator[bytes]:
+    """A line for each znode, parents first."""
+    for path, node in walk(reader):
+        if path == NOT_KAFKA or path.startswith(NOT_KAFKA + "/"):
+            continue
+        content = node.data if show_secrets else redact(path, node.data)
+        yield json.dumps(_row(path, node, content, acls), ensure_ascii=True).encode() + b"\n"
+
+
+def _row(path: str, node: Znode, content: bytes, acls: Acls | None) -> dict[str, object]:
+    stat = node.stat
+    row: dict[str, object] = {"path": path, "data": base64.b64encode(content).decode()}
+    try:
+        row["data_text"] = content.decode("utf-8")
+    except UnicodeDecodeError:
+        row["data_text"] = None
+    row |= {
+        "version": stat.version,
+        "cversion": stat.cversion,
+        "czxid": stat.czxid,
+        "mzxid": stat.mzxid,
+        "pzxid": stat.pzxid,
+        "ctime": stat.ctime,
+        "mtime": stat.mtime,
+        "ephemeralOwner": stat.ephemeral_owner,
+        "numChildren": stat.num_children,
+        "dataLength": stat.data_length,
+    }
+    if content != node.data:
+        row["redacted"] = True
+    if acls is not None:
+        row["acl"] = [{"perms": a.permissions, "scheme": a.scheme, "id": a.id} for a in acls(path)]
+    return row
+
+
+def export_to(path: Path, lines: Iterator[bytes]) -> Exported:
+    """Write an export. Raises Refused for an existing file, KctlError where it cannot be written."""
+    znodes = size = redacted = 0
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        raise Refused(f"{path} exists already") from None
+    except OSError as error:
+        raise KctlError(f"{path}: {error.strerror}") from error
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            for line in lines:
+                file.write(line)
+                znodes, size = znodes + 1, size + len(line)
+                redacted += b'"redacted": true' in line
+    except OSError as error:
+        raise KctlError(f"{path}: {error.strerror}") from error
+    except BaseException:
+        path.unlink(missing_ok=True)  # half an export would be read as a whole one
+        raise
+    return Exported(znodes, size, redacted)
