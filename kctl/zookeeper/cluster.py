@@ -84,7 +84,9 @@ class ZookeeperCluster:
                 verdicts.add(True if node is None else None)
             elif node is not None and node.data == write.after and _is_next(write, node.stat.version):
                 return True
-            elif (write.action == "set" and node is not None and node.stat.version == write.version) or (write.action == "create" and node is None and not _is_used_up(write.target)):
+            elif (write.action == "set" and node is not None and node.stat.version == write.version) or (
+                write.action == "create" and node is None and not _is_used_up(write.target)
+            ):
                 return False
             else:
                 verdicts.add(None)

@@ -25,6 +25,7 @@ from kctl.zookeeper.writes import (
     existing_topic,
     parse_existing,
     refuse_migration,
+    topic_paths,
 )
 
 CHECKED_TOPICS = 300  # so many version checks go into one transaction
@@ -69,9 +70,11 @@ def _moment(milliseconds: int) -> str:
 def _check_moves(
     desk: Desk, targets: Mapping[TopicPartition, Replicas], origins: Mapping[TopicPartition, Replicas]
 ) -> list[Write]:
-    live = {int(name) for name in desk.store.children("/brokers/ids") or () if name.isdigit()}
+    live = desk.live_brokers()
     topics: dict[str, tuple[Znode, TopicZnode]] = {}
-    for name in sorted({tp.topic for tp in targets}):
+    names = sorted({tp.topic for tp in targets})
+    desk.get(*(path for name in names for path in topic_paths(name)))
+    for name in names:
         node = existing_topic(desk, name)
         topics[name] = node, parse_existing(f"/brokers/topics/{name}", node)
     for tp, target in sorted(targets.items()):
@@ -115,7 +118,7 @@ def _brokers(ids: list[int]) -> str:
 def _states(desk: Desk, partitions: list[TopicPartition]) -> dict[TopicPartition, PartitionStateZnode]:
     paths = [f"/brokers/topics/{tp.topic}/partitions/{tp.partition}/state" for tp in partitions]
     found = {}
-    for tp, node in zip(partitions, desk.store.get_many(paths), strict=True):
+    for tp, node in zip(partitions, desk.get(*paths), strict=True):
         if node is not None:
             try:
                 found[tp] = parse_partition_state(node.data)
@@ -140,8 +143,11 @@ def _refuse_oversize(
     topics: Mapping[str, tuple[Znode, TopicZnode]], targets: Mapping[TopicPartition, Replicas]
 ) -> None:
     """While partitions move, a topic's znode holds old and new replicas, adding and removing ones."""
+    by_topic: dict[str, dict[int, Replicas]] = {}
+    for tp, target in targets.items():
+        by_topic.setdefault(tp.topic, {})[tp.partition] = target
     for name, (_, topic) in topics.items():
-        moving = {tp.partition: r for tp, r in targets.items() if tp.topic == name}
+        moving = by_topic[name]
         union = {
             p: (*moving.get(p, ()), *(b for b in r if b not in moving.get(p, ())))
             for p, r in topic.partitions.items()
@@ -163,13 +169,12 @@ def _refuse_oversize(
 def elect_preferred(desk: Desk, intent: ElectPreferred) -> list[Write]:
     """The election request, with only partitions that can be elected: any other would wedge the controller."""
     _refuse_under_way(desk, ELECTION, "preferred election")
-    live = {int(name) for name in desk.store.children("/brokers/ids") or () if name.isdigit()}
+    live = desk.live_brokers()
     partitions = sorted(intent.partitions)
     states = _states(desk, partitions)
-    topics = {
-        name: parse_existing(f"/brokers/topics/{name}", existing_topic(desk, name))
-        for name in sorted({tp.topic for tp in partitions})
-    }
+    names = sorted({tp.topic for tp in partitions})
+    desk.get(*(path for name in names for path in topic_paths(name)))
+    topics = {name: parse_existing(f"/brokers/topics/{name}", existing_topic(desk, name)) for name in names}
     for tp in partitions:
         replicas = topics[tp.topic].partitions.get(tp.partition)
         if not replicas:
@@ -203,7 +208,7 @@ def replace_stuck_reassignment(desk: Desk, intent: ReplaceStuckReassignment) -> 
         waiting = {}
     if waiting != {tp: tuple(r) for tp, r in intent.stuck.items()}:
         raise Conflict(f"{REASSIGNMENT} is not what it was when the change was planned; nothing was written")
-    live = {int(name) for name in desk.store.children("/brokers/ids") or () if name.isdigit()}
+    live = desk.live_brokers()
     for tp, target in sorted(intent.targets.items()):
         check_target(tp, target, live)
     if controller is None:

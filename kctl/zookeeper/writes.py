@@ -5,7 +5,7 @@ another broker has become controller, and when a KRaft quorum has claimed the cl
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from formats.errors import FormatError
@@ -35,10 +35,11 @@ ELECTION = "/admin/preferred_replica_election"
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What a translation works with: the store for fresh reads, and the state that the plan stands on."""
+    """What a translation works with: the store, what was freshly read from it, and the state of the plan."""
 
     store: ZnodeStore
     state: ClusterState
+    read: dict[str, Znode | None] = field(default_factory=dict)
 
     @property
     def version(self) -> KafkaVersion:
@@ -46,8 +47,15 @@ class Desk:
         return self.state.kafka_version
 
     def get(self, *paths: str) -> list[Znode | None]:
-        """Fresh znodes."""
-        return self.store.get_many(paths)
+        """Znodes as they were when this translation first looked at them, all that are new in one read."""
+        new = [path for path in dict.fromkeys(paths) if path not in self.read]
+        if new:
+            self.read.update(zip(new, self.store.get_many(new), strict=True))
+        return [self.read[path] for path in paths]
+
+    def live_brokers(self) -> set[int]:
+        """Ids of the brokers that are registered now."""
+        return {int(name) for name in self.store.children("/brokers/ids") or () if name.isdigit()}
 
 
 def guards(desk: Desk) -> list[Write]:
@@ -99,9 +107,14 @@ def create_topic(desk: Desk, intent: CreateTopic) -> list[Write]:
     ]
 
 
+def topic_paths(name: str) -> tuple[str, str]:
+    """The topic, and the marker of its deletion."""
+    return f"/brokers/topics/{name}", f"/admin/delete_topics/{name}"
+
+
 def existing_topic(desk: Desk, name: str) -> Znode:
     """The topic's znode. Raises KctlError for an unknown topic, Refused for one that is being deleted."""
-    topic, marker = desk.get(f"/brokers/topics/{name}", f"/admin/delete_topics/{name}")
+    topic, marker = desk.get(*topic_paths(name))
     if topic is None:
         raise KctlError(f"no topic {name}")
     if marker is not None:
@@ -158,6 +171,8 @@ def alter_configs(desk: Desk, intents: Iterable[AlterConfig]) -> list[Write]:
     merged: dict[tuple[str, str], list[AlterConfig]] = {}
     for intent in intents:
         merged.setdefault((intent.entity_type, intent.entity_name), []).append(intent)
+    desk.get(*(f"/config/{kind}/{name}" for kind, name in merged), "/config/changes")
+    desk.get(*(path for kind, name in merged if kind == "topics" for path in topic_paths(name)))
     writes: list[Write] = []
     made: set[str] = set()
     for (kind, name), changes in merged.items():
