@@ -98,8 +98,5 @@ def _general(words: Words, is_long: bool) -> tuple[Ints, Ints]:
 
 def shifted(low: Words, high: Words, size: Ints | int) -> tuple[Words, Words]:
     """The windows with their first bytes taken off."""
-    if isinstance(size, int):
-        by = np.uint64(8 * size)
-        return low >> by | high << (_64 - by), high >> by
-    bits = size.view(np.uint64) * _8
+    bits: Any = np.uint64(8 * size) if isinstance(size, int) else size.view(np.uint64) * _8
     return low >> bits | high << (_64 - bits), high >> bits

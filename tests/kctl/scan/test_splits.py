@@ -1,6 +1,7 @@
 """A segment cut anywhere gives the totals, findings and items of the whole."""
 
 import random
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -83,7 +84,7 @@ def test_cuts_change_nothing(seed: int, edit: int, damaged: bool, picked: list[i
     places = boundaries(data)
     cuts = sorted({places[pick % len(places)] for pick in picked if places})
     edges = [0, *cuts, len(data)]
-    splits = [Split(a, b) for a, b in zip(edges, edges[1:], strict=False)]
+    splits = [Split(a, b) for a, b in pairwise(edges)]
     whole_findings, whole_items, whole_totals = scanned(data, [Split(0, len(data))])
     findings, items, totals = scanned(data, splits)
     assert by_place(findings) == by_place(whole_findings)
@@ -104,7 +105,7 @@ def test_planned_splits_are_at_boundaries(seed: int, target: int) -> None:
     splits = plan_splits(InMemory(data), np.array(hints), target)
     assert splits[0].start == 0
     assert splits[-1].end == len(data)
-    assert all(a.end == b.start for a, b in zip(splits, splits[1:], strict=False))
+    assert all(a.end == b.start for a, b in pairwise(splits))
     assert {split.start for split in splits[1:]} <= set(places)
     assert (len(splits) > 3) == (target < 1 << 20)
 
