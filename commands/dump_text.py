@@ -49,29 +49,39 @@ def moment(value: object) -> str:
 
 
 def batch(row: Row, page: Page) -> Iterator[str]:
-    """Offsets, place, time, and whatever is out of the ordinary."""
-    base = row["base_offset"]
-    span = f"[{base if base is not None else '?'}, {int(str(row['last_offset'])) + 1})"
-    parts = [
-        f"{span:<20}",
-        f"at {number(row['position']):>13} +{number(row['size_in_bytes']):<9}",
-        f"{number(row['records_count']):>6} records" if row["records_count"] != 1 else f"{1:>6} record ",
-        f"{row['codec']!s:<6}",
-        moment(row["max_timestamp"]),
-    ]
-    parts += [f"epoch {row['partition_leader_epoch']}"] if row["partition_leader_epoch"] is not None else []
-    parts += [f"magic {row['magic']}"] if row["magic"] != 2 else []
+    """Offsets, place, time, and whatever is out of the ordinary, on a second line where it does not fit."""
+    base = "?" if row["base_offset"] is None else row["base_offset"]
+    count = row["records_count"]
+    main = (
+        f"{f'[{base}, {int(str(row["last_offset"])) + 1})':<16} {number(row['position']):>11}"
+        f"+{number(row['size_in_bytes']):<8} {number(count):>5} {'record ' if count == 1 else 'records'}"
+        f" {row['codec']!s:<6} {moment(row['max_timestamp'])}"
+    )
+    more = "  ".join(_extraordinary(row))
+    if more and len(main) + 2 + len(more) > page.width:
+        main, more = main + "\n", f"{'':<17}{more}"
+    elif more:
+        main += "  "
+    wrong = "" if row["crc_valid"] else page.style("  CRC WRONG", "error")
+    yield from (main + more + wrong).split("\n")
+
+
+def _extraordinary(row: Row) -> Iterator[str]:
+    """What not every batch has."""
+    if row["magic"] != 2:
+        yield f"magic {row['magic']}"
+    if row["partition_leader_epoch"] is not None:
+        yield f"epoch {row['partition_leader_epoch']}"
     if row["producer_id"] not in (None, -1):
-        parts.append(
-            f"producer {row['producer_id']}/{row['producer_epoch']} seq {row['base_sequence']}-{row['last_sequence']}"
-        )
-    for key, text in (("is_transactional", "transactional"), ("is_control", "control")):
-        parts += [text] if row[key] else []
+        yield f"producer {row['producer_id']}/{row['producer_epoch']}"
+    if row["base_sequence"] not in (None, -1):
+        yield f"sequence {row['base_sequence']}-{row['last_sequence']}"
+    if row["is_control"]:
+        yield "control"
+    elif row["is_transactional"]:
+        yield "transactional"
     if row["delete_horizon_ms"] is not None:
-        parts.append(f"delete horizon {moment(row['delete_horizon_ms'])}")
-    if not row["crc_valid"]:
-        parts.append(page.style("CRC WRONG", "error"))
-    yield "  ".join(parts).rstrip()
+        yield f"delete horizon {moment(row['delete_horizon_ms'])}"
 
 
 def record(row: Row, page: Page) -> Iterator[str]:
@@ -79,15 +89,23 @@ def record(row: Row, page: Page) -> Iterator[str]:
     head = f"  {row['offset']!s:<10} {moment(row['timestamp'])}  "
     parts = [f"{named(row, 'key')} = {named(row, 'value')}"]
     if row.get("decoded") is not None:
-        import json
-
-        parts = [json.dumps(row["decoded"], ensure_ascii=False)]
+        parts = [decoded(row["decoded"])]
     headers = row["headers"]
     if isinstance(headers, list) and headers:
         parts.append("headers " + ", ".join(f"{named(h, 'key')}: {named(h, 'value')}" for h in headers))
     text = visible("  ".join(parts)).replace("\n", "\\n").replace("\t", "\\t")
     room = max(20, page.width - len(head))
     yield head + (text if len(text) <= room else text[: room - 1] + "…")
+
+
+def decoded(value: object) -> str:
+    """A decoded record; a control record by its name."""
+    import json
+
+    if isinstance(value, dict) and "name" in value:
+        rest = {key: one for key, one in value.items() if key not in ("name", "type")}
+        return " ".join([str(value["name"]), *(f"{k} {json.dumps(v)}" for k, v in rest.items())])
+    return json.dumps(value, ensure_ascii=False)
 
 
 def named(row: Row, name: str) -> str:

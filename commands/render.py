@@ -149,11 +149,12 @@ def cell(value: object) -> str:
 
 
 def tab_separated(rows: Iterable[Row]) -> Iterator[str]:
-    """A header line before the first row of each kind, then a line a row."""
-    seen: set[object] = set()
+    """A header line before the first row of each kind, and where its keys change; then a line a row."""
+    seen: dict[object, tuple[str, ...]] = {}
     for row in rows:
-        if row["kind"] not in seen:
-            seen.add(row["kind"])
+        keys = tuple(row)
+        if seen.get(row["kind"]) != keys:
+            seen[row["kind"]] = keys
             yield "\t".join(row)
         yield "\t".join(map(cell, row.values()))
 
