@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from commands.frame import Frame, command
+from commands.frame import Callback, Frame, command
 from commands.render import Outcome, Row
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kctl.broker_logs.sources import Sources
     from kctl.model import TopicPartition
 
+Decorator = Callable[[Callback], Callback]
 BROKER_OPTIONS = (
     click.option(
         "--broker", "brokers", multiple=True, metavar="ID[=FOLDER]",
@@ -42,12 +43,12 @@ SELECTION = (
 )
 
 
-def options(*groups: tuple[object, ...]) -> object:
+def options(*groups: tuple[Decorator, ...]) -> Decorator:
     """Several options as one decorator."""
 
-    def add(function: object) -> object:
+    def add(function: Callback) -> Callback:
         for option in reversed([one for group in groups for one in group]):
-            function = option(function)  # type: ignore[operator]  # click's decorators
+            function = option(function)
         return function
 
     return add
@@ -178,12 +179,12 @@ def merge(
 def mend_skew(frame: Frame, source: tuple[str, ...], merging: Merge) -> None:
     """Estimate how far each broker's clock is off, say so, and order by mended clocks."""
     from kctl.broker_logs.events import prepare
-    from kctl.broker_logs.skew import estimate_skew
+    from kctl.broker_logs.skew import WANTED, estimate_skew
 
     if "-" in source:
         raise click.UsageError("--fix-skew reads the logs twice, standard input can be read only once")
     given = {b: z for b, z in merging.zones.items() if b is not None}
-    skew = estimate_skew(prepare(merging.sources, given).events())
+    skew = estimate_skew(prepare(merging.sources, given).events(wanted=WANTED))
     merging.shifts = skew.shifts()
     for line in skew.sentences():
         frame.note(line)

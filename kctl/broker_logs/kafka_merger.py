@@ -51,7 +51,7 @@ def merge_like_kafka(paths: Sequence[str], wanted: Wanted, damaged: Callable[[st
     """The lines that Kafka's tool prints for these files, in its order, compressed ones unpacked first."""
     wanted.check()
     heap = Heap()
-    firsts = []
+    firsts: list[Line] = []
     for path in paths:
         rest = _kept(_lines(chunks_of(path, damaged)), wanted)
         first = next(rest, None)

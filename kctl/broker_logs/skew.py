@@ -1,52 +1,88 @@
 """How far brokers' clocks are apart, from pairs of lines of which one must have come before the other.
 
-What a controller sends a broker receives later: a receipt that carries an earlier time than the sending shows
-that the receiver's clock is behind by at least that much. With messages in both directions the offset between
-two clocks is bounded from both sides; the middle of the bounds is the estimate.
+What a controller sends, a broker receives later; what a broker answers, the controller receives later. Each
+pair of times bounds how far the one clock can be ahead of the other; with pairs in both directions the bounds
+close in from both sides.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from kctl.broker_logs.events import Event
 from kctl.model import TopicPartition
 
-# Lines of a controller about a request, and of a broker about the same one.
-SENT = frozenset(("C01", "C02", "C06"))
-RECEIVED = {"B01": "state", "B02": "state", "B36": "state"}
-STARTS = frozenset(("L01", "L03", "L02", "L04"))
-ANSWERED = frozenset(("C12",))
-MOST = 100_000
+SENT = frozenset(("C15", "C20", "C28", "C29", "E15", "E17", "C01", "C02", "C04", "C05", "C06"))
+RECEIVED = frozenset(("B01", "B02", "B36", "L01", "L02", "L03", "L04"))
+HANDLED = frozenset(("B01", "B02", "B08", "B09", "B36", "B37"))
+ANSWERED = "C12"
+WANTED = SENT | RECEIVED | HANDLED | {ANSWERED}
+NODE = re.compile(r"\(id: (\d+)|\bid:(\d+),")
+MOST = 200_000
+# Requests take some milliseconds; a smallest delay beyond this is a difference of clocks.
+PLAUSIBLE = 2_000
+ENOUGH = 5
+# Lines about one request are not further apart than this.
+SAME = 5_000
+
+
+class State(NamedTuple):
+    """A state of a partition that a controller sends and brokers receive."""
+
+    topic_partition: TopicPartition
+    leader_epoch: int
+    version: int
+
+
+class Request(NamedTuple):
+    """A request that a broker handles and a controller sees answered."""
+
+    controller_id: int
+    controller_epoch: int
+    broker_id: int
+    correlation_id: int
 
 
 @dataclass(slots=True)
-class Offset:
-    """Bounds of how far the clock of one broker is ahead of another's, in milliseconds."""
+class Bounds:
+    """How far a broker's clock is ahead of another's, in milliseconds."""
 
     at_least: int | None = None
     at_most: int | None = None
     pairs: int = 0
 
+    def add(self, *, at_least: int | None = None, at_most: int | None = None) -> None:
+        """Take one more pair into account."""
+        self.pairs += 1
+        if at_least is not None:
+            self.at_least = at_least if self.at_least is None else max(self.at_least, at_least)
+        if at_most is not None:
+            self.at_most = at_most if self.at_most is None else min(self.at_most, at_most)
+
     @property
-    def estimate(self) -> int | None:
-        """The middle of the bounds; 0 where both directions allow it, the one bound where only one is known."""
+    def estimate(self) -> int:
+        """The middle of the bounds; 0 where they allow that the clocks agree."""
         low, high = self.at_least, self.at_most
-        if low is not None and low > 0:
-            return low if high is None or high < low else min(high, low)
-        if high is not None and high < 0:
-            return high if low is None or low > high else max(low, high)
-        return 0 if low is not None or high is not None else None
+        if low is not None and high is not None:
+            if low > high:
+                # The sending that was paired was not the first: what requests say is left.
+                return max(low, 0)
+            return 0 if low <= 0 <= high else (low + high) // 2
+        if high is not None:
+            return high if high < 0 or (high > PLAUSIBLE and self.pairs >= ENOUGH) else 0
+        return max(low or 0, 0)
 
 
 @dataclass
 class Skew:
-    """Offsets of brokers' clocks against that of the broker that most pairs lead to."""
+    """Clocks of brokers against that of the broker that most pairs lead to."""
 
-    offsets: dict[tuple[int, int], Offset] = field(default_factory=dict)
+    bounds: dict[tuple[int, int], Bounds] = field(default_factory=dict)
+    """(a, b): how far the clock of b is ahead of that of a."""
     ahead: dict[int, int] = field(default_factory=dict)
-    """Milliseconds that each broker's clock is ahead of the reference's."""
     reference: int | None = None
 
     def shifts(self) -> dict[int | None, int]:
@@ -56,93 +92,133 @@ class Skew:
     def sentences(self) -> list[str]:
         """The estimate in words."""
         if self.reference is None:
-            return ["clock skew: no pair of lines of two brokers that must be in order"]
+            return ["clock skew: no two lines of different brokers that must be in order"]
         out = []
         for broker_id, offset in sorted(self.ahead.items()):
-            if broker_id != self.reference and offset:
+            if offset:
                 side = "ahead of" if offset > 0 else "behind"
                 out.append(
-                    f"clock of broker {broker_id} is at least {abs(offset)} ms {side} that of broker {self.reference}"
+                    f"the clock of broker {broker_id} is about {abs(offset)} ms {side} that of broker {self.reference}"
                 )
         return out or ["clock skew: every pair of lines is in order"]
 
 
-def estimate_skew(events: Iterable[Event]) -> Skew:
-    """The clocks' offsets, from who sent and who received the same state of the same partition."""
-    sent: dict[tuple[TopicPartition, int, int, int], tuple[int, int]] = {}
-    skew = Skew()
-    for event in events:
+@dataclass
+class _Pairs:
+    sent: dict[State, dict[int, int]] = field(default_factory=dict)
+    received: dict[tuple[State, int], int] = field(default_factory=dict)
+    handled: dict[Request, tuple[int, int]] = field(default_factory=dict)
+    answered: dict[Request, list[int]] = field(default_factory=dict)
+
+    def note(self, event: Event) -> None:
+        """Remember when a state was sent and received, a request handled and answered."""
         name = event.event or ""
-        if name == "C15" or name in SENT:
-            _note_sent(event, sent)
-        elif name in RECEIVED or name in STARTS:
-            _note_received(event, sent, skew)
-        elif name in ANSWERED:
-            continue
-    _against_reference(skew)
+        time_ms, broker_id = event.logged_ms, event.broker_id
+        if time_ms is None or broker_id is None or len(self.received) + len(self.handled) > MOST:
+            return
+        if name in SENT:
+            for state in _states(event):
+                by = self.sent.setdefault(state, {})
+                by[broker_id] = min(time_ms, by.get(broker_id, time_ms))
+        if name in RECEIVED:
+            for state in _states(event):
+                key = state, broker_id
+                self.received[key] = min(time_ms, self.received.get(key, time_ms))
+        if name in HANDLED:
+            request = _request(event, broker_id)
+            if request is not None:
+                first, last = self.handled.get(request, (time_ms, time_ms))
+                self.handled[request] = min(first, time_ms), max(last, time_ms)
+        elif name == ANSWERED:
+            node = NODE.search(str(event.fields.get("node", "")))
+            request = _request(event, int(node[1] or node[2])) if node else None
+            if request is not None:
+                self.answered.setdefault(request, []).append(time_ms)
+
+    def bounds(self) -> dict[tuple[int, int], Bounds]:
+        """What the pairs say. A state that several controllers sent, and a request whose number was used again
+        after a broker came back, pair with nothing."""
+        found: dict[tuple[int, int], Bounds] = {}
+        for (state, receiver), received in self.received.items():
+            by = self.sent.get(state, {})
+            if len(by) == 1 and receiver not in by:
+                ((sender, sent),) = by.items()
+                found.setdefault((sender, receiver), Bounds()).add(at_most=received - sent)
+        for request, (first, last) in self.handled.items():
+            answered = self.answered.get(request, ())
+            if len(answered) == 1 and last - first < SAME and request.broker_id != request.controller_id:
+                key = request.controller_id, request.broker_id
+                found.setdefault(key, Bounds()).add(at_least=last - answered[0])
+        return found
+
+
+def _states(event: Event) -> list[State]:
+    """The state that a line is about: with its version, and as the first of its leader epoch."""
+    partition = event.topic_partition
+    epoch: object = event.fields.get("leader_epoch")
+    version: object = None
+    for name in ("state", "partition_state", "leader_and_isr"):
+        state = event.fields.get(name)
+        if isinstance(state, dict):
+            epoch = state.get("leader_epoch")
+            version = state.get("zk_version", state.get("partition_epoch"))
+    if partition is None or not isinstance(epoch, int):
+        return []
+    first = State(partition, epoch, -1)
+    return [first, first._replace(version=version)] if isinstance(version, int) else [first]
+
+
+def _request(event: Event, broker_id: int) -> Request | None:
+    controller, epoch, number = (
+        event.number(name) for name in ("controller_id", "controller_epoch", "correlation_id")
+    )
+    if controller is None or epoch is None or number is None:
+        return None
+    return Request(controller, epoch, broker_id, number)
+
+
+def estimate_skew(events: Iterable[Event]) -> Skew:
+    """The clocks' offsets, by who sent, received and answered the same things."""
+    pairs = _Pairs()
+    for event in events:
+        pairs.note(event)
+    skew = Skew(pairs.bounds())
+    counts: dict[int, int] = {}
+    for (a, b), bounds in skew.bounds.items():
+        counts[a] = counts.get(a, 0) + bounds.pairs
+        counts[b] = counts.get(b, 0) + bounds.pairs
+    if counts:
+        skew.reference = max(sorted(counts), key=lambda broker_id: counts[broker_id])
+        _spread(skew, skew.reference)
     return skew
 
 
-def _key(event: Event) -> tuple[TopicPartition, int, int] | None:
-    partition = event.topic_partition
-    fields = event.fields
-    epoch: object = fields.get("leader_epoch")
-    version: object = None
-    for name in ("state", "partition_state", "leader_and_isr"):
-        state = fields.get(name)
-        if isinstance(state, dict):
-            epoch = state.get("leader_epoch", epoch)
-            version = state.get("zk_version", state.get("partition_epoch"))
-    if partition is None or not isinstance(epoch, int):
-        return None
-    return partition, epoch, version if isinstance(version, int) else -1
+def _spread(skew: Skew, reference: int) -> None:
+    """Offsets against the reference, over other brokers where no pair leads there directly."""
+    known = {reference: 0}
+    waiting = [reference]
+    while waiting:
+        here = waiting.pop(0)
+        for a, b in sorted(skew.bounds):
+            if here in (a, b):
+                other = b if a == here else a
+                if other not in known:
+                    known[other] = known[here] + _between(skew, here, other).estimate
+                    waiting.append(other)
+    skew.ahead = {broker_id: offset for broker_id, offset in known.items() if broker_id != reference}
 
 
-def _note_sent(event: Event, sent: dict[tuple[TopicPartition, int, int, int], tuple[int, int]]) -> None:
-    key = _key(event)
-    time_ms = event.logged_ms
-    if key is None or time_ms is None or event.broker_id is None:
-        return
-    if len(sent) < MOST:
-        partition, epoch, version = key
-        # The first time that anybody could know of this epoch, and of this version of the state.
-        for which in {version, -1}:
-            sent.setdefault((partition, epoch, which, 0), (time_ms, event.broker_id))
-
-
-def _note_received(
-    event: Event, sent: dict[tuple[TopicPartition, int, int, int], tuple[int, int]], skew: Skew
-) -> None:
-    key = _key(event)
-    time_ms = event.logged_ms
-    if key is None or time_ms is None or event.broker_id is None:
-        return
-    partition, epoch, version = key
-    first = sent.get((partition, epoch, version, 0))
-    if first is None or first[1] == event.broker_id:
-        return
-    sent_ms, sender = first
-    offset = skew.offsets.setdefault((sender, event.broker_id), Offset())
-    offset.pairs += 1
-    # Received before it was sent by this much: the receiver's clock is behind at least that far.
-    gap = time_ms - sent_ms
-    offset.at_most = gap if offset.at_most is None else min(offset.at_most, gap)
-
-
-def _against_reference(skew: Skew) -> None:
-    counts: dict[int, int] = {}
-    for (a, b), offset in skew.offsets.items():
-        counts[a] = counts.get(a, 0) + offset.pairs
-        counts[b] = counts.get(b, 0) + offset.pairs
-    if not counts:
-        return
-    skew.reference = max(sorted(counts), key=lambda broker_id: counts[broker_id])
-    for broker_id in counts:
-        if broker_id != skew.reference:
-            there = skew.offsets.get((skew.reference, broker_id))
-            back = skew.offsets.get((broker_id, skew.reference))
-            both = Offset(
-                None if back is None or back.at_most is None else -back.at_most,
-                there.at_most if there else None,
-            )
-            skew.ahead[broker_id] = both.estimate or 0
+def _between(skew: Skew, here: int, there: int) -> Bounds:
+    """Both directions together."""
+    found = Bounds()
+    forth, back = skew.bounds.get((here, there)), skew.bounds.get((there, here))
+    if forth is not None:
+        found.add(at_least=forth.at_least, at_most=forth.at_most)
+        found.pairs += forth.pairs - 1
+    if back is not None:
+        found.add(
+            at_least=None if back.at_most is None else -back.at_most,
+            at_most=None if back.at_least is None else -back.at_least,
+        )
+        found.pairs += back.pairs - 1
+    return found

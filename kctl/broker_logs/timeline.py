@@ -22,37 +22,11 @@ from kctl.findings import state_log as say
 from kctl.model import TopicPartition
 
 # Templates that a history is made of; the others need not be looked at.
-WANTED = frozenset(
-    (
-        *FINDERS,
-        *BY_PARTITION,
-        *OWN,
-        *SEEN,
-        *BEGINS,
-        *RESIGNS,
-        *REJECTIONS,
-        *CUTS,
-        *STARTS,
-        *WATERMARKS,
-        *DOUBTS,
-    )
-    + (
-        *CHANGES,
-        *REFUSED,
-        *CONTROLLER_LINES,
-        "C13",
-        "C14",
-        "C16",
-        "E12",
-        "E21",
-        "E22",
-        "E30",
-        "K02",
-        "Q11",
-        "Q12",
-    )
-    + ("Q13", "Q14", "Q15", "Q16", "R20", "U30")
-)
+WANTED: frozenset[str] = frozenset().union(
+    FINDERS, BY_PARTITION, OWN, SEEN, BEGINS, RESIGNS, REJECTIONS, CUTS, STARTS, WATERMARKS, DOUBTS, CHANGES, REFUSED,
+    CONTROLLER_LINES,
+    ("C13", "C14", "C16", "E12", "E21", "E22", "E30", "K02", "Q11", "Q12", "Q13", "Q14", "Q15", "Q16", "R20", "U30"),
+)  # fmt: skip
 TOPIC_DELETED = "successfully completed"
 
 
