@@ -52,9 +52,10 @@ def batch(row: Row, page: Page) -> Iterator[str]:
     """Offsets, place, time, and whatever is out of the ordinary, on a second line where it does not fit."""
     base = "?" if row["base_offset"] is None else row["base_offset"]
     count = row["records_count"]
+    span = f"[{base}, {int(str(row['last_offset'])) + 1})"
     main = (
-        f"{f'[{base}, {int(str(row["last_offset"])) + 1})':<16} {number(row['position']):>11}"
-        f"+{number(row['size_in_bytes']):<8} {number(count):>5} {'record ' if count == 1 else 'records'}"
+        f"{span:<16} {number(row['position']):>11}+{number(row['size_in_bytes']):<8}"
+        f" {number(count):>5} {'record ' if count == 1 else 'records'}"
         f" {row['codec']!s:<6} {moment(row['max_timestamp'])}"
     )
     more = "  ".join(_extraordinary(row))
