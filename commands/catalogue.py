@@ -260,6 +260,11 @@ COMMANDS: dict[str, Group | Verb] = {
                 "List the remote segments, as their metadata records leave them.",
                 ("remote.REMOTE_SEGMENT", "remote.REMOTE_TOTAL", FINDING),
             ),
+            "audit": Verb(
+                "remote_audit:audit",
+                "Hold metadata, stored objects and local logs of tiered storage against each other.",
+                (FINDING, "remote.TIER_PARTITION", "remote.TIER_SUMMARY"),
+            ),
             "partition-of": Verb(
                 "remote:partition_of",
                 "Say which partition of the metadata topic holds a partition's records.",

@@ -81,3 +81,36 @@ def _total(row: Row) -> Iterator[str]:
         if row[f"{state}_segments"]
     ]
     yield f"{name}: {', '.join(parts)}"
+
+
+def audit_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """Findings, then a line a partition, then the verdict."""
+    for row in rows:
+        if row["kind"] == "finding":
+            yield finding(row, page)
+            if row["file"]:
+                yield page.style(f"         {row['file']}", "dim")
+        elif row["kind"] == "tier_partition":
+            gaps = ", ".join(f"[{a}, {b})" for a, b in row["gaps"])  # type: ignore[attr-defined]
+            said = [
+                f"{row['segments']:,} segments",
+                f"{row['objects']:,} objects",
+                size(row["size_in_bytes"]),
+            ]
+            said += [f"missing {gaps}"] if gaps else []
+            said += [f"{row['outside_lineage']} outside the lineage"] if row["outside_lineage"] else []
+            where = (
+                ""
+                if row["log_start_offset"] is None
+                else (
+                    f"log [{row['log_start_offset']}, {row['log_end_offset']}), local from {row['local_log_start_offset']}"
+                )
+            )
+            yield f"{row['topic']}-{row['partition']:<4} {where:<40} {', '.join(said)}"
+        else:
+            yield ""
+            yield (
+                f"{row['partitions']:,} partitions, {row['segments']:,} segments, {row['objects']:,} objects,"
+                f" {size(row['bytes'])}; {size(row['orphan_bytes'])} that nothing refers to"
+            )
+            yield f"{row['errors']:,} errors, {row['warnings']:,} warnings"

@@ -95,3 +95,313 @@ TIER_UNREADABLE = FindingType(
     "Missing permission, a failing store, or something that went away while it was listed.",
     "Look at the store's own logs, then run the audit again.",
 )
+
+# --- metadata against local logs ----------------------------------------------------------------------
+
+COPY_FAILED = FindingType(
+    "remote-copy-failed",
+    Severity.WARNING,
+    "The copy was started {when} and never finished{retried}; {left}.",
+    "What was copied of it is not readable, and no broker up to 3.9 removes it before retention would.",
+    "The store failed, the leader was stopped during the copy, or the plug-in's metadata were too large.",
+    "Remove the objects (`kctl remote audit --plan-cleanup`); if copies keep failing, look at the leader's log.",
+)
+COPY_UNFINISHED = FindingType(
+    "remote-copy-unfinished",
+    Severity.INFO,
+    "The copy was started {when} and had not finished when the evidence was taken; {left}.",
+    "Nothing, if the leader was at work on it.",
+    "Evidence of a running broker, or a leader that stopped during the copy.",
+    "Look again later; a newer copy of the same offsets means that this one failed.",
+)
+DELETION_INTERRUPTED = FindingType(
+    "remote-deletion-interrupted",
+    Severity.WARNING,
+    "The deletion was started {when} and never finished; {left}.",
+    "Consumers no longer read the segment; its objects stay until the leader tries again.",
+    "The leader changed, or the store failed, between the two records.",
+    "The next leader tries again by the same rules; of a deleted topic nobody does: remove the objects.",
+)
+DELETION_UNFINISHED = FindingType(
+    "remote-deletion-unfinished",
+    Severity.INFO,
+    "The deletion was started {when} and had not finished when the evidence was taken.",
+    "Nothing, if the leader was at work on it.",
+    "Evidence of a running broker.",
+    "Look again later.",
+)
+PARTITION_DELETION = FindingType(
+    "remote-partition-deletion-unfinished",
+    Severity.WARNING,
+    "The deletion of the partition's remote log is recorded as {state}; {count} segments ({size} bytes) are left.",
+    "No shipped broker writes or acts on such records: a plug-in does.",
+    "A plug-in that deletes partitions in steps, interrupted.",
+    "Ask the plug-in; remove the objects if the topic is gone.",
+)
+SEGMENTS_OVERLAP = FindingType(
+    "remote-segments-overlap",
+    Severity.INFO,
+    "Offsets [{from_offset}, {to_offset}) of the segment are in other finished segments of the same epochs as well.",
+    "Normal after a leader change: replicas roll segments at other offsets.",
+    "A new leader copies whole segments from where the tier ends.",
+    "Nothing; the bytes are counted twice.",
+)
+SEGMENT_HIDDEN = FindingType(
+    "remote-segment-hidden",
+    Severity.WARNING,
+    "Offsets [{from_offset}, {to_offset}) of the segment are found by no lookup: a later, shorter copy took its place{invisible}.",
+    "Brokers look at the nearest start only; a segment displaced at its own start is not seen by retention either.",
+    "Overlapping copies of two leaders, finished in an unlucky order (KAFKA-15168).",
+    "Check that another segment serves these offsets (`kctl remote lookup`); no broker will remove the objects.",
+)
+GAP = FindingType(
+    "remote-gap",
+    Severity.ERROR,
+    "No remote segment of the present lineage serves offsets [{from_offset}, {to_offset}) of epoch {epoch}.",
+    "Consumers that read there get OFFSET_OUT_OF_RANGE; the local copy is gone.",
+    "Metadata lost or written to the wrong partition, overlapping copies, or local segments deleted before they were copied.",
+    "Look for the offsets in other replicas and in orphaned objects before they are removed.",
+)
+LOCAL_DELETED = FindingType(
+    "remote-local-deleted-before-copy",
+    Severity.ERROR,
+    "The local log begins at {local_start}, the tier ends at {highest}: offsets [{from_offset}, {to_offset}) are in neither.",
+    "The records are gone from this replica and were never readable in the tier.",
+    "Copying was disabled or the highest copied offset was taken from another branch (unclean election, 3.6).",
+    "Look for the offsets in other replicas' local logs: `kctl replica compare`.",
+)
+OUTSIDE_LINEAGE = FindingType(
+    "remote-segment-outside-lineage",
+    Severity.WARNING,
+    "The segment is not part of the log that leads now: {why}; {size} bytes{goes}.",
+    "Its records were replaced by those of another leader; consumers do not get them. Retention leaves it alone until all its epochs are older than the leader's first.",
+    "An unclean election, or records lost with an unflushed tail.",
+    "Keep it while you still look for lost records (`kctl replica loss`); then it may go.",
+)
+UNREFERENCED = FindingType(
+    "remote-segment-unreferenced",
+    Severity.INFO,
+    "All epochs of the segment are older than the leader's first; its next run deletes it ({size} bytes).",
+    "The log start moved past the segment.",
+    "Retention, DeleteRecords, or an epoch cache that was cut.",
+    "Nothing; if it stays for long, expiration does not run on the leader.",
+)
+RETENTION_OVERDUE = FindingType(
+    "remote-retention-overdue",
+    Severity.WARNING,
+    "By {why} the segment should have gone {overdue} ago ({size} bytes).",
+    "The leader's expiration task does not get to it.",
+    "The task is blocked by a failing store, a segment being copied, or a leader without the task.",
+    "Look for errors of RLMExpirationTask in the leader's log.",
+)
+RETENTION_DUE = FindingType(
+    "remote-retention-due",
+    Severity.INFO,
+    "By {why} the segment goes with the leader's next run ({size} bytes).",
+    "Nothing: the task runs at intervals.",
+    "Retention.",
+    "Nothing.",
+)
+LOG_START_STALE = FindingType(
+    "remote-log-start-stale",
+    Severity.INFO,
+    "The checkpoint says that the log starts at {written}, the first remote segment starts at {remote}; what lay between was deleted.",
+    "The checkpoint is written once a minute; a new leader takes the start of the first remote segment.",
+    "The broker stopped before it wrote the checkpoint.",
+    "Nothing.",
+)
+LOG_START_BEHIND = FindingType(
+    "remote-log-start-passed",
+    Severity.INFO,
+    "The log starts at {start}, behind the segment's last offset; the leader's next run deletes it ({size} bytes).",
+    "No consumer reads it any more.",
+    "DeleteRecords or retention moved the log start.",
+    "Nothing; if it stays for long, expiration does not run on the leader.",
+)
+TOPIC_DELETED = FindingType(
+    "remote-topic-deleted",
+    Severity.WARNING,
+    "The topic with this id does not exist any more; {count} segments ({size} bytes) of the partition are left.",
+    "Nobody deletes them: the partition has no leader.",
+    "The topic was deleted while the store failed, or its leader stopped during the deletion.",
+    "Remove the objects: `kctl remote audit --plan-cleanup FILE` lists them.",
+)
+TOPIC_UNKNOWN = FindingType(
+    "remote-topic-unknown",
+    Severity.INFO,
+    "No replica of this partition and no znode is in the evidence: metadata were held against objects alone.",
+    "Whether the topic still exists cannot be told.",
+    "Evidence of some brokers only.",
+    "Add the log directories of its replicas, or a znode export.",
+)
+LEADER_ABSENT = FindingType(
+    "remote-leader-absent",
+    Severity.INFO,
+    "The leader is broker {leader}, whose log is not in the evidence; broker {broker} stands for it.",
+    "Findings about lineage and gaps that depend on the leader's end were left out.",
+    "Evidence of some brokers only.",
+    "Add the leader's log directory.",
+)
+SEEDED_SNAPSHOT = FindingType(
+    "remote-seeded-snapshot-empty",
+    Severity.INFO,
+    "The replica was built from the tier and its producer snapshot at offset {offset} has no producers, that in the tier has {count}.",
+    "If this replica leads before they write again, producers with these ids are not known to it: sequences start anew, duplicates of their last batches are not noticed.",
+    "3.9 deletes the downloaded snapshot while it loads it.",
+    "Nothing; producers that are at work fill it again.",
+)
+CACHE_LEFTOVER = FindingType(
+    "remote-index-cache-leftover",
+    Severity.INFO,
+    "A left-over of the cache of remote indexes.",
+    "Brokers match such names wrongly and never remove them.",
+    "A broker that stopped while it fetched or removed an index (3.6 and later).",
+    "It may be deleted while the broker is stopped.",
+)
+LOCAL_SNAPSHOT_BAD = FindingType(
+    "remote-log-snapshot-bad",
+    Severity.WARNING,
+    "The file that brokers up to 3.5 keep of a partition's remote segments cannot be read: {reason}.",
+    "The broker's metadata manager fails on it when it starts.",
+    "A stop while it was written, or a longer left-over of an earlier writing.",
+    "Delete it: it is made anew from the metadata topic.",
+)
+LOCAL_SNAPSHOT_DIFFERS = FindingType(
+    "remote-log-snapshot-differs",
+    Severity.WARNING,
+    "The snapshot holds a segment that no metadata record up to its offset {offset} has.",
+    "The broker believes in a segment that the metadata topic does not know.",
+    "The metadata topic was made anew, or records of it were lost.",
+    "Delete the file if the metadata topic is right.",
+)
+
+# --- objects ------------------------------------------------------------------------------------------
+
+OBJECT_MISSING = FindingType(
+    "remote-object-missing",
+    Severity.ERROR,
+    "{what} of the segment {are} not in the tier ({size} bytes of log).",
+    "Reads of these offsets fail, or followers cannot build their state, or timestamps and aborted transactions are not found.",
+    "Deleted by hand, by the store's own life cycle rules, or a copy that was recorded before it was whole.",
+    "Restore the object from the store's versions or a replica that still has the segment; indexes can be rebuilt from the log.",
+)
+OBJECT_SIZE = FindingType(
+    "remote-object-size",
+    Severity.ERROR,
+    "The log has {found} bytes in the tier where the metadata say {expected}.",
+    "Records are missing at its end, or bytes that are none follow it.",
+    "A copy cut short, an object written over, or a store that lost bytes.",
+    "Compare with a replica's segment; `first missing offset` is where the readable part ends.",
+)
+OBJECT_MISNAMED = FindingType(
+    "remote-object-misnamed",
+    Severity.ERROR,
+    "An object of the segment lies under another name than {expected}.",
+    "Brokers ask for the name made from the metadata and do not find it.",
+    "Renamed or copied by hand.",
+    "Give it its right name.",
+)
+OBJECT_ORPHAN = FindingType(
+    "remote-object-orphan",
+    Severity.WARNING,
+    "{count} objects ({size} bytes) belong to a segment that no metadata record names.",
+    "Nobody reads them and nobody deletes them.",
+    "Copied by hand, metadata lost, or a topic of another cluster in the same tier.",
+    "Make sure that no other cluster uses the tier, then remove them (`--plan-cleanup FILE` lists them).",
+)
+OBJECT_LEFT = FindingType(
+    "remote-object-left",
+    Severity.WARNING,
+    "{count} objects ({size} bytes) are left of a segment whose deletion is recorded as finished.",
+    "Nobody reads them and nobody deletes them.",
+    "The store said that it deleted them and did not, or they were restored.",
+    "Remove them (`--plan-cleanup FILE` lists them).",
+)
+OBJECT_UNKNOWN = FindingType(
+    "remote-object-unknown",
+    Severity.WARNING,
+    "It is no object of the tier's layout ({size} bytes).",
+    "No broker reads or deletes it.",
+    "A left-over of an upload, or something that is not Kafka's.",
+    "Find out whose it is.",
+)
+OBJECT_VANISHED = FindingType(
+    "remote-object-vanished",
+    Severity.WARNING,
+    "It was listed and is gone now.",
+    "Nothing is known about its content.",
+    "A broker deleted the segment while it was examined.",
+    "Run the audit again; metadata read before a deletion do not know of it.",
+)
+LOG_OFFSETS = FindingType(
+    "remote-log-offsets",
+    Severity.ERROR,
+    "The log holds offsets [{found_from}, {found_to}) where the metadata say [{from_offset}, {to_offset}).",
+    "Consumers get records of other offsets, or none.",
+    "Objects of two segments exchanged, a copy cut short, or a base offset that changed.",
+    "Take the segment from a replica that still has it, or put the objects where they belong.",
+)
+LOG_EPOCHS = FindingType(
+    "remote-log-epochs",
+    Severity.ERROR,
+    "The batch at offset {offset} carries leader epoch {found}, the metadata say {expected}.",
+    "A follower that builds its state from here, or a consumer that checks its position, is misled.",
+    "The field is not covered by the batch's CRC: a flipped bit, or the log of another branch.",
+    "Compare with a replica; the records themselves may be sound.",
+)
+LOG_TIMESTAMP = FindingType(
+    "remote-log-timestamp",
+    Severity.ERROR,
+    "The newest timestamp in the log is {found}, the metadata say {expected}.",
+    "The log is not the one that was copied, however sound it is: another partition's or another segment's.",
+    "Objects exchanged or written over.",
+    "Compare the records with a replica's; look for the other half of an exchange in the findings.",
+)
+LOCAL_DIFFERS = FindingType(
+    "remote-log-differs-from-local",
+    Severity.ERROR,
+    "{count} batches between offsets {first} and {last} are not those of broker {broker}'s local log.",
+    "Consumers get other records from the tier than the leader holds.",
+    "An object written over, exchanged, or damaged behind a CRC that fits.",
+    "`kctl segment dump` both and compare; the local copy is what the cluster agreed on.",
+)
+EPOCHS_OBJECT = FindingType(
+    "remote-leader-epochs-differ",
+    Severity.ERROR,
+    "The leader epochs stored with the segment are not its own: {why}.",
+    "A follower that builds its state from this segment takes them over, and truncates by them.",
+    "The object was written over or belongs to another segment.",
+    "Write it anew: `0`, the number of entries, then the leader's epochs up to the segment's end.",
+)
+SNAPSHOT_OBJECT = FindingType(
+    "remote-producer-snapshot-bad",
+    Severity.ERROR,
+    "The producer snapshot stored with the segment is not right: {why}.",
+    "A follower that builds its state from this segment fails, or does not know its producers.",
+    "A damaged object, or one of another segment.",
+    "Take the snapshot `{name}` from a replica, or rebuild it with `kctl segment rebuild`.",
+)
+TRANSACTIONS_OBJECT = FindingType(
+    "remote-transaction-index-wrong",
+    Severity.ERROR,
+    "The index of aborted transactions stored with the segment is not right: {why}.",
+    "read_committed consumers get records of aborted transactions, or lose committed ones.",
+    "A damaged object, or one of another segment.",
+    "Rebuild it from the log with `kctl segment rebuild`.",
+)
+OBJECT_MALFORMED = FindingType(
+    "remote-object-malformed",
+    Severity.ERROR,
+    "It has not the layout of {what}: {reason}.",
+    "Brokers cannot use it.",
+    "A damaged object, or one of another kind under this name.",
+    "Restore it, or make it anew from the log.",
+)
+OBJECT_ENCRYPTED = FindingType(
+    "remote-object-encrypted",
+    Severity.INFO,
+    "The segment is encrypted; its content was not examined.",
+    "Names and sizes were.",
+    "The storage plug-in encrypts.",
+    "Nothing.",
+)

@@ -44,6 +44,8 @@ _ROW = {
     "metadata_partition": np.int32,
     "first_offset": np.int64,  # of the record that started the copy
     "offset": np.int64,  # of the last record
+    "finished_offset": np.int64,  # of the record that finished the copy; -1: none
+    "deleting_offset": np.int64,  # of the record that started the deletion; -1: none
     "start_offset": np.int64,
     "end_offset": np.int64,
     "max_timestamp": np.int64,
@@ -82,6 +84,8 @@ class RemoteSegment:
     metadata_partition: int | None
     first_offset: int
     last_offset: int
+    finished_offset: int = -1  # of the record that finished the copy; -1: none
+    deleting_offset: int = -1  # of the record that started the deletion; -1: none
 
 
 def no_rows() -> Rows:
@@ -285,6 +289,8 @@ class Fold:
         self._say_wiped(rows, order, inner)
         base, final = order[starts[fine]], order[last[fine]]
         kept = _merged(rows, base, final)
+        for name in ("finished_offset", "deleting_offset"):
+            kept.columns[name] = np.maximum.reduceat(rows.columns[name][order], starts)[fine]
         replayed = [
             self._replay(rows, order[starts[g] : last[g] + 1]) for g in np.flatnonzero(~fine).tolist()
         ]
@@ -319,7 +325,12 @@ class Fold:
             else:
                 place = self._place(rows, index)
                 self.say(say.METADATA_STATE_BACKWARDS.at(place, before=state.name, after=after.name))
-        return _merged(rows, np.array([current[0]]), np.array([current[1]])) if current else None
+        if current is None:
+            return None
+        made = _merged(rows, np.array([current[0]]), np.array([current[1]]))
+        for name in ("finished_offset", "deleting_offset"):
+            made.columns[name] = rows.columns[name][indexes].max(keepdims=True)
+        return made
 
     def _place(self, rows: Rows, index: int) -> Place:
         column = rows.columns
@@ -377,7 +388,8 @@ class Fold:
             )
             number = int(column["metadata_partition"][index])
             first, last = int(column["first_offset"][index]), int(column["offset"][index])
-            yield RemoteSegment(metadata, None if number < 0 else number, first, last)
+            finished, deleting = int(column["finished_offset"][index]), int(column["deleting_offset"][index])
+            yield RemoteSegment(metadata, None if number < 0 else number, first, last, finished, deleting)
 
 
 def _id(column: dict[str, Column], index: int) -> str:
@@ -418,6 +430,8 @@ def _rows_of(chunk: ValueChunk, columns: MetadataColumns, which: Column, codes: 
         "metadata_partition": np.full(len(which), number, np.int32),
         "first_offset": chunk.offsets[which],
         "offset": chunk.offsets[which],
+        "finished_offset": np.where(columns.state[which] == 1, chunk.offsets[which], -1),
+        "deleting_offset": np.where(columns.state[which] == 2, chunk.offsets[which], -1),
         "old_layout": ~columns.has_custom[which],
         "epochs_count": columns.epochs_count[which].astype(np.int32),
         "custom_length": columns.custom_length[which].astype(np.int32),
@@ -444,6 +458,8 @@ def row_of(
         "metadata_partition": -1 if metadata_partition is None else metadata_partition,
         "first_offset": offset,
         "offset": offset,
+        "finished_offset": offset if record.state == SegmentState.COPY_SEGMENT_FINISHED else -1,
+        "deleting_offset": offset if record.state == SegmentState.DELETE_SEGMENT_STARTED else -1,
         "event_timestamp": record.event_timestamp,
         "broker_id": record.broker_id,
         "state": int(record.state),

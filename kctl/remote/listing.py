@@ -18,10 +18,11 @@ from kctl.findings import remote as say
 from kctl.remote.asking import NOW, AsOf
 from kctl.remote.fold import Fold, RemoteSegment
 from kctl.remote.metadata_log import METADATA_TOPIC, MetadataLog, Say, ValueChunk
-from kctl.remote.partitioner import metadata_partition, metadata_partition_by_name
+from kctl.remote.partitioner import DEFAULT_PARTITIONS, metadata_partition, metadata_partition_by_name
 from kctl.rows.remote import METADATA_RECORD, REMOTE_SEGMENT, REMOTE_TOTAL
 
 Row = dict[str, object]
+MOST_PARTITIONS = 1024  # tried where the evidence does not say how many the metadata topic has
 _STATES = {
     SegmentState.COPY_SEGMENT_FINISHED: "readable",
     SegmentState.COPY_SEGMENT_STARTED: "unfinished",
@@ -139,19 +140,29 @@ def _wrong_partitions(fold: Fold, partitions: int | None) -> Iterator[Finding]:
 
 
 def _partitions_that_fit(fold: Fold) -> int | None:
-    """A number of metadata partitions, where the evidence does not say it: one that all records agree with."""
-    numbers = [number for _, number in fold.found_in if number is not None]
-    if not numbers:
+    """A number of metadata partitions, where the evidence does not say it: the one that most records agree with."""
+    held = [
+        (fold.partitions[code], number, count)
+        for (code, number), count in fold.found_in.items()
+        if number is not None
+    ]
+    if not held:
         return None
-    for count in (50, *range(max(numbers) + 1, max(max(numbers) + 1, 1024))):
-        if count > max(numbers) and all(
-            metadata_partition(fold.partitions[code].topic_id, fold.partitions[code].partition, count)
-            == number
-            for (code, number) in fold.found_in
-            if number is not None
-        ):
-            return count
-    return None
+    total = sum(count for _, _, count in held)
+    least = max(number for _, number, _ in held) + 1
+    best, right = 0, 0
+    partitions: int
+    for partitions in dict.fromkeys((DEFAULT_PARTITIONS, *range(1, MOST_PARTITIONS))):
+        agree = sum(
+            count
+            for where, number, count in held
+            if metadata_partition(where.topic_id, where.partition, partitions) == number
+        )
+        if agree > right:
+            best, right = partitions, agree
+        if agree == total and partitions >= least:
+            return partitions
+    return best if right * 10 >= total * 9 else None
 
 
 def total_rows(segments: Iterable[RemoteSegment]) -> Iterator[Row]:
