@@ -15,11 +15,13 @@ from typing import NamedTuple
 from kctl.broker_logs.events import Event
 from kctl.model import TopicPartition
 
-SENT = frozenset(("C15", "C20", "C28", "C29", "E15", "E17", "C01", "C02", "C04", "C05", "C06"))
-RECEIVED = frozenset(("B01", "B02", "B36", "L01", "L02", "L03", "L04"))
+DECIDED = frozenset(("C15", "C20", "E15", "E17"))
+SENT = frozenset(("C01", "C02"))
+RECEIVED = frozenset(("B01", "B02"))
+STARTED = frozenset(("L01", "L02", "L03", "L04"))
 HANDLED = frozenset(("B01", "B02", "B08", "B09", "B36", "B37"))
 ANSWERED = "C12"
-WANTED = SENT | RECEIVED | HANDLED | {ANSWERED}
+WANTED = DECIDED | STARTED | SENT | RECEIVED | HANDLED | {ANSWERED}
 NODE = re.compile(r"\(id: (\d+)|\bid:(\d+),")
 MOST = 200_000
 # Requests take some milliseconds; a smallest delay beyond this is a difference of clocks.
@@ -30,11 +32,13 @@ SAME = 5_000
 
 
 class State(NamedTuple):
-    """A state of a partition that a controller sends and brokers receive."""
+    """A state of a partition that a controller decides or sends, and that brokers hear of."""
 
     topic_partition: TopicPartition
     leader_epoch: int
-    version: int
+    controller_id: int | None = None
+    """Who sent it, None for the decision itself."""
+    controller_epoch: int | None = None
 
 
 class Request(NamedTuple):
@@ -116,14 +120,13 @@ class _Pairs:
         time_ms, broker_id = event.logged_ms, event.broker_id
         if time_ms is None or broker_id is None or len(self.received) + len(self.handled) > MOST:
             return
-        if name in SENT:
-            for state in _states(event):
-                by = self.sent.setdefault(state, {})
-                by[broker_id] = min(time_ms, by.get(broker_id, time_ms))
-        if name in RECEIVED:
-            for state in _states(event):
-                key = state, broker_id
-                self.received[key] = min(time_ms, self.received.get(key, time_ms))
+        state = _state(event, is_request=name in SENT or name in RECEIVED)
+        if state is not None and (name in SENT or name in DECIDED):
+            by = self.sent.setdefault(state, {})
+            by[broker_id] = min(time_ms, by.get(broker_id, time_ms))
+        elif state is not None and (name in RECEIVED or name in STARTED):
+            key = state, broker_id
+            self.received[key] = min(time_ms, self.received.get(key, time_ms))
         if name in HANDLED:
             request = _request(event, broker_id)
             if request is not None:
@@ -152,20 +155,19 @@ class _Pairs:
         return found
 
 
-def _states(event: Event) -> list[State]:
-    """The state that a line is about: with its version, and as the first of its leader epoch."""
+def _state(event: Event, *, is_request: bool) -> State | None:
+    """The state that a line is about: as a decision by its leader epoch, as a request also by who sent it."""
     partition = event.topic_partition
     epoch: object = event.fields.get("leader_epoch")
-    version: object = None
     for name in ("state", "partition_state", "leader_and_isr"):
         state = event.fields.get(name)
         if isinstance(state, dict):
             epoch = state.get("leader_epoch")
-            version = state.get("zk_version", state.get("partition_epoch"))
     if partition is None or not isinstance(epoch, int):
-        return []
-    first = State(partition, epoch, -1)
-    return [first, first._replace(version=version)] if isinstance(version, int) else [first]
+        return None
+    if not is_request:
+        return State(partition, epoch)
+    return State(partition, epoch, event.number("controller_id"), event.number("controller_epoch"))
 
 
 def _request(event: Event, broker_id: int) -> Request | None:
