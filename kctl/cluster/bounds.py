@@ -42,13 +42,19 @@ def _shares_by_rack(sets: ReplicaSets, targets: Sequence[int], total: int) -> di
     free = dict(racks)
     while free:
         among = sum(map(len, free.values()))
-        fixed = {}
+        above: dict[int, int] = {}
+        below: dict[int, int] = {}
+        violated = 0
         for rack, brokers in free.items():
             lowest, highest = bounds[rack]
             if total * len(brokers) > highest * among:
-                fixed[rack] = highest
+                above[rack] = highest
+                violated += total * len(brokers) - highest * among
             elif total * len(brokers) < lowest * among:
-                fixed[rack] = lowest
+                below[rack] = lowest
+                violated += total * len(brokers) - lowest * among
+        # One kind at a time, the one that weighs more: fixing it moves the share of the others the other way.
+        fixed = above if violated > 0 or not below else below
         if not fixed:
             shares.update({b: (total, among) for brokers in free.values() for b in brokers})
             break

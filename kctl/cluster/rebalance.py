@@ -14,7 +14,7 @@ from zlib import crc32
 from kctl.cluster.bounds import Bounds
 from kctl.cluster.replica_sets import NOWHERE, ReplicaSets
 
-EXACT_SEARCHES = 400  # after so many, a broker's bound gives way at once: keeps time near n log n
+SEARCHED_STEPS = 2_000_000  # after so many a bound gives way without a search: keeps time near n log n
 Path = list[tuple[int, int, int]]  # (partition, source, target) in the order in which they are made
 
 
@@ -36,7 +36,6 @@ class Rebalance:
         self.least, self.most = bounds
         self.topic_of = topic_of
         self.may_uproot = may_uproot
-        self.searches_left = EXACT_SEARCHES
 
     def run(self) -> None:
         """Place what must move, then even out."""
@@ -191,9 +190,8 @@ class Rebalance:
 
     def _along_path(self, steps: dict[int, tuple[int, int]], source: int, bound: Sequence[int]) -> bool:
         """Move along the cheapest path from the source to a broker below its bound; False where there is none."""
-        if self.searches_left <= 0 or not steps:
+        if self.sets.checks > SEARCHED_STEPS or not steps:
             return False
-        self.searches_left -= 1
         path = self._cheapest(steps, source, bound)
         return path is not None and self._make(path)
 
@@ -247,9 +245,8 @@ class Rebalance:
         A round closes among brokers, or leads from one above its least to one below its most.
         """
         sets = self.sets
-        if self.searches_left < len(self.targets) or not sets.changed:
+        if not sets.changed or sets.checks + len(sets.changed) * len(self.targets) > SEARCHED_STEPS:
             return False
-        self.searches_left -= len(self.targets)
         onward = {b: sets.steps_from(b, self.target_set, may_uproot=True) for b in self.targets}
         giving = [b for b in self.targets if sets.load[b] > self.least[b]]
         for taker in self.targets:

@@ -31,6 +31,7 @@ class ReplicaSets:
         self.load = [0] * len(may_stay)
         self.bytes = [0] * len(may_stay)
         self.changed: set[int] = set()
+        self.checks = 0  # steps looked at, a measure of the work done in searches
         # Ordered sets: what a plan does must not depend on hashes.
         self.held: list[dict[int, None]] = [{} for _ in may_stay]
         for partition, replicas in enumerate(current):
@@ -131,6 +132,7 @@ class ReplicaSets:
     def _note(
         self, best: dict[int, tuple[int, int]], partition: int, source: int, target: int, cost: int
     ) -> None:
+        self.checks += 1
         known = best.get(target)
         if (known is None or known[0] > cost) and self.may_move(partition, source, target):
             best[target] = cost, partition
