@@ -1,0 +1,150 @@
+"""Who becomes leader, by the rules of a ZooKeeper controller of a given version.
+
+Assignment order, not the ISR's, decides since 0.8.2; an unclean election takes the first live replica, not the
+longest log; the last member never leaves the ISR (before 1.1: only where unclean elections are off).
+
+Source: core/src/main/scala/kafka/controller/PartitionLeaderSelector.scala @ 0.8.1.1, 0.8.2.1, 0.10.2.1;
+core/src/main/scala/kafka/controller/Election.scala @ 2.8.2; .../ReplicaStateMachine.scala @ 2.8.2
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from kctl.cluster.versions import V0_8_2, V0_10_1, V1_1, KafkaVersion
+
+NO_LEADER = -1
+Replicas = tuple[int, ...]
+
+
+class Elected(NamedTuple):
+    """The outcome of an election."""
+
+    leader: int
+    isr: Replicas
+    leader_epoch: int
+    unclean: bool = False
+
+
+class NotElected(NamedTuple):
+    """No leader was found (`reason`), or none was needed (`not_needed`, `not_in_isr`)."""
+
+    reason: str
+
+
+class Rules(NamedTuple):
+    """What differs between versions."""
+
+    offline_by_isr_order: bool = False  # until 0.8.1
+    shutdown_by_isr_order: bool = False  # until 0.10.0 (KAFKA-3670)
+    last_isr_member_always_stays: bool = True  # from 1.1
+
+
+def rules_of(version: KafkaVersion) -> Rules:
+    """The rules of a version."""
+    return Rules(version < V0_8_2, version < V0_10_1, version >= V1_1)
+
+
+def elect_offline(
+    replicas: Sequence[int],
+    isr: Sequence[int],
+    live: Collection[int],
+    leader_epoch: int,
+    *,
+    unclean: bool,
+    by_isr_order: bool = False,
+) -> Elected | NotElected:
+    """A leader for a partition whose own is gone."""
+    if by_isr_order and (first := next((b for b in isr if b in live), None)) is not None:
+        return Elected(first, tuple(b for b in isr if b in live), leader_epoch + 1)
+    for broker in replicas:
+        if broker in live and broker in isr:
+            return Elected(broker, tuple(b for b in isr if b in live), leader_epoch + 1)
+    if not any(b in live for b in replicas):
+        return NotElected("no_replica_online")
+    if not unclean:
+        return NotElected("no_isr_replica_online")
+    leader = next(b for b in replicas if b in live)
+    return Elected(leader, (leader,), leader_epoch + 1, unclean=True)
+
+
+def elect_new(replicas: Sequence[int], live: Collection[int]) -> Elected | NotElected:
+    """The first leader of a new partition; all live replicas are its ISR."""
+    isr = tuple(b for b in replicas if b in live)
+    return Elected(isr[0], isr, 0) if isr else NotElected("no_assigned_replica_alive")
+
+
+def elect_preferred(
+    replicas: Sequence[int], isr: Sequence[int], live: Collection[int], leader: int, leader_epoch: int
+) -> Elected | NotElected:
+    """The first replica, where it is alive and in the ISR and does not lead already."""
+    preferred = replicas[0]
+    if leader == preferred:
+        return NotElected("not_needed")
+    if preferred not in live or preferred not in isr:
+        return NotElected("preferred_replica_not_eligible")
+    return Elected(preferred, tuple(isr), leader_epoch + 1)
+
+
+def elect_for_reassignment(
+    target: Sequence[int], isr: Sequence[int], live: Collection[int], leader_epoch: int
+) -> Elected | NotElected:
+    """The first target replica that is alive and in the ISR."""
+    leader = next((b for b in target if b in live and b in isr), None)
+    if leader is None:
+        return NotElected("no_target_replica_in_sync")
+    return Elected(leader, tuple(isr), leader_epoch + 1)
+
+
+def elect_for_shutdown(
+    replicas: Sequence[int],
+    isr: Sequence[int],
+    live_or_shutting_down: Collection[int],
+    shutting_down: Collection[int],
+    leader_epoch: int,
+    *,
+    by_isr_order: bool = False,
+) -> Elected | NotElected:
+    """The next leader when brokers shut down in order; all that shut down leave the ISR."""
+    stays = tuple(b for b in isr if b not in shutting_down)
+    for broker in isr if by_isr_order else replicas:
+        if broker in live_or_shutting_down and broker in stays:
+            return Elected(broker, stays, leader_epoch + 1)
+    return NotElected("no_other_isr_replica")
+
+
+def remove_from_isr(
+    replica: int,
+    leader: int,
+    isr: Sequence[int],
+    leader_epoch: int,
+    *,
+    last_stays: bool,
+) -> Elected | NotElected:
+    """What is left when a replica goes offline. `last_stays`: the only member is kept, without a leader."""
+    if replica not in isr:
+        return NotElected("not_in_isr")
+    rest = tuple(b for b in isr if b != replica)
+    if not rest and last_stays:
+        rest = tuple(isr)
+    return Elected(NO_LEADER if leader == replica else leader, rest, leader_epoch + 1)
+
+
+class Imbalance(NamedTuple):
+    """Of one preferred leader: partitions that it does not lead, of all that prefer it."""
+
+    not_led: int
+    total: int
+
+    def exceeds(self, percentage: int) -> bool:
+        """Whether the automatic election (`leader.imbalance.per.broker.percentage`) would act."""
+        return self.not_led * 100 > percentage * self.total
+
+
+def leader_imbalance(partitions: Mapping[object, tuple[Sequence[int], int]]) -> dict[int, Imbalance]:
+    """By preferred leader; a partition is given as its replicas and its leader."""
+    found: dict[int, Imbalance] = {}
+    for replicas, leader in partitions.values():
+        if replicas:
+            before = found.get(replicas[0], Imbalance(0, 0))
+            found[replicas[0]] = Imbalance(before.not_led + (leader != replicas[0]), before.total + 1)
+    return dict(sorted(found.items()))
