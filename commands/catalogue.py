@@ -281,6 +281,11 @@ COMMANDS: dict[str, Group | Verb] = {
                 "Compare the replicas of every partition that two or more brokers hold.",
                 ("replica.LINEAGE", "replica.DIVERGENCE", "replica.VERDICT", "replica.REJOIN", FINDING),
             ),
+            "loss": Verb(
+                "replica:loss",
+                "Say which records a leader once held and the present lineage lacks, since when, and why.",
+                ("replica.LOSS", FINDING),
+            ),
             "simulate": Verb(
                 "replica_simulate:simulate",
                 "Play a scenario of produce, fetch, crash, restart and elect over a model of the brokers.",

@@ -13,6 +13,7 @@ from commands.render import Outcome, Row
 
 if TYPE_CHECKING:
     from kctl.replica.comparing import ComparedEvidence
+    from kctl.replica.losing import LossSearch
 
 TOPIC = click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic; repeatable.")
 PARTITION = click.option("--partition", "partitions", multiple=True, type=int, help="Only this partition.")
@@ -73,3 +74,53 @@ def _compare_rows(frame: Frame, compared: ComparedEvidence) -> Iterator[Row]:
     progress = frame.progress()
     for found in compared.comparisons(progress):
         yield from comparison_rows(found, compared.options)
+
+
+@command(
+    "loss",
+    examples="""
+    kctl replica loss evidence/
+    kctl replica loss evidence/ --topic ledger --partition 0 --output jsonl
+    kctl replica loss broker-1/data broker-2/data --leader 2
+    """,
+    status="0 nothing lost · 3 could not · 5 something was lost, or nobody can tell",
+)
+@evidence_options
+@TOPIC
+@PARTITION
+@COMPACTED
+@click.option("--leader", type=int, metavar="ID", help="The broker whose log is the present one.")
+def loss(
+    frame: Frame,
+    paths: tuple[str, ...],
+    brokers: tuple[str, ...],
+    moments: tuple[str, ...],
+    topics: tuple[str, ...],
+    partitions: tuple[int, ...],
+    compacted: tuple[str, ...],
+    leader: int | None,
+) -> Outcome:
+    """Say which records a leader once held and the present lineage lacks, since when, and why.
+
+    Copies of several moments, brokers' logs, znode exports and checkpoints are all used. Deletion by
+    retention is not loss.
+    """
+    from commands.loss_text import loss_text
+    from kctl.replica.losing import LossOptions, LossSearch
+
+    options = LossOptions(topics, frozenset(partitions), frozenset(compacted), leader)
+    evidence = find_evidence(frame, paths, brokers, moments)
+    search = LossSearch(evidence, options, frame.report)
+    return Outcome(_loss_rows(frame, search), text=loss_text)
+
+
+def _loss_rows(frame: Frame, search: LossSearch) -> Iterator[Row]:
+    from kctl.replica.losing import loss_row
+
+    for finding in search.evidence.findings:
+        yield finding.row()
+    for result in search.results(frame.progress()):
+        for one in result.losses:
+            yield loss_row(one)
+        for finding in result.findings:
+            yield finding.row()

@@ -82,6 +82,7 @@ class ReplicaLog:
     """One pass over a copy's segments; `batches` first, then the rest is known."""
 
     copy: Copy
+    skip_below: int = 0  # segments with a lower base offset are not read
     files: list[Path] = field(default_factory=list)
     base_offset: int | None = None
     next_offset: int = 0
@@ -104,6 +105,8 @@ class ReplicaLog:
             return
         for segment in folder.logs:
             assert segment.log is not None
+            if segment.base_offset < self.skip_below:
+                continue
             if self.base_offset is None:
                 self.base_offset = self.next_offset = segment.base_offset
             self.next_offset = max(self.next_offset, segment.base_offset)

@@ -1,0 +1,101 @@
+"""Who led a partition in which epoch, from brokers' logs where there are any, else from the znodes of moments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kctl.model import TopicPartition
+from kctl.replica.moments import Znodes
+from kctl.replica.testimony import Testimony
+
+
+@dataclass(frozen=True, slots=True)
+class Led:
+    """One leadership. `isr` is as decided, `last_isr` as it was at its end; None where nobody says."""
+
+    leader_epoch: int
+    leader: int | None
+    isr: tuple[int, ...] | None = None
+    last_isr: tuple[int, ...] | None = None
+    isr_changed: bool = False
+    from_ms: int | None = None
+    how: str = "unknown"
+    proofs: tuple[Mapping[str, object], ...] = ()
+    cause: str = ""
+
+
+@dataclass(frozen=True)
+class Leaders:
+    """The leaderships that are known, ascending; an epoch that is not there is not known."""
+
+    known: tuple[Led, ...] = ()
+    by_epoch: Mapping[int, Led] = field(default_factory=dict)
+
+    def of(self, leader_epoch: int | None) -> Led | None:
+        """The leadership of an epoch."""
+        return self.by_epoch.get(leader_epoch) if leader_epoch is not None else None
+
+    def leader_of(self, leader_epoch: int | None) -> int | None:
+        """Who led in an epoch; None where nobody knows, or nobody led."""
+        found = self.of(leader_epoch)
+        return found.leader if found and found.leader is not None and found.leader >= 0 else None
+
+    def before(self, leader_epoch: int) -> Sequence[Led]:
+        """The leaderships of lower epochs, the nearest first."""
+        return [led for led in reversed(self.known) if led.leader_epoch < leader_epoch]
+
+    def isr_before(self, leader_epoch: int) -> tuple[tuple[int, ...] | None, bool]:
+        """The last ISR that had members before an epoch, and whether every decision in between is known.
+
+        A state without a leader may have an empty ISR (0.8.2 to 1.0): then the one before it counts.
+        """
+        expected = leader_epoch - 1
+        complete = True
+        for led in self.before(leader_epoch):
+            complete = complete and led.leader_epoch == expected and led.leader is not None
+            expected = led.leader_epoch - 1
+            isr = led.last_isr or led.isr
+            if isr:
+                return isr, complete
+        return None, False
+
+
+def leaders_of(partition: TopicPartition, testimony: Testimony, moments: Iterable[Znodes]) -> Leaders:
+    """The leaderships of a partition; znodes fill in what the logs do not say."""
+    found: dict[int, Led] = {}
+    for one in testimony.leaderships(partition):
+        if one.leader is None and one.cause:
+            continue  # a gap that the timeline names as such
+        found[one.leader_epoch] = Led(
+            one.leader_epoch,
+            one.leader,
+            one.isr,
+            one.last_isr,
+            bool(one.isr_changes),
+            one.from_ms,
+            one.how,
+            tuple(one.proofs),
+            one.cause,
+        )
+    for znodes in moments:
+        state = znodes.states.get(partition)
+        if state is None:
+            continue
+        known = found.get(state.leader_epoch)
+        if known is None:
+            proof = {"file": state.file, "text": f"leader {state.leader}, ISR {list(state.isr)}"}
+            found[state.leader_epoch] = Led(
+                state.leader_epoch, state.leader, state.isr, state.isr, proofs=(proof,)
+            )
+        elif not testimony.history:
+            found[state.leader_epoch] = Led(
+                known.leader_epoch,
+                known.leader,
+                known.isr,
+                state.isr,
+                known.isr != state.isr,
+                proofs=known.proofs,
+            )
+    ordered = tuple(found[epoch] for epoch in sorted(found))
+    return Leaders(ordered, {led.leader_epoch: led for led in ordered})

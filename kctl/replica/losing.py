@@ -1,0 +1,117 @@
+"""Every partition of the evidence looked through for losses, and the rows about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from kctl.broker_logs.sources import Sources, find_sources
+from kctl.errors import KctlError
+from kctl.evidence.model import Evidence
+from kctl.model import SILENT, OffsetRange, Progress, TopicPartition
+from kctl.replica.copies import ByMoment, Moment, copies_of
+from kctl.replica.loss import Loss, PartitionLosses, losses_of
+from kctl.replica.moments import Znodes, znodes_of
+from kctl.replica.testimony import Testimony, hear
+from kctl.rows.replica import LOSS
+
+Row = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class LossOptions:
+    """What to look at, and what is known about it."""
+
+    topics: tuple[str, ...] = ()
+    partitions: frozenset[int] = frozenset()
+    compacted: frozenset[str] = frozenset()
+    leader: int | None = None
+
+
+@dataclass
+class LossSearch:
+    """The search over some evidence."""
+
+    evidence: Evidence
+    options: LossOptions
+    report: Callable[[KctlError], None]
+    znodes: dict[Moment, Znodes] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.znodes = znodes_of(self.evidence, self.report)
+
+    @cached_property
+    def order(self) -> tuple[Moment, ...]:
+        """The moments, oldest first; what has none comes before all."""
+        named: tuple[Moment, ...] = self.evidence.moments
+        return (None, *named) if None not in named else named
+
+    @cached_property
+    def partitions(self) -> dict[TopicPartition, ByMoment]:
+        """The partitions to look at."""
+        found = copies_of(self.evidence, self.options.topics)
+        wanted = self.options.partitions
+        return {tp: copies for tp, copies in found.items() if not wanted or tp.partition in wanted}
+
+    @cached_property
+    def testimony(self) -> Testimony:
+        """What the logs of the evidence say about these partitions."""
+        wanted = self.partitions
+        return hear(self.sources, lambda partition: partition in wanted)
+
+    @cached_property
+    def sources(self) -> Sources:
+        """The logs of the evidence."""
+        if not self.evidence.broker_logs:
+            return Sources(())
+        return find_sources([root.given for root in self.evidence.roots])
+
+    def of(self, partition: TopicPartition) -> PartitionLosses:
+        """The losses of one partition."""
+        compacted = True if partition.topic in self.options.compacted else None
+        return losses_of(
+            partition,
+            self.partitions[partition],
+            self.order,
+            self.znodes,
+            self.testimony,
+            given_leader=self.options.leader,
+            is_compacted=compacted,
+        )
+
+    def results(self, progress: Progress = SILENT) -> Iterator[PartitionLosses]:
+        """The losses of each partition in order."""
+        progress.start("look for losses", len(self.partitions), "partitions")
+        for partition in self.partitions:
+            yield self.of(partition)
+            progress.advance(1)
+
+
+def loss_row(loss: Loss, exported: str | None = None) -> Row:
+    """The row of kind `loss`."""
+    records, first, last = loss.extent()
+    return LOSS(
+        topic=loss.partition.topic,
+        partition=loss.partition.partition,
+        from_offset=loss.from_offset,
+        to_offset=loss.to_offset,
+        **{"class": loss.loss_class},
+        cause=str(loss.drop.cause),
+        replaced=[_pair(one) for one in loss.replaced],
+        missing=[_pair(one) for one in loss.missing],
+        lost_in_epoch=loss.drop.leader_epoch,
+        evidence=[proof.row() for proof in loss.evidence],
+        recoverable_from=[{"moment": m, "broker_id": b} for m, b in loss.recoverable_from],
+        written_by=loss.drop.written_by,
+        written_in_epoch=loss.drop.written_in_epoch,
+        dropped_by=loss.drop.leader,
+        records=records,
+        first_timestamp=first,
+        last_timestamp=last,
+        exported=exported,
+    )
+
+
+def _pair(one: OffsetRange) -> list[int | None]:
+    return [one.from_offset, one.to_offset]

@@ -1,0 +1,254 @@
+"""What was lost of a partition: ranges, class, cause, evidence, and where the records still are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kctl.findings import Finding, Place
+from kctl.findings import replica as say
+from kctl.model import OffsetRange, TopicPartition
+from kctl.replica.commitment import Commitment, ExternalOffset, commitment_of
+from kctl.replica.copies import ByMoment, Moment
+from kctl.replica.drops import (
+    Drop,
+    Proof,
+    Scene,
+    claimed_epoch,
+    dropping_epoch,
+    explain_drop,
+    line_proof,
+)
+from kctl.replica.leaders import leaders_of
+from kctl.replica.log_claims import Claim, find_claims
+from kctl.replica.lost_batches import batches_between
+from kctl.replica.lost_parts import LostPart, LostParts, find_lost_parts
+from kctl.replica.moments import Znodes
+from kctl.replica.present import choose_present
+from kctl.replica.testimony import Testimony
+
+
+@dataclass
+class Loss:
+    """One range of records that a leader once held and the present lineage lacks; the end None where nobody says."""
+
+    partition: TopicPartition
+    from_offset: int
+    to_offset: int | None
+    loss_class: str
+    drop: Drop
+    replaced: list[OffsetRange]
+    missing: list[OffsetRange]
+    evidence: list[Proof]
+    parts: list[LostPart]
+
+    @property
+    def recoverable_from(self) -> list[tuple[Moment, int]]:
+        """The copies that hold all of it; those that hold some of it where none holds all."""
+        if self.to_offset is None:
+            return []
+        whole = [p for p in self.parts if p.from_offset <= self.from_offset and p.to_offset >= self.to_offset]
+        return [(p.held.copy.moment, p.held.copy.broker_id) for p in whole or self.parts]
+
+    def extent(self) -> tuple[int | None, int | None, int | None]:
+        """How many records a copy still holds of it (None: not told by headers), and their first and last timestamp."""
+        if not self.parts or self.to_offset is None:
+            return None, None, None
+        best = max(self.parts, key=lambda p: min(p.to_offset, self.to_offset or 0) - p.from_offset)
+        records: int | None = 0
+        stamps: list[int] = []
+        for _, batches in batches_between(best.held.copy, self.from_offset, self.to_offset):
+            inside = (batches.first_offset >= self.from_offset) & (batches.last_offset < self.to_offset)
+            told = bool((batches.records >= 0).all() and inside.all())
+            records = records + int(batches.records.sum()) if told and records is not None else None
+            stamps += [int(t) for t in (batches.max_timestamp.min(), batches.max_timestamp.max()) if t >= 0]
+        return records, min(stamps, default=None), max(stamps, default=None)
+
+
+@dataclass
+class PartitionLosses:
+    """What was lost of one partition, and what kept anything from being said."""
+
+    partition: TopicPartition
+    losses: list[Loss] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    scene: Scene | None = None
+
+
+@dataclass
+class _Group:
+    """Parts and claims that one leadership dropped."""
+
+    parts: list[LostPart] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
+
+
+def losses_of(
+    partition: TopicPartition,
+    by_moment: ByMoment,
+    order: Sequence[Moment],
+    znodes: Mapping[Moment, Znodes],
+    testimony: Testimony,
+    *,
+    given_leader: int | None = None,
+    is_compacted: bool | None = None,
+    external: Sequence[ExternalOffset] = (),
+) -> PartitionLosses:
+    """The losses of a partition. Copies of another topic of the same name are left out and named."""
+    result = PartitionLosses(partition)
+    if _is_deleted(partition, order, znodes):
+        return result
+    present = choose_present(partition, by_moment, order, znodes, given_leader)
+    if present is None:
+        result.findings += _without_leader(partition, by_moment, order)
+        return result
+    found = find_lost_parts(partition, present, by_moment, znodes, is_compacted=is_compacted)
+    result.findings += found.findings
+    moments = [znodes[m] for m in order if m in znodes]
+    leaders = leaders_of(partition, testimony, moments)
+    scene = Scene(partition, present, leaders, testimony, found.held)
+    result.scene = scene
+    claims = find_claims(partition, testimony, leaders, present)
+    for epoch, group in _groups(scene, found, claims).items():
+        result.losses += _losses_of_group(scene, found, znodes, epoch, group, external)
+    result.losses.sort(key=lambda one: (one.from_offset, one.drop.leader_epoch or -1))
+    return result
+
+
+def _is_deleted(partition: TopicPartition, order: Sequence[Moment], znodes: Mapping[Moment, Znodes]) -> bool:
+    """Whether the znodes of the last moment no longer have the topic."""
+    last = order[-1] if order else None
+    return last in znodes and bool(znodes[last].created) and partition.topic not in znodes[last].created
+
+
+def _without_leader(partition: TopicPartition, by_moment: ByMoment, order: Sequence[Moment]) -> list[Finding]:
+    """Nobody says who leads: that matters where copies of the last moment contradict each other."""
+    from kctl.replica.compare import compare_partition
+
+    present = [moment for moment in order if moment in by_moment]
+    if not present:
+        return []
+    compared = compare_partition(partition, present[-1], by_moment[present[-1]])
+    if not compared.divergences:
+        return []
+    place = Place(topic=partition.topic, partition=partition.partition, moment=present[-1])
+    return [say.LEADER_UNKNOWN.at(place, partition=partition)]
+
+
+def _groups(scene: Scene, found: LostParts, claims: Sequence[Claim]) -> dict[int | None, _Group]:
+    groups: dict[int | None, _Group] = {}
+    for part in found.parts:
+        groups.setdefault(dropping_epoch(scene, part), _Group()).parts.append(part)
+    for claim in claims:
+        epoch = claimed_epoch(scene, claim.epoch, claim.from_offset, claim.time_ms)
+        if epoch not in groups:
+            holding = [e for e, g in groups.items() if _covers(g.parts, claim)]
+            epoch = holding[0] if holding else epoch
+        groups.setdefault(epoch, _Group()).claims.append(claim)
+    return groups
+
+
+def _covers(parts: Sequence[LostPart], claim: Claim) -> bool:
+    end = claim.to_offset if claim.to_offset is not None else claim.from_offset + 1
+    return any(p.from_offset <= claim.from_offset and p.to_offset >= end for p in parts)
+
+
+def _losses_of_group(
+    scene: Scene,
+    found: LostParts,
+    znodes: Mapping[Moment, Znodes],
+    epoch: int | None,
+    group: _Group,
+    external: Sequence[ExternalOffset],
+) -> list[Loss]:
+    losses = []
+    for start, end in _union(group):
+        parts = [p for p in group.parts if p.from_offset < (end or p.from_offset + 1) and p.to_offset > start]
+        claims = [c for c in group.claims if c.from_offset >= start and (end is None or c.from_offset < end)]
+        holders = [p.held.copy.broker_id for p in parts] + [c.broker_id for c in claims]
+        written = next((p.epoch for p in parts if p.epoch is not None), None)
+        if written is None:
+            written = next((c.epoch for c in claims if c.epoch is not None), None)
+        drop = explain_drop(scene, epoch, start, written, holders)
+        commitment = commitment_of(scene, znodes, drop, start, end, parts, claims, external)
+        proofs = _proofs(drop, commitment, parts, claims)
+        for part_start, part_end, loss_class in _classes(commitment, start, end):
+            losses.append(_loss(scene, found, part_start, part_end, loss_class, drop, proofs, parts))
+    return losses
+
+
+def _union(group: _Group) -> list[tuple[int, int | None]]:
+    """The ranges that parts and claims cover together; a claim without an end adds one only where no part is."""
+    spans: list[tuple[int, int]] = [(p.from_offset, p.to_offset) for p in group.parts]
+    spans += [(c.from_offset, c.to_offset) for c in group.claims if c.to_offset is not None]
+    merged: list[tuple[int, int | None]] = []
+    for start, end in sorted(spans):
+        last = merged[-1] if merged else None
+        if last and last[1] is not None and start <= last[1]:
+            merged[-1] = last[0], max(end, last[1])
+        else:
+            merged.append((start, end))
+    for claim in group.claims:
+        inside = any(s <= claim.from_offset and (e is None or claim.from_offset < e) for s, e in merged)
+        if claim.to_offset is None and not inside:
+            merged.append((claim.from_offset, None))
+    return merged
+
+
+def _classes(commitment: Commitment, start: int, end: int | None) -> list[tuple[int, int | None, str]]:
+    """The range taken apart: what was committed, what was not, what nobody can say."""
+    found: list[tuple[int, int | None, str]] = []
+    if commitment.lower > start:
+        found.append((start, commitment.lower, "committed"))
+    rest = max(start, commitment.lower)
+    if end is None or rest < end:
+        uncommitted = commitment.upper is not None and commitment.upper <= rest
+        found.append((rest, end, "uncommitted" if uncommitted else "unknown"))
+    return found
+
+
+def _proofs(
+    drop: Drop, commitment: Commitment, parts: Sequence[LostPart], claims: Sequence[Claim]
+) -> list[Proof]:
+    proofs = [*drop.proofs, *commitment.proofs]
+    for part in parts:
+        copy = part.held.copy
+        text = f"{copy.who} holds [{part.from_offset}, {part.to_offset})"
+        proofs.append(Proof("copy", "sure", text, copy.broker_id, copy.moment, copy.place.file))
+    for claim in claims:
+        proofs += [line_proof("truncation", note.proof) for note in claim.notes]
+    return list(dict.fromkeys(proofs))
+
+
+def _loss(
+    scene: Scene,
+    found: LostParts,
+    start: int,
+    end: int | None,
+    loss_class: str,
+    drop: Drop,
+    proofs: list[Proof],
+    parts: Sequence[LostPart],
+) -> Loss:
+    present_end = scene.present.log_end_offset
+    until = start + 1 if end is None else end  # without an end only its first record is sure
+    replaced = [OffsetRange(start, min(until, present_end))] if start < present_end else []
+    missing = [OffsetRange(max(start, present_end), until)] if until > present_end else []
+    for gap_start, gap_end in found.absent:
+        replaced = [piece for one in replaced for piece in _without(one, gap_start, gap_end)]
+        inside = OffsetRange(max(start, gap_start), min(until, gap_end))
+        if inside.to_offset is not None and inside.from_offset < inside.to_offset:
+            missing.append(inside)
+    holding = [p for p in parts if p.from_offset < until and p.to_offset > start]
+    return Loss(
+        scene.partition, start, end, loss_class, drop, replaced, sorted(set(missing)), proofs, holding
+    )
+
+
+def _without(one: OffsetRange, start: int, end: int) -> list[OffsetRange]:
+    assert one.to_offset is not None
+    pieces = [
+        OffsetRange(one.from_offset, min(one.to_offset, start)),
+        OffsetRange(max(one.from_offset, end), one.to_offset),
+    ]
+    return [p for p in pieces if p.to_offset is not None and p.from_offset < p.to_offset]

@@ -1,0 +1,99 @@
+"""The present lineage of a partition: what its leader holds at the last moment, and how far.
+
+The present leader is that of the last moment's znodes, else of the highest epoch, else the one given, else it
+is not known. Copies of a live cluster are taken one after the other: what another copy of the same moment holds
+beyond the leader's end in the leader's own epoch belongs to the present lineage as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kctl.findings import Finding
+from kctl.findings import replica as say
+from kctl.model import TopicPartition
+from kctl.replica.copies import ByMoment, Copy, Moment
+from kctl.replica.lineage import Lineage
+from kctl.replica.moments import PartitionState, Znodes
+from kctl.replication.epochs import Entries, loaded
+
+
+@dataclass
+class Present:
+    """The copy that the present lineage is read from, and what its epochs are."""
+
+    moment: Moment
+    copy: Copy
+    leader: int | None
+    state: PartitionState | None
+    live: frozenset[int] | None
+    """Brokers that were registered at that moment; None where no znodes say."""
+    log_end_offset: int = 0
+    lineage: Lineage | None = None
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def recorded(self) -> Entries:
+        """The leader epochs that it knows, those in which nothing was written included."""
+        return loaded(self.lineage.recorded) if self.lineage else ()
+
+    @property
+    def current_epoch(self) -> int | None:
+        """The newest leader epoch that its file or the znodes of its moment name."""
+        named = [epoch for epoch, _ in self.recorded[-1:]]
+        if self.state is not None and self.state.leader == self.copy.broker_id:
+            named.append(self.state.leader_epoch)
+        return max(named, default=None)
+
+    def starts_after(self, epoch: int) -> int | None:
+        """Where the first epoch above this one starts in the present lineage; None where there is none."""
+        return next((start for known, start in self.recorded if known > epoch), None)
+
+
+def choose_present(
+    partition: TopicPartition,
+    by_moment: ByMoment,
+    order: Sequence[Moment],
+    znodes: Mapping[Moment, Znodes],
+    given_leader: int | None = None,
+) -> Present | None:
+    """The copy of the present leader; None where nobody can say who leads. Lineages are not read yet.
+
+    Without znodes and without a leader given, copies are chosen by the newest epoch in their checkpoint.
+    """
+    present = [moment for moment in order if moment in by_moment]
+    if not present:
+        return None
+    moment = present[-1]
+    copies = by_moment[moment]
+    znode = znodes.get(moment)
+    state = znode.state(partition) if znode else None
+    live = frozenset(znode.live) if znode else None
+    leader = given_leader if given_leader is not None else state.leader if state else None
+    if leader is not None and leader in copies:
+        return Present(moment, copies[leader], leader, state, live)
+    by_epoch = _of_highest_epoch(copies, state)
+    if by_epoch is None:
+        return None
+    found = Present(moment, by_epoch, leader if leader is not None else by_epoch.broker_id, state, live)
+    if leader is not None:
+        found.findings.append(
+            say.PREFIX_LOST.at(
+                by_epoch.place, broker_id=leader, partition=partition, instead=by_epoch.broker_id
+            )
+        )
+    return found
+
+
+def _of_highest_epoch(copies: Mapping[int, Copy], state: PartitionState | None) -> Copy | None:
+    """The copy with the newest recorded epoch, of the ISR where one is known; None where no copy has epochs."""
+    candidates = [c for c in copies.values() if state is None or c.broker_id in state.isr]
+    candidates = candidates or list(copies.values())
+    if len(candidates) == 1:
+        return candidates[0]
+    with_epochs = [(loaded(c.recorded_epochs)[-1], c) for c in candidates if c.recorded_epochs]
+    if not with_epochs:
+        return candidates[0] if state is not None and candidates else None
+    newest = max(entry for entry, _ in with_epochs)
+    return next(c for entry, c in with_epochs if entry == newest)

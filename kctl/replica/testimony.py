@@ -1,0 +1,144 @@
+"""What brokers' logs say about replicas: who led when, and what each broker's copy went through.
+
+One pass over the logs. Notes are kept by partition; a line that says nothing about a log's end, a cut or a
+high watermark is not kept. Which line proves what is a table of templates.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kctl.broker_logs.events import Event, read_events
+from kctl.broker_logs.leaderships import Leadership
+from kctl.broker_logs.sources import Sources
+from kctl.broker_logs.timeline import Timeline, timeline
+from kctl.model import TopicPartition
+
+KAFKA_SERVERS = ("kafka.server.KafkaServer", "kafka.server.KafkaServerStartable", "kafka.server.BrokerServer")
+# `Log(dir=..., topic=t, partition=0, ..., logEndOffset=50)` in the line of a log that was loaded (2.6 to 3.9).
+LOADED = re.compile(r"topic=(?P<topic>[\w.-]+), partition=(?P<partition>\d+),.*logEndOffset=(?P<end>\d+)")
+
+
+class Note(NamedTuple):
+    """One line about a replica; numbers that it does not say are None."""
+
+    what: str
+    broker_id: int
+    time_ms: int
+    proof: dict[str, object]
+    offset: int | None = None  # where a cut or an epoch begins
+    log_end_offset: int | None = None
+    high_watermark: int | None = None
+    leader_epoch: int | None = None
+    leader: int | None = None
+
+
+# Template to what it is a note of: a role taken, a log loaded, a cut, a fall-back to the own high watermark, ...
+WHAT = {
+    "L01": "leader", "L03": "leader", "S12": "leader", "S13": "leader",
+    "L02": "follower", "L04": "follower",
+    "R01": "loaded", "R02": "loaded", "R03": "loaded", "R04": "loaded",
+    "R07": "recovered", "R08": "recovered", "R20": "created",
+    "T04": "asked_to_cut", "T05": "cut",
+    "T08": "fell_back", "T13": "fell_back", "T14": "fell_back",
+    "T21": "reset", "T22": "reset",
+    "S06": "shrank", "S03": "isr_of_leader", "S05": "isr_of_leader",
+    "S09": "stale", "S10": "stale",
+    "S02": "initial_high_watermark",
+}  # fmt: skip
+
+
+@dataclass
+class Testimony:
+    """What the logs say. `history` is None where there are no logs."""
+
+    history: Timeline | None = None
+    notes: dict[TopicPartition, list[Note]] = field(default_factory=dict)
+    starts: dict[int, list[int]] = field(default_factory=dict)
+    """When each broker's process began to start, UTC milliseconds."""
+
+    def of(self, partition: TopicPartition, *what: str, broker_id: int | None = None) -> list[Note]:
+        """The notes of these kinds about a partition in order of time, of one broker where it is given."""
+        return [
+            note
+            for note in self.notes.get(partition, [])
+            if note.what in what and broker_id in (None, note.broker_id)
+        ]
+
+    def leaderships(self, partition: TopicPartition) -> list[Leadership]:
+        """The leaderships of the topic that has the name now, ascending epochs."""
+        found = self.history.of(partition) if self.history else []
+        begin = 0
+        for index in range(1, len(found)):
+            if found[index].leader_epoch <= found[index - 1].leader_epoch:
+                begin = index
+        return found[begin:]
+
+    def began_at(self, partition: TopicPartition) -> int:
+        """When the topic that has the name now was first seen; lines from before are about another one."""
+        found = self.history.of(partition) if self.history else []
+        present = self.leaderships(partition)
+        return present[0].from_ms if present and len(present) < len(found) else 0
+
+    def started_between(self, broker_id: int, after_ms: int, until_ms: int) -> bool:
+        """Whether the broker's process started within this time."""
+        return any(after_ms < start <= until_ms for start in self.starts.get(broker_id, ()))
+
+
+def hear(sources: Sources, wanted: Callable[[TopicPartition], bool] = lambda partition: True) -> Testimony:
+    """What the logs of these sources say about the partitions wanted."""
+    testimony = Testimony()
+    if not sources.sources:
+        return testimony
+    testimony.history = timeline(_listened(read_events(sources), testimony, wanted), wanted)
+    return testimony
+
+
+def _listened(
+    events: Iterable[Event], testimony: Testimony, wanted: Callable[[TopicPartition], bool]
+) -> Iterator[Event]:
+    for event in events:
+        name = event.event
+        if name == "U11" and event.logger in KAFKA_SERVERS and event.broker_id is not None:
+            testimony.starts.setdefault(event.broker_id, []).append(event.time_ms or 0)
+        elif name in WHAT:
+            _note(testimony, event, wanted)
+        yield event
+
+
+def _note(testimony: Testimony, event: Event, wanted: Callable[[TopicPartition], bool]) -> None:
+    if event.broker_id is None or event.time_ms is None:
+        return
+    what = WHAT[event.event or ""]
+    partition = event.topic_partition
+    log_end = event.number("log_end_offset")
+    offset = event.number("offset")
+    if event.event == "R04":
+        match = LOADED.search(event.message)
+        if match is None:
+            return
+        partition = TopicPartition(match["topic"], int(match["partition"]))
+        log_end = int(match["end"])
+    elif what == "reset":
+        if event.fields.get("which") != "latest":
+            return
+        log_end, offset = offset, event.number("new_offset")
+    elif what == "follower":
+        log_end = offset
+    if partition is None or not wanted(partition):
+        return
+    note = Note(
+        what,
+        event.broker_id,
+        event.time_ms,
+        event.proof(),
+        offset,
+        log_end,
+        event.number("high_watermark"),
+        event.number("leader_epoch"),
+        event.number("leader"),
+    )
+    testimony.notes.setdefault(partition, []).append(note)
