@@ -27,7 +27,10 @@ def ordered_moments(evidence: Evidence) -> tuple[str, ...]:
     for date_of in (_zxid, _newest_timestamp):
         dates = {name: date_of(evidence, name) for name in unique}
         if all(date is not None for date in dates.values()):
-            return tuple(sorted(unique, key=lambda name: dates[name] or 0))
+            # ZooKeeper may have been idle between two copies: then the batches tell them apart.
+            idle = len(set(dates.values())) < len(unique)
+            newest = {name: _newest_timestamp(evidence, name) or 0 for name in unique if idle}
+            return tuple(sorted(unique, key=lambda name: (dates[name] or 0, newest.get(name, 0))))
     return tuple(unique)
 
 
