@@ -126,6 +126,7 @@ def make(folder: Path, shape: Shape, size: int) -> Path:
                 file.write(part)
         aside.rename(log)
         write_index(log)
+        (partition / "leader-epoch-checkpoint").write_text("0\n1\n1 0\n")
     return log
 
 

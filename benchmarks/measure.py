@@ -1,0 +1,91 @@
+"""What a command costs: CPU seconds of it and its children, wall seconds, peak memory."""
+
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+KCTL = [str(Path(sys.executable).parent / "kctl")]
+MB = 1e6
+
+
+class Cost(NamedTuple):
+    """Of one run."""
+
+    cpu: float
+    wall: float
+    peak: int  # bytes, of its largest process
+    status: int
+
+
+def cost_of(command: Sequence[object]) -> Cost:
+    """Run a command, its output thrown away."""
+    began = time.monotonic()
+    # One arena: what a process holds back for its threads would be counted as its own need.
+    environment = {**os.environ, "KCTL_CONFIG": os.devnull + "/none"}
+    process = subprocess.Popen(
+        [str(part) for part in command],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL,
+        env=environment,
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    wall = time.monotonic() - began
+    return Cost(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss << 10, process.returncode)
+
+
+def least_cpu(command: Sequence[object], repeats: int = 2) -> float:
+    """The least CPU seconds of some runs."""
+    return min(cost_of(command).cpu for _ in range(repeats))
+
+
+class Tool:
+    """A command over a file; its start-up, measured on a file of one batch, is taken off."""
+
+    def __init__(self, command: Callable[[Path], Sequence[object]], tiny: Path) -> None:
+        self.command = command
+        self.startup = least_cpu(command(tiny), 5)
+
+    def cpu(self, log: Path, repeats: int = 2) -> float:
+        """CPU seconds for the file itself."""
+        return max(1e-3, least_cpu(self.command(log), repeats) - self.startup)
+
+
+def best_cpu(work: Callable[[], object], repeats: int = 3) -> float:
+    """The least CPU seconds of calling a function in this process."""
+    best = float("inf")
+    for _ in range(repeats):
+        began = time.process_time()
+        work()
+        best = min(best, time.process_time() - began)
+    return best
+
+
+def memcpy_rate() -> float:
+    """Bytes a CPU second that one core copies from one place in memory to another."""
+    source = np.zeros(64 << 20, np.uint8)
+    target = np.ones_like(source)
+    return len(source) / best_cpu(lambda: np.copyto(target, source), 7)
+
+
+def machine() -> str:
+    """What the figures were measured on."""
+    model = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+        memory = int(Path("/proc/meminfo").read_text().split()[1]) >> 20
+    except (OSError, StopIteration):
+        memory = 0
+    return (
+        f"{os.cpu_count()} cores ({model}), {memory} GiB, {platform.system()} {platform.release()}, "
+        f"Python {platform.python_version()}, numpy {np.__version__}"
+    )

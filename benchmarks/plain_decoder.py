@@ -1,0 +1,53 @@
+"""A plain decoder of batches of magic 2 in Python, as one would write it: the reference for the columns."""
+
+import struct
+
+from formats.compression import decompress
+
+HEADER = struct.Struct(">qiibIhiqqqhii")
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at
+        shift += 7
+
+
+def _field(data: bytes, at: int) -> tuple[bytes | None, int]:
+    size, at = _varint(data, at)
+    if size < 0:
+        return None, at
+    return data[at : at + size], at + size
+
+
+def records_of(log: bytes) -> int:
+    """Decode every record of a log into a tuple; how many there were."""
+    count = position = 0
+    while position + HEADER.size <= len(log):
+        base, length, _, _, _, attributes, _, base_time, _, _, _, _, records = HEADER.unpack_from(
+            log, position
+        )
+        body = decompress(attributes & 7, log[position + 61 : position + 12 + length], magic=2)
+        at = 0
+        for _ in range(records):
+            _, at = _varint(body, at)
+            time_delta, at = _varint(body, at + 1)
+            offset_delta, at = _varint(body, at)
+            key, at = _field(body, at)
+            value, at = _field(body, at)
+            number, at = _varint(body, at)
+            headers = []
+            for _ in range(number):
+                name, at = _field(body, at)
+                content, at = _field(body, at)
+                headers.append((name, content))
+            record = (base + offset_delta, base_time + time_delta, key, value, headers)
+            del record
+            count += 1
+        position += 12 + length
+    return count

@@ -1,0 +1,63 @@
+"""Measure kctl against memcpy, a plain Python decoder and Kafka's own dump tool; print ratios of one run.
+
+    python -m benchmarks.run                        # everything, into benchmarks/RESULTS.md
+    python -m benchmarks.run --part crc --shape none-100x100 --shape lz4-10x100 --size 16M
+
+Without Java and Maven the comparisons with Kafka are left out, and said so.
+"""
+
+import argparse
+import datetime
+from pathlib import Path
+
+from benchmarks.corpus import SHAPES, bytes_of, shape_of
+from benchmarks.kafka_jars import CACHE, VERSION, jars
+from benchmarks.measure import machine, memcpy_rate
+from benchmarks.parts import PARTS, Line, Setting
+
+RESULTS = Path(__file__).parent / "RESULTS.md"
+STATES = {True: "yes", False: "**no**", None: ""}
+
+
+def table(lines: list[Line]) -> str:
+    """Lines as a Markdown table."""
+    rows = [f"| {line.what} | {line.figure} | {line.goal} | {STATES[line.reached]} |" for line in lines]
+    return "\n".join(["| measured | figure | goal | reached |", "|---|---|---|---|", *rows])
+
+
+def main() -> None:
+    """Run the parts that were asked for."""
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    arguments.add_argument("--part", action="append", choices=PARTS, help="only this part; may be repeated")
+    arguments.add_argument(
+        "--shape", action="append", type=shape_of, help="only this shape, as zstd-100x1000"
+    )
+    arguments.add_argument("--size", type=bytes_of, default=bytes_of("128M"), help="of each file")
+    arguments.add_argument("--large", type=bytes_of, default=bytes_of("1G"), help="of the large files")
+    arguments.add_argument("--write", action="store_true", help="write RESULTS.md also after some parts only")
+    given = arguments.parse_args()
+    kafka = jars()
+    setting = Setting(CACHE / "corpus", given.size, given.shape or SHAPES, kafka, given.large)
+    setting.folder.mkdir(parents=True, exist_ok=True)
+    compared = f"Kafka {VERSION}" if kafka else "no Java or Maven here: nothing is compared with Kafka"
+    head = f"{machine()}; memcpy {memcpy_rate() / 1e9:.1f} GB/s on one core; {compared}."
+    print(head)
+    sections = []
+    for name in given.part or PARTS:
+        lines = []
+        title = (PARTS[name].__doc__ or "").strip()
+        print(f"\n{name}: {title}")
+        for line in PARTS[name](setting):
+            lines.append(line)
+            state = {True: "ok", False: "SHORT", None: ""}[line.reached]
+            print(f"  {line.what}: {line.figure}  {line.goal}  {state}", flush=True)
+        sections.append(f"## {name}\n\n{title}\n\n{table(lines)}\n")
+    if given.write or not (given.part or given.shape):
+        today = datetime.datetime.now(datetime.UTC).date()
+        text = f"# What kctl costs\n\nMeasured {today} by `make bench` on {head}\n\n"
+        text += "CPU seconds, each tool's start-up taken off; rates are a CPU second's.\n\n"
+        RESULTS.write_text(text + "\n".join(sections))
+
+
+if __name__ == "__main__":
+    main()
