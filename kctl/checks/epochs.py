@@ -17,11 +17,11 @@ import numpy as np
 
 from formats.checkpoints import EpochEntry, MalformedCheckpoint, assigned_epochs, parse_leader_epochs
 from formats.log_dir_files import FolderKind
+from kctl.checks.outliers import Seen
 from kctl.checks.report import FileReport, LogFacts
 from kctl.checks.small_files import read_text, say_malformed
 from kctl.findings import Severity
 from kctl.findings import epochs as say
-from kctl.scan.options import Chunk
 from kctl.scan.source import LocalFile
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ class EpochRuns:
 
     runs: list[Run] = field(default_factory=list)
 
-    def feed(self, chunk: Chunk, source: LocalFile | None = None) -> None:
+    def feed(self, seen: Seen, source: LocalFile | None = None) -> None:
         """The next batches; those of old magic or with a wrong CRC say nothing."""
-        headers = chunk.headers
+        headers = seen.headers
         use = headers.crc_valid & (headers.magic == 2) & (headers.partition_leader_epoch >= 0)
         if not use.any():
             return

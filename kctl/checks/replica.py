@@ -30,6 +30,10 @@ TYPES = {
     ".txnindex": "txnindex",
     ".snapshot": "snapshot",
     ".checkpoint": "kraft-snapshot",
+    LEADER_EPOCHS: "epochs",
+    PARTITION_METADATA: "partition-metadata",
+    QUORUM_STATE: "quorum-state",
+    "remote_log_snapshot": "remote-log-snapshot",
 }
 # Topics that Kafka itself makes compacted.
 COMPACTED = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
@@ -69,7 +73,7 @@ class _Check:
 
     def report_of(self, file: FolderFile) -> FileReport:
         """A report for a file."""
-        type_ = TYPES.get(file.named.suffix, "unknown") if file.named else "unknown"
+        type_ = TYPES.get(file.named.suffix if file.named else file.name, "unknown")
         return self.report.file(self.place_of(shown_name(file)), type_, file.size_in_bytes, self.options)
 
 
@@ -222,6 +226,8 @@ def _check_others(check: _Check) -> None:
             check.report.facts.topic_id = small_files.check_partition_metadata(report, file.path)
         elif file.name == QUORUM_STATE:
             small_files.check_quorum_state(report, file.path)
+        elif file.name == "remote_log_snapshot":
+            small_files.check_remote_log_snapshot(report, file.path)
         elif not file.name.endswith(".tmp"):
             report.say(say.UNKNOWN_FILE)
     for path, mode in folder.odd:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -14,13 +14,15 @@ from formats.records import Reason
 from kctl.checks.edges import Edge
 from kctl.checks.indexes import IndexedLog, OffsetIndex, TimeIndex
 from kctl.checks.offset_index import OffsetIndexCheck
+from kctl.checks.outliers import Seen, without_outliers
 from kctl.checks.report import CheckOptions, FileReport
 from kctl.checks.time_index import TimeIndexCheck
 from kctl.evidence.walk import reason_of
 from kctl.findings import evidence as say
+from kctl.findings.logs import BASE_OFFSET_WRONG
 from kctl.log.folder import FolderFile, Segment
 from kctl.scan.options import Chunk, ScanOptions
-from kctl.scan.segment import scan_segment
+from kctl.scan.segment import SegmentScan, scan_segment
 from kctl.scan.source import LocalFile, local_file
 
 HARMLESS = (Reason.TORN_TAIL, Reason.ZEROS)
@@ -29,7 +31,7 @@ HARMLESS = (Reason.TORN_TAIL, Reason.ZEROS)
 class Watcher(Protocol):
     """Something that follows the batches of a replica from its first segment to its last."""
 
-    def feed(self, chunk: Chunk, source: LocalFile) -> None:
+    def feed(self, seen: Seen, source: LocalFile) -> None:
         """The next batches and damage, as they lie in the file."""
 
 
@@ -71,15 +73,12 @@ def scan_log(
         with local_file(file.path) as source:
             report.size_in_bytes = source.size
             scan = scan_segment(source, options, hints=hints)
-            for chunk in scan:
+            for seen in without_outliers(_examined(scan, file, report, on_chunk)):
                 for follower in indexes:
-                    follower.feed(chunk.headers)
+                    follower.feed(seen.headers)
                 for watcher in watchers:
-                    watcher.feed(chunk, source)
-                if on_chunk:
-                    on_chunk(file, chunk)
-                report.add(chunk.findings)
-                _note(scanned, chunk, options.base_offset)
+                    watcher.feed(seen, source)
+                _note(scanned, seen, report, options.base_offset)
             totals, scanned.edge = scan.totals, scan.edge
     except FileNotFoundError:
         report.say(say.VANISHED)
@@ -89,37 +88,62 @@ def scan_log(
         report.damaged_bytes = report.size_in_bytes
         return ScannedLog(is_readable=False)
     report.batches, report.records = totals.batches, totals.records
-    report.base_offset, report.next_offset = totals.base_offset, totals.next_offset
+    report.base_offset, report.next_offset = totals.base_offset, scanned.next_offset
     report.size_in_bytes = totals.good_bytes + totals.damaged_bytes
     report.damaged_bytes = totals.damaged_bytes
     scanned.batches, scanned.records = totals.batches, totals.records
-    scanned.first_offset, scanned.next_offset = totals.base_offset, totals.next_offset
+    scanned.first_offset = totals.base_offset
     return scanned
 
 
-def _note(scanned: ScannedLog, chunk: Chunk, named: int | None) -> None:
-    """Remember where the first damage is, what lies behind it, and whether offsets are missing."""
-    headers = chunk.headers
-    if len(headers):
-        valid = headers.crc_valid
-        if scanned.bad_position is None and not valid.all():
-            row = int(valid.argmin())
-            scanned.bad_position = int(headers.position[row])
-            before = headers.last_offset[:row]
-            scanned.bad_offset = int(before[-1]) + 1 if row else scanned.next_offset
-        if scanned.bad_position is not None:
-            behind = valid & (headers.position > scanned.bad_position)
-            scanned.sound_batches_behind += int(behind.sum())
-            scanned.sound_records_behind += int(headers.records_count[behind].clip(0).sum())
-        sound = headers if valid.all() else headers[valid]
-        if len(sound):
-            _note_gaps(scanned, sound)
-            scanned.next_offset = max(scanned.next_offset or 0, int(sound.last_offset.max()) + 1)
+def _examined(
+    scan: SegmentScan, file: FolderFile, report: FileReport, on_chunk: OnChunk | None
+) -> Iterator[Chunk]:
+    """The chunks of a scan, each seen by whoever wants its records before the next one is read."""
+    for chunk in scan:
+        if on_chunk:
+            on_chunk(file, chunk)
+        report.add(chunk.findings)
+        yield chunk
+
+
+def _note(scanned: ScannedLog, seen: Seen, report: FileReport, named: int | None) -> None:
+    """Take what is remembered of a log from its next chunk."""
+    before = scanned.next_offset
+    _note_offsets(scanned, seen, report)
+    _note_damage(scanned, seen.chunk, before)
+    if scanned.bad_position is not None and scanned.bad_offset is None:
+        scanned.bad_offset = named
+
+
+def _note_offsets(scanned: ScannedLog, seen: Seen, report: FileReport) -> None:
+    """Gaps, and where the log ends; base offsets that cannot be right are said."""
+    raw = seen.chunk.headers
+    for row in seen.outliers:
+        base, last = int(raw.base_offset[row]), int(raw.last_offset[row])
+        place = report.at(int(raw.position[row]), int(raw.size_in_bytes[row]))
+        report.say(BASE_OFFSET_WRONG, replace(place, base_offset=base, last_offset=last), base_offset=base)
+    headers = seen.headers
+    sound = headers if headers.crc_valid.all() else headers[headers.crc_valid]
+    if len(sound):
+        _note_gaps(scanned, sound)
+        scanned.next_offset = max(scanned.next_offset or 0, int(sound.last_offset.max()) + 1)
+
+
+def _note_damage(scanned: ScannedLog, chunk: Chunk, before: int | None) -> None:
+    """Where the first damage is that a recovery stops at, and what lies behind it."""
+    headers, valid = chunk.headers, chunk.headers.crc_valid
+    if scanned.bad_position is None and not valid.all():
+        row = int(valid.argmin())
+        scanned.bad_position = int(headers.position[row])
+        scanned.bad_offset = int(headers.last_offset[row - 1]) + 1 if row else before
+    if scanned.bad_position is not None:
+        behind = valid & (headers.position > scanned.bad_position)
+        scanned.sound_batches_behind += int(behind.sum())
+        scanned.sound_records_behind += int(headers.records_count[behind].clip(0).sum())
     for damage in chunk.damage:
         if damage.reason not in HARMLESS and scanned.bad_position is None:
             scanned.bad_position, scanned.bad_offset = damage.position, scanned.next_offset
-    if scanned.bad_position is not None and scanned.bad_offset is None:
-        scanned.bad_offset = named
 
 
 MOST_GAPS = 100  # more of them say nothing new

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from formats.checkpoints import MalformedCheckpoint
-from formats.errors import MalformedLine
+from formats.errors import FormatError, MalformedLine
+from formats.remote_log_snapshot import read_remote_log_snapshot
 from formats.small_files import parse_partition_metadata, parse_quorum_state
 from kctl.checks.report import FileReport
 from kctl.checks.segment import read_small
@@ -39,6 +40,18 @@ def check_partition_metadata(report: FileReport, path: Path) -> str | None:
         report.say(say.PARTITION_METADATA_BAD, what=error.what, line=error.position)
         report.damaged_bytes = report.size_in_bytes
         return None
+
+
+def check_remote_log_snapshot(report: FileReport, path: Path) -> None:
+    """A finding where the tier's metadata cache of 3.5 and 3.6 cannot be read; it is often empty."""
+    data = read_small(path, report)
+    if not data:
+        return
+    try:
+        read_remote_log_snapshot(data)
+    except FormatError as error:
+        report.say(say.REMOTE_LOG_SNAPSHOT_BAD, what=str(error))
+        report.damaged_bytes = report.size_in_bytes
 
 
 def check_quorum_state(report: FileReport, path: Path) -> None:

@@ -14,13 +14,13 @@ import numpy as np
 
 from formats.errors import FormatError
 from formats.producer_snapshot import ProducerEntry, SnapshotCrcMismatch, read_snapshot
+from kctl.checks.outliers import Seen
 from kctl.checks.report import FileReport
 from kctl.checks.segment import HARMLESS, read_small
 from kctl.findings import Severity
 from kctl.findings import snapshots as say
 from kctl.log.folder import FolderFile
 from kctl.log.producer_state import NONE, ProducerReplay, ProducerState, ReadMarker, read_marker_at
-from kctl.scan.options import Chunk
 from kctl.scan.source import LocalFile
 
 
@@ -69,10 +69,10 @@ class ProducerWatch:
         """Whether all batches that were written from the log's start on are there."""
         return not self.is_compacted and not self._is_damaged
 
-    def feed(self, chunk: Chunk, source: LocalFile) -> None:
+    def feed(self, seen: Seen, source: LocalFile) -> None:
         """The next batches of the log."""
-        headers = chunk.headers
-        self._is_damaged |= any(damage.reason not in HARMLESS for damage in chunk.damage)
+        headers = seen.headers
+        self._is_damaged |= any(damage.reason not in HARMLESS for damage in seen.chunk.damage)
         if not len(headers):
             return
         self._is_damaged |= not headers.crc_valid.all()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
@@ -29,6 +29,9 @@ from kctl.findings import Finding, Place, Severity
 from kctl.model import SILENT, Progress, TopicPartition
 from kctl.rows.common import SUMMARY
 from kctl.scan.pool import ordered
+
+Check = Callable[..., Report]
+"""From a `ReplicaTask` and `options` to a report."""
 
 
 @dataclass
@@ -68,16 +71,26 @@ class Verification:
 
 
 def verify(
-    evidence: Evidence, options: CheckOptions, *, jobs: int | None = None, progress: Progress = SILENT
+    evidence: Evidence,
+    options: CheckOptions,
+    *,
+    jobs: int | None = None,
+    progress: Progress = SILENT,
+    check: Check = check_replica,
+    on_report: Callable[[Report], None] = lambda report: None,
 ) -> Iterator[Finding | FileReport]:
-    """Each file after its findings, directory by directory; findings about the whole come last."""
+    """Each file after its findings, directory by directory; findings about the whole come last.
+
+    `check` may do more than `check_replica` with a folder, in a worker process; `on_report` is shown what it gave.
+    """
     progress.start("verifying", _size(evidence) if progress is not SILENT else None)
     topic_ids: list[tuple[Place, str]] = []
     for path, root in evidence.files:
         report = check_named_file(path, evidence.place_of(path, root), options)
         progress.advance(sum(file.size_in_bytes for file in report.files))
         yield from items_of(report)
-    for report in _replica_reports(evidence, options, jobs, topic_ids):
+    for report in _replica_reports(evidence, options, jobs, topic_ids, check):
+        on_report(report)
         progress.advance(sum(file.size_in_bytes for file in report.files))
         yield from items_of(report)
     yield from evidence.findings
@@ -105,7 +118,11 @@ def _size(evidence: Evidence) -> int:
 
 
 def _replica_reports(
-    evidence: Evidence, options: CheckOptions, jobs: int | None, topic_ids: list[tuple[Place, str]]
+    evidence: Evidence,
+    options: CheckOptions,
+    jobs: int | None,
+    topic_ids: list[tuple[Place, str]],
+    check: Check,
 ) -> Iterator[Report]:
     """Reports of partition folders in the order of the evidence, each directory's own behind its last one."""
     directories = {one.path: open_directory(one, evidence, options) for one in evidence.log_dirs}
@@ -124,8 +141,7 @@ def _replica_reports(
     for directory in directories.values():
         if not left[directory.log_dir.path] and directory.log_dir.is_whole:
             yield directory.finish()
-    check = partial(check_replica, options=options)
-    reports = ordered(check, [task for _, _, task in work], jobs=jobs)
+    reports = ordered(partial(check, options=options), [task for _, _, task in work], jobs=jobs)
     for (owner, partition, task), report in zip(work, reports, strict=True):
         yield report
         if report.facts.topic_id and task.kind is FolderKind.LIVE:

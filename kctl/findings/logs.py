@@ -20,6 +20,15 @@ SEGMENT_MISSING = FindingType(
     "A segment file that was deleted or lost.",
     "Look for the offsets on another replica. If the topic is compacted, say so: `--compacted TOPIC`.",
 )
+BASE_OFFSET_WRONG = FindingType(
+    "batch-base-offset-wrong",
+    Severity.ERROR,
+    "The batch says that it begins at offset {base_offset}; the batches around it go on as if it did not. Kafka"
+    " accepts it at start-up, and serves its records under wrong offsets.",
+    "The base offset of a batch is not covered by its CRC; the offsets of its neighbours follow each other.",
+    "A changed byte in the first 8 bytes of the batch: a failing disk, memory, or a hand edit.",
+    "Take the batch from another replica.",
+)
 OFFSETS_MISSING = FindingType(
     "offsets-missing",
     Severity.WARNING,

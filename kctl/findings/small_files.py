@@ -58,3 +58,11 @@ QUORUM_STATE_BAD = FindingType(
     "A torn write on a full or failing disk, or a hand edit.",
     "Let the node's quorum replace it; a lost vote may let a node vote twice in one epoch.",
 )
+REMOTE_LOG_SNAPSHOT_BAD = FindingType(
+    "remote-log-snapshot-malformed",
+    Severity.WARNING,
+    "{what}; the broker fails to read its cache of remote segments and takes it from the topic again.",
+    "Brokers of 3.5 and 3.6 keep what they know of a partition's remote segments in this file.",
+    "A file cut off by a full disk or a power failure, or a hand edit.",
+    "Delete it: `__remote_log_metadata` has what it held.",
+)
