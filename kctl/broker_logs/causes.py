@@ -52,9 +52,14 @@ class Causes:
     def __init__(self) -> None:
         self._partitions: dict[TopicPartition, deque[Mark]] = {}
         self._brokers: dict[int, deque[Mark]] = {}
+        self._last_leader: dict[TopicPartition, int] = {}
+        # Brokers whose server.log is among the logs, so that each change of an ISR that they made is seen.
+        self.servers: set[int] = set()
 
     def note(self, event: Event, time_ms: int) -> None:
         """Remember what a line says about causes."""
+        if event.broker_id is not None and event.source.kind in ("server", "stdout"):
+            self.servers.add(event.broker_id)
         name = event.event or ""
         kind = BY_PARTITION.get(name)
         if kind is not None:
@@ -112,6 +117,8 @@ class Causes:
         `known_isr` is the last ISR that held a broker: until 1.0 a partition without a leader prints none.
         """
         one.how, one.cause = self._how(before, one, known_isr)
+        if one.leader is not None and one.leader >= 0:
+            self._last_leader[one.topic_partition] = one.leader
 
     def _how(
         self, before: Leadership | None, one: Leadership, known_isr: tuple[int, ...] | None
@@ -162,9 +169,8 @@ class Causes:
         done = "was shut down" if gone and gone[-1].kind == "controlled_shutdown" else "failed"
         return f"broker {before.leader} {done} and no other replica was in the ISR"
 
-    @staticmethod
     def _unclean(
-        before: Leadership | None, one: Leadership, marks: list[Mark], known_isr: tuple[int, ...] | None
+        self, before: Leadership | None, one: Leadership, marks: list[Mark], known_isr: tuple[int, ...] | None
     ) -> str:
         """Why the election was unclean; nothing where it was not."""
         said = [mark for mark in marks if mark.kind == "unclean"]
@@ -175,12 +181,23 @@ class Causes:
             return "the logs say so"
         if one.recovery_state == "RECOVERING":
             return "its state was set to RECOVERING"
-        if outside and one.from_state not in ("NewPartition", "OnlinePartition"):
-            if said:
-                one.proofs.append(said[-1].proof)
-            isr = ",".join(map(str, known_isr or ()))
-            return f"broker {one.leader} was not in the ISR [{isr}]"
-        return ""
+        if not outside or one.from_state in ("NewPartition", "OnlinePartition"):
+            return ""
+        if any(proof["event"] == "E15" for proof in one.proofs):
+            # Until 1.0 the line that selects a leader comes with a warning where the election is unclean.
+            return ""
+        assert before is not None
+        if not said and not self._isr_is_known(before):
+            return ""
+        if said:
+            one.proofs.append(said[-1].proof)
+        return f"broker {one.leader} was not in the ISR [{','.join(map(str, known_isr or ()))}]"
+
+    def _isr_is_known(self, before: Leadership) -> bool:
+        """Whether the last ISR in the logs was the last: decided without a leader, or by one whose log is here."""
+        if before.leader == NO_LEADER:
+            return bool(before.isr) or self._last_leader.get(before.topic_partition) in self.servers
+        return before.leader in self.servers
 
     def _same_leader(self, before: Leadership, one: Leadership, marks: list[Mark]) -> tuple[str, str]:
         if any(mark.kind == "reassignment" for mark in marks):
@@ -196,6 +213,10 @@ class Causes:
     def _new_leader(self, before: Leadership, one: Leadership, marks: list[Mark]) -> tuple[str, str]:
         assert before.leader is not None
         if before.leader < 0 or one.from_state == "OfflinePartition":
+            known = before.last_isr
+            if known and one.leader not in known:
+                shown = ",".join(map(str, known))
+                return "failure", f"broker {one.leader} is not in the last ISR that these logs show [{shown}]"
             back = f"broker {one.leader} was back" if before.leader < 0 else f"broker {before.leader} failed"
             return "failure", back
         found = [mark for mark in marks if mark.kind in ("preferred", "reassignment")]
