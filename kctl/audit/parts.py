@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from kctl.checks.replica import check_replica
 from kctl.checks.report import CheckOptions
 from kctl.errors import KctlError
 from kctl.evidence.model import Evidence
 from kctl.model import SILENT, Progress
+from kctl.rows.audit import SEGMENT
 
 Row = dict[str, object]
 
@@ -27,6 +30,8 @@ class Audit:
     sha256: bool = True
     now: int | None = None  # milliseconds; for what depends on the time, such as retention
     progress: Progress = SILENT
+    out: Path | None = None  # where workers write large tables themselves; None: `batches` is not written
+    write_batches: Callable[[list[Any]], None] = lambda batches: None
 
 
 class Part(NamedTuple):
@@ -38,14 +43,29 @@ class Part(NamedTuple):
 
 
 def files_and_findings(audit: Audit) -> Iterator[Row]:
-    """Every file verified: its findings, then what it holds, with its SHA-256."""
+    """Every file verified: its findings, then what it holds, with its SHA-256; every batch and segment."""
+    from kctl.audit.batch_rows import ReportWithBatches, check_with_batches
     from kctl.audit.digests import digests
-    from kctl.checks.report import FileReport
+    from kctl.checks.report import FileReport, Report
     from kctl.checks.verify import verify
     from kctl.rows.audit import EXAMINED
 
-    files = []
-    for item in verify(audit.evidence, audit.checks, jobs=audit.jobs, progress=audit.progress):
+    files: list[Row] = []
+    times: dict[tuple[object, object, object], int] = {}
+
+    def take(report: Report) -> None:
+        if isinstance(report, ReportWithBatches):
+            audit.write_batches(report.batches)
+            for file in report.files:
+                if file.place.file in report.segment_times:
+                    key = file.place.evidence, file.place.moment, file.place.file
+                    times[key] = report.segment_times[str(file.place.file)]
+
+    check = partial(check_with_batches, out=audit.out) if audit.out else check_replica
+    items = verify(
+        audit.evidence, audit.checks, jobs=audit.jobs, progress=audit.progress, check=check, on_report=take
+    )
+    for item in items:
         if isinstance(item, FileReport):
             files.append(item.row())
         else:
@@ -56,6 +76,12 @@ def files_and_findings(audit: Audit) -> Iterator[Row]:
     )
     for row in files:
         yield EXAMINED(**{key: row.get(key) for key in keys}, sha256=sums.get(_path_of(audit, row)))
+        if row["type"] == "log":
+            latest = times.get((row["evidence"], row["moment"], row["file"]))
+            yield SEGMENT(
+                **{key: row.get(key) for key in SEGMENT.fields if key != "max_timestamp"},
+                max_timestamp=latest,
+            )
 
 
 def _path_of(audit: Audit, row: Row) -> Path:

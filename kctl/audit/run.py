@@ -14,6 +14,7 @@ from kctl.audit.parts import PARTS, Audit, Part
 from kctl.audit.tables import TABLE_OF_KIND, TABLES, TableWriter, table_writer, write_summary
 from kctl.errors import KctlError, Refused
 from kctl.rows.audit import AUDIT
+from kctl.scan.tables import SCHEMAS
 from kctl.times import iso
 
 Row = dict[str, object]
@@ -73,7 +74,7 @@ def prepare_folder(out: Path, evidence_paths: tuple[str, ...]) -> None:
                 f"{out} lies inside the evidence {path}",
                 "write elsewhere with --out; evidence is never written to",
             )
-    known = {*TABLES, "batches", "segments", "summary.json", "report.html"}
+    known = {*TABLES, "batches", "summary.json", "report.html"}
     if out.is_dir():
         foreign = sorted(
             one.name
@@ -95,6 +96,8 @@ def run(audit: Audit, out: Path, on_row: Callable[[Row], None] = lambda row: Non
     totals, done = Totals(), []
     with ExitStack() as stack:
         writers = {name: stack.enter_context(table_writer(out, name)) for name in TABLES}
+        batches = stack.enter_context(TableWriter(out, "batches", SCHEMAS["batches"]))
+        audit.out, audit.write_batches = batches.workers, batches.batches
         for part in PARTS:
             if part.is_there(audit.evidence):
                 done.append(_run_part(part, audit, writers, totals, on_row))

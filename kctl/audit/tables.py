@@ -15,16 +15,17 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 
 from kctl.errors import KctlError
 from kctl.rows import RowType
 from kctl.rows.find import row_type
+from kctl.scan.parquet import ParquetPart
 
 # Table, and the row type that it holds (`MODULE.NAME` of kctl/rows).
 TABLES: dict[str, str] = {
     "files": "audit.EXAMINED",
     "findings": "common.FINDING",
+    "segments": "audit.SEGMENT",
     "checkpoints": "audit.CHECKPOINT",
     "lineages": "replica.LINEAGE",
     "divergences": "replica.DIVERGENCE",
@@ -68,8 +69,13 @@ class TableWriter:
     def __enter__(self) -> "TableWriter":
         shutil.rmtree(self.aside, ignore_errors=True)
         self.aside.mkdir(parents=True)
-        self._writer = pq.ParquetWriter(self.aside / "part-00000.parquet", self.schema, compression="zstd")
+        self._part = ParquetPart(self.aside.parent, self.aside.name, "part-00000", self.schema)
         return self
+
+    @property
+    def workers(self) -> Path:
+        """The folder below which worker processes write parts of their own, in a folder of the table's name."""
+        return self.aside / "workers"
 
     def row(self, row: Mapping[str, object]) -> None:
         """Add a row."""
@@ -77,13 +83,14 @@ class TableWriter:
         if len(self._rows) >= ROWS_AT_ONCE:
             self._flush()
 
-    def batch(self, batch: pa.RecordBatch) -> None:
-        """Add a record batch."""
-        self._writer.write_batch(batch)
+    def batches(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Add record batches; they are gathered into row groups of some megabytes."""
+        for batch in batches:
+            self._part.write(batch)
 
     def _flush(self) -> None:
         columns = [_column([row.get(field.name) for row in self._rows], field.type) for field in self.schema]
-        self._writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self.schema))
+        self._part.write(pa.RecordBatch.from_arrays(columns, schema=self.schema))
         self._rows = []
 
     def __exit__(
@@ -91,8 +98,10 @@ class TableWriter:
     ) -> None:
         if kind is None and self._rows:
             self._flush()
-        self._writer.close()
-        if kind is not None:
+        self._part.__exit__(kind, error, trace)
+        if kind is None:
+            self._take_in_parts_of_workers()
+        else:
             shutil.rmtree(self.aside, ignore_errors=True)
             return
         place = self.folder / self.name
@@ -104,6 +113,11 @@ class TableWriter:
             shutil.rmtree(old, ignore_errors=True)
         else:
             self.aside.rename(place)
+
+    def _take_in_parts_of_workers(self) -> None:
+        for part in sorted(self.workers.glob(f"{self.name}/*.parquet")):
+            part.rename(self.aside / part.name)
+        shutil.rmtree(self.workers, ignore_errors=True)
 
 
 def table_writer(folder: Path, name: str) -> TableWriter:

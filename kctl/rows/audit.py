@@ -22,6 +22,25 @@ EXAMINED = RowType(
     sha256=nullable(string("of the whole file; null with --no-sha256")),
 )
 
+SEGMENT = RowType(
+    "segment",
+    "A log segment that the audit scanned.",
+    evidence=nullable(string("the folder given, where several were")),
+    moment=nullable(string()),
+    broker_id=nullable(integer()),
+    topic=nullable(string()),
+    partition=nullable(integer()),
+    file=string("relative to its evidence"),
+    size_in_bytes=integer(),
+    batches=nullable(integer()),
+    records=nullable(integer()),
+    base_offset=nullable(integer("of the first batch")),
+    next_offset=nullable(integer("behind the last sound batch")),
+    max_timestamp=nullable(integer("milliseconds")),
+    good_bytes=nullable(integer()),
+    damaged_bytes=nullable(integer()),
+)
+
 CHECKPOINT = RowType(
     "checkpoint",
     "An entry of a checkpoint file.",

@@ -1,0 +1,81 @@
+"""The tables `batches` and `segments`, filled by the scan that verifies: nothing is read twice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from hashlib import sha256
+from pathlib import Path
+
+import pyarrow as pa
+
+from kctl.checks.replica import ReplicaTask, check_replica
+from kctl.checks.report import CheckOptions, Report
+from kctl.findings import Place
+from kctl.log.folder import FolderFile
+from kctl.scan.options import Chunk
+from kctl.scan.parquet import ParquetPart
+from kctl.scan.tables import SCHEMAS, batches_table
+
+OWN_PART = 50_000
+"""A folder with more batches than this gets a Parquet file of its own, written where it is scanned."""
+
+
+@dataclass(slots=True)
+class ReportWithBatches(Report):
+    """A report, and the folder's rows of `batches` where they are few."""
+
+    batches: list[pa.RecordBatch] = field(default_factory=list)
+    segment_times: dict[str, int] = field(default_factory=dict)  # file name to its largest timestamp
+
+
+class BatchRows:
+    """Takes the chunks of one folder; keeps few rows, writes many."""
+
+    def __init__(self, out: Path, place: Place) -> None:
+        self.out, self.place = out, place
+        self.held: list[pa.RecordBatch] = []
+        self.rows = 0
+        self.times: dict[str, int] = {}
+        self.part: ParquetPart | None = None
+
+    def __call__(self, file: FolderFile, chunk: Chunk) -> None:
+        headers = chunk.headers
+        if not len(headers):
+            return
+        name = f"{self.place.file}/{file.name}" if self.place.file not in (None, ".") else file.name
+        name = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        valid = headers.crc_valid
+        if valid.any():
+            self.times[name] = max(self.times.get(name, -1), int(headers.max_timestamp[valid].max()))
+        rows = batches_table(chunk, replace(self.place, file=name))
+        self.rows += rows.num_rows
+        if self.part is not None:
+            self.part.write(rows)
+            return
+        self.held.append(rows)
+        if self.rows > OWN_PART:
+            digest = sha256(f"{self.place}".encode()).hexdigest()[:20]
+            self.part = ParquetPart(self.out, "batches", f"part-{digest}", SCHEMAS["batches"])
+            for one in self.held:
+                self.part.write(one)
+            self.held = []
+
+    def close(self, error: BaseException | None) -> None:
+        """Put the part in place, or take it away after an error."""
+        if self.part is not None:
+            self.part.__exit__(type(error) if error else None, error, None)
+
+
+def check_with_batches(task: ReplicaTask, options: CheckOptions, out: Path) -> Report:
+    """`check_replica`, with every batch as a row of `batches`. Runs in worker processes."""
+    rows = BatchRows(out, task.place)
+    error: BaseException | None = None
+    try:
+        report = check_replica(task, options, rows)
+    except BaseException as raised:
+        error = raised
+        raise
+    finally:
+        rows.close(error)
+    given = {one.name: getattr(report, one.name) for one in fields(Report)}
+    return ReportWithBatches(**given, batches=rows.held, segment_times=rows.times)

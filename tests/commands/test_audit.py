@@ -1,0 +1,175 @@
+"""`kctl audit`: tables, summary and report of recorded incidents; nothing half written, nothing in the evidence."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from kctl.audit import batch_rows
+from kctl.audit.parts import PARTS
+from kctl.audit.run import _covered
+from kctl.audit.tables import TABLES, Tables, arrow_schema, table_writer
+from kctl.rows.find import row_type
+from kctl.scan.tables import SCHEMAS
+from tests.conftest import kctl, recording, rows
+
+EXTERNAL = re.compile(rb"""(?:src|href)\s*=\s*["']?(?:https?:)?//|@import|url\(""")
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "report"
+
+
+def table(out: Path, name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = ds.dataset(out / name, format="parquet").to_table().to_pylist()
+    return found
+
+
+def test_an_incident_from_one_end_to_the_other(evidence: Any, out: Path) -> None:
+    folder = evidence("incidents/unclean-2.8")
+    ran = rows("audit", "run", folder, "--out", out)
+    assert ran.status == 5
+    summary = ran.of("audit")[0]
+    assert json.loads((out / "summary.json").read_text()) == summary
+    assert (summary["brokers"], summary["moments"]) == ([1, 2, 3], ["before", "during", "after"])
+    assert "unclean-leader-election" in ran.codes("error")
+    assert {p["state"] for p in summary["parts"]} == {"done"}
+    verified = rows("segment", "verify", folder)
+    counted = verified.of("summary")[0]
+    assert all(summary[key] == counted[key] for key in ("files", "batches", "records", "bytes"))
+    assert len(table(out, "batches")) == counted["batches"]
+    logs = [row for row in verified.of("file") if row["type"] == "log"]
+    assert sum(row["size_in_bytes"] for row in table(out, "segments")) == sum(
+        row["size_in_bytes"] for row in logs
+    )
+    assert {row["leader"] for row in table(out, "leaders")} >= {-1, 1, 2}
+
+
+def test_every_table_has_its_schema_and_no_arrow_timestamp(out: Path) -> None:
+    kctl("audit", "run", recording("incidents/unclean-2.8"), "--out", out)
+    for name, kind in TABLES.items():
+        schema = pq.read_schema(next((out / name).glob("*.parquet")))
+        assert schema.equals(arrow_schema(row_type(kind)))
+        assert "timestamp" not in str(schema.types)
+    assert pq.read_schema(next((out / "batches").glob("*.parquet"))).equals(SCHEMAS["batches"])
+
+
+def test_sha256_is_that_of_the_file(out: Path) -> None:
+    import hashlib
+
+    folder = recording("segments/3.9.1-kraft")
+    kctl("audit", "run", folder, "--out", out)
+    files = table(out, "files")
+    assert files
+    for row in files[:: max(1, len(files) // 20)]:
+        assert row["sha256"] == hashlib.sha256((folder / row["file"]).read_bytes()).hexdigest()
+    kctl("audit", "run", folder, "--out", out, "--no-sha256")
+    assert {row["sha256"] for row in table(out, "files")} == {None}
+
+
+def test_the_report_needs_nothing_from_outside_and_runs_nothing(out: Path) -> None:
+    kctl("audit", "run", recording("incidents/unclean-2.8"), "--out", out)
+    page = (out / "report.html").read_bytes()
+    assert page.startswith(b"<!DOCTYPE html>")
+    assert not EXTERNAL.search(page)
+    assert b"<script" not in page
+    assert b"prefers-color-scheme: dark" in page
+    assert b"unclean-leader-election" in page
+
+
+def test_names_in_the_evidence_cannot_write_the_page(tmp_path: Path, out: Path) -> None:
+    source = recording("segments/3.9.1-kraft") / "data-clean" / "broker-1" / "logdir-0" / "orders.plain-1"
+    evil = tmp_path / "evidence" / "<img src=x onerror=alert(1)>\x1b[2J" / "orders.plain-1"
+    shutil.copytree(source, evil)
+    log = next(evil.glob("*.log"))
+    log.write_bytes(log.read_bytes()[:100] + b"<script>" + log.read_bytes()[108:])
+    assert kctl("audit", "run", tmp_path / "evidence", "--out", out).status == 5
+    page = (out / "report.html").read_text()
+    assert "<img" not in page
+    assert "\x1b" not in page
+    assert "&lt;img" in page
+
+
+def test_a_second_run_replaces_and_report_makes_the_same_page(out: Path) -> None:
+    folder = recording("incidents/halt-0.10.2")
+    kctl("audit", "run", folder, "--out", out)
+    first = sorted(p.name for p in out.rglob("*"))
+    kctl("audit", "run", folder, "--out", out)
+    assert sorted(p.name for p in out.rglob("*")) == first
+    page = (out / "report.html").read_text()
+    (out / "report.html").unlink()
+    assert kctl("audit", "report", out).status == 0
+    assert (out / "report.html").read_text() == page
+
+
+def test_a_failed_run_leaves_no_half_table(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(audit: Any) -> Any:
+        yield from PARTS[0].rows(audit)
+        raise RuntimeError("out of cheese")
+
+    monkeypatch.setattr("kctl.audit.run.PARTS", (PARTS[0]._replace(rows=broken),))
+    with pytest.raises(RuntimeError, match="cheese"):
+        kctl("audit", "run", recording("incidents/halt-0.10.2"), "--out", out)
+    assert list(out.iterdir()) == []
+
+
+def test_many_batches_get_a_file_of_their_own(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_rows, "OWN_PART", 10)
+    ran = rows("audit", "run", recording("segments/2.8.2") / "data-clean", "--out", out, "--jobs", "2")
+    assert len(list((out / "batches").glob("*.parquet"))) > 1
+    assert len(table(out, "batches")) == ran.of("audit")[0]["batches"]
+    assert not (out / "batches" / "workers").exists()
+
+
+def test_what_is_refused(tmp_path: Path, evidence: Any) -> None:
+    folder = evidence("incidents/halt-0.10.2")
+    assert kctl("audit", "run", folder, "--out", folder / "report").status == 4
+    busy = tmp_path / "busy"
+    busy.mkdir()
+    (busy / "thesis.txt").write_text("mine")
+    ran = kctl("audit", "run", folder, "--out", busy)
+    assert ran.status == 4
+    assert "thesis.txt" in ran.err
+    assert kctl("audit", "run", tmp_path / "nowhere", "--out", tmp_path / "x").status == 3
+    assert kctl("audit", "report", busy).status == 3
+    assert kctl("audit", "sql", busy, "SELECT 1").status == 3
+
+
+def test_sql(out: Path) -> None:
+    pytest.importorskip("duckdb")
+    kctl("audit", "run", recording("incidents/unclean-2.8"), "--out", out)
+    ran = rows("audit", "sql", out, "SELECT code, count(*) AS n FROM findings GROUP BY code ORDER BY n DESC")
+    assert sum(row["n"] for row in ran.rows) == len(table(out, "findings"))
+    for bad in (
+        "SELEC",
+        "SELECT * FROM nothing",
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "COPY (SELECT 1) TO '/tmp/x'",
+    ):
+        ran = kctl("audit", "sql", out, bad)
+        assert ran.status == 2, bad
+        assert ran.err.count("\n") == 1
+    assert kctl("audit", "sql", out).status == 2
+
+
+def test_a_table_survives_what_evidence_holds(tmp_path: Path) -> None:
+    with table_writer(tmp_path, "findings") as writer:
+        writer.row(
+            {"code": "x", "severity": "info", "message": "\ud800 \x00", "file": None, "position": 2**40}
+        )
+    (tmp_path / "summary.json").write_text("{}")
+    assert next(Tables(tmp_path).rows("findings"))["position"] == 2**40
+
+
+@pytest.mark.parametrize(
+    ("ranges", "covered"),
+    [([(0, 10), (5, 15)], 15), ([(3, None)], 1), ([(0, 2), (4, 6), (0, 1)], 4), ([], 0)],
+)
+def test_lost_offsets_are_counted_once(ranges: list[tuple[int, int | None]], covered: int) -> None:
+    assert _covered(ranges) == covered
