@@ -12,7 +12,8 @@ from formats.znode_json import Json, encode, parse_object
 REDACTED = "(redacted)"
 # Kafka's keys of type password end in one of these, whatever listener prefix stands before them.
 SECRET_KEY = re.compile(
-    r"(^SCRAM-SHA-)|(password$)|(\.jaas\.config$)|(secret)|(credentials?$)|(\.key$)", re.I
+    r"(^SCRAM-SHA-)|(password$)|(\.jaas\.config$)|(secret)|(credentials?$)|(ssl\.keystore\.(key|certificate\.chain)$)|(ssl\.truststore\.certificates$)",
+    re.I,
 )
 SECRET_PATHS = ("/delegation_token/tokens/",)
 CONFIG_PATHS = ("/config/",)
