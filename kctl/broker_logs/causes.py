@@ -176,7 +176,7 @@ class Causes:
         said = [mark for mark in marks if mark.kind == "unclean"]
         outside = is_outside(before, one, known_isr)
         plain = [mark for mark in said if mark.proof["event"] in ("E14", "L09", "Q05")]
-        if plain and outside is not False:
+        if plain:
             one.proofs.append(plain[0].proof)
             return "the logs say so"
         if one.recovery_state == "RECOVERING":
