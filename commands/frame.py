@@ -106,6 +106,15 @@ class Frame:
         order = (0, 5, 4, 3)
         self.status = max(self.status, status, key=order.index)
 
+    def seen(self, row: dict[str, object]) -> dict[str, object]:
+        """The row, after it raised the status where it means that something is wrong."""
+        from kctl.rows.wrong import WRONG
+
+        wrong = WRONG.get(str(row["kind"]))
+        if wrong and wrong(row):
+            self.raise_status(5)
+        return row
+
     def report(self, error: Exception) -> None:
         """One line about something that could not be done, while the rest goes on; the exit status remembers it."""
         click.echo(f"kctl: {self.on_terminal(str(error))}", err=True)

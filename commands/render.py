@@ -84,16 +84,10 @@ def _shown(line: str) -> str:
 
 
 def _watched(frame: Frame, rows: Iterable[Row]) -> Iterator[Row]:
-    from kctl.rows.wrong import WRONG
-
-    for row in rows:
-        wrong = WRONG.get(str(row["kind"]))
-        if wrong and wrong(row):
-            frame.raise_status(5)
-        yield row
+    return map(frame.seen, rows)
 
 
-def _json_encoder() -> Callable[[Row], bytes]:
+def json_encoder() -> Callable[[Row], bytes]:
     """One row as JSON. Bytes of file names that are no UTF-8, which JSON cannot hold, become \\udcNN."""
     import msgspec
 
@@ -121,13 +115,13 @@ def _with_lone_surrogates_spelt(value: object) -> object:
 
 
 def _json_lines(rows: Iterable[Row]) -> Iterator[bytes]:
-    encode = _json_encoder()
+    encode = json_encoder()
     for row in rows:
         yield encode(row) + b"\n"
 
 
 def _json_array(rows: Iterable[Row]) -> Iterator[bytes]:
-    encode = _json_encoder()
+    encode = json_encoder()
     before = b"["
     for row in rows:
         yield before + b"\n" + encode(row)

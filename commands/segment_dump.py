@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import click
 
 from commands.dump_text import dump_text
 from commands.frame import Frame, command
-from commands.render import Outcome, visible
+from commands.render import Outcome, Row, json_encoder, visible
 from kctl.errors import BadValue
 
 TYPES = ("log", "index", "timeindex", "txnindex", "snapshot", "checkpoint", "epochs")
@@ -130,12 +130,26 @@ def as_rows(frame: Frame, files: tuple[str, ...], chosen: Chosen) -> Outcome:
         kind=FileKind(chosen.kind) if chosen.kind else None,
         max_decompressed_bytes=chosen.max_decompressed_bytes,
     )
+    if frame.output == "jsonl" and wanted.records and wanted.limit is None:
+        from kctl.dump.files import dump_lines
+
+        return Outcome(encoded=lambda _: as_lines(frame, dump_lines(files, wanted, frame.report)))
     rows = dump_rows(files, wanted, frame.report)
     if frame.output == "text":
         from kctl.rows.dump import RECORD
 
         rows = (RECORD.with_all_keys(row) if row["kind"] == "record" else row for row in rows)
     return Outcome(rows, text=dump_text)
+
+
+def as_lines(frame: Frame, items: Iterable[bytes | Row]) -> Iterator[bytes]:
+    """Ready lines as they are, rows encoded; findings raise the exit status."""
+    encode = json_encoder()
+    for item in items:
+        if isinstance(item, bytes):
+            yield item
+        else:
+            yield encode(frame.seen(item)) + b"\n"
 
 
 def as_kafka(frame: Frame, files: tuple[str, ...], chosen: Chosen) -> Outcome:

@@ -45,18 +45,23 @@ def log_rows(source: LocalFile, path: str, shown: str, wanted: Wanted, left: Lef
     if left.is_empty:
         return
     log = LogBytes(source)
-    place = Place(file=shown)
     for item in walk(log, position=first_position(path, log, wanted)):
-        if isinstance(item, Damage):
-            is_last = item.position + item.size_in_bytes >= log.end
-            yield finding_of(item, source, place, is_last=is_last).row()
-            continue
-        if wanted.entry_may_hold(item):
-            yield from entry_rows(item, shown, wanted, left)
-        if left.is_empty or wanted.is_past(item):
+        yield from item_rows(item, source, shown, wanted, left)
+        if left.is_empty or (isinstance(item, Entry) and wanted.is_past(item)):
             return
     if log.end < source.size:
-        yield segments.FILE_CHANGED.at(place, before=source.size, after=log.end).row()
+        yield segments.FILE_CHANGED.at(Place(file=shown), before=source.size, after=log.end).row()
+
+
+def item_rows(
+    item: Entry | Damage, source: LocalFile, shown: str, wanted: Wanted, left: Left
+) -> Iterator[Row]:
+    """The finding about damage, or the rows of an entry in which something may be wanted."""
+    if isinstance(item, Damage):
+        is_last = item.position + item.size_in_bytes >= source.size
+        yield finding_of(item, source, Place(file=shown), is_last=is_last).row()
+    elif wanted.entry_may_hold(item):
+        yield from entry_rows(item, shown, wanted, left)
 
 
 def entry_rows(entry: Entry, shown: str, wanted: Wanted, left: Left) -> Iterator[Row]:

@@ -6,6 +6,7 @@ from itertools import islice
 from os.path import basename
 
 from kctl.dump.batches import Left, log_rows
+from kctl.dump.decoded import TOPICS
 from kctl.dump.entries import ENTRIES, partition_of
 from kctl.dump.kinds import FileKind, kind_of
 from kctl.dump.opening import opened
@@ -27,6 +28,31 @@ def dump_rows(paths: Sequence[str], wanted: Wanted, report: Callable[[Exception]
             return
 
 
+def dump_lines(
+    paths: Sequence[str], wanted: Wanted, report: Callable[[Exception], None]
+) -> Iterator[bytes | Row]:
+    """The same as JSON lines where those are made quickly, as rows where not. There is no limit."""
+    from kctl.dump.json_lines import log_lines
+
+    for path in paths:
+        try:
+            with opened(path) as source:
+                known = replace(wanted, topic=wanted.topic or topic_of(path))
+                quick = (known.kind or kind_of(source, basename(path))) is FileKind.LOG
+                if quick and known.topic not in TOPICS:
+                    yield from log_lines(source, path, path, known)
+                    continue
+            yield from _file_rows(path, wanted, Left(None))
+        except KctlError as error:
+            report(error)
+
+
+def topic_of(path: str) -> str | None:
+    """The topic of the folder that a file is in."""
+    folder = partition_of(path)
+    return folder.topic if folder else None
+
+
 def _file_rows(path: str, wanted: Wanted, left: Left) -> Iterator[Row]:
     with opened(path) as source:
         kind = wanted.kind or kind_of(source, basename(path))
@@ -35,9 +61,8 @@ def _file_rows(path: str, wanted: Wanted, left: Left) -> Iterator[Row]:
                 f"{path}: neither its name nor its content says what it is", "name it with --type"
             )
         if kind is FileKind.LOG:
-            folder = partition_of(path)
-            topic = wanted.topic or (folder.topic if folder else None)
-            yield from log_rows(source, path, path, replace(wanted, topic=topic), left)
+            known = replace(wanted, topic=wanted.topic or topic_of(path))
+            yield from log_rows(source, path, path, known, left)
             return
         for row in islice(ENTRIES[kind](source, path, path, wanted), left.rows):
             left.take()

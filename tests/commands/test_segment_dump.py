@@ -402,7 +402,7 @@ def test_memory_does_not_grow_with_the_segment(tmp_path: Path) -> None:
         " print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert int(ran.stderr.splitlines()[-1]) < 200_000 * (1 if sys.platform != "darwin" else 1024)
+    assert int(ran.stderr.splitlines()[-1]) < 270_000 * (1 if sys.platform != "darwin" else 1024)
 
 
 # --- checkpoint show ----------------------------------------------------------------------------------------

@@ -1,0 +1,109 @@
+"""JSON lines made of columns are the rows, line by line."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from formats.compression import Codec
+from formats.record_batch import Record, write_batch
+from kctl.dump.files import dump_lines, dump_rows
+from kctl.dump.wanted import Wanted
+from tests.conftest import recording, recordings
+from tests.log_examples import EXAMPLES, LOG
+
+T = 1_700_000_000_000
+decode = msgspec.json.Decoder().decode
+
+
+def lines(files: list[str], wanted: Wanted) -> list[object]:
+    said: list[Exception] = []
+    found: list[object] = []
+    for item in dump_lines(files, wanted, said.append):
+        found += [decode(line) for line in item.splitlines()] if isinstance(item, bytes) else [item]
+    assert not said
+    return found
+
+
+def rows(files: list[str], wanted: Wanted) -> list[object]:
+    said: list[Exception] = []
+    found = list(dump_rows(files, wanted, said.append))
+    assert not said
+    return found
+
+
+@pytest.mark.parametrize("name", recordings("segments"))
+def test_recorded_logs(name: str) -> None:
+    files = [str(path) for path in sorted(recording(name).rglob("data-*/**/*.log"))]
+    assert lines(files, Wanted(records=True)) == rows(files, Wanted(records=True))
+
+
+def log() -> bytes:
+    dirty = [
+        b'"quoted"',
+        b"tab\tand\\",
+        "naïve ✓".encode(),
+        b"\xff\xfe",
+        b"",
+        None,
+        b"\x7f",
+        b"plain",
+        b"\xed\xa0\x80",
+    ]
+    batches = []
+    offset = 0
+    for codec in Codec:
+        records = []
+        for value in dirty:
+            headers = ((b"h", value), (b"\xff", b"x")) if offset % 4 == 0 else ()
+            records.append(Record(offset, T + offset, dirty[offset % 5], value, headers))
+            offset += 1
+        batches.append(
+            write_batch(records, codec=codec, producer_id=4, producer_epoch=1, base_sequence=0x7FFFFFFE)
+        )
+        plain = [Record(offset + n, T + offset, b"key", b"value %d" % n) for n in range(50)]
+        offset += 50
+        batches.append(write_batch(plain, codec=codec))
+        batches.append(write_batch([], base_offset=offset, last_offset_delta=3, max_timestamp=T))
+        offset += 4
+    return b"".join(batches)
+
+
+FORMS = ["utf8", "hex", "base64", "json"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_what_is_no_plain_text(form: str, tmp_path: Path) -> None:
+    file = tmp_path / "00000000000000000000.log"
+    file.write_bytes(log())
+    wanted = Wanted(records=True, keys=form, values=form)
+    found = lines([str(file)], wanted)
+    assert found == rows([str(file)], wanted)
+    assert sum(isinstance(r, dict) and r["kind"] == "record" for r in found) == 5 * 59
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        Wanted(records=True, from_offset=5, to_offset=200),
+        Wanted(records=True, from_time=T + 70, to_time=T + 150),
+        Wanted(records=True, key=b"key"),
+        Wanted(records=True, to_offset=0),
+        Wanted(records=True, max_decompressed_bytes=100),
+    ],
+    ids=str,
+)
+def test_filters(wanted: Wanted, tmp_path: Path) -> None:
+    file = tmp_path / "00000000000000000000.log"
+    file.write_bytes(log())
+    assert lines([str(file)], wanted) == rows([str(file)], wanted)
+
+
+@pytest.mark.parametrize("tail", [b"", bytes(100), b"\xa5" * 100, EXAMPLES["E6"][:40]], ids=len)
+@pytest.mark.parametrize("at", [5, 8, 16, 40, 80, 200, 1000, 2500])
+def test_damage_and_every_magic(at: int, tail: bytes, tmp_path: Path) -> None:
+    data = bytearray(LOG + log() + tail)
+    data[at] ^= 0x41
+    file = tmp_path / "00000000000000000000.log"
+    file.write_bytes(data)
+    assert lines([str(file)], Wanted(records=True)) == rows([str(file)], Wanted(records=True))
