@@ -260,6 +260,21 @@ COMMANDS: dict[str, Group | Verb] = {
                 "List the remote segments, as their metadata records leave them.",
                 ("remote.REMOTE_SEGMENT", "remote.REMOTE_TOTAL", FINDING),
             ),
+            "lookup": Verb(
+                "remote_rules:lookup",
+                "Say which remote segment and objects serve an offset, and why none does.",
+                ("remote.LOOKUP", FINDING),
+            ),
+            "plan": Verb(
+                "remote_rules:plan",
+                "Say what each leader's tasks would do next: copy, delete remote segments, free local ones.",
+                ("remote.PLAN_PARTITION", "remote.PLAN_STEP", FINDING),
+            ),
+            "follower": Verb(
+                "remote_rules:follower",
+                "Say what a new, lagging or returning follower would do, and what it builds its state from.",
+                ("remote.FOLLOWER", FINDING),
+            ),
             "audit": Verb(
                 "remote_audit:audit",
                 "Hold metadata, stored objects and local logs of tiered storage against each other.",

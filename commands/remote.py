@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -62,7 +63,7 @@ def _segments(
     from kctl.remote.sources import open_chunks
 
     found: list[Finding] = []
-    opened = open_chunks(sources, found.append, click.get_binary_stream("stdin").read)
+    opened = open_chunks(sources, found.append, sys.stdin.buffer.read)
     for failure in opened.failures:
         frame.report(failure)
     fold = folded(opened.chunks, found.append, when, keep_deleted=everything)

@@ -64,7 +64,7 @@ def audit(
     options = AuditOptions(
         now=parse_time(now) if now else None,
         as_of=parse_as_of(as_of) if as_of else NOW,
-        layout=_layout(layout),
+        layout=read_layout(layout),
         content=not no_content,
         progress=frame.progress(),
     )
@@ -76,7 +76,8 @@ def audit(
     return Outcome(opened.rows(plan_cleanup), text=_text)
 
 
-def _layout(text: str | None) -> Layout | None:
+def read_layout(text: str | None) -> Layout | None:
+    """A layout by its name or from a file; None where none was given."""
     from pathlib import Path
 
     from formats.errors import FormatError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -100,7 +101,7 @@ def _chunks(
 ) -> Iterator[ValueChunk]:
     from kctl.remote.sources import open_chunks
 
-    opened = open_chunks(sources, found.append, click.get_binary_stream("stdin").read)
+    opened = open_chunks(sources, found.append, sys.stdin.buffer.read)
     for failure in opened.failures:
         frame.report(failure)
     if follow:

@@ -114,3 +114,46 @@ def audit_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
                 f" {size(row['bytes'])}; {size(row['orphan_bytes'])} that nothing refers to"
             )
             yield f"{row['errors']:,} errors, {row['warnings']:,} warnings"
+
+
+STEPS = {"copy": "copy", "delete_remote": "delete in the tier", "delete_local": "delete locally"}
+
+
+def plan_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """A block a partition, its steps below."""
+    for row in rows:
+        if row["kind"] == "finding":
+            yield finding(row, page)
+        elif row["kind"] == "remote_partition":
+            yield page.style(f"{row['topic']}-{row['partition']}", "bold") + (
+                f"  leader {row['broker_id']} (by {row['how']})  log [{row['log_start_offset']}, {row['log_end_offset']})"
+                f"  local from {row['local_log_start_offset']}  copied up to {row['highest_copied_offset']}"
+            )
+        else:
+            end = int(str(row["last_offset"])) + 1
+            segment = f"  {row['remote_log_segment_id']}" if row["remote_log_segment_id"] else ""
+            yield (
+                f"  {STEPS[str(row['action'])]:<18} [{row['base_offset']}, {end})  {size(row['size_in_bytes'])}{segment}"
+                f"  {row['reason']}"
+            )
+
+
+def follower_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """Step by step what the replica does."""
+    for row in rows:
+        if row["kind"] == "finding":
+            yield finding(row, page)
+            continue
+        yield f"{row['topic']}-{row['partition']}  broker {row['broker_id']} as {row['role']}"
+        if row["role"] == "follower":
+            yield f"  its log ends at {row['log_end_offset']}"
+            if row["truncate_to"] is not None:
+                yield f"  cut to {row['truncate_to']}"
+            yield f"  fetches from {row['fetch_offset']}; broker {row['leader']} answers {row['answer']}"
+        if row["remote_log_segment_id"]:
+            yield f"  looks up offset {row['target_offset']} of epoch {row['target_epoch']}: {row['remote_log_segment_id']}"
+            yield f"  takes over leader epochs {row['leader_epochs']} and {row['producer_snapshot']}"
+        if row["start_offset"] is not None:
+            yield f"  its local log begins at {row['start_offset']}"
+        numbers = ", ".join(map(str, row["scenarios"]))  # type: ignore[call-overload]
+        yield f"  {row['reason']}" + (f" (scenario {numbers} of KIP-405)" if numbers else "")

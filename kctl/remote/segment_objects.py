@@ -106,7 +106,7 @@ class _Examination:
         self.result = Examined()
         self.manifest: Manifest | None = None
         self.transactions = Transactions()
-        self.next_offset: int | None = None
+        self.log_is_whole = False  # as the metadata say, so that the rest can be held against it
 
     def say(self, type_: FindingType, kind: ObjectKind | None = None, **details: str | int) -> None:
         self.result.findings.append(type_.at(self.place(kind), severity=None, **details))
@@ -126,7 +126,7 @@ class _Examination:
                 self._scan(log, indexes)
             finally:
                 log.close()
-        self._side_files(has_log=log is not None)
+        self._side_files()
         return self.result
 
     # --- getting at the bytes -------------------------------------------------------------------------
@@ -241,10 +241,9 @@ class _Examination:
             self.say(say.TIER_UNREADABLE, ObjectKind.LOG, reason=_reason(error))
             return
         totals = scan.totals
-        self.next_offset = totals.next_offset
-        self._check_offsets(totals.base_offset, totals.next_offset, totals.batches)
+        fits = self._check_offsets(totals.base_offset, totals.next_offset, totals.batches)
         self._check_timestamp(totals.max_timestamp)
-        is_sound = totals.damaged_bytes == 0
+        self.log_is_whole = fits and totals.damaged_bytes == 0 and log.size == self.segment.size_in_bytes
         for index in indexes:
             index.finish(
                 IndexedLog(
@@ -254,7 +253,7 @@ class _Examination:
                     totals.next_offset or self.segment.start_offset,
                     is_last=False,
                     is_clean=True,
-                    is_sound=is_sound,
+                    is_sound=self.log_is_whole,
                 )
             )
             self.result.findings += index.report.all_findings()
@@ -291,16 +290,17 @@ class _Examination:
             found = int(headers.partition_leader_epoch[at])
             self.result.findings.append(say.LOG_EPOCHS.at(place, severity=None, found=found, **details))
 
-    def _check_offsets(self, first: int | None, after: int | None, batches: int) -> None:
+    def _check_offsets(self, first: int | None, after: int | None, batches: int) -> bool:
         segment = self.segment
         if batches and (first, after) == (segment.start_offset, segment.end_offset + 1):
-            return
+            return True
         details = {"from_offset": segment.start_offset, "to_offset": segment.end_offset + 1}
         found = {
             "found_from": first if first is not None else -1,
             "found_to": after if after is not None else -1,
         }
         self.say(say.LOG_OFFSETS, ObjectKind.LOG, **found, **details)
+        return False
 
     def _check_timestamp(self, found: int) -> None:
         expected = self.segment.max_timestamp
@@ -315,7 +315,7 @@ class _Examination:
 
     # --- what lies beside it --------------------------------------------------------------------------
 
-    def _side_files(self, *, has_log: bool) -> None:
+    def _side_files(self) -> None:
         data = self.read(ObjectKind.LEADER_EPOCHS)
         if data is not None:
             self.result.epochs, why = check_leader_epochs(data, self.segment)
@@ -324,11 +324,11 @@ class _Examination:
         data = self.read(ObjectKind.PRODUCER_SNAPSHOT)
         if data is not None:
             name = f"{self.segment.end_offset + 1:020d}.snapshot"
-            last = self.transactions.last_offsets if has_log else {}
+            last = self.transactions.last_offsets if self.log_is_whole else None
             self.result.producers, whys = check_producer_snapshot(data, self.segment, last)
             for why in whys:
                 self.say(say.SNAPSHOT_OBJECT, ObjectKind.PRODUCER_SNAPSHOT, why=why, name=name)
-        if not has_log:
+        if not self.log_is_whole:
             return
         data = self.read(ObjectKind.TRANSACTION_INDEX)
         if data is None and self.transactions.surely_aborted:

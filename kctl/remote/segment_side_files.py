@@ -42,9 +42,12 @@ def check_leader_epochs(data: bytes, segment: SegmentMetadata) -> tuple[Entries 
 
 
 def check_producer_snapshot(
-    data: bytes, segment: SegmentMetadata, last_offsets: Mapping[int, int]
+    data: bytes, segment: SegmentMetadata, last_offsets: Mapping[int, int] | None
 ) -> tuple[int | None, list[str]]:
-    """The number of producers, and what is wrong with them. Expired producers are not in a snapshot."""
+    """The number of producers, and what is wrong with them. Expired producers are not in a snapshot.
+
+    `last_offsets` are those of the producers in the segment's log; None where the log is not whole.
+    """
     try:
         producers = read_snapshot(data)
     except FormatError as error:
@@ -53,16 +56,13 @@ def check_producer_snapshot(
     for one in producers:
         if one.last_offset > segment.end_offset:
             wrong.append(f"producer {one.producer_id} ends at offset {one.last_offset}, behind the segment")
-        elif (
-            last_offsets
-            and one.producer_id in last_offsets
-            and one.last_offset != last_offsets[one.producer_id]
-        ):
-            found = last_offsets[one.producer_id]
+        elif last_offsets is None or one.last_offset < 0:
+            continue
+        elif one.last_offset != (found := last_offsets.get(one.producer_id, one.last_offset)):
             wrong.append(
                 f"producer {one.producer_id} ends at offset {one.last_offset}, in the log at {found}"
             )
-        elif last_offsets and one.last_offset >= segment.start_offset and one.producer_id not in last_offsets:
+        elif one.last_offset >= segment.start_offset and one.producer_id not in last_offsets:
             wrong.append(
                 f"producer {one.producer_id} ends at offset {one.last_offset}, in the log it has no batch"
             )
