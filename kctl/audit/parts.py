@@ -142,6 +142,18 @@ def leaderships(audit: Audit) -> Iterator[Row]:
         yield finding.row()
 
 
+def tiered_storage(audit: Audit) -> Iterator[Row]:
+    """Metadata of tiered storage against its objects against the local logs."""
+    from kctl.remote.audit_part import tier_rows
+
+    return tier_rows(audit.evidence, audit.now, audit.progress)
+
+
+def has_tier(evidence: Evidence) -> bool:
+    """Whether objects of a tier are there, or its metadata."""
+    return bool(evidence.tiers) or any(one.topic == "__remote_log_metadata" for one in evidence.replicas)
+
+
 def has_replicas(evidence: Evidence) -> bool:
     """Whether any partition folder, or a file of one, is there."""
     return bool(evidence.replicas or evidence.files or evidence.loose_folders or evidence.log_dirs)
@@ -152,4 +164,5 @@ PARTS: tuple[Part, ...] = (
     Part("checkpoints", lambda evidence: bool(evidence.log_dirs), checkpoints),
     Part("compare", lambda evidence: len(evidence.broker_ids) > 1, comparison),
     Part("timeline", lambda evidence: bool(evidence.broker_logs), leaderships),
+    Part("tier", has_tier, tiered_storage),
 )

@@ -33,6 +33,7 @@ TABLES: dict[str, str] = {
     "losses": "replica.LOSS",
     "leaders": "state_log.LEADER",
     "remote_segments": "remote.REMOTE_SEGMENT",
+    "tier_partitions": "remote.TIER_PARTITION",
 }
 # What a row of a kind is written to.
 TABLE_OF_KIND = {row_type(name).kind: table for table, name in TABLES.items()}

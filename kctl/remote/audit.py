@@ -21,7 +21,7 @@ from kctl.model import SILENT, Progress, TopicPartition
 from kctl.remote.asking import NOW, AsOf
 from kctl.remote.fold import Fold
 from kctl.remote.inventory import Inventory, SegmentObjects, take_inventory
-from kctl.remote.listing import fold_findings, folded
+from kctl.remote.listing import fold_findings, folded, segment_row
 from kctl.remote.local_logs import LocalLogs, LocalPartition, read_local_logs
 from kctl.remote.metadata_checks import Judged, against_local, place_of, unfinished
 from kctl.remote.metadata_log import find_metadata
@@ -44,6 +44,7 @@ class AuditOptions:
     layout: Layout | None = None
     content: bool = True
     level: Level = Level.RECORDS
+    segments: bool = False  # a row for each remote segment, deleted ones too
     progress: Progress = SILENT
 
 
@@ -52,9 +53,6 @@ class Audited:
     """What an audit came to besides its rows: what can be removed, and the ranges of each partition."""
 
     orphans: list[tuple[str, int, str]] = field(default_factory=list)  # key, bytes, why
-    pictures: dict[TopicIdPartition, tuple[PartitionTier, LocalPartition | None, Judged | None]] = field(
-        default_factory=dict
-    )
     errors: int = 0
     warnings: int = 0
 
@@ -125,7 +123,9 @@ class _Audit:
             for examined in self._contents(tier, local, judged):
                 self.found += examined
                 yield from self.drain()
-        self.audited.pictures[where] = (tier, local, judged)
+        if self.options.segments:
+            for one in tier.segments:
+                yield segment_row(one, self.now, tier.deletion)
         yield self._row(where, tier, judged, size)
 
     def _exists(self, where: TopicIdPartition, local: LocalPartition | None) -> bool | None:
@@ -294,6 +294,9 @@ class _Audit:
             log_end_offset=judged.log_end_offset if judged else None,
             gaps=[list(gap) for gap in judged.gaps] if judged else [],
             outside_lineage=len(judged.outside) if judged else 0,
+            outside_segments=sorted(judged.outside) if judged else [],
+            broker_id=judged.broker_id if judged else None,
+            leader_epochs=[list(entry) for entry in judged.leader_epochs] if judged else [],
             errors=count["error"],
             warnings=count["warning"],
         )

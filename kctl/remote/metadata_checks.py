@@ -16,6 +16,7 @@ from kctl.remote.lineage import outside_lineage
 from kctl.remote.local_logs import LocalLog, LocalPartition
 from kctl.remote.partition_tier import DELETED, DELETING, FINISHED, STARTED, PartitionTier, unserved
 from kctl.remote.retention import LeaderLog, Why, expire
+from kctl.replication.epochs import Entries
 
 # Copies and deletions are retried at intervals of seconds; what lies longer has been given up.
 GIVEN_UP_MS = 10 * 60 * 1000
@@ -31,6 +32,8 @@ class Judged:
     log_end_offset: int
     gaps: tuple[tuple[int, int], ...]
     outside: frozenset[str]  # ids of segments outside the lineage
+    broker_id: int
+    leader_epochs: Entries
 
 
 def place_of(segment: SegmentMetadata, **more: object) -> Place:
@@ -110,7 +113,15 @@ def against_local(
     _log_start(tier, log, start, where, found)
     _hidden(tier, log, outside, start, found)
     found += _expiring(tier, log, start, config, now)
-    judged = Judged(start, max(start, log.first_base_offset), log.log_end_offset, gaps, frozenset(outside))
+    judged = Judged(
+        start,
+        max(start, log.first_base_offset),
+        log.log_end_offset,
+        gaps,
+        frozenset(outside),
+        log.broker_id,
+        log.epochs,
+    )
     return judged, found
 
 

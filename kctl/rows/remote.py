@@ -179,6 +179,9 @@ TIER_PARTITION = RowType(
     log_end_offset=nullable(integer()),
     gaps=array("offset ranges [from, to) that no remote segment of the lineage serves"),
     outside_lineage=integer("segments"),
+    outside_segments=array("their ids"),
+    broker_id=nullable(integer("the leader, or the replica that stands for it")),
+    leader_epochs=array("the leader's: pairs of epoch and first offset"),
     errors=integer(),
     warnings=integer(),
 )
