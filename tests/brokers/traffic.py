@@ -19,7 +19,7 @@ from tests.brokers.cluster import Cluster
 from tests.brokers.jars import CACHE, classpath
 from tests.brokers.processes import JavaProcess, eventually, java_command
 
-SOURCE = Path(__file__).with_name("Traffic.java")
+HERE = Path(__file__).parent
 # Clients of these versions are spoken to by their own; newer brokers by the 2.8 client.
 OWN_CLIENT = ("0.8.2", "0.9")
 
@@ -59,21 +59,19 @@ class Traffic:
         if self.cluster.version in OWN_CLIENT:
             said = self.cluster.tool("kafka.tools.ConsoleConsumer", *self._old_arguments())
         else:
+            jars = classpath("2.8")
             command = java_command(
-                classpath("2.8"),
-                "kafka.tools.ConsoleConsumer",
-                [
-                    *("--bootstrap-server", self.cluster.bootstrap, "--topic", self.topic),
-                    *("--from-beginning", "--timeout-ms", "6000"),
-                ],
-                heap="256m",
+                f"{_compiled(jars, '2.8', 'Drain')}:{jars}",
+                "Drain",
+                [self.cluster.bootstrap, self.topic],
+                heap="128m",
             )
             said = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False).stdout
         return {int(n) for n in re.findall(r"^(\d+)$", said, re.M)}
 
     def _old_arguments(self) -> list[object]:
         settings = self.cluster.folder / "consumer.properties"
-        settings.write_text("consumer.timeout.ms=5000\nauto.offset.reset=smallest\n")
+        settings.write_text("consumer.timeout.ms=3000\nauto.offset.reset=smallest\n")
         given = ["--zookeeper", self.cluster.connect, "--topic", self.topic, "--from-beginning"]
         return [*given, "--consumer.config", settings]
 
@@ -90,7 +88,7 @@ def traffic(cluster: Cluster, topic: str, partitions: int, *, pause_ms: int = 20
     """A producer that writes to the topic during the block."""
     version = cluster.version if cluster.version in OWN_CLIENT else "2.8"
     jars = classpath(version)
-    path = f"{_compiled(jars, version)}:{jars}"
+    path = f"{_compiled(jars, version, 'Traffic')}:{jars}"
     args = (cluster.bootstrap, topic, partitions, pause_ms)
     log = cluster.folder / f"traffic-{topic}-{time.monotonic_ns()}.log"
     process = JavaProcess(java_command(path, "Traffic", args, heap="128m"), log, stdin=subprocess.PIPE)
@@ -103,12 +101,10 @@ def traffic(cluster: Cluster, topic: str, partitions: int, *, pause_ms: int = 20
         running.finish()
 
 
-def _compiled(jars: str, version: str) -> Path:
-    folder = CACHE / f"traffic-{version}"
-    if (
-        not (folder / "Traffic.class").exists()
-        or (folder / "Traffic.class").stat().st_mtime < SOURCE.stat().st_mtime
-    ):
+def _compiled(jars: str, version: str, name: str) -> Path:
+    source, folder = HERE / f"{name}.java", CACHE / f"classes-{version}"
+    made = folder / f"{name}.class"
+    if not made.exists() or made.stat().st_mtime < source.stat().st_mtime:
         folder.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["javac", "-nowarn", "-cp", jars, "-d", folder, SOURCE], check=True)
+        subprocess.run(["javac", "-nowarn", "-cp", jars, "-d", folder, source], check=True)
     return folder
