@@ -77,6 +77,16 @@ COMMANDS: dict[str, Group | Verb] = {
             ),
         },
     ),
+    "reassign": Group(
+        "Move replicas: plan, execute, verify, cancel.",
+        {
+            "plan": Verb(
+                "reassign:plan",
+                "Plan where replicas go, with the fewest moves, and write the plan into files.",
+                ("reassign.MOVE", "reassign.LOAD", "reassign.BATCH", "reassign.PLAN"),
+            ),
+        },
+    ),
     "znode": Group(
         "Znodes: the tree, one of them explained, all of them in a file.",
         {

@@ -280,13 +280,16 @@ def negative_cycle(onward: dict[int, dict[int, tuple[int, int]]]) -> Path:
         if last is None:
             return []
     for _ in onward:  # far enough back to be on the cycle
-        last = came[last][0]  # type: ignore[index]  # set in the last round
-    cycle, broker = [], last
+        assert last is not None
+        last = came[last][0]
+    cycle: Path = []
+    assert last is not None
+    broker: int = last
     while not cycle or broker != last:
-        before, partition = came[broker]  # type: ignore[index]
+        before, partition = came[broker]
         cycle.append((partition, before, broker))
         broker = before
-    return cycle  # type: ignore[return-value]
+    return cycle
 
 
 def _passes(came: dict[int, tuple[int, int]], broker: int, target: int) -> bool:

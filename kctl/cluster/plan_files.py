@@ -1,0 +1,163 @@
+"""A reassignment plan in files: the whole in Kafka's own JSON, the way back, and the batches.
+
+`PLAN.rollback.json` is written first, then `PLAN.json`, then `PLAN.001.json` and so on; nothing that exists is
+overwritten. A plan is known by its identity, the SHA-256 of its canonical partitions: the same moves have the
+same identity, whatever the file is called and however it is laid out.
+
+Source of the form: core/src/main/scala/kafka/admin/ReassignPartitionsCommand.scala @ 2.8.2
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from kctl.errors import BadValue, KctlError, Refused, UnreadableFile
+from kctl.model import Json, TopicPartition
+
+Replicas = tuple[int, ...]
+LARGEST_BROKER_ID = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanFile:
+    """The targets of a plan, and where they were read."""
+
+    path: Path
+    targets: Mapping[TopicPartition, Replicas]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def identity(self) -> str:
+        """The plan's identity, 64 hexadecimal digits."""
+        return identity_of(self.targets)
+
+
+class Names(NamedTuple):
+    """The files of a plan."""
+
+    plan: Path
+    rollback: Path
+    batches: tuple[Path, ...]
+
+
+def file_names(plan: Path, batches: int) -> Names:
+    """`drain.json`, `drain.rollback.json`, `drain.001.json` ..."""
+    stem = plan.name.removesuffix(".json")
+    return Names(
+        plan,
+        plan.with_name(f"{stem}.rollback.json"),
+        tuple(plan.with_name(f"{stem}.{number:03d}.json") for number in range(1, batches + 1)),
+    )
+
+
+def plan_json(targets: Mapping[TopicPartition, Replicas]) -> bytes:
+    """The plan as Kafka's own tool reads it, a partition a line, by topic and number."""
+    rows = [
+        json.dumps(
+            {"topic": tp.topic, "partition": tp.partition, "replicas": list(replicas)},
+            separators=(",", ":"),
+        )
+        for tp, replicas in sorted(targets.items())
+    ]
+    return ('{"version":1,"partitions":[' + ",".join(f"\n{row}" for row in rows) + "\n]}\n").encode()
+
+
+def identity_of(targets: Mapping[TopicPartition, Replicas]) -> str:
+    """The SHA-256 of the partitions by topic and number, as compact JSON with sorted keys."""
+    rows = [
+        {"partition": tp.partition, "replicas": list(replicas), "topic": tp.topic}
+        for tp, replicas in sorted(targets.items())
+    ]
+    return hashlib.sha256(json.dumps(rows, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def write_plan(
+    plan: Path,
+    targets: Mapping[TopicPartition, Replicas],
+    origins: Mapping[TopicPartition, Replicas],
+    batches: Sequence[Mapping[TopicPartition, Replicas]],
+) -> Names:
+    """Write all files of a plan. Raises Refused where one exists, before any is written."""
+    names = file_names(plan, len(batches))
+    stem = plan.name.removesuffix(".json")
+    numbered = [p for p in plan.parent.glob(f"{stem}.*.json") if p.name[len(stem) + 1 : -5].isdigit()]
+    for path in (names.plan, names.rollback, *sorted(numbered)):
+        if path.exists():
+            raise Refused(f"{path} exists; nothing was written", "give another name with --to")
+    try:
+        _write_new(names.rollback, plan_json(origins))
+        _write_new(names.plan, plan_json(targets))
+        for path, batch in zip(names.batches, batches, strict=True):
+            _write_new(path, plan_json(batch))
+    except OSError as error:
+        raise KctlError(f"{error.filename}: {error.strerror}") from error
+    return names
+
+
+def _write_new(path: Path, content: bytes) -> None:
+    with path.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+# --- reading ------------------------------------------------------------------------------------------
+
+
+def read_plan(path: Path) -> PlanFile:
+    """The plan of a file: ours, one of its batches, or any that Kafka's tool would take.
+
+    Raises UnreadableFile for a file that is none, BadValue for a plan that must not be carried out: a
+    partition twice, no replicas, a broker twice.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnreadableFile(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableFile(f"{path} is not JSON: {error}") from error
+    rows = values.get("partitions") if isinstance(values, dict) else None
+    if not isinstance(rows, list):
+        raise UnreadableFile(f"{path} is no plan: it has no list `partitions`")
+    if values.get("version", 1) != 1:
+        raise BadValue(f"{path}: version {values['version']!r} of a plan is unknown; there is 1")
+    targets: dict[TopicPartition, Replicas] = {}
+    for number, row in enumerate(rows, 1):
+        tp, replicas = _entry(path, number, row)
+        if tp in targets:
+            raise BadValue(f"{path}: {tp} is in it twice, the second time as entry {number}")
+        targets[tp] = replicas
+    moves_disks = sum(any(d != "any" for d in row.get("log_dirs") or ()) for row in rows)
+    notes = (f"{path}: log_dirs of {moves_disks} entries are left out",) if moves_disks else ()
+    return PlanFile(path=path, targets=targets, notes=notes)
+
+
+def _entry(path: Path, number: int, row: Json) -> tuple[TopicPartition, Replicas]:
+    where = f"{path}: entry {number}"
+    if not isinstance(row, dict):
+        raise BadValue(f"{where} is {row!r}, not an object")
+    topic, partition, replicas = row.get("topic"), row.get("partition"), row.get("replicas")
+    if not isinstance(topic, str) or not topic:
+        raise BadValue(f"{where} has no topic")
+    if not _is_id(partition):
+        raise BadValue(f"{where} ({topic}): partition is {partition!r}")
+    assert isinstance(partition, int)
+    tp = TopicPartition(topic, partition)
+    if not isinstance(replicas, list) or not all(_is_id(b) for b in replicas):
+        raise BadValue(f"{where} ({tp}): replicas are {replicas!r}, not a list of broker ids")
+    brokers = tuple(b for b in replicas if isinstance(b, int))
+    if not brokers:
+        raise BadValue(f"{where} ({tp}) has no replicas: carried out, it would lose the partition")
+    if len(set(brokers)) < len(brokers):
+        raise BadValue(f"{where} ({tp}) names a broker twice: {list(brokers)}")
+    return tp, brokers
+
+
+def _is_id(value: Json) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_BROKER_ID

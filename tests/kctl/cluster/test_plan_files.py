@@ -1,0 +1,204 @@
+"""Plan files, batches, sizes and what a plan changes."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from formats.znode_requests import Requested, format_reassignment
+from kctl.cluster.batches import EMPTY_REQUEST, cut, encoded_size
+from kctl.cluster.disk_sizes import partition_sizes, read_disk_sizes
+from kctl.cluster.moves import by_rack, holdings, moves_of, seconds_to_move
+from kctl.cluster.plan_files import identity_of, plan_json, read_plan, write_plan
+from kctl.errors import BadValue, Refused, UnreadableFile
+from kctl.model import TopicPartition
+from tests.conftest import recording
+
+A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
+names = st.text("abcXYZ09._-", min_size=1, max_size=30)
+plans = st.dictionaries(
+    st.builds(TopicPartition, names, st.integers(0, 9999)),
+    st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=5, unique=True).map(tuple),
+    max_size=30,
+)
+
+
+@given(plans)
+def test_a_plan_survives_its_file(targets: dict[TopicPartition, tuple[int, ...]]) -> None:
+    values = json.loads(plan_json(targets))
+    assert values["version"] == 1
+    found = {TopicPartition(r["topic"], r["partition"]): tuple(r["replicas"]) for r in values["partitions"]}
+    assert found == targets
+    assert identity_of(targets) == identity_of(dict(reversed(targets.items())))
+
+
+def test_the_identity_is_of_the_moves_alone(tmp_path: Path) -> None:
+    one, other = tmp_path / "one.json", tmp_path / "other.json"
+    one.write_text(
+        '{"partitions":[{"topic":"a","partition":1,"replicas":[2]},{"partition":0,"topic":"a","replicas":[1]}]}'
+    )
+    other.write_bytes(plan_json({A0: (1,), A1: (2,)}))
+    assert read_plan(one).identity == read_plan(other).identity
+    assert read_plan(one).identity != identity_of({A0: (1,), A1: (3,)})
+    assert len(read_plan(one).identity) == 64
+
+
+def test_the_way_back_is_written_first_and_nothing_is_overwritten(tmp_path: Path) -> None:
+    plan = tmp_path / "drain.json"
+    write_plan(plan, {A0: (1,), B0: (2,)}, {A0: (3,), B0: (3,)}, [{A0: (1,)}, {B0: (2,)}])
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "drain.001.json",
+        "drain.002.json",
+        "drain.json",
+        "drain.rollback.json",
+    ]
+    assert read_plan(tmp_path / "drain.rollback.json").targets == {A0: (3,), B0: (3,)}
+    assert read_plan(tmp_path / "drain.002.json").targets == {B0: (2,)}
+    for left in ("drain.json", "drain.rollback.json", "drain.002.json"):
+        kept = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+        for path in tmp_path.iterdir():
+            if path.name != left:
+                path.unlink()
+        with pytest.raises(Refused, match=f"{left} exists; nothing was written"):
+            write_plan(plan, {A0: (1,)}, {A0: (2,)}, [{A0: (1,)}])
+        assert [p.name for p in tmp_path.iterdir()] == [left]
+        for name, content in kept.items():
+            (tmp_path / name).write_bytes(content)
+
+
+def test_a_disk_that_is_full_before_the_way_back_leaves_no_plan(tmp_path: Path) -> None:
+    (tmp_path / "p.rollback.json").symlink_to(tmp_path / "gone" / "nowhere")
+    with pytest.raises((Refused, Exception)):
+        write_plan(tmp_path / "p.json", {A0: (1,)}, {A0: (2,)}, [])
+    assert not (tmp_path / "p.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "says"),
+    [
+        ("{", UnreadableFile, "is not JSON: Expecting property name"),
+        ("[]", UnreadableFile, "no list `partitions`"),
+        ('{"version":2,"partitions":[]}', BadValue, "version 2"),
+        ('{"partitions":[{"topic":"a","partition":0,"replicas":[]}]}', BadValue, "would lose the partition"),
+        ('{"partitions":[{"topic":"a","partition":0,"replicas":[4,4]}]}', BadValue, "a broker twice"),
+        ('{"partitions":[{"topic":"a","partition":0,"replicas":["1"]}]}', BadValue, "not a list of broker"),
+        ('{"partitions":[{"topic":"a","partition":0,"replicas":[-1]}]}', BadValue, "not a list of broker"),
+        ('{"partitions":[{"topic":"a","partition":true,"replicas":[1]}]}', BadValue, "partition is True"),
+        ('{"partitions":[{"partition":0,"replicas":[1]}]}', BadValue, "has no topic"),
+        ('{"partitions":[5]}', BadValue, "entry 1 is 5"),
+        (
+            '{"partitions":[{"topic":"a","partition":0,"replicas":[1]},{"topic":"a","partition":0,"replicas":[2]}]}',
+            BadValue,
+            "a-0 is in it twice",
+        ),
+    ],
+)
+def test_plans_that_must_not_be_carried_out(tmp_path: Path, text: str, error: type, says: str) -> None:
+    (tmp_path / "p.json").write_text(text)
+    with pytest.raises(error, match=says):
+        read_plan(tmp_path / "p.json")
+
+
+def test_log_dirs_of_kafkas_own_tool_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "p.json").write_text(
+        '{"version":1,"partitions":[{"topic":"a","partition":0,"replicas":[1],"log_dirs":["/d1"]}]}'
+    )
+    plan = read_plan(tmp_path / "p.json")
+    assert plan.targets == {A0: (1,)}
+    assert "log_dirs of 1 entries are left out" in plan.notes[0]
+
+
+# --- batches ------------------------------------------------------------------------------------------
+
+
+@given(plans, st.integers(200, 1000), st.none() | st.integers(1, 50), st.none() | st.integers(1, 5))
+def test_batches_hold_everything_once_and_keep_their_bounds(
+    targets: dict[TopicPartition, tuple[int, ...]], most_bytes: int, most_data: int | None, most: int | None
+) -> None:
+    def data(tp: TopicPartition) -> int:
+        return tp.partition % 20
+
+    batches = cut(targets, data, most_bytes=most_bytes, most_data=most_data, most_moves=most)
+    joined = [tp for batch in batches for tp in batch]
+    assert sorted(joined) == sorted(targets)
+    assert all(batches)
+    for batch in batches:
+        assert all(targets[tp] == replicas for tp, replicas in batch.items())
+        encoded = format_reassignment(Requested(tp.topic, tp.partition, r) for tp, r in batch.items())
+        assert len(batch) == 1 or len(encoded) <= most_bytes
+        assert most_data is None or len(batch) == 1 or sum(map(data, batch)) <= most_data
+        assert most is None or len(batch) <= most
+
+
+@given(plans)
+def test_the_encoded_size_is_known_beforehand(targets: dict[TopicPartition, tuple[int, ...]]) -> None:
+    encoded = format_reassignment(Requested(tp.topic, tp.partition, r) for tp, r in targets.items())
+    assert len(encoded) <= EMPTY_REQUEST + sum(encoded_size(tp, r) for tp, r in targets.items())
+
+
+def test_batches_of_data_are_about_equal() -> None:
+    targets = {TopicPartition("t", p): (1,) for p in range(12)}
+    batches = cut(targets, lambda tp: 10 + tp.partition, most_data=60)
+    assert len(batches) <= 4
+    loads = [sum(10 + tp.partition for tp in batch) for batch in batches]
+    assert max(loads) <= 60
+    assert min(loads) >= 30
+
+
+# --- what a plan changes ----------------------------------------------------------------------------------
+
+
+def test_moves_and_holdings() -> None:
+    origins = {A0: (1, 2), A1: (2, 3), B0: (3, 1)}
+    sizes = {A0: 100, A1: 50, B0: 7}
+    moves = list(moves_of({A0: (1, 4), A1: (2, 3), B0: (1, 3)}, origins, sizes))
+    assert [(str(m.partition), m.adding, m.removing, m.data) for m in moves] == [
+        ("a-0", (4,), (2,), 100),
+        ("b-0", (), (), 0),
+    ]
+    held = holdings(origins, sizes, [1, 2, 3, 4])
+    assert [(b, h.replicas, h.leaders, h.size_in_bytes) for b, h in held.items()] == [
+        (1, 2, 1, 107),
+        (2, 2, 1, 150),
+        (3, 2, 1, 57),
+        (4, 0, 0, 0),
+    ]
+    racks = by_rack(held, {1: "x", 2: "x", 3: "y", 4: None})
+    assert {name: h.replicas for name, h in racks.items()} == {"x": 4, "y": 2}
+    assert seconds_to_move(moves, 10) == 10
+
+
+# --- sizes --------------------------------------------------------------------------------------------
+
+
+def test_sizes_from_what_kafka_log_dirs_prints(tmp_path: Path) -> None:
+    (tmp_path / "said").write_text(
+        "Querying brokers for log directories information\nReceived log directory information from brokers 1,2\n"
+        '{"version":1,"brokers":[{"broker":1,"logDirs":[{"logDir":"/d","error":null,"partitions":['
+        '{"partition":"my-topic-0","size":10,"offsetLag":0,"isFuture":false},'
+        '{"partition":"my-topic-1","size":99,"offsetLag":0,"isFuture":true}]}]},'
+        '{"broker":2,"logDirs":[{"logDir":"/d","error":null,"partitions":['
+        '{"partition":"my-topic-0","size":12,"offsetLag":0,"isFuture":false}]}]}]}\n'
+    )
+    found = read_disk_sizes(tmp_path / "said")
+    assert [(r.broker_id, r.size_in_bytes) for r in found] == [(1, 10), (2, 12)]
+    assert partition_sizes(found) == {TopicPartition("my-topic", 0): 12}
+
+
+def test_sizes_from_an_object_and_from_log_directories(tmp_path: Path) -> None:
+    (tmp_path / "sizes.json").write_text('{"a-0": 5, "a-1": 6}')
+    assert partition_sizes(read_disk_sizes(tmp_path / "sizes.json")) == {A0: 5, A1: 6}
+    incident = recording("incidents/unclean-2.8")
+    sizes = read_disk_sizes(incident)
+    assert sizes
+    assert {s.broker_id for s in sizes} == {1, 2}
+    assert all(s.size_in_bytes > 0 for s in sizes)
+
+
+@pytest.mark.parametrize("text", ["", "nothing", "{}x", '{"a-0": "big"}', '["a"]'])
+def test_what_holds_no_sizes(tmp_path: Path, text: str) -> None:
+    (tmp_path / "s").write_text(text)
+    with pytest.raises(UnreadableFile):
+        read_disk_sizes(tmp_path / "s")
