@@ -37,6 +37,11 @@ TYPES = {
 }
 # Topics that Kafka itself makes compacted.
 COMPACTED = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+KINDS = {
+    FolderKind.DELETE: "The partition was deleted; its folder waits for file.delete.delay.ms.",
+    FolderKind.FUTURE: "The replica is being moved between log directories; it is not complete.",
+    FolderKind.STRAY: "Metadata no longer places the replica on this broker; it is kept aside.",
+}
 LARGEST_SEGMENT = (1 << 31) - 1
 
 
@@ -99,6 +104,8 @@ def check_replica(
     _check_segments(check)
     _check_leftovers(check)
     _check_others(check)
+    if task.kind in KINDS:
+        check.report.findings.append(say.FOLDER_KIND.at(task.place, severity=None, what=KINDS[task.kind]))
     return check.report
 
 
