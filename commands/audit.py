@@ -92,11 +92,15 @@ def _loss_line(row: Row) -> str:
 def _findings_lines(
     counts: dict[tuple[str, str], int], first: dict[tuple[str, str], str], page: Page
 ) -> Iterator[str]:
+    from textwrap import wrap
+
     order = ("error", "warning", "info")
     for severity, code in sorted(counts, key=lambda key: (order.index(key[0]), -counts[key])):
         yield f"{page.style(f'{severity:<8}', severity)} {counts[severity, code]:>6,}  {code}"
         if severity in SEVERITIES:
-            yield f"{'':>17}{first[severity, code][: max(40, page.width - 18)]}"
+            yield from wrap(
+                first[severity, code], page.width, initial_indent=" " * 17, subsequent_indent=" " * 17
+            )
 
 
 def _last_lines(row: Row, page: Page) -> Iterator[str]:

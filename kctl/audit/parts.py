@@ -127,6 +127,18 @@ def comparison(audit: Audit) -> Iterator[Row]:
         yield from comparison_rows(found, options)
 
 
+def losses(audit: Audit) -> Iterator[Row]:
+    """Records that a leader once held and the present lineage lacks."""
+    from kctl.replica.losing import LossOptions, LossSearch, loss_row
+
+    options = LossOptions(compacted=audit.checks.compacted)
+    for result in LossSearch(audit.evidence, options, audit.report).results(audit.progress):
+        for one in result.losses:
+            yield loss_row(one)
+        for finding in result.findings:
+            yield finding.row()
+
+
 def leaderships(audit: Audit) -> Iterator[Row]:
     """Who led when, from the brokers' logs."""
     from kctl.broker_logs.events import prepare
@@ -163,6 +175,7 @@ PARTS: tuple[Part, ...] = (
     Part("verify", has_replicas, files_and_findings),
     Part("checkpoints", lambda evidence: bool(evidence.log_dirs), checkpoints),
     Part("compare", lambda evidence: len(evidence.broker_ids) > 1, comparison),
+    Part("loss", lambda evidence: len(evidence.replicas) > 1, losses),
     Part("timeline", lambda evidence: bool(evidence.broker_logs), leaderships),
     Part("tier", has_tier, tiered_storage),
 )
