@@ -42,7 +42,6 @@ _ADD = np.dtype(
 _UPDATE = np.dtype([*_HEAD, ("broker_id", ">i4"), ("event_timestamp", ">i8"), ("custom", "u1")])
 _EPOCH = np.dtype([("epoch", ">i4"), ("offset", ">i8"), ("tags", "u1")])
 NAME_AT = 4
-READ_BEHIND = 256  # bytes behind the last value that may be looked at
 
 
 @dataclass(slots=True)
@@ -89,7 +88,7 @@ def windows(data: NDArray[np.uint8], positions: Ints, dtype: np.dtype[Any]) -> N
 
 
 def read_metadata_columns(data: NDArray[np.uint8], starts: Ints, sizes: Ints) -> MetadataColumns:
-    """The values at `starts`; `data` goes on for READ_BEHIND bytes behind the last."""
+    """The values at `starts` of a buffer of at least 8 bytes; nothing outside of a value is looked at."""
     rows = len(starts)
     ends = starts + sizes
     columns = _blank(rows)

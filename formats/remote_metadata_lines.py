@@ -68,7 +68,8 @@ def same_names(data: NDArray[np.uint8], columns: MetadataColumns, a: Ints, b: In
     )
     longest = int(columns.name_length[a].max(initial=0))
     for at in range(0, longest, 8):
-        left = np.clip(columns.name_length[a] - at, 0, 8).astype(np.uint64)
+        length = columns.name_length[a] - at
+        left = np.clip(length, 0, 8).astype(np.uint64)
         # Bytes behind the name's end are shifted out; a shift by all 64 bits is not defined, so in two steps.
         shift = (np.uint64(8) - left) * np.uint64(4)
         x, y = (

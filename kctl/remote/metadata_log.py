@@ -17,16 +17,14 @@ from numpy.typing import NDArray
 
 from formats.errors import FormatError
 from formats.log_dir_files import FolderKind, parse_segment_file
-from formats.records import Damage, Entry, Reason, iterate_records, walk
 from formats.remote_log_metadata import RemoteLogMetadata, read_remote_log_metadata
 from kctl.evidence.model import Evidence, Root
 from kctl.findings import Finding, Place
 from kctl.findings import remote as say
+from kctl.remote.metadata_replicas import united, values_of
 
 METADATA_TOPIC = "__remote_log_metadata"
-CHUNK = 1 << 16  # records
-PADDING = 256  # bytes that may be read behind the last value
-HARMLESS = (Reason.TORN_TAIL, Reason.ZEROS)
+LEAST = 8  # bytes in a buffer, so that a row without a value has somewhere to point at
 
 Ints = NDArray[np.int64]
 Say = Callable[[Finding], None]
@@ -40,10 +38,15 @@ class ValueChunk:
     """
 
     metadata_partition: int | None
-    data: NDArray[np.uint8]  # goes on for PADDING bytes behind the last value
+    data: NDArray[np.uint8]
     starts: Ints
     sizes: Ints  # -1 for null
     offsets: Ints
+
+    def __getitem__(self, rows: slice) -> ValueChunk:
+        return ValueChunk(
+            self.metadata_partition, self.data, self.starts[rows], self.sizes[rows], self.offsets[rows]
+        )
 
     def value(self, row: int) -> bytes | None:
         """One value."""
@@ -76,7 +79,7 @@ def chunk_of(metadata_partition: int | None, values: Iterable[tuple[int, bytes |
     rows = list(values)
     sizes = np.array([-1 if value is None else len(value) for _, value in rows], np.int64)
     ends = np.cumsum(np.maximum(sizes, 0))
-    data = b"".join([*(value or b"" for _, value in rows), bytes(PADDING)])
+    data = b"".join([*(value or b"" for _, value in rows), bytes(LEAST)])
     starts = ends - np.maximum(sizes, 0)
     offsets = np.array([offset for offset, _ in rows], np.int64)
     return ValueChunk(metadata_partition, np.frombuffer(data, np.uint8), starts, sizes, offsets)
@@ -101,123 +104,16 @@ class MetadataLog:
     partitions: int | None = None  # of the topic, where the evidence tells
 
     def chunks(self, metadata_partition: int | None = None) -> Iterator[ValueChunk]:
-        """All values, or those of one partition, partition by partition."""
+        """All values, or those of one partition. A chunk is valid until the next one is asked for."""
         for number, replicas in sorted(
             self.replicas.items(), key=lambda item: -1 if item[0] is None else item[0]
         ):
-            if metadata_partition is None or number == metadata_partition:
-                yield from self._partition(number, replicas)
-
-    def _partition(self, number: int | None, replicas: list[MetadataReplica]) -> Iterator[ValueChunk]:
-        logs = [_ReplicaLog(replica, self.say) for replica in replicas]
-        # The newest leader's history is the one that counts.
-        logs.sort(key=lambda log: (-log.last_epoch, -log.end, log.replica.broker_id or 0))
-        chosen = _united(logs, self.say)
-        rows: list[tuple[int, bytes | None]] = []
-        for log, batch in chosen:
-            rows += log.values(batch)
-            if len(rows) >= CHUNK:
-                yield chunk_of(number, rows)
-                rows = []
-        if rows:
-            yield chunk_of(number, rows)
-
-
-@dataclass(frozen=True, slots=True)
-class _Batch:
-    file: Path
-    entry: Entry
-
-    @property
-    def same(self) -> tuple[int, int]:
-        return self.entry.last_offset, self.entry.header.crc
-
-
-class _ReplicaLog:
-    """The sound batches of one replica by base offset."""
-
-    def __init__(self, replica: MetadataReplica, say: Say) -> None:
-        self.replica = replica
-        self.say = say
-        self.batches: dict[int, _Batch] = {}
-        for path in replica.files:
-            self._read(path)
-        last = max(self.batches.values(), key=lambda b: b.entry.last_offset, default=None)
-        self.end = last.entry.last_offset + 1 if last else 0
-        self.last_epoch = last.entry.batch.partition_leader_epoch if last and last.entry.batch else -1
-
-    def _read(self, path: Path) -> None:
-        place = self.replica.place_of(path)
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            self.say(say.METADATA_UNREADABLE.at(place, reason=error.strerror or error))
-            return
-        for item in walk(data):
-            if isinstance(item, Entry) and item.crc_valid:
-                self.batches[item.base_offset] = _Batch(path, item)
-            elif isinstance(item, Entry) or item.reason not in HARMLESS:
-                reason = "its CRC is wrong" if isinstance(item, Entry) else str(item.reason)
-                where = _moved(place, item)
-                self.say(say.METADATA_DAMAGED.at(where, reason=reason))
-
-    def values(self, batch: _Batch) -> Iterator[tuple[int, bytes | None]]:
-        entry = batch.entry
-        if entry.batch is not None and entry.batch.is_control:
-            return
-        try:
-            for record in iterate_records(entry):
-                yield record.offset, record.value
-        except FormatError as error:
-            self.say(
-                say.METADATA_DAMAGED.at(_moved(self.replica.place_of(batch.file), entry), reason=str(error))
-            )
-
-
-def _moved(place: Place, item: Entry | Damage) -> Place:
-    from dataclasses import replace
-
-    base = item.base_offset if isinstance(item, Entry) else None
-    last = item.last_offset if isinstance(item, Entry) else None
-    return replace(
-        place, position=item.position, size_in_bytes=item.size_in_bytes, base_offset=base, last_offset=last
-    )
-
-
-def _united(logs: list[_ReplicaLog], say_: Say) -> Iterator[tuple[_ReplicaLog, _Batch]]:
-    """Each batch once, by offset, from the first log that has it."""
-    chosen: dict[int, tuple[_ReplicaLog, _Batch]] = {}
-    first = logs[0]
-    for log in logs:
-        differing: list[int] = []
-        for base, batch in log.batches.items():
-            if base not in chosen:
-                chosen[base] = (log, batch)
-            elif chosen[base][1].same != batch.same:
-                differing.append(base)
-        if differing:
-            place = Place(
-                broker_id=log.replica.broker_id,
-                topic=METADATA_TOPIC,
-                partition=log.replica.metadata_partition,
-                base_offset=min(differing),
-                last_offset=max(log.batches[base].entry.last_offset for base in differing),
-            )
-            say_(
-                say.METADATA_REPLICAS_DIFFER.at(
-                    place, count=len(differing), other=_name(first.replica.broker_id)
-                )
-            )
-    end = -1
-    for base in sorted(chosen):
-        log, batch = chosen[base]
-        if batch.entry.last_offset > end:
-            yield log, batch
-            end = batch.entry.last_offset
-
-
-def _name(broker_id: int | None) -> str:
-    return "another replica" if broker_id is None else f"broker {broker_id}"
+            if metadata_partition is not None and number != metadata_partition:
+                continue
+            if len(replicas) == 1:
+                yield from values_of(replicas[0], self.say)
+            else:
+                yield from united(replicas, self.say)
 
 
 # --- where they lie -----------------------------------------------------------------------------------
