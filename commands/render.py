@@ -43,7 +43,7 @@ class Outcome:
     rows: Iterable[Row] = ()
     text: Text | None = None
     # For output too large for a dict a row: gives the bytes of an output form ("text", "json", "jsonl").
-    encoded: Callable[[str], Iterable[bytes]] | None = None
+    encoded: Callable[[str], Iterable[bytes | memoryview]] | None = None
 
 
 def visible(text: str) -> str:
@@ -70,7 +70,7 @@ def deliver(frame: Frame, outcome: Outcome) -> None:
         _write(f"{line}\n".encode("utf-8", "surrogateescape") for line in tab_separated(rows))
 
 
-def _write(chunks: Iterable[bytes]) -> None:
+def _write(chunks: Iterable[bytes | memoryview]) -> None:
     out = sys.stdout.buffer
     for chunk in chunks:
         out.write(chunk)

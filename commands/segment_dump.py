@@ -142,14 +142,11 @@ def as_rows(frame: Frame, files: tuple[str, ...], chosen: Chosen) -> Outcome:
     return Outcome(rows, text=dump_text)
 
 
-def as_lines(frame: Frame, items: Iterable[bytes | Row]) -> Iterator[bytes]:
+def as_lines(frame: Frame, items: Iterable[bytes | memoryview | Row]) -> Iterator[bytes | memoryview]:
     """Ready lines as they are, rows encoded; findings raise the exit status."""
     encode = json_encoder()
     for item in items:
-        if isinstance(item, bytes):
-            yield item
-        else:
-            yield encode(frame.seen(item)) + b"\n"
+        yield encode(frame.seen(item)) + b"\n" if isinstance(item, dict) else item
 
 
 def as_kafka(frame: Frame, files: tuple[str, ...], chosen: Chosen) -> Outcome:

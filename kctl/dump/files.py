@@ -30,7 +30,7 @@ def dump_rows(paths: Sequence[str], wanted: Wanted, report: Callable[[Exception]
 
 def dump_lines(
     paths: Sequence[str], wanted: Wanted, report: Callable[[Exception], None]
-) -> Iterator[bytes | Row]:
+) -> Iterator[bytes | memoryview | Row]:
     """The same as JSON lines where those are made quickly, as rows where not. There is no limit."""
     from kctl.dump.json_lines import log_lines
 

@@ -20,7 +20,7 @@ def lines(files: list[str], wanted: Wanted) -> list[object]:
     said: list[Exception] = []
     found: list[object] = []
     for item in dump_lines(files, wanted, said.append):
-        found += [decode(line) for line in item.splitlines()] if isinstance(item, bytes) else [item]
+        found += [item] if isinstance(item, dict) else [decode(line) for line in bytes(item).splitlines()]
     assert not said
     return found
 

@@ -1,0 +1,224 @@
+"""Batches and their records as JSON lines: columns of text, joined line by line as Arrow strings.
+
+What stands for itself in a JSON string is copied as it is, quotes and backslashes are escaped a column at a
+time; only values with other bytes are encoded one by one.
+"""
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from formats.columns.headers import Headers
+from formats.record_batch import CONTROL, DELETE_HORIZON, LOG_OVERHEAD, TIMESTAMP_TYPE, TRANSACTIONAL, Record
+from kctl.dump.batches import codec, time_type
+from kctl.dump.decoded import decoded
+from kctl.dump.values import header_rows, named
+from kctl.dump.wanted import Wanted
+from kctl.scan.records import Records
+
+Lines = bytes | memoryview
+Octets = NDArray[np.uint8]
+Ints = NDArray[np.int64]
+Column: TypeAlias = Any  # a pa.Array of binary, or bytes that every row has
+encode = msgspec.json.Encoder().encode
+LINES_AT_ONCE = 32 << 10
+
+
+def joined(*columns: Column) -> pa.Array:
+    """The columns joined row by row; bytes stand for a column of the same."""
+    return pc.binary_join_element_wise(
+        *(pa.scalar(column, pa.binary()) if isinstance(column, bytes) else column for column in columns), b""
+    )
+
+
+def numbers(values: NDArray[np.generic]) -> pa.Array:
+    """Integers as text."""
+    return pa.array(np.ascontiguousarray(values)).cast(pa.string()).cast(pa.binary())
+
+
+def chunk_lines(headers: Headers, records: Records, shown: str, wanted: Wanted) -> Iterator[Lines]:
+    """The lines of sound batches of magic 2, each followed by those of its records."""
+    file = encode(shown.encode("utf-8", "backslashreplace").decode())
+    batches = batch_lines(headers, file)
+    head = joined(
+        b'{"kind":"record","file":' + file + b',"position":', numbers(headers.position), b',"offset":'
+    )
+    is_first = np.concatenate(([True], records.batch[1:] != records.batch[:-1]))
+    empty = headers.records_count == 0
+    after = b""
+    if empty.any():
+        batches, after = _with_empty_ones(batches.to_pylist(), empty.tolist())
+    # The line of a batch stands before that of its first record.
+    starts = joined(batches, head)
+    if not is_first.all():
+        starts = pa.concat_arrays([starts, head])
+    for low in range(0, len(records), LINES_AT_ONCE):
+        rows = slice(low, low + LINES_AT_ONCE)
+        chosen = starts.take(pa.array(records.batch[rows] + np.where(is_first[rows], 0, len(headers))))
+        yield record_lines(records[rows], chosen, headers, wanted)
+    yield after
+
+
+def _with_empty_ones(lines: list[bytes], empty: list[bool]) -> tuple[pa.Array, bytes]:
+    """The lines with those of empty batches before the next one's, and what is left after the last."""
+    before, out = b"", []
+    for line, is_empty in zip(lines, empty, strict=True):
+        out.append(before + line)
+        before = before + line if is_empty else b""
+    return pa.array(out, pa.binary()), before
+
+
+def batch_lines(headers: Headers, file: bytes) -> pa.Array:
+    """The line of each batch."""
+    last_sequence = headers.base_sequence.astype(np.int64) + headers.last_offset_delta
+    last_sequence = np.where(headers.base_sequence >= 0, last_sequence & 0x7FFFFFFF, -1)
+    bits, which = np.unique(headers.attributes, return_inverse=True)
+    base_timestamp = numbers(headers.base_timestamp)
+    return joined(
+        b'{"kind":"batch","file":' + file + b',"position":', numbers(headers.position),
+        b',"size_in_bytes":', numbers(headers.size_in_bytes),
+        b',"base_offset":', numbers(headers.base_offset),
+        b',"last_offset":', numbers(headers.last_offset),
+        b',"magic":2,"crc":', numbers(headers.crc),
+        b',"crc_valid":true,', pa.array([_what(b) for b in bits.tolist()], pa.binary()).take(pa.array(which)),
+        b',"max_timestamp":', numbers(headers.max_timestamp),
+        b',"records_count":', numbers(headers.records_count),
+        b',"batch_length":', numbers(headers.size_in_bytes - LOG_OVERHEAD),
+        b',"partition_leader_epoch":', numbers(headers.partition_leader_epoch),
+        b',"last_offset_delta":', numbers(headers.last_offset_delta),
+        b',"base_timestamp":', base_timestamp,
+        b',"delete_horizon_ms":', _horizons(headers, base_timestamp),
+        b',"producer_id":', numbers(headers.producer_id),
+        b',"producer_epoch":', numbers(headers.producer_epoch),
+        b',"base_sequence":', numbers(headers.base_sequence),
+        b',"last_sequence":', numbers(last_sequence),
+        pa.array([_which(b) for b in bits.tolist()], pa.binary()).take(pa.array(which)),
+    )  # fmt: skip
+
+
+def _what(bits: int) -> bytes:
+    time = time_type(bool(bits & TIMESTAMP_TYPE))
+    return f'"codec":"{codec(bits & 7)}","attributes":{bits},"timestamp_type":"{time}"'.encode()
+
+
+def _which(bits: int) -> bytes:
+    said = encode({"is_transactional": bool(bits & TRANSACTIONAL), "is_control": bool(bits & CONTROL)})
+    return b"," + said[1:] + b"\n"
+
+
+def _horizons(headers: Headers, base_timestamp: pa.Array) -> Column:
+    has = (headers.attributes & DELETE_HORIZON) != 0
+    if not has.any():
+        return b"null"
+    return pc.if_else(pa.array(has), base_timestamp, pa.scalar(b"null", pa.binary()))
+
+
+def record_lines(records: Records, starts: pa.Array, headers: Headers, wanted: Wanted) -> memoryview:
+    """The lines of records; `starts` is what stands before their offsets."""
+    low, high = int(records.position[0]), int(records.position[-1] + records.size_in_bytes[-1])
+    odd = Odd(records.data[low:high], low)
+    lines = joined(
+        starts, numbers(records.offset),
+        b',"timestamp":', numbers(records.timestamp),
+        b',"headers":', _headers(records),
+        b',"sequence":', b"-1" if (records.sequence == -1).all() else numbers(records.sequence),
+        b',"decoded":', _decoded(records, headers, wanted), b",",
+        field("key", records.data, records.key_position, records.key_size, odd, wanted.keys), b",",
+        field("value", records.data, records.value_position, records.value_size, odd, wanted.values), b"}\n",
+    )  # fmt: skip
+    ends = np.frombuffer(lines.buffers()[1], np.int32)
+    return memoryview(lines.buffers()[2])[ends[0] : ends[len(records)]]
+
+
+def _headers(records: Records) -> Column:
+    if not (records.headers_count > 0).any():
+        return b"[]"
+    texts = [encode(header_rows(one)) if one else b"[]" for one in records.headers()]
+    return pa.array(texts, pa.binary())
+
+
+def _decoded(records: Records, headers: Headers, wanted: Wanted) -> Column:
+    control = (headers.attributes[records.batch] & CONTROL) != 0
+    if not control.any():
+        return b"null"
+    texts = [b"null"] * len(records)
+    chosen = records[control]
+    for row, key, value in zip(np.flatnonzero(control).tolist(), chosen.keys(), chosen.values(), strict=True):
+        texts[row] = encode(decoded(wanted.topic, True, Record(0, 0, key, value)))
+    return pa.array(texts, pa.binary())
+
+
+class Odd:
+    """Where bytes lie that do not stand for themselves in a JSON string."""
+
+    def __init__(self, data: Octets, low: int) -> None:
+        self._escaped = np.flatnonzero((data == 0x22) | (data == 0x5C)) + low  # quote and backslash
+        self._others = np.flatnonzero((data < 0x20) | (data >= 0x7F)) + low
+
+    def escaped_in(self, starts: Ints, ends: Ints) -> bool:
+        """Whether any of the ranges holds a quote or a backslash."""
+        return bool(_holds(self._escaped, starts, ends).any())
+
+    def others_in(self, starts: Ints, ends: Ints) -> NDArray[np.bool_]:
+        """Which ranges hold controls or bytes that are not ASCII."""
+        return _holds(self._others, starts, ends)
+
+
+def _holds(places: Ints, starts: Ints, ends: Ints) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = np.searchsorted(places, starts) != np.searchsorted(places, ends)
+    return found
+
+
+def field(name: str, data: Octets, positions: Ints, sizes: Ints, odd: Odd, form: str) -> Column:
+    """`"NAME":...` of each record."""
+    null = sizes < 0
+    if null.all():
+        return f'"{name}":null'.encode()
+    ends = positions + np.maximum(sizes, 0)
+    singly = odd.others_in(positions, ends) if form == "utf8" else np.ones(len(sizes), np.bool_)
+    singly &= ~null
+    if singly.all():
+        return pa.array(_one_by_one(name, data, positions, ends, form), pa.binary())
+    texts = _slices(data, positions, ends)
+    if odd.escaped_in(positions, ends):
+        texts = pc.replace_substring(texts, b"\\", b"\\\\")
+        texts = pc.replace_substring(texts, b'"', b'\\"')
+    column = joined(f'"{name}":"'.encode(), texts, b'"')
+    if null.any():
+        column = pc.if_else(pa.array(null), pa.scalar(f'"{name}":null'.encode(), pa.binary()), column)
+    if singly.any():
+        one_by_one = _one_by_one(name, data, positions[singly], ends[singly], form)
+        column = pc.replace_with_mask(column, pa.array(singly), pa.array(one_by_one, pa.binary()))
+    return column
+
+
+def _one_by_one(name: str, data: Octets, starts: Ints, ends: Ints, form: str) -> list[bytes]:
+    low, high = int(starts[0]), int(ends[-1])
+    held = data[low:high].tobytes()
+    before = f'"{name}":'.encode()
+    texts = []
+    for start, end in zip((starts - low).tolist(), (ends - low).tolist(), strict=True):
+        value = held[start:end]
+        if form == "utf8":
+            try:
+                texts.append(before + encode(value.decode()))
+                continue
+            except UnicodeDecodeError:
+                pass
+        texts.append(encode(named(name, value, form))[1:-1])
+    return texts
+
+
+def _slices(data: Octets, starts: Ints, ends: Ints) -> pa.Array:
+    """data[start:end] of each row: every other item of an array whose offsets are starts and ends in turn."""
+    first = int(starts[0])
+    offsets = np.empty(2 * len(starts), np.int32)
+    offsets[0::2], offsets[1::2] = starts - first, ends - first
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data[first:])]
+    everything = pa.Array.from_buffers(pa.binary(), 2 * len(starts) - 1, buffers)
+    return everything.take(pa.array(np.arange(0, 2 * len(starts) - 1, 2)))
