@@ -199,6 +199,25 @@ class ReplaceStuckReassignment(Intent):
         return f"replace the stuck reassignment of {counted(len(self.stuck), 'partition')}, moving the controller"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClearThrottle(Intent):
+    """Take a reassignment's throttles away: its replicas off the topics' lists, its rates off the brokers.
+
+    Worked out from what is set then: what others have put on the lists stays, and a broker keeps its rates while
+    anything else is throttled there. Doing it twice does no harm, so that it is its own inverse.
+    """
+
+    kind: ClassVar[str] = "clear-throttle"
+    throttled: Mapping[str, Mapping[str, tuple[str, ...]]]  # topic -> key -> PARTITION:BROKER
+    rates: Mapping[str, Mapping[str, str | None]]  # broker -> key -> what was set before
+
+    def __str__(self) -> str:
+        return f"clear the throttles of {counted(len(self.throttled), 'topic')} on {counted(len(self.rates), 'broker')}"
+
+    def inverse(self) -> Intent:
+        return self
+
+
 class Codec(NamedTuple):
     """How a field goes to JSON and comes back."""
 
@@ -228,6 +247,11 @@ CODECS: dict[str, Codec] = {
         lambda value: [{"topic": tp.topic, "partition": tp.partition} for tp in value],
         lambda value: tuple(TopicPartition(row["topic"], row["partition"]) for row in value),
     ),
+    "throttled": Codec(
+        lambda value: {topic: {k: list(v) for k, v in keys.items()} for topic, keys in value.items()},
+        lambda value: {topic: {k: tuple(v) for k, v in keys.items()} for topic, keys in value.items()},
+    ),
+    "rates": Codec(lambda value: {broker: dict(keys) for broker, keys in value.items()}, dict),
     "config_changes": Codec(
         lambda value: [change.to_json() for change in value],
         lambda value: tuple(AlterConfig.from_json(row) for row in value),
@@ -245,6 +269,7 @@ INTENTS: dict[str, type[Intent]] = {
         ElectPreferred,
         MoveController,
         ReplaceStuckReassignment,
+        ClearThrottle,
     )
 }
 

@@ -12,6 +12,7 @@ from typing import NamedTuple, cast
 from kctl.changes.intents import (
     AddPartitions,
     AlterConfig,
+    ClearThrottle,
     CreateTopic,
     DeleteTopic,
     ElectPreferred,
@@ -54,8 +55,10 @@ CHECKS: dict[str, str] = {
 PAUSE, LONGEST_PAUSE = 0.05, 1.0
 
 
-def topics_of(intent: Intent) -> set[str]:
-    """The topics whose state tells how far the intent is."""
+def topics_of(intent: Intent) -> set[str] | None:
+    """The topics whose state tells how far the intent is; None: all of them."""
+    if isinstance(intent, ClearThrottle):
+        return None  # a broker keeps its rate while any topic is throttled there
     if isinstance(intent, (CreateTopic, DeleteTopic, AddPartitions)):
         return {intent.topic}
     if isinstance(intent, (Reassign, ReplaceStuckReassignment)):
@@ -71,7 +74,8 @@ def config_types_of(intent: Intent) -> tuple[str, ...]:
     """The entity types whose configurations tell how far the intent is."""
     if isinstance(intent, AlterConfig):
         return (intent.entity_type,)
-    return ("topics", "brokers") if isinstance(intent, Reassign) and intent.config_changes else ()
+    throttles = isinstance(intent, ClearThrottle) or (isinstance(intent, Reassign) and intent.config_changes)
+    return ("topics", "brokers") if throttles else ()
 
 
 def how_far(intent: Intent, state: ClusterState) -> Waited:

@@ -19,7 +19,15 @@ from formats.znodes import (
     parse_config,
     parse_topic,
 )
-from kctl.changes.intents import AddPartitions, AlterConfig, CreateTopic, DeleteTopic, Intent, MoveController
+from kctl.changes.intents import (
+    AddPartitions,
+    AlterConfig,
+    ClearThrottle,
+    CreateTopic,
+    DeleteTopic,
+    Intent,
+    MoveController,
+)
 from kctl.changes.plan import Write
 from kctl.cluster.interface import Conflict
 from kctl.cluster.state import ClusterState
@@ -166,6 +174,13 @@ def alter_config(desk: Desk, intent: AlterConfig) -> list[Write]:
     return alter_configs(desk, [intent])
 
 
+def clear_throttle(desk: Desk, intent: ClearThrottle) -> list[Write]:
+    """The configurations without a reassignment's throttles, as far as they are still there."""
+    from kctl.cluster.throttles import clearing_changes
+
+    return alter_configs(desk, clearing_changes(intent, desk.state))
+
+
 def alter_configs(desk: Desk, intents: Iterable[AlterConfig]) -> list[Write]:
     """Several entities in one transaction; several changes of one entity become one write."""
     merged: dict[tuple[str, str], list[AlterConfig]] = {}
@@ -273,6 +288,7 @@ def translations() -> Mapping[str, Translation]:
         "delete-topic": delete_topic,
         "add-partitions": add_partitions,
         "alter-config": alter_config,
+        "clear-throttle": clear_throttle,
         "move-controller": move_controller,
         "reassign": reassign,
         "elect-preferred": elect_preferred,
