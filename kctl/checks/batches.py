@@ -10,7 +10,7 @@ from formats.columns.headers import Headers
 from formats.crc import crc32, crc32c
 from formats.message_set import CRC_STARTS_AT as MESSAGES_CRC_STARTS_AT
 from formats.record_batch import CRC_STARTS_AT
-from kctl.checks.edges import Edge, divide
+from kctl.checks.edges import Edge, divide, offset_gap
 from kctl.checks.producers import ProducerChecks
 from kctl.findings import Finding, FindingType, Place, segments
 from kctl.scan.block import Block
@@ -50,7 +50,7 @@ class BatchChecks:
         said: list[Finding] = []
         gaps: list[Finding] = []
         divide(self._producers.of(headers), said, gaps)
-        self.edge.gaps += gaps[: max(0, self.options.max_findings - len(self.edge.gaps))]
+        self._keep(gaps)
         if said:
             found += [(int(np.searchsorted(headers.position, one.place.position or 0)), one) for one in said]
         full = headers.records_count == headers.last_offset_delta + 1
@@ -59,6 +59,10 @@ class BatchChecks:
                 (~full & (headers.magic == 2) & (headers.records_count >= 0)).any()
             )
         return found
+
+    def _keep(self, gaps: list[Finding]) -> None:
+        """Put gaps aside until it is known whether the topic is compacted."""
+        self.edge.gaps += gaps[: max(0, self.options.max_findings - len(self.edge.gaps))]
 
     def _crc_mismatch(self, headers: Headers, row: int, block: Block) -> Finding:
         start, size = int(headers.position[row]), int(headers.size_in_bytes[row])
@@ -118,7 +122,17 @@ class BatchChecks:
             if row or not is_first:
                 details = {"base_offset": int(headers.base_offset[row]), "previous": int(before[row])}
                 yield row, self._at(headers, row, segments.OFFSETS_GO_BACK, **details)
-        edge.last_offset = int(headers.last_offset[-1])
+        is_new = headers.magic == 2
+        new_before = np.concatenate(([edge.last_is_new], is_new[:-1]))
+        gap = (headers.base_offset > before + 1) & is_new & new_before & (before >= 0)
+        room = self.options.max_findings - len(edge.gaps)
+        if not edge.shows_compaction and room > 0:
+            self._keep(
+                [offset_gap(place_of(headers, row, edge.place), int(before[row])) for row in rows(gap)[:room]]
+            )
+        if is_first:
+            edge.first_is_new = bool(is_new[0])
+        edge.last_offset, edge.last_is_new = int(headers.last_offset[-1]), bool(is_new[-1])
         epochs_before = np.concatenate(([edge.leader_epoch], epochs[:-1]))
         for row in rows((epochs < epochs_before) & (headers.magic == 2)):
             details = {"leader_epoch": int(epochs[row]), "previous": int(epochs_before[row])}

@@ -24,9 +24,13 @@ class Edge:
     last_offset: int | None = None  # of the last sound batch
     first_leader_epoch: int = -1
     leader_epoch: int = -1  # of the last sound batch
+    first_is_new: bool = (
+        False  # whether the first sound batch is of magic 2: older ones hide their base offset
+    )
+    last_is_new: bool = False
     shows_compaction: bool = False
     producers: Producers = field(default_factory=dict)
-    gaps: list[Finding] = field(default_factory=list)  # in sequences; normal in a compacted log
+    gaps: list[Finding] = field(default_factory=list)  # in offsets and sequences; normal in a compacted log
 
 
 def stitched(edges: list[Edge], *, is_compacted: bool | None = None) -> list[Finding]:
@@ -37,11 +41,12 @@ def stitched(edges: list[Edge], *, is_compacted: bool | None = None) -> list[Fin
     found: list[Finding] = []
     gaps: list[Finding] = []
     known: Producers = {}
-    last_offset: int | None = None
-    leader_epoch = -1
+    before: Edge | None = None
     for edge in edges:
         if edge.first is not None:
-            found += _against_the_one_before(edge, last_offset, leader_epoch)
+            if before is not None:
+                divide(_against_the_one_before(edge, before), found, gaps)
+            before = edge
         for producer_id, producer in edge.producers.items():
             whole = producer
             if producer_id in known:
@@ -49,8 +54,6 @@ def stitched(edges: list[Edge], *, is_compacted: bool | None = None) -> list[Fin
                 divide(between, found, gaps)
             known[producer_id] = whole
         gaps += edge.gaps
-        if edge.first is not None:
-            last_offset, leader_epoch = edge.last_offset, edge.leader_epoch
     if is_compacted is None and any(edge.shows_compaction for edge in edges):
         is_compacted = True
     if not is_compacted:
@@ -64,16 +67,25 @@ def divide(said: list[Said], found: list[Finding], gaps: list[Finding]) -> None:
         (gaps if is_gap else found).append(finding)
 
 
-def _against_the_one_before(edge: Edge, last_offset: int | None, leader_epoch: int) -> list[Finding]:
-    found = []
-    assert edge.first is not None
-    base_offset = edge.first.base_offset
-    if last_offset is not None and base_offset is not None and base_offset <= last_offset:
-        found.append(segments.OFFSETS_GO_BACK.at(edge.first, base_offset=base_offset, previous=last_offset))
-    if 0 <= edge.first_leader_epoch < leader_epoch:
-        epochs: dict[str, Any] = {"leader_epoch": edge.first_leader_epoch, "previous": leader_epoch}
-        found.append(segments.EPOCH_GOES_BACK.at(edge.first, **epochs))
+def _against_the_one_before(edge: Edge, before: Edge) -> list[Said]:
+    found: list[Said] = []
+    place, last_offset = edge.first, before.last_offset
+    assert place is not None and place.base_offset is not None and last_offset is not None
+    if place.base_offset <= last_offset:
+        offsets: dict[str, Any] = {"base_offset": place.base_offset, "previous": last_offset}
+        found.append((False, segments.OFFSETS_GO_BACK.at(place, **offsets)))
+    elif place.base_offset > last_offset + 1 and edge.first_is_new and before.last_is_new:
+        found.append((True, offset_gap(place, last_offset)))
+    if 0 <= edge.first_leader_epoch < before.leader_epoch:
+        epochs: dict[str, Any] = {"leader_epoch": edge.first_leader_epoch, "previous": before.leader_epoch}
+        found.append((False, segments.EPOCH_GOES_BACK.at(place, **epochs)))
     return found
+
+
+def offset_gap(place: Place, last_offset: int) -> Finding:
+    """That offsets are missing between last_offset and the batch at place."""
+    to_offset = (place.base_offset or 0) - 1
+    return segments.OFFSET_GAP.at(place, from_offset=last_offset + 1, to_offset=to_offset)
 
 
 def _unsure(gap: Finding) -> Finding:

@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 
 from formats.columns.headers import Headers
 from formats.compression import Codec, CompressionError, TooLarge
-from formats.record_batch import HEADER_SIZE, TIMESTAMP_TYPE, read_header
+from formats.control_records import ControlType, read_key, read_marker
+from formats.errors import FormatError
+from formats.record_batch import CONTROL, HEADER_SIZE, TIMESTAMP_TYPE, read_header
 from kctl.checks.batches import place_of
 from kctl.findings import Finding, Place, segments
 from kctl.scan.large_batches import COMPRESSED_AT_MOST, body_pieces, check_large
@@ -23,6 +25,7 @@ def check_records(group: Group, headers: Headers, place: Place) -> list[RowFindi
     found = [(trouble.row, _unreadable(trouble, headers, place)) for trouble in group.trouble]
     for row, offset in group.wrong_crc:
         found.append((row, segments.RECORD_CRC_MISMATCH.at(place_of(headers, row, place), offset=offset)))
+    found += _control_batches(group, headers, place)
     if len(group.rows) and len(group.fields.position):
         found += _offsets(group, headers, place)
         found += _timestamps(group, headers, place)
@@ -61,6 +64,25 @@ def _unreadable(trouble: Trouble, headers: Headers, place: Place) -> Finding:
     return segments.RECORD_MALFORMED.at(
         where, number=trouble.records_before + 1, count=count, what=trouble.error
     )
+
+
+def _control_batches(group: Group, headers: Headers, place: Place) -> Iterator[RowFinding]:
+    """Control records whose key, or end markers whose value, cannot be read."""
+    control = (headers.attributes[group.rows] & CONTROL != 0) & (headers.magic[group.rows] == 2) & ~group.bad
+    for number in np.flatnonzero(control).tolist():
+        row = int(group.rows[number])
+        for at in range(int(group.first_rows[number]), int(group.first_rows[number + 1])):
+            try:
+                key = read_key(_bytes(group, group.fields.key_position, group.fields.key_size, at))
+                if key.type in (ControlType.ABORT, ControlType.COMMIT):
+                    read_marker(_bytes(group, group.fields.value_position, group.fields.value_size, at))
+            except FormatError as error:
+                yield row, segments.CONTROL_BATCH.at(place_of(headers, row, place), what=error.what)
+
+
+def _bytes(group: Group, positions: Ints, sizes: Ints, at: int) -> bytes | None:
+    start, size = int(positions[at]), int(sizes[at])
+    return group.data[start : start + size].tobytes() if size >= 0 else None
 
 
 def _offsets(group: Group, headers: Headers, place: Place) -> Iterator[RowFinding]:

@@ -266,11 +266,3 @@ FILE_CHANGED = FindingType(
     "A running broker.",
     "Copy the directory of a stopped broker, or a snapshot of its volume, where that matters.",
 )
-FILE_VANISHED = FindingType(
-    "file-unreadable",
-    ERROR,
-    "The file cannot be read: {what}.",
-    "It vanished, or the system refuses it, while its folder was examined.",
-    "A running broker that deletes segments, missing permissions, or a failing disk.",
-    "Check permissions and the disk's health.",
-)
