@@ -144,6 +144,11 @@ COMMANDS: dict[str, Group | Verb] = {
                 "Check segments and the files beside them, byte by byte.",
                 (FINDING, "verify.FILE", "common.SUMMARY"),
             ),
+            "rebuild": Verb(
+                "segment_rebuild:rebuild",
+                "Write indexes, snapshots and epochs anew from the log.",
+                ("verify.REBUILT",),
+            ),
         },
     ),
     "checkpoint": Group(

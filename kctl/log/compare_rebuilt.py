@@ -1,0 +1,122 @@
+"""Files made anew against those that are there: equal, equivalent, or different.
+
+Equal: byte for byte, zero padding and a last time entry that a running broker has yet to write left aside.
+Equivalent: other bytes that the log bears out as well, such as the sparser index of a follower. What is
+missing on one side only is said; it is different where Kafka would always have the file.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+from formats.checkpoints import MalformedCheckpoint, parse_leader_epochs
+from formats.errors import FormatError
+from formats.index_files import (
+    OFFSET_ENTRY_SIZE,
+    TIME_ENTRY_SIZE,
+    read_offset_index,
+    read_time_index,
+    read_transaction_index,
+    used_size,
+)
+from formats.log_dir_files import LEADER_EPOCHS, parse_segment_file
+from formats.producer_snapshot import read_snapshot
+from kctl.checks.report import Report
+from kctl.log.rebuild import Made
+
+WIDTHS = {".index": OFFSET_ENTRY_SIZE, ".timeindex": TIME_ENTRY_SIZE}
+
+
+class Verdict(enum.StrEnum):
+    """How an existing file compares with the one made anew."""
+
+    EQUAL = "equal"
+    EQUIVALENT = "equivalent"
+    DIFFERENT = "different"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One file's verdict, how many entries differ, and the first that does."""
+
+    verdict: Verdict
+    differences: int = 0
+    first_difference: str | None = None
+
+
+@dataclass(slots=True)
+class Existing:
+    """The files that are there, and those of them in which verification found something wrong."""
+
+    files: dict[str, bytes]
+    wrong: set[str] = field(default_factory=set)
+    is_untrimmed: bool = False
+
+    @classmethod
+    def wrong_in(cls, report: Report) -> set[str]:
+        """Names of the files that a check of the folder complains about."""
+        found = {f.place.file for f in report.all_findings() if f.is_wrong}
+        return {name.rpartition("/")[2] for name in found if name}
+
+
+def compare(name: str, made: bytes, existing: Existing) -> Compared:
+    """The verdict on one file."""
+    there = existing.files.get(name)
+    if there is None:
+        return Compared(Verdict.MISSING)
+    if _is_equal(name, made, there):
+        return Compared(Verdict.EQUAL)
+    ours, theirs = _entries(name, made), _entries(name, there)
+    differing = [(a, b) for a, b in zip(ours, theirs, strict=False) if a != b]
+    count = len(differing) + abs(len(ours) - len(theirs))
+    a, b = differing[0] if differing else (_beyond(ours, theirs), _beyond(theirs, ours))
+    verdict = Verdict.DIFFERENT if name in existing.wrong else Verdict.EQUIVALENT
+    return Compared(verdict, count, f"made {a or 'nothing'}, there {b or 'nothing'}" if count else None)
+
+
+def _beyond(longer: list[str], shorter: list[str]) -> str | None:
+    return longer[len(shorter)] if len(longer) > len(shorter) else None
+
+
+def _is_equal(name: str, made: bytes, there: bytes) -> bool:
+    if made == there:
+        return True
+    width = next((w for suffix, w in WIDTHS.items() if name.endswith(suffix)), None)
+    if width is None:
+        return False
+    used = there[: used_size(there, width)]
+    if made == used:
+        return True
+    # The last time entry is written when a segment is rolled or closed; an untrimmed file was not.
+    return name.endswith(".timeindex") and len(used) < len(there) and made[:-width] == used
+
+
+def _entries(name: str, data: bytes) -> list[str]:
+    """The entries of a file as text; the file as a whole where it cannot be read."""
+    named = parse_segment_file(name)
+    suffix = named.suffix if named else name
+    try:
+        match suffix:
+            case ".index":
+                used = data[: used_size(data, OFFSET_ENTRY_SIZE)]
+                return [f"offset +{e.relative_offset} at {e.position}" for e in read_offset_index(used)]
+            case ".timeindex":
+                used = data[: used_size(data, TIME_ENTRY_SIZE)]
+                return [f"{e.timestamp} at offset +{e.relative_offset}" for e in read_time_index(used)]
+            case ".txnindex":
+                return [str(tuple(e)) for e in read_transaction_index(data)]
+            case ".snapshot":
+                return [str(tuple(e)) for e in sorted(read_snapshot(data))]
+            case _ if name == LEADER_EPOCHS:
+                text = data.decode("utf-8", "replace")
+                return [f"epoch {e.epoch} at {e.start_offset}" for e in parse_leader_epochs(text)]
+    except (FormatError, MalformedCheckpoint) as error:
+        return [str(error)]
+    return []
+
+
+def score(made: Made, existing: Existing) -> int:
+    """How many of the files made are equal to those there."""
+    return sum(compare(name, data, existing).verdict is Verdict.EQUAL for name, data in made.files.items())

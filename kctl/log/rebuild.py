@@ -1,0 +1,193 @@
+"""The files beside the logs of a partition folder, written anew from its batches: what a recovery would write.
+
+A recovery takes a snapshot at the end of each segment, so the snapshots made are those at each later
+segment's base and at the log's end. Damaged batches are left out and what is behind them is indexed all the
+same: the input is not cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from formats.checkpoints import format_checkpoint
+from formats.columns.headers import Headers
+from formats.compression import DEFAULT_LIMIT
+from formats.errors import FormatError
+from formats.index_files import read_offset_index, used_size, write_index
+from formats.log_dir_files import LEADER_EPOCHS, format_segment_file
+from formats.producer_snapshot import write_snapshot
+from formats.record_batch import Record
+from formats.records import Damage, records_of, walk
+from kctl.checks.epochs import EpochRuns
+from kctl.checks.outliers import Seen, without_outliers
+from kctl.log.folder import Folder, FolderFile, Segment
+from kctl.log.index_rules import (
+    DEFAULT_INTERVAL,
+    NEWEST,
+    IndexBuilder,
+    Interval,
+    Rules,
+    interval_of,
+    likeliest_interval,
+)
+from kctl.log.producer_state import ProducerReplay, ProducerState, read_marker_at
+from kctl.log.snapshot_order import snapshot_order
+from kctl.scan.options import Level, ScanOptions
+from kctl.scan.segment import scan_segment
+from kctl.scan.source import LocalFile, local_file
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """By which rules the files are made."""
+
+    rules: Rules = NEWEST
+    interval: int = DEFAULT_INTERVAL
+    by_leader: bool = True
+    is_0_11: bool = False  # snapshots as 0.11 wrote them, among the rules of 0.8
+
+
+@dataclass(slots=True)
+class Made:
+    """Files by name, in the order of the log."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    entries: dict[str, int] = field(default_factory=dict)
+    damaged: int = 0  # batches and ranges that were left out
+
+    def add(self, name: str, data: bytes, entries: int) -> None:
+        """Take a file."""
+        self.files[name], self.entries[name] = data, entries
+
+
+@dataclass
+class _Maker:
+    """One pass over a folder's logs."""
+
+    method: Method
+    has_time_indexes: bool
+    made: Made = field(default_factory=Made)
+    epochs: EpochRuns = field(default_factory=EpochRuns)
+    replay: ProducerReplay = field(default_factory=ProducerReplay)
+    has_batches: bool = False  # of magic 2, which alone have epochs and producers
+
+    def segment(self, segment: Segment, log: FolderFile) -> int:
+        """Make the indexes of a segment; the offset behind its last batch, or its base offset."""
+        builder = IndexBuilder(
+            segment.base_offset, self.method.rules, self.method.interval, self.method.by_leader
+        )
+        before, end = len(self.replay.aborted), segment.base_offset
+        with local_file(log.path) as source:
+
+            def read_records(position: int) -> list[Record]:
+                return records_at(source, position)
+
+            for seen in without_outliers(
+                scan_segment(source, ScanOptions(level=Level.CRC, base_offset=segment.base_offset))
+            ):
+                end = max(end, self._see(seen, source))
+                builder.feed(seen.headers, read_records)
+            builder.finish(read_records)
+        self._add_indexes(segment.base_offset, builder)
+        aborted = [one.entry for one in self.replay.aborted[before:] if one.has_beginning]
+        if aborted:
+            name = format_segment_file(segment.base_offset, ".txnindex")
+            self.made.add(name, write_index(aborted), len(aborted))
+        return end
+
+    def _see(self, seen: Seen, source: LocalFile) -> int:
+        headers = seen.headers
+        self.made.damaged += len(seen.chunk.damage) + int((~headers.crc_valid).sum())
+        self.epochs.feed(seen)
+        self.replay.feed(headers, lambda position, size: read_marker_at(source, position, size))
+        self.has_batches |= bool((headers.magic == 2).any())
+        return _end_of(headers)
+
+    def _add_indexes(self, base_offset: int, builder: IndexBuilder) -> None:
+        name = format_segment_file(base_offset, ".index")
+        self.made.add(name, write_index(builder.offset_entries), len(builder.offset_entries))
+        if self.has_time_indexes:
+            name = format_segment_file(base_offset, ".timeindex")
+            self.made.add(name, write_index(builder.time_entries), len(builder.time_entries))
+
+    def snapshot(self, offset: int) -> None:
+        """Make the snapshot that ends at an offset, the state being that of the log up to there."""
+        data = snapshot_bytes(self.replay, self.method)
+        self.made.add(format_segment_file(offset, ".snapshot"), data, len(self.replay.producers))
+
+
+def make(folder: Folder, method: Method, *, has_time_indexes: bool = True) -> Made:
+    """The files beside the logs of a folder; OSError where a log cannot be read."""
+    maker = _Maker(method, has_time_indexes)
+    logs = [(segment, segment.log) for segment in folder.segments if segment.log]
+    snapshots: list[int] = []
+    end = 0
+    for number, (segment, log) in enumerate(logs):
+        assert log is not None
+        if number and maker.has_batches:
+            maker.snapshot(segment.base_offset)
+            snapshots.append(segment.base_offset)
+        end = max(end, maker.segment(segment, log))
+    if maker.has_batches and end > logs[0][0].base_offset:
+        maker.snapshot(end)
+    if maker.epochs.entries:
+        text = format_checkpoint(maker.epochs.entries)
+        maker.made.add(LEADER_EPOCHS, text.encode(), len(maker.epochs.entries))
+    return maker.made
+
+
+def snapshot_bytes(replay: ProducerReplay, method: Method) -> bytes:
+    """A snapshot of the producers as brokers of the method's version write it."""
+    states = list(replay.producers.values())
+    ordered = snapshot_order(states, lambda state: state.producer_id, method.rules)
+    if method.rules is not Rules.V0_8:
+        return write_snapshot([state.entry() for state in ordered])
+    entry_of = ProducerState.entry_of_0_11 if method.is_0_11 else ProducerState.entry_of_1_0
+    return write_snapshot([entry_of(state) for state in ordered])
+
+
+def _end_of(headers: Headers) -> int:
+    sound = headers.last_offset[headers.crc_valid]
+    return int(sound.max()) + 1 if len(sound) else 0
+
+
+def records_at(source: LocalFile, position: int) -> list[Record]:
+    """The records of the entry at a position; FormatError where there is none."""
+    entry = next(iter(walk(source, position=position)), None)
+    if entry is None or isinstance(entry, Damage):
+        raise FormatError("no batch", position)
+    return records_of(entry, limit=DEFAULT_LIMIT)
+
+
+def interval_in_use(folder: Folder) -> int:
+    """The index interval that explains most of a folder's indexes; the default where none tells."""
+    found: list[Interval] = []
+    for segment in folder.segments:
+        if segment.log and segment.index:
+            one = _interval_of(segment.log.path, segment.index.path)
+            if one:
+                found.append(one)
+    return likeliest_interval(found)
+
+
+def _interval_of(log: Path, index: Path) -> Interval | None:
+    data = index.read_bytes()
+    entries = read_offset_index(data[: used_size(data, 8)])
+    positions: list[int] = []
+    with local_file(log) as source:
+        for chunk in scan_segment(source, ScanOptions(level=Level.HEADER)):
+            positions += chunk.headers.position.tolist()
+    return interval_of(positions, [entry.position for entry in entries])
+
+
+def methods(folder: Folder, rules: Sequence[Rules], interval: int | None) -> list[Method]:
+    """The methods that a check tries, newest first."""
+    used = interval if interval is not None else interval_in_use(folder)
+    found = []
+    for one in sorted(rules, reverse=True):
+        for by_leader in (True, False) if one is not Rules.V3_8 else (True,):
+            for is_0_11 in (False, True) if one is Rules.V0_8 else (False,):
+                found.append(Method(one, used, by_leader, is_0_11))
+    return found

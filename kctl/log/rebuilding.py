@@ -1,0 +1,132 @@
+"""`segment rebuild` for one partition folder: which rules, what is written where, how it compares.
+
+Nothing is written but below the folder asked for, in a new folder named like the partition's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from formats.log_dir_files import LEADER_EPOCHS, FileState, parse_segment_file
+from kctl.checks.replica import ReplicaTask, check_replica
+from kctl.checks.report import CheckOptions
+from kctl.errors import KctlError, Refused, UnreadableFile
+from kctl.log.compare_rebuilt import Compared, Existing, Verdict, compare, score
+from kctl.log.folder import Folder, read_folder
+from kctl.log.index_rules import DEFAULT_INTERVAL, NEWEST, Rules
+from kctl.log.rebuild import Made, Method, make, methods
+from kctl.scan.options import Level
+
+BESIDE = (".index", ".timeindex", ".txnindex", ".snapshot")
+# Files that Kafka always has beside a log; of the others it is normal that some are not there.
+ALWAYS = (".index", ".timeindex")
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildOptions:
+    """What was asked for; `rules` and `interval` None: the newest, and what the existing indexes tell."""
+
+    rules: Rules | None = None
+    interval: int | None = None
+    is_check: bool = False
+    out: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """One file: made, compared, or both."""
+
+    name: str
+    type: str
+    size_in_bytes: int
+    entries: int
+    rules: Rules
+    compared: Compared | None
+
+
+def rebuild(task: ReplicaTask, options: RebuildOptions) -> Iterator[Rebuilt]:
+    """The files beside the logs of a partition folder, written and compared as asked."""
+    try:
+        folder = read_folder(task.folder)
+        existing = _existing(folder)
+        made, method = _made(folder, existing, options)
+    except OSError as error:
+        raise UnreadableFile(f"{error.filename or task.folder}: {error.strerror}") from error
+    if options.out:
+        write_files(made, options.out, task.folder)
+    if options.is_check:
+        check = check_replica(task, CheckOptions(level=Level.CRC))
+        existing.wrong = Existing.wrong_in(check)
+    for name, data in made.files.items():
+        compared = compare(name, data, existing) if options.is_check else None
+        yield Rebuilt(name, _type_of(name), len(data), made.entries[name], method.rules, compared)
+    if options.is_check:
+        for name in sorted(existing.files.keys() - made.files.keys()):
+            is_wrong = name in existing.wrong
+            verdict = Verdict.DIFFERENT if is_wrong else Verdict.EQUIVALENT
+            text = "not made from this log" if is_wrong else None
+            yield Rebuilt(name, _type_of(name), 0, 0, method.rules, Compared(verdict, 0, text))
+
+
+def is_different(rebuilt: Rebuilt) -> bool:
+    """Whether a comparison found what no broker would have written from this log."""
+    if rebuilt.compared is None:
+        return False
+    missing = rebuilt.compared.verdict is Verdict.MISSING and rebuilt.name.endswith(ALWAYS)
+    return missing or rebuilt.compared.verdict is Verdict.DIFFERENT
+
+
+def _type_of(name: str) -> str:
+    named = parse_segment_file(name)
+    return named.suffix.removeprefix(".") if named else "epochs"
+
+
+def _existing(folder: Folder) -> Existing:
+    found = Existing({})
+    for file in folder.files():
+        named = file.named
+        is_beside = named is not None and named.state is FileState.LIVE and named.suffix in BESIDE
+        if is_beside or file.name == LEADER_EPOCHS:
+            found.files[file.name] = file.path.read_bytes()
+    return found
+
+
+def _made(folder: Folder, existing: Existing, options: RebuildOptions) -> tuple[Made, Method]:
+    """The files by the rules asked for; of a check that names none, by those that match best."""
+    has_time = not folder.logs or any(name.endswith(".timeindex") for name in existing.files)
+    if not options.is_check:
+        interval = options.interval if options.interval is not None else DEFAULT_INTERVAL
+        method = Method(options.rules or NEWEST, interval)
+        return make(folder, method), method
+    rules = (options.rules,) if options.rules else tuple(Rules)
+    best: tuple[int, Made, Method] | None = None
+    for method in methods(folder, rules, options.interval):
+        made = make(folder, method, has_time_indexes=has_time)
+        equal = score(made, existing)
+        if best is None or equal > best[0]:
+            best = equal, made, method
+        if equal == len(made.files):
+            break
+    assert best is not None
+    return best[1], best[2]
+
+
+def write_files(made: Made, out: Path, folder: Path) -> None:
+    """Write into a new folder below `out` named like the partition's; nothing that is there is touched."""
+    place = Path(os.path.realpath(out))
+    if place.is_relative_to(os.path.realpath(folder)) or place == Path(os.path.realpath(folder.parent)):
+        raise Refused(f"{out}: lies in the evidence", "name a folder elsewhere with --to")
+    target = out / folder.name
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        target.mkdir()
+        for name, data in made.files.items():
+            with (target / name).open("xb") as file:
+                file.write(data)
+    except FileExistsError as error:
+        raise KctlError(f"{target}: is there already", "name another folder, or remove it") from error
+    except OSError as error:
+        raise KctlError(f"{error.filename or target}: {error.strerror}") from error
