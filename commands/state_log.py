@@ -225,7 +225,7 @@ def marked_lines(frame: Frame, merging: Merge, keep: Filter | None, form: str) -
         color=frame.color == "always" or (frame.color == "auto" and is_terminal()),
         safe=is_terminal(),
     )
-    yield from marks.written(merging.runs(keep))
+    yield from marks.written(merging.released(keep))
     for finding in (*merging.sources.findings, *merging.reading.findings):
         if finding.is_wrong:
             frame.raise_status(5)

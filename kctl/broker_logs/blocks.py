@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 
-from formats.log_lines import Bools, Int64s
+from formats.log_layouts import KAFKA
+from formats.log_lines import Bools, Int64s, Records, find_records
 from kctl.broker_logs.opening import CHUNK, STDIN, chunks_of
 from kctl.broker_logs.sources import LogFile, LogSource
 from kctl.broker_logs.zones import UNKNOWN, Zone
@@ -78,15 +78,6 @@ class Block:
             self.keys[keep], self.last_key, self.first_line,
         )  # fmt: skip
 
-    def text(self, low: int, high: int) -> bytes:
-        """The bytes of records low to high."""
-        starts, ends = self.starts[low:high], self.ends[low:high]
-        gaps = np.flatnonzero(starts[1:] != ends[:-1])
-        if not len(gaps):
-            return self.data[starts[0] : ends[-1]] if high > low else b""
-        edges = [0, *(gaps + 1).tolist(), high - low]
-        return b"".join(self.data[starts[a] : ends[b - 1]] for a, b in pairwise(edges))
-
 
 @dataclass(slots=True)
 class Reading:
@@ -144,15 +135,15 @@ def _blocks_of_file(file: LogFile, state: _State, chunk: int) -> Iterator[Block]
             continue
         data = b"".join(rest)
         cut = data.rfind(b"\n") + 1
-        records = file.layout.find(data[:cut] if cut < len(data) else data) if cut else None
+        records = _found(file, data, cut)
         if records is not None and len(records.starts) >= 2:
             end = int(records.starts[-1])
-            yield _block(file, state, data[:end], records.starts[:-1], records.millis[:-1])
+            yield _block(file, state, data, end, records.starts[:-1], records.millis[:-1])
             data = data[end:]
             wait_for = 0
         elif held >= LONGEST:
             starts = records.starts if records else np.empty(0, np.int64)
-            yield _block(file, state, data, starts, records.millis if records else starts)
+            yield _block(file, state, data, len(data), starts, records.millis if records else starts)
             data, wait_for = b"", 0
         else:
             wait_for = 2 * held
@@ -162,14 +153,23 @@ def _blocks_of_file(file: LogFile, state: _State, chunk: int) -> Iterator[Block]
         if not data.endswith(b"\n"):
             data += b"\n"
         records = file.layout.find(data)
-        yield _block(file, state, data, records.starts, records.millis)
+        yield _block(file, state, data, len(data), records.starts, records.millis)
     for reason in damage:
         finding = say.LOG_GZIP_DAMAGED.at(_place(file), lines=state.line - 1, reason=reason)
         state.reading.findings.append(finding)
 
 
-def _block(file: LogFile, state: _State, data: bytes, starts: Int64s, millis: Int64s) -> Block:
-    """A block of these bytes; what stands before the first record belongs to the one before, in its place."""
+def _found(file: LogFile, data: bytes, cut: int) -> Records | None:
+    """The records in the first `cut` bytes."""
+    if not cut:
+        return None
+    if file.layout is KAFKA:
+        return find_records(memoryview(data)[:cut])
+    return file.layout.find(data[:cut])
+
+
+def _block(file: LogFile, state: _State, data: bytes, end: int, starts: Int64s, millis: Int64s) -> Block:
+    """A block of these bytes up to `end`; what stands before the first record belongs to the one before, in its place."""
     times = millis if file.is_utc else state.zone.to_utc(millis, state.time)
     if not len(starts) or starts[0] > 0:
         starts = np.concatenate((np.zeros(1, np.int64), starts))
@@ -180,7 +180,7 @@ def _block(file: LogFile, state: _State, data: bytes, starts: Int64s, millis: In
         file,
         data,
         starts,
-        np.append(starts[1:], len(data)),
+        np.append(starts[1:], end),
         times,
         keys,
         int(keys[-1]),
@@ -190,7 +190,7 @@ def _block(file: LogFile, state: _State, data: bytes, starts: Int64s, millis: In
     state.key = block.last_key
     if times[-1] != BEFORE_ALL:
         state.time = int(times[-1])
-    lines = data.count(b"\n")
+    lines = data.count(b"\n", 0, end)
     state.line += lines
     state.reading.lines += lines
     state.reading.records += len(starts)

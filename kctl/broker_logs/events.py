@@ -10,7 +10,7 @@ from formats.log_objects import INTEGER, numbers, object_of, topic_partition
 from formats.log_templates import Template, is_controller
 from kctl.broker_logs.blocks import BEFORE_ALL, Block, Filter, Reading
 from kctl.broker_logs.marking import left_out
-from kctl.broker_logs.merging import merged
+from kctl.broker_logs.merging import Released, merged
 from kctl.broker_logs.overlap import without_copies
 from kctl.broker_logs.shapes import Shape, Shapes, Span, message_of
 from kctl.broker_logs.sources import LogFile, Sources
@@ -269,25 +269,26 @@ class Merge:
             for rank, one in enumerate(self.sources.sources)
         ]
 
-    def runs(self, keep: Filter | None = None) -> Iterator[tuple[Block, int, int]]:
-        """Runs of records in order, those that `keep` leaves in their blocks."""
+    def released(self, keep: Filter | None = None) -> Iterator[Released]:
+        """Records in order, some thousand at a time, those that `keep` leaves in their blocks."""
         blocks = [map(keep, one) for one in self.blocks] if keep else self.blocks
         shifts = [self.shifts.get(one.broker_id, 0) for one in self.sources.sources]
-        return iter(merged(blocks, shifts if any(shifts) else ()))
+        return merged(blocks, shifts if any(shifts) else ())
 
     def events(self, keep: Filter | None = None, wanted: frozenset[str] | None = None) -> Iterator[Event]:
         """Events in order; with `wanted` only those of these templates."""
         shapes = Shapes()
         parsed: dict[int, tuple[Block, list[Shape]]] = {}
-        for block, low, high in self.runs(keep):
-            known = parsed.get(block.source)
-            if known is None or known[0] is not block:
-                known = parsed[block.source] = block, shapes.parse(block)
-            of_block = known[1]
-            for index in range(low, high):
-                shape = of_block[index]
-                if wanted is None or shape.id in wanted:
-                    yield Event(block, index, shape)
+        for released in self.released(keep):
+            for block, low, high in released.runs():
+                known = parsed.get(block.source)
+                if known is None or known[0] is not block:
+                    known = parsed[block.source] = block, shapes.parse(block)
+                of_block = known[1]
+                for index in range(low, high):
+                    shape = of_block[index]
+                    if wanted is None or shape.id in wanted:
+                        yield Event(block, index, shape)
 
 
 def prepare(

@@ -42,7 +42,7 @@ def _event_in(file: str, number: int) -> Event:
         raise BadValue(f"{file} is empty")
     shapes = Shapes()
     for block in _blocks(file):
-        if block.first_line <= number < block.first_line + block.data.count(b"\n"):
+        if block.first_line <= number < block.first_line + block.data.count(b"\n", 0, int(block.ends[-1])):
             index = int((block.lines <= number).sum()) - 1
             return Event(block, index, shapes.parse(block)[index])
     raise BadValue(f"{file} has no line {number}")

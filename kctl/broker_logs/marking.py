@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from kctl.broker_logs.blocks import Block, Reading
+from kctl.broker_logs.blocks import Reading
+from kctl.broker_logs.merging import Released
 from kctl.broker_logs.sources import LogFile, Sources
 
 COLORS = (36, 32, 35, 33, 34, 96, 92, 95, 93, 94)
@@ -27,26 +28,32 @@ class Marks:
         self._width = max((len(file.file) for file in sources.files), default=0) if sources else 0
         self.records = 0
 
-    def written(self, runs: Iterable[tuple[Block, int, int]]) -> Iterator[bytes]:
-        """The bytes of the runs, some hundred kilobytes at a time."""
+    def written(self, released: Iterable[Released]) -> Iterator[bytes]:
+        """The bytes of the records, some hundred kilobytes at a time."""
         held: list[bytes] = []
         size = 0
-        for block, low, high in runs:
-            text = block.text(low, high)
-            self.records += high - low
-            if self._safe:
-                text = CONTROL.sub(lambda m: b"\\x%02x" % m[0][0], text)
-            if self._color:
-                text = WARNED.sub(b"\x1b[33m\\1\x1b[0m", WRONG.sub(b"\x1b[31;1m\\1\x1b[0m", text))
-            if self._is_marked:
-                mark = self._mark(block.file)
-                text = mark + text[:-1].replace(b"\n", b"\n" + mark) + b"\n"
-            held.append(text)
-            size += len(text)
+        plain = not (self._safe or self._color or self._is_marked)
+        for some in released:
+            self.records += len(some)
+            for block, start, end in some.pieces():
+                text = block.data[start:end]
+                held.append(text if plain else self._dressed(text, block.file))
+                size += len(text)
             if size >= WRITTEN:
                 yield b"".join(held)
                 held, size = [], 0
         yield b"".join(held)
+
+    def _dressed(self, text: bytes, file: LogFile) -> bytes:
+        """Whole lines with their mark and colours."""
+        if self._safe:
+            text = CONTROL.sub(lambda m: b"\\x%02x" % m[0][0], text)
+        if self._color:
+            text = WARNED.sub(b"\x1b[33m\\1\x1b[0m", WRONG.sub(b"\x1b[31;1m\\1\x1b[0m", text))
+        if self._is_marked:
+            mark = self._mark(file)
+            text = mark + text[:-1].replace(b"\n", b"\n" + mark) + b"\n"
+        return text
 
     def _mark(self, file: LogFile) -> bytes:
         """`1<TAB>broker-1/logs/state-change.log<TAB>`; aligned and coloured by broker on a terminal."""
