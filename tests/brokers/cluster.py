@@ -200,10 +200,10 @@ class Cluster:
     # --- looking and writing past kctl ---
 
     @contextlib.contextmanager
-    def client(self) -> Iterator[KazooClient]:
+    def client(self, chroot: str | None = None) -> Iterator[KazooClient]:
         """A kazoo client in the cluster's chroot, for tests that look or write past kctl."""
         assert self.zookeeper
-        client = self.zookeeper.client(self.chroot)
+        client = self.zookeeper.client(self.chroot if chroot is None else chroot)
         try:
             yield client
         finally:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +14,10 @@ from typing import Any
 
 import msgspec
 
+from commands.main import main
 from tests.brokers.cluster import Cluster, eventually
 from tests.brokers.processes import _die_with_parent
 from tests.conftest import Ran, check_rows, rows
-
-KCTL = (sys.executable, "-m", "commands")
 
 
 @dataclass
@@ -55,61 +54,103 @@ class Kctl:
         (row,) = (r for r in self("journal", "list").of("change") if r["id"] == id)
         return str(row["state"])
 
-    # --- as a process ---
+    # --- as a process of its own ---
 
-    def start(self, *args: object, fault: str | None = None, **env: str) -> subprocess.Popen[bytes]:
+    def start(self, *args: object, fault: str = "", trace: Path | None = None) -> Forked:
         """Start kctl as a process; `fault` is a point at which it is killed, or stopped with `stop@`."""
-        environment = {**os.environ, **self.environment, **env}
-        if fault:
-            environment["KCTL_FAULT"] = fault
-        return subprocess.Popen(
-            [*KCTL, *map(str, args), "--output", "jsonl"],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            preexec_fn=_die_with_parent,
-            cwd=Path(__file__).parents[2],
-        )
+        environment = {**self.environment, "KCTL_FAULT": fault, "KCTL_FAULT_TRACE": str(trace or "")}
+        return Forked([*map(str, args), "--output", "jsonl"], environment)
 
     def killed(self, *args: object, fault: str) -> bool:
         """Run a change until it is killed at a point; False where it never came to that point."""
-        process = self.start(*args, "--yes", fault=fault)
-        _, said = process.communicate(timeout=120)
-        assert process.returncode in (-signal.SIGKILL, 0), said.decode()
-        return process.returncode == -signal.SIGKILL
+        ran = self.start(*args, "--yes", fault=fault).wait()
+        assert ran.status in (-signal.SIGKILL, 0), ran.err
+        return ran.status == -signal.SIGKILL
 
     def points(self, *args: object, trace: Path) -> list[str]:
         """The points that a change passes, in order; it is carried out."""
-        process = self.start(*args, "--yes", KCTL_FAULT_TRACE=str(trace))
-        _, said = process.communicate(timeout=120)
-        assert process.returncode == 0, said.decode()
+        ran = self.start(*args, "--yes", trace=trace).wait()
+        assert ran.status == 0, ran.err
         return trace.read_text().split()
 
     @contextlib.contextmanager
-    def stopped(self, *args: object, at: str) -> Iterator[Any]:
-        """A change that stands still at a point during the block; gives a function that lets it go on."""
+    def stopped(self, *args: object, at: str) -> Iterator[Forked]:
+        """A change that stands still at a point during the block, until `go_on` is called."""
         process = self.start(*args, "--yes", fault=f"stop@{at}")
         try:
             for _ in eventually(f"kctl stops at {at}", 30):
-                if _is_stopped(process.pid):
+                if process.is_stopped:
                     break
-                assert process.poll() is None, process.communicate()[1].decode()
-
-            def go_on(timeout: float = 120) -> Ran:
-                process.send_signal(signal.SIGCONT)
-                out, said = process.communicate(timeout=timeout)
-                ran = Ran(process.returncode, out, said.decode())
-                ran.rows = [msgspec.json.decode(line) for line in out.splitlines()]
-                check_rows([str(a) for a in args], ran.rows)
-                return ran
-
-            yield go_on
+            yield process
         finally:
             process.kill()
-            process.communicate()
 
 
-def _is_stopped(pid: int) -> bool:
-    stat = Path(f"/proc/{pid}/stat").read_text()
-    return stat.rsplit(")", 1)[1].split()[0] in ("T", "t")
+class Forked:
+    """kctl in a fork of the tests' process, which has everything imported."""
+
+    def __init__(self, args: list[str], environment: dict[str, str]) -> None:
+        self.args = args
+        self.output, self.errors = (os.fdopen(os.memfd_create("kctl"), "w+b") for _ in range(2))
+        self.status: int | None = None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # threads of the parent are of no use to kctl
+            self.pid = os.fork()
+        if self.pid == 0:
+            self._run(environment)
+
+    def _run(self, environment: dict[str, str]) -> None:
+        status = 99
+        try:
+            _die_with_parent()
+            os.environ.update(environment)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.dup2(self.output.fileno(), 1)
+            os.dup2(self.errors.fileno(), 2)
+            sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
+            status = main(self.args)
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(status)
+
+    @property
+    def is_stopped(self) -> bool:
+        if self.status is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED)
+            if pid and os.WIFSTOPPED(status):
+                return True
+            if pid:
+                self._ended(status)
+        assert self.status is None, f"kctl ended with {self.status}: {self._text(self.errors)}"
+        return False
+
+    def _ended(self, status: int) -> None:
+        self.status = os.waitstatus_to_exitcode(status)
+
+    def go_on(self) -> Ran:
+        """Let it go on and wait for its end."""
+        os.kill(self.pid, signal.SIGCONT)
+        return self.wait()
+
+    def wait(self) -> Ran:
+        """How it ended; every row is held against its schema."""
+        if self.status is None:
+            self._ended(os.waitpid(self.pid, 0)[1])
+        assert self.status is not None
+        out = self._text(self.output).encode()
+        ran = Ran(self.status, out, self._text(self.errors))
+        ran.rows = [msgspec.json.decode(line) for line in out.splitlines()]
+        check_rows(self.args, ran.rows)
+        return ran
+
+    def kill(self) -> None:
+        """End it, where it has not ended."""
+        if self.status is None:
+            os.kill(self.pid, signal.SIGKILL)
+            self._ended(os.waitpid(self.pid, 0)[1])
+
+    @staticmethod
+    def _text(file: Any) -> str:
+        file.seek(0)
+        return str(file.read().decode("utf-8", "replace"))
