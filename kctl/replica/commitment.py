@@ -121,9 +121,9 @@ def _lines(
                 continue
             if cut is not None and note.time_ms > cut:
                 break
-            if note.what == "leader" and drop.leader_epoch is not None:
-                if (note.leader_epoch or 0) >= drop.leader_epoch:
-                    continue
+            of_later = drop.leader_epoch is not None and (note.leader_epoch or 0) >= drop.leader_epoch
+            if note.what == "leader" and of_later:
+                continue
             end = min(note.high_watermark, ends.get(broker_id, note.high_watermark))
             yield CommittedUpTo(end, line_proof("high_watermark_line", note.proof))
 

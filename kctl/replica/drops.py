@@ -191,13 +191,18 @@ def end_when_elected(scene: Scene, led: Led) -> int | None:
 
 
 def explain_drop(
-    scene: Scene, leader_epoch: int | None, from_offset: int, written_in: int | None, holders: Sequence[int]
+    scene: Scene,
+    leader_epoch: int | None,
+    from_offset: int,
+    written_in: int | None,
+    holders: Sequence[int],
+    written_ms: int | None = None,
 ) -> Drop:
-    """The drop with its cause. `holders` are the brokers that held the records."""
+    """The drop with its cause. `holders` are the brokers that held the records; `written_ms` is of the first."""
     drop = Drop(leader_epoch, written_in_epoch=written_in)
     led = scene.leaders.of(leader_epoch)
     drop.leader = led.leader if led and led.leader is not None and led.leader >= 0 else None
-    drop.written_by = _writer(scene, drop, holders)
+    _note_writer(scene, drop, holders, written_ms)
     if drop.leader is None or led is None:
         _without_decision(scene, drop, from_offset)
         return drop
@@ -221,15 +226,21 @@ def explain_drop(
     return drop
 
 
-def _writer(scene: Scene, drop: Drop, holders: Sequence[int]) -> int | None:
+def _note_writer(scene: Scene, drop: Drop, holders: Sequence[int], written_ms: int | None) -> None:
+    """Who led when the records were written: by their epoch, else by their timestamp, else who led before."""
     if drop.written_in_epoch is not None:
-        return scene.leaders.leader_of(drop.written_in_epoch)
+        drop.written_by = scene.leaders.leader_of(drop.written_in_epoch)
+        return
     if drop.leader_epoch is None:
-        return None
-    for led in scene.leaders.before(drop.leader_epoch):
-        if led.leader is not None and led.leader >= 0 and led.leader in holders:
-            return led.leader
-    return None
+        return
+    before = [led for led in scene.leaders.before(drop.leader_epoch) if (led.leader or -1) >= 0]
+    if written_ms is not None:
+        before = [led for led in before if led.from_ms is None or led.from_ms <= written_ms + PROMPT_MS]
+    else:
+        before = [led for led in before if led.leader in holders and led.leader != drop.leader] or before
+    if before:
+        drop.written_by = before[0].leader
+        drop.written_in_epoch = before[0].leader_epoch if written_ms is not None else None
 
 
 def _without_decision(scene: Scene, drop: Drop, from_offset: int) -> None:

@@ -98,14 +98,15 @@ def losses_of(
     result = PartitionLosses(partition)
     if _is_deleted(partition, order, znodes):
         return result
-    present = choose_present(partition, by_moment, order, znodes, given_leader)
+    moments = [znodes[m] for m in order if m in znodes]
+    leaders = leaders_of(partition, testimony, moments)
+    present = choose_present(partition, by_moment, order, znodes, leaders, given_leader)
     if present is None:
-        result.findings += _without_leader(partition, by_moment, order)
+        place = Place(topic=partition.topic, partition=partition.partition)
+        result.findings.append(say.LEADER_UNKNOWN.at(place, partition=partition))
         return result
     found = find_lost_parts(partition, present, by_moment, znodes, is_compacted=is_compacted)
     result.findings += found.findings
-    moments = [znodes[m] for m in order if m in znodes]
-    leaders = leaders_of(partition, testimony, moments)
     scene = Scene(partition, present, leaders, testimony, found.held)
     result.scene = scene
     claims = find_claims(partition, testimony, leaders, present)
@@ -121,24 +122,14 @@ def _is_deleted(partition: TopicPartition, order: Sequence[Moment], znodes: Mapp
     return last in znodes and bool(znodes[last].created) and partition.topic not in znodes[last].created
 
 
-def _without_leader(partition: TopicPartition, by_moment: ByMoment, order: Sequence[Moment]) -> list[Finding]:
-    """Nobody says who leads: that matters where copies of the last moment contradict each other."""
-    from kctl.replica.compare import compare_partition
-
-    present = [moment for moment in order if moment in by_moment]
-    if not present:
-        return []
-    compared = compare_partition(partition, present[-1], by_moment[present[-1]])
-    if not compared.divergences:
-        return []
-    place = Place(topic=partition.topic, partition=partition.partition, moment=present[-1])
-    return [say.LEADER_UNKNOWN.at(place, partition=partition)]
-
-
 def _groups(scene: Scene, found: LostParts, claims: Sequence[Claim]) -> dict[int | None, _Group]:
     groups: dict[int | None, _Group] = {}
     for part in found.parts:
         groups.setdefault(dropping_epoch(scene, part), _Group()).parts.append(part)
+    for part in groups.pop(None, _Group()).parts:
+        # Nothing names the leadership for this copy: the one that dropped the same range of others did.
+        same = [e for e, g in groups.items() if e is not None and any(_overlap(part, p) for p in g.parts)]
+        groups.setdefault(min((e for e in same if e is not None), default=None), _Group()).parts.append(part)
     for claim in claims:
         epoch = claimed_epoch(scene, claim.epoch, claim.from_offset, claim.time_ms)
         if epoch not in groups:
@@ -146,6 +137,19 @@ def _groups(scene: Scene, found: LostParts, claims: Sequence[Claim]) -> dict[int
             epoch = holding[0] if holding else epoch
         groups.setdefault(epoch, _Group()).claims.append(claim)
     return groups
+
+
+def first_timestamp(parts: Sequence[LostPart], start: int) -> int | None:
+    """The timestamp of the first lost batch, in milliseconds; None where no copy has one."""
+    for part in parts:
+        for _, batches in batches_between(part.held.copy, start, start + 1):
+            stamp = int(batches.max_timestamp[0])
+            return stamp if stamp >= 0 else None
+    return None
+
+
+def _overlap(one: LostPart, other: LostPart) -> bool:
+    return one.from_offset < other.to_offset and other.from_offset < one.to_offset
 
 
 def _covers(parts: Sequence[LostPart], claim: Claim) -> bool:
@@ -169,7 +173,8 @@ def _losses_of_group(
         written = next((p.epoch for p in parts if p.epoch is not None), None)
         if written is None:
             written = next((c.epoch for c in claims if c.epoch is not None), None)
-        drop = explain_drop(scene, epoch, start, written, holders)
+        written_ms = first_timestamp(parts, start) if written is None else None
+        drop = explain_drop(scene, epoch, start, written, holders, written_ms)
         commitment = commitment_of(scene, znodes, drop, start, end, parts, claims, external)
         proofs = _proofs(drop, commitment, parts, claims)
         for part_start, part_end, loss_class in _classes(commitment, start, end):

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kctl.evidence.order import newest_timestamp
 from kctl.findings import Finding
 from kctl.findings import replica as say
 from kctl.model import TopicPartition
 from kctl.replica.copies import ByMoment, Copy, Moment
+from kctl.replica.leaders import Leaders
 from kctl.replica.lineage import Lineage
 from kctl.replica.moments import PartitionState, Znodes
 from kctl.replication.epochs import Entries, loaded
@@ -56,11 +58,12 @@ def choose_present(
     by_moment: ByMoment,
     order: Sequence[Moment],
     znodes: Mapping[Moment, Znodes],
+    leaders: Leaders,
     given_leader: int | None = None,
 ) -> Present | None:
-    """The copy of the present leader; None where nobody can say who leads. Lineages are not read yet.
+    """The copy of the present leader; None where copies contradict each other and nobody says who leads.
 
-    Without znodes and without a leader given, copies are chosen by the newest epoch in their checkpoint.
+    Its lineage is not read yet. Where all copies of the last moment agree, the longest of them will do.
     """
     present = [moment for moment in order if moment in by_moment]
     if not present:
@@ -73,15 +76,13 @@ def choose_present(
     leader = given_leader if given_leader is not None else state.leader if state else None
     if leader is not None and leader in copies:
         return Present(moment, copies[leader], leader, state, live)
-    by_epoch = _of_highest_epoch(copies, state)
-    if by_epoch is None:
+    chosen = _of_highest_epoch(copies, state) or _last_in_logs(copies, leaders) or _longest(partition, copies)
+    if chosen is None:
         return None
-    found = Present(moment, by_epoch, leader if leader is not None else by_epoch.broker_id, state, live)
+    found = Present(moment, chosen, leader if leader is not None else chosen.broker_id, state, live)
     if leader is not None:
         found.findings.append(
-            say.PREFIX_LOST.at(
-                by_epoch.place, broker_id=leader, partition=partition, instead=by_epoch.broker_id
-            )
+            say.PREFIX_LOST.at(chosen.place, broker_id=leader, partition=partition, instead=chosen.broker_id)
         )
     return found
 
@@ -90,10 +91,27 @@ def _of_highest_epoch(copies: Mapping[int, Copy], state: PartitionState | None) 
     """The copy with the newest recorded epoch, of the ISR where one is known; None where no copy has epochs."""
     candidates = [c for c in copies.values() if state is None or c.broker_id in state.isr]
     candidates = candidates or list(copies.values())
-    if len(candidates) == 1:
-        return candidates[0]
     with_epochs = [(loaded(c.recorded_epochs)[-1], c) for c in candidates if c.recorded_epochs]
-    if not with_epochs:
-        return candidates[0] if state is not None and candidates else None
-    newest = max(entry for entry, _ in with_epochs)
-    return next(c for entry, c in with_epochs if entry == newest)
+    if with_epochs:
+        newest = max(entry for entry, _ in with_epochs)
+        return next(c for entry, c in with_epochs if entry == newest)
+    return candidates[0] if state is not None or len(candidates) == 1 else None
+
+
+def _last_in_logs(copies: Mapping[int, Copy], leaders: Leaders) -> Copy | None:
+    """The copy of the leader that brokers' logs name for the time of the newest batch here."""
+    newest = max((newest_timestamp(copy.folder) or 0 for copy in copies.values()), default=0)
+    led = [one for one in leaders.known if one.leader is not None and one.leader >= 0]
+    in_time = [one for one in led if one.from_ms is None or one.from_ms <= newest]
+    last = (in_time or led)[-1:]
+    return copies.get(last[0].leader) if last and last[0].leader is not None else None
+
+
+def _longest(partition: TopicPartition, copies: Mapping[int, Copy]) -> Copy | None:
+    """The longest copy, where no two of them contradict each other."""
+    from kctl.replica.compare import compare_partition
+
+    compared = compare_partition(partition, None, copies)
+    if compared.divergences or compared.best is None:
+        return None
+    return copies[max(compared.best.branches, key=lambda b: b.log_end_offset).longest]
