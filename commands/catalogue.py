@@ -303,6 +303,31 @@ COMMANDS: dict[str, Group | Verb] = {
         },
     ),
     "completion": Verb("completion:completion", "Print the completion script of a shell."),
+    "epoch": Group(
+        "Leader epochs of replicas, and what brokers would make of them.",
+        {
+            "show": Verb(
+                "epoch:show",
+                "Show the epochs of each replica: its checkpoint, its batches, and their differences.",
+                ("replica.LINEAGE", "replica.EPOCH_DIFFERENCE", FINDING),
+            ),
+            "end-offset": Verb(
+                "epoch:end_offset",
+                "Say what each replica would answer to OffsetsForLeaderEpoch.",
+                ("replica.END_OFFSET",),
+            ),
+            "truncation": Verb(
+                "epoch:truncation",
+                "Say to which offset each follower would truncate under a leader, by version.",
+                ("replica.TRUNCATION",),
+            ),
+            "compare": Verb(
+                "epoch:compare",
+                "Show normalised lineages side by side, and where each pair of them parts.",
+                ("replica.LINEAGE", "replica.DIVERGENCE", "replica.VERDICT", FINDING),
+            ),
+        },
+    ),
     "replica": Group(
         "Replicas of a partition, from copies of brokers' log directories.",
         {

@@ -11,11 +11,10 @@ from kctl.model import SILENT, Progress, TopicPartition
 from kctl.replica.best_source import rejoin_table
 from kctl.replica.compare import PartitionComparison, compare_partition
 from kctl.replica.copies import Copy, copies_of
-from kctl.replica.lineage import Lineage
+from kctl.replica.epoch_views import lineage_row
 from kctl.replica.moments import Znodes, znodes_of
-from kctl.replica.replica_log import ReplicaLog
 from kctl.replication.rules import Rules
-from kctl.rows.replica import DIVERGENCE, LINEAGE, REJOIN, VERDICT
+from kctl.rows.replica import DIVERGENCE, REJOIN, VERDICT
 
 Row = dict[str, object]
 
@@ -104,28 +103,6 @@ def _whose(found: PartitionComparison) -> Row:
         "partition": found.partition.partition,
         "moment": found.moment,
     }
-
-
-def lineage_row(log: ReplicaLog, lineage: Lineage) -> Row:
-    """The row of one copy."""
-    copy = log.copy
-    recorded = copy.recorded_epochs
-    return LINEAGE(
-        topic=copy.partition.topic,
-        partition=copy.partition.partition,
-        broker_id=copy.broker_id,
-        epochs=[list(entry) for entry in lineage.epochs],
-        log_start_offset=lineage.log_start_offset,
-        log_end_offset=lineage.log_end_offset,
-        high_watermark=lineage.high_watermark,
-        recorded=None if recorded is None else [list(entry) for entry in recorded],
-        rebuilt=[list(entry) for entry in log.rebuilt],
-        local_log_start_offset=log.local_log_start_offset,
-        topic_id=copy.replica.topic_id,
-        folder=copy.place.file or "",
-        evidence=copy.place.evidence,
-        moment=copy.moment,
-    )
 
 
 def _rejoin_rows(found: PartitionComparison, options: CompareOptions) -> Iterator[Row]:

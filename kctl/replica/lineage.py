@@ -59,8 +59,8 @@ class Lineage:
         return epoch_for_offset(self.epochs, offset)
 
     def log(self) -> ReplicaLog:
-        """The replica as a broker that loads it sees it."""
-        entries = tuple(e for e in loaded(self.recorded) if e[1] < max(self.log_end_offset, 1))
+        """The replica as a running broker sees it: entries beyond the end are stale, one at the end may be its own."""
+        entries = tuple(e for e in loaded(self.recorded) if e[1] <= self.log_end_offset)
         return ReplicaLog(
             entries,
             self.log_end_offset,

@@ -50,6 +50,7 @@ VERDICT = RowType(
     current_lineage=nullable(integer("longest replica of the branch with the newest epoch")),
     most_committed=nullable(integer("longest replica of the branch with the highest high watermark")),
     behind=array("brokers that end before the longest of their branch"),
+    branch_point=nullable(integer("where the lineages of a pair part; `epoch compare` only")),
     moment=nullable(string()),
 )
 
