@@ -27,7 +27,7 @@ def lines(files: list[str], wanted: Wanted) -> list[object]:
 
 def rows(files: list[str], wanted: Wanted) -> list[object]:
     said: list[Exception] = []
-    found = list(dump_rows(files, wanted, said.append))
+    found: list[object] = list(dump_rows(files, wanted, said.append))
     assert not said
     return found
 
