@@ -81,9 +81,30 @@ COMMANDS: dict[str, Group | Verb] = {
         "Move replicas: plan, execute, verify, cancel.",
         {
             "plan": Verb(
-                "reassign:plan",
+                "reassign_plan:plan",
                 "Plan where replicas go, with the fewest moves, and write the plan into files.",
                 ("reassign.MOVE", "reassign.LOAD", "reassign.BATCH", "reassign.PLAN"),
+            ),
+            "execute": Verb(
+                "reassign:execute",
+                "Carry a plan out, batch after batch, and take its throttle away at the end.",
+                ("reassign.MOVE", *CHANGE),
+            ),
+            "verify": Verb(
+                "reassign_progress:verify",
+                "Say of each partition of a plan whether it is in place and in sync.",
+                ("reassign.PARTITION",),
+            ),
+            "status": Verb(
+                "reassign_progress:status",
+                "Show what is moving, how far it is and what it waits for; with a PLAN, of all its partitions.",
+                ("reassign.PARTITION",),
+            ),
+            "cancel": Verb("reassign:cancel", "Take what is moving back to where it came from.", CHANGE),
+            "throttle": Verb(
+                "reassign_throttle:throttle",
+                "List the throttles that are set; set or clear those of a plan.",
+                ("reassign.THROTTLE", *CHANGE),
             ),
         },
     ),
@@ -340,6 +361,11 @@ COMMANDS: dict[str, Group | Verb] = {
                 "replica:loss",
                 "Say which records a leader once held and the present lineage lacks, since when, and why.",
                 ("replica.LOSS", FINDING),
+            ),
+            "explain": Verb(
+                "replica:explain",
+                "Tell the story of one offset: who wrote it, where it is, when it was committed, why it is gone.",
+                ("replica.EXPLANATION",),
             ),
             "simulate": Verb(
                 "replica_simulate:simulate",

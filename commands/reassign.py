@@ -1,4 +1,4 @@
-"""Reassignment: plan, execute, verify, status, cancel."""
+"""Reassignment: execute, cancel."""
 
 from __future__ import annotations
 
@@ -7,129 +7,157 @@ from typing import TYPE_CHECKING
 
 import click
 
-from commands.connecting import At, reads
+from commands.changing import CHANGE_STATUS, How, carry_out, changes
+from commands.connecting import open_for_change, pinned
 from commands.frame import Frame, command
-from commands.lists import Brokers, Names
 from commands.render import Outcome
 from commands.segment import Size
-from commands.topic import note_problems
 
 if TYPE_CHECKING:
-    from kctl.cluster.goals import Goal
-    from kctl.cluster.planned import Planned
-    from kctl.cluster.state import ClusterState
-    from kctl.model import TopicPartition
+    from collections.abc import Iterable
 
-PLAN_STATUS = "0 planned, or nothing to move · 2 wrong usage · 3 unknown topic, no connection · 4 refused: it cannot be, or a file exists"
+    from kctl.cluster.interface import Cluster
+    from kctl.cluster.state import ClusterState
+    from kctl.cluster.versions import KafkaVersion
+    from kctl.model import TopicPartition
 
 
 @command(
-    "plan",
+    "execute",
     examples="""
-    kctl reassign plan --drain 2 --to drain-2.json
-    kctl reassign plan --brokers 1,2,3,4 --to even.json --disk-sizes log-dirs.json
-    kctl reassign plan --topics orders,payments --replication-factor 3 --to rf3.json
-    kctl reassign plan --replace 2=5 --to replace.json --snapshot znodes.jsonl
+    kctl reassign execute drain-2.json --throttle 50MiB
+    kctl reassign execute even.json --throttle 50MiB --disk-sizes log-dirs.json --yes --timeout 6h
+    kctl reassign execute even.001.json --no-wait --reason OPS-812
     """,
-    status=PLAN_STATUS,
+    status=CHANGE_STATUS,
 )
-@reads
-@click.option("--topics", type=Names(), metavar="A,B", help="Only these topics.")
-@click.option("--brokers", type=Brokers(), metavar="IDS", help="Have all replicas on these brokers, evenly.")
-@click.option("--add", type=Brokers(), metavar="IDS", help="Give these brokers their share of the replicas.")
-@click.option("--drain", type=Brokers(), metavar="IDS", help="Move everything off these brokers.")
+@changes(timeout=3600)
+@click.argument("plan", type=click.Path(path_type=Path, dir_okay=False))
 @click.option(
-    "--replace", multiple=True, metavar="OLD=NEW", help="Put one broker in another's place; may be repeated."
+    "--throttle", type=Size(), metavar="BYTES", help="Bytes a second, in and out, of each broker involved."
 )
-@click.option(
-    "--replication-factor", type=int, metavar="N", help="Have so many replicas; the only way to have fewer."
-)
-@click.option(
-    "--disk-sizes",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="What kafka-log-dirs prints, or a folder of log directories.",
-)
-@click.option("--disable-rack-aware", is_flag=True, help="Place replicas as if no broker had a rack.")
-@click.option("--like-kafka", is_flag=True, help="Place everything anew with Kafka's own algorithm.")
-@click.option("--seed", type=int, metavar="N", help="With --like-kafka: draw the same numbers each time.")
+@click.option("--disk-sizes", type=click.Path(path_type=Path), metavar="FILE", help="For the estimate.")
 @click.option("--max-batch-bytes", type=Size(), default="500000", show_default=True, help="Of one request.")
 @click.option("--max-batch-data", type=Size(), help="Bytes that one batch moves; needs --disk-sizes.")
 @click.option("--max-batch-moves", type=click.IntRange(1), help="Partitions in one batch.")
-@click.option(
-    "--to", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The file of the plan."
-)
-def plan(frame: Frame, at: At, to: Path, **given: object) -> Outcome:
-    """Plan where replicas go, with the fewest moves, and write the plan into files.
+def execute(
+    frame: Frame,
+    how: How,
+    plan: Path,
+    throttle: int | None,
+    disk_sizes: Path | None,
+    max_batch_bytes: int,
+    max_batch_data: int | None,
+    max_batch_moves: int | None,
+) -> Outcome:
+    """Carry a plan out, batch after batch, and take its throttle away at the end.
 
-    PLAN.rollback.json is the way back, PLAN.json the whole plan in the form of Kafka's own tool, PLAN.001.json
-    and so on its batches. Nothing in the cluster changes.
+    With --no-wait only the first batch is asked for; `kctl journal resume` goes on, and `kctl reassign verify`
+    takes the throttle away once everything is in place.
     """
-    from commands.reassign_rows import plan_rows, plan_text
+    from commands.reassign_rows import move_row
+    from kctl.cluster.batches import cut
     from kctl.cluster.disk_sizes import partition_sizes, read_disk_sizes
-    from kctl.cluster.plan_files import write_plan
+    from kctl.cluster.moves import moves_of
+    from kctl.cluster.plan_files import read_plan
+    from kctl.cluster.reassignment import Execution, plan_execution
+    from kctl.errors import BadValue
 
-    goal = _goal(given)
-    sizes = None
-    if isinstance(given["disk_sizes"], Path):
-        sizes = partition_sizes(read_disk_sizes(given["disk_sizes"]))
-    with at.open(frame) as cluster:
-        state = cluster.read_state(partition_states=False, kafka_version=at.version)
-    note_problems(frame, state)
-    planned = _planned(state, goal, sizes, given)
-    for note in planned.notes:
+    file = read_plan(plan)
+    for note in file.notes:
         frame.note(note)
-    batches = planned.batches(
-        most_bytes=int(str(given["max_batch_bytes"])),
-        most_data=given["max_batch_data"],  # type: ignore[arg-type]  # click gives ints
-        most_moves=given["max_batch_moves"],  # type: ignore[arg-type]
-    )
-    names = write_plan(to, planned.targets, planned.origins, batches)
-    return Outcome(plan_rows(planned, names, batches), text=plan_text)
-
-
-def _goal(given: dict[str, object]) -> Goal:
-    from kctl.cluster.goals import Goal
-    from kctl.errors import BadValue
-
-    wanted = [n for n in ("brokers", "add", "drain", "replace") if given[n]]
-    if len(wanted) > 1:
-        raise BadValue(f"--{wanted[0]} and --{wanted[1]} are plans of their own")
-    if not wanted and given["replication_factor"] is None:
-        raise BadValue("nothing to plan", "give --brokers, --add, --drain, --replace or --replication-factor")
-    if given["max_batch_data"] is not None and given["disk_sizes"] is None:
+    if max_batch_data is not None and disk_sizes is None:
         raise BadValue("--max-batch-data needs --disk-sizes")
-    if given["like_kafka"] and not given["brokers"]:
-        raise BadValue("--like-kafka needs --brokers")
-    return Goal(
-        brokers=given["brokers"] or frozenset(),  # type: ignore[arg-type]
-        add=given["add"] or frozenset(),  # type: ignore[arg-type]
-        drain=given["drain"] or frozenset(),  # type: ignore[arg-type]
-        replace=_pairs(given["replace"]),  # type: ignore[arg-type]
-        replication_factor=given["replication_factor"],  # type: ignore[arg-type]
-        topics=given["topics"],  # type: ignore[arg-type]
-        rack_aware=not given["disable_rack_aware"],
-    )
+    sizes = partition_sizes(read_disk_sizes(disk_sizes)) if disk_sizes else None
+    with open_for_change(frame) as cluster:
+        state = read_for(cluster, file.targets, pinned(how.kafka_version))
+        origins = {tp: replicas for tp in file.targets if (replicas := state.replicas(tp))}
+        moves = list(moves_of(file.targets, origins, sizes))
+        data = {move.partition: move.data for move in moves}
+        batches = cut(
+            {move.partition: move.target for move in moves},
+            lambda tp: data.get(tp, 0),
+            most_bytes=max_batch_bytes,
+            most_data=max_batch_data,
+            most_moves=max_batch_moves,
+        )
+        execution = Execution(
+            targets=file.targets,
+            file=plan.name,
+            plan_id=file.identity,
+            batches=batches,
+            throttle=throttle,
+            sizes=sizes,
+            clear_at_end=how.wait,
+        )
+        made = plan_execution(cluster, execution, state)
+        return carry_out(frame, how, cluster, made, [move_row(move) for move in moves])
 
 
-def _pairs(texts: tuple[str, ...]) -> dict[int, int]:
-    from kctl.errors import BadValue
+def read_for(
+    cluster: Cluster,
+    targets: Iterable[TopicPartition],
+    version: KafkaVersion | None,
+    *,
+    all_topics: bool = False,
+) -> ClusterState:
+    """The state of a plan's topics, or of all, with the configurations that throttles are in."""
+    names = None if all_topics else sorted({tp.topic for tp in targets})
+    return cluster.read_state(names, configs=("topics", "brokers"), kafka_version=version)
 
-    found: dict[int, int] = {}
-    for text in texts:
-        old, equals, new = text.partition("=")
-        if not equals or not old.isdigit() or not new.isdigit() or old == new:
-            raise BadValue(f"--replace {text!r} is not OLD=NEW")
-        found[int(old)] = int(new)
+
+@command(
+    "cancel",
+    examples="""
+    kctl reassign cancel drain-2.json
+    kctl reassign cancel drain-2.json --timeout 10m
+    kctl reassign cancel drain-2.json --move-controller --reason "broker 4 is gone for good"
+    """,
+    status=CHANGE_STATUS,
+)
+@changes(timeout=600)
+@click.argument("plan", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--move-controller",
+    is_flag=True,
+    help="Where the request never ends: replace it and make another broker controller.",
+)
+def cancel(frame: Frame, how: How, plan: Path, move_controller: bool) -> Outcome:
+    """Take what is moving back to where it came from.
+
+    Waits until the controller has taken the request away, then asks for the way back. A request with a dead
+    target never goes; --move-controller is for that, and refused unless all brokers to go back to are alive.
+    """
+    from kctl.cluster.cancellation import plan_cancellation
+    from kctl.cluster.plan_files import read_plan
+
+    file = read_plan(plan)
+    with open_for_change(frame) as cluster:
+        made = plan_cancellation(
+            cluster,
+            file,
+            origins_known(frame, plan),
+            version=pinned(how.kafka_version),
+            move_controller=move_controller,
+            wait_seconds=how.timeout if how.wait and not how.dry_run else 0,
+            progress=frame.progress(),
+        )
+        return carry_out(frame, how, cluster, made)
+
+
+def origins_known(frame: Frame, plan: Path) -> dict[TopicPartition, tuple[int, ...]]:
+    """Where the plan's partitions were, from the rollback file beside it and from the journal."""
+    from kctl.changes.intents import Reassign
+    from kctl.changes.journal import Journal
+    from kctl.cluster.plan_files import file_names, read_plan
+    from kctl.cluster.verification import entries_of
+
+    found: dict[TopicPartition, tuple[int, ...]] = {}
+    rollback = file_names(plan, 0).rollback
+    if rollback.exists():
+        found |= read_plan(rollback).targets
+    for entry in entries_of(Journal().entries(frame.report), read_plan(plan).identity):
+        for stage in entry.stages:
+            if isinstance(stage.intent, Reassign):
+                found |= stage.intent.origins
     return found
-
-
-def _planned(
-    state: ClusterState, goal: Goal, sizes: dict[TopicPartition, int] | None, given: dict[str, object]
-) -> Planned:
-    from kctl.cluster.planned import plan, plan_like_kafka
-
-    if given["like_kafka"]:
-        seed = given["seed"]
-        return plan_like_kafka(state, goal, seed=seed if isinstance(seed, int) else None, sizes=sizes)
-    return plan(state, goal, sizes)

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from kctl.cluster.moves import Holding, Move
     from kctl.cluster.plan_files import Names
     from kctl.cluster.planned import Planned
+    from kctl.cluster.state import ClusterState
+    from kctl.cluster.verification import Standing
     from kctl.model import TopicPartition
 
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -180,3 +182,63 @@ def _plan_lines(row: Row, moves: Sequence[Row], page: Page) -> Iterator[str]:
 
 def _ids(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else ""
+
+
+# --- where a plan stands ------------------------------------------------------------------------------
+
+
+def standing_row(one: Standing, state: ClusterState | None = None) -> Row:
+    """The row of a partition on its way; the time left by the throttle's rate where there is one."""
+    from kctl.rows.reassign import PARTITION
+
+    return PARTITION(
+        topic=one.partition.topic,
+        partition=one.partition.partition,
+        state=one.state,
+        replicas=list(one.replicas),
+        isr=list(one.isr),
+        leader=one.leader,
+        target=list(one.target),
+        missing=list(one.missing),
+        bytes_done=one.bytes_done,
+        bytes_left=one.bytes_left,
+        seconds_left=_seconds_left(one, state),
+        reason=one.reason,
+    )
+
+
+def _seconds_left(one: Standing, state: ClusterState | None) -> int | None:
+    from kctl.cluster.throttles import FOLLOWER_RATE
+
+    if state is None or one.bytes_left is None:
+        return None
+    rates = [state.config("brokers", str(b)).get(FOLLOWER_RATE) for b in one.missing]
+    numbers = [int(rate) for rate in rates if rate is not None and rate.isdigit() and int(rate) > 0]
+    return -(-one.bytes_left // min(numbers)) if numbers else None
+
+
+def standing_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """What is not done in columns, then how much of all is."""
+    listed = list(rows)
+    open_ = [row for row in listed if row["state"] != "done"]
+    yield from table([_shown_standing(row) for row in open_], page)
+    done = len(listed) - len(open_)
+    left = [row["bytes_left"] for row in listed if isinstance(row["bytes_left"], int)]
+    more = f", {amount(sum(left))} left" if left and sum(left) else ""
+    style = "good" if not open_ else "warning"
+    yield page.style(f"{done:,} of {len(listed):,} partitions done{more}", style)
+
+
+def _shown_standing(row: Row) -> Row:
+    seconds = row["seconds_left"]
+    return {
+        "kind": "partition",
+        "partition": f"{row['topic']}-{row['partition']}",
+        "state": str(row["state"]).replace("_", " "),
+        "replicas": _ids(row["replicas"]),
+        "target": _ids(row["target"]),
+        "isr": _ids(row["isr"]),
+        "left": amount(row["bytes_left"]) or None,
+        "time left": duration(seconds) if isinstance(seconds, int) else None,
+        "": row["reason"],
+    }

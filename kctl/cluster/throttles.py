@@ -225,3 +225,28 @@ def throttles_set(state: ClusterState) -> list[Throttle]:
                 used = name.isdigit() and int(name) in busy
             found.append(Throttle(kind, name, key, value, used))
     return found
+
+
+def unused_throttles(state: ClusterState) -> ClearThrottle:
+    """What takes away every throttle that nothing moving needs; a `*` was set by hand for good and stays."""
+    lists: Lists = {}
+    rates: dict[str, dict[str, str | None]] = {}
+    for (kind, name), config in sorted(state.configs.items()):
+        if kind == "topics":
+            idle = {
+                key: tuple(item for item in split(config.values.get(key)) if _is_idle(name, item, state))
+                for key in LISTS
+                if key in config.values
+            }
+            if idle:
+                lists[name] = idle
+        elif kind == "brokers" and name.isdigit():
+            keys: dict[str, str | None] = {key: None for key in RATES if key in config.values}
+            if keys:
+                rates[name] = keys
+    return ClearThrottle(throttled=lists, rates=rates)
+
+
+def _is_idle(topic: str, item: str, state: ClusterState) -> bool:
+    partition = _partition(item)
+    return partition is not None and not state.is_reassigning(TopicPartition(topic, partition))

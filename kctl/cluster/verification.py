@@ -162,3 +162,17 @@ def throttle_of(targets: Targets, entries: Iterable[Entry], state: ClusterState)
         for broker, values in clear.rates.items():
             rates.setdefault(broker, dict(values))
     return ClearThrottle(throttled=throttled, rates=rates)
+
+
+def owners(entries: Iterable[Entry]) -> dict[tuple[str, str, str], str]:
+    """Which plan set what: entity type, entity name and key to the plan's identity, the latest one."""
+    found: dict[tuple[str, str, str], str] = {}
+    for entry in entries:
+        values, plan_id = entry.details.get("throttle"), entry.details.get("plan")
+        if entry.undone_by or not isinstance(values, dict) or not isinstance(plan_id, str):
+            continue
+        clear = intent_from_json(values)
+        assert isinstance(clear, ClearThrottle)
+        found |= {("topics", topic, key): plan_id for topic, keys in clear.throttled.items() for key in keys}
+        found |= {("brokers", broker, key): plan_id for broker, keys in clear.rates.items() for key in keys}
+    return found
