@@ -127,3 +127,18 @@ def _ranges(value: object) -> str:
 def _copy(one: dict[str, Any]) -> str:
     at = f" in moment `{one['moment']}`" if one["moment"] else ""
     return f"broker {one['broker_id']}{at}"
+
+
+def explain_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """A line a step, with where it is written."""
+    first = True
+    for row in rows:
+        if first:
+            yield page.style(f"{row['topic']}-{row['partition']} offset {row['offset']}", "bold")
+            first = False
+        when = f"{row['time']}  " if row["time"] else ""
+        style = {"lost": "error", "committed": "good", "absent": "dim"}.get(str(row["what"]), "")
+        text = str(row["text"])
+        yield f"    {row['what']!s:<10} {when}{page.style(text, style) if style else text}"
+        if row["file"] and row["line"]:
+            yield page.style(f"               {row['file']}:{row['line']}", "dim")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -82,6 +83,7 @@ def _compare_rows(frame: Frame, compared: ComparedEvidence) -> Iterator[Row]:
     kctl replica loss evidence/
     kctl replica loss evidence/ --topic ledger --partition 0 --output jsonl
     kctl replica loss broker-1/data broker-2/data --leader 2
+    kctl replica loss evidence/ --export lost/       a segment and JSON lines for each loss
     """,
     status="0 nothing lost · 3 could not · 5 something was lost, or nobody can tell",
 )
@@ -90,6 +92,7 @@ def _compare_rows(frame: Frame, compared: ComparedEvidence) -> Iterator[Row]:
 @PARTITION
 @COMPACTED
 @click.option("--leader", type=int, metavar="ID", help="The broker whose log is the present one.")
+@click.option("--export", metavar="DIR", help="Write the lost records here, to be produced again.")
 def loss(
     frame: Frame,
     paths: tuple[str, ...],
@@ -99,6 +102,7 @@ def loss(
     partitions: tuple[int, ...],
     compacted: tuple[str, ...],
     leader: int | None,
+    export: str | None,
 ) -> Outcome:
     """Say which records a leader once held and the present lineage lacks, since when, and why.
 
@@ -111,16 +115,56 @@ def loss(
     options = LossOptions(topics, frozenset(partitions), frozenset(compacted), leader)
     evidence = find_evidence(frame, paths, brokers, moments)
     search = LossSearch(evidence, options, frame.report)
-    return Outcome(_loss_rows(frame, search), text=loss_text)
+    folder = None
+    if export is not None:
+        from kctl.replica.export import check_target
+
+        folder = Path(export)
+        check_target(folder, evidence)
+    return Outcome(_loss_rows(frame, search, folder), text=loss_text)
 
 
-def _loss_rows(frame: Frame, search: LossSearch) -> Iterator[Row]:
+def _loss_rows(frame: Frame, search: LossSearch, folder: Path | None) -> Iterator[Row]:
+    from kctl.replica.export import export_loss
     from kctl.replica.losing import loss_row
 
     for finding in search.evidence.findings:
         yield finding.row()
     for result in search.results(frame.progress()):
         for one in result.losses:
-            yield loss_row(one)
+            yield loss_row(one, None if folder is None else export_loss(one, folder))
         for finding in result.findings:
             yield finding.row()
+
+
+@command(
+    "explain",
+    examples="""
+    kctl replica explain evidence/ --topic ledger --partition 0 --offset 55
+    """,
+    status="0 told · 3 could not",
+)
+@evidence_options
+@click.option("--topic", required=True, help="The topic.")
+@click.option("--partition", type=int, required=True, help="The partition.")
+@click.option("--offset", type=click.IntRange(0), required=True, help="The offset.")
+@click.option("--leader", type=int, metavar="ID", help="The broker whose log is the present one.")
+def explain(
+    frame: Frame,
+    paths: tuple[str, ...],
+    brokers: tuple[str, ...],
+    moments: tuple[str, ...],
+    topic: str,
+    partition: int,
+    offset: int,
+    leader: int | None,
+) -> Outcome:
+    """Tell the story of one offset: who wrote it, where it is, when it was committed, why it is gone."""
+    from commands.loss_text import explain_text
+    from kctl.model import TopicPartition
+    from kctl.replica.explain import explain_offset
+    from kctl.replica.losing import LossOptions, LossSearch
+
+    evidence = find_evidence(frame, paths, brokers, moments)
+    search = LossSearch(evidence, LossOptions((topic,), leader=leader), frame.report)
+    return Outcome(explain_offset(search, TopicPartition(topic, partition), offset), text=explain_text)

@@ -222,7 +222,10 @@ def _proofs(
         proofs.append(Proof("copy", "sure", text, copy.broker_id, copy.moment, copy.place.file))
     for claim in claims:
         proofs += [line_proof("truncation", note.proof) for note in claim.notes]
-    return list(dict.fromkeys(proofs))
+    # One line may prove several things; it is named for the first of them.
+    return list(
+        {(p.file, p.line) if p.line is not None else (p.text, p.moment): p for p in reversed(proofs)}.values()
+    )[::-1]
 
 
 def _loss(

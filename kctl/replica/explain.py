@@ -1,0 +1,245 @@
+"""The story of one offset: who wrote it, where it is, when it became committed, and why it is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kctl.errors import UnreadableFile
+from kctl.model import TopicPartition
+from kctl.replica.copies import Moment
+from kctl.replica.drops import Scene
+from kctl.replica.losing import LossSearch
+from kctl.replica.loss import Loss, PartitionLosses
+from kctl.replica.lost_batches import batches_between
+from kctl.replica.lost_parts import HeldCopy
+from kctl.replica.record_ranges import Content, contents
+from kctl.replica.testimony import Note
+from kctl.rows.replica import EXPLANATION
+
+Row = dict[str, object]
+NAMES = "ABCDEFGH"
+CAUSES = {
+    "unclean_election": "the election was unclean: the new leader was not in the ISR",
+    "high_watermark_truncation": "the election was clean, but the new leader had cut its log to a stale high watermark",
+    "power_failure_tail": "the election was clean, but the new leader had lost the unflushed end of its log",
+    "zombie_leader": "the old leader went on after its leadership was over, and cut what it had taken since",
+    "unknown": "why the new leader did not have it is not in the evidence",
+}
+
+
+def explain_offset(search: LossSearch, partition: TopicPartition, offset: int) -> Iterator[Row]:
+    """The rows of the story in order of telling. Raises `UnreadableFile` where no copy of the partition is here."""
+    if partition not in search.partitions:
+        raise UnreadableFile(f"no copy of {partition} is in the evidence")
+    result = search.of(partition)
+    whose: Row = {"topic": partition.topic, "partition": partition.partition, "offset": offset}
+    if result.scene is None:
+        for finding in result.findings:
+            yield EXPLANATION(**whose, what="absent", text=finding.message)
+        return
+    variants = _variants(result.scene, offset)
+    for row in _written(result.scene, variants, offset):
+        yield {**row, **whose}
+    for row in _copies(result.scene, variants, offset, search.order):
+        yield {**row, **whose}
+    for row in _committed(result.scene, search, variants, offset):
+        yield {**row, **whose}
+    for row in _ending(result, variants, offset):
+        yield {**row, **whose}
+
+
+@dataclass
+class _Variant:
+    """One record that some copies hold at the offset; others may hold another one there."""
+
+    content: Content
+    epoch: int
+    name: str = ""
+    held: list[HeldCopy] = field(default_factory=list)
+
+    @property
+    def timestamp(self) -> int:
+        """Milliseconds; -1 before message format 1."""
+        return self.content.timestamp
+
+
+def _variants(scene: Scene, offset: int) -> list[_Variant]:
+    found: list[_Variant] = []
+    for held in scene.held:
+        for log, batches in batches_between(held.copy, offset, offset + 1):
+            content = contents(log, batches, range(len(batches))).get(offset)
+            if content is None:
+                continue
+            epoch = int(batches.leader_epoch[0])
+            same = [v for v in found if v.content == content and v.epoch == epoch]
+            if not same:
+                same = [_Variant(content, epoch)]
+                found += same
+            same[0].held.append(held)
+    found.sort(key=lambda v: (v.epoch, v.timestamp))
+    for number, variant in enumerate(found):
+        variant.name = f"record {NAMES[number % len(NAMES)]}" if len(found) > 1 else "the record"
+    return found
+
+
+def _time(millis: int | None) -> str | None:
+    if millis is None or millis < 0:
+        return None
+    try:
+        return (
+            datetime.fromtimestamp(millis / 1000, UTC)
+            .isoformat(timespec="milliseconds")
+            .replace("+00:00", "Z")
+        )
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def _written(scene: Scene, variants: list[_Variant], offset: int) -> Iterator[Row]:
+    for variant in variants:
+        led = scene.leaders.of(variant.epoch) if variant.epoch >= 0 else None
+        if variant.epoch < 0 and variant.timestamp >= 0:
+            before = [o for o in scene.leaders.known if o.from_ms is None or o.from_ms <= variant.timestamp]
+            led = before[-1] if before else None
+        leader = led.leader if led and led.leader is not None and led.leader >= 0 else None
+        by = "a leader that nobody names" if leader is None else f"broker {leader}"
+        epoch = led.leader_epoch if led else variant.epoch
+        in_epoch = f" in leader epoch {epoch}" if epoch >= 0 else ""
+        proof: Mapping[str, object] = led.proofs[0] if led and led.proofs else {}
+        yield EXPLANATION(
+            what="written",
+            text=f"{variant.name} was written by {by}{in_epoch}",
+            broker_id=leader,
+            leader_epoch=epoch if epoch >= 0 else None,
+            time=_time(variant.timestamp),
+            file=proof.get("file"),
+            line=proof.get("line"),
+        )
+
+
+def _copies(scene: Scene, variants: list[_Variant], offset: int, moments: Sequence[Moment]) -> Iterator[Row]:
+    holding = {id(held): variant for variant in variants for held in variant.held}
+    order = {moment: index for index, moment in enumerate(moments)}
+    for held in sorted(scene.held, key=lambda h: (order[h.copy.moment], h.copy.broker_id)):
+        variant = holding.get(id(held))
+        lineage = held.lineage
+        if variant is not None:
+            what, text = "copy", f"{held.copy.who} holds {variant.name}"
+        elif offset >= lineage.log_end_offset:
+            what, text = "absent", f"{held.copy.who} ends at {lineage.log_end_offset}"
+        elif offset < (lineage.local_log_start_offset or 0):
+            what, text = "absent", f"{held.copy.who} begins at {lineage.local_log_start_offset}: retention"
+        else:
+            what, text = "absent", f"{held.copy.who} has no record at it: compaction, damage or a hole"
+        yield EXPLANATION(
+            what=what,
+            text=text,
+            broker_id=held.copy.broker_id,
+            moment=held.copy.moment,
+            leader_epoch=variant.epoch if variant and variant.epoch >= 0 else None,
+            file=held.copy.place.file,
+        )
+
+
+def _committed(scene: Scene, search: LossSearch, variants: list[_Variant], offset: int) -> Iterator[Row]:
+    """The first line and the first checkpoint with a high watermark above the offset, for each record."""
+    for variant in variants:
+        brokers = {held.copy.broker_id for held in variant.held}
+        note = _first_line(scene, variant, brokers, offset, is_contested=len(variants) > 1)
+        if note is not None:
+            yield EXPLANATION(
+                what="committed",
+                text=f"{variant.name} was committed by then: broker {note.broker_id} had high watermark {note.high_watermark}",
+                broker_id=note.broker_id,
+                time=_time(note.time_ms),
+                file=note.proof.get("file"),
+                line=note.proof.get("line"),
+            )
+        for held in variant.held:
+            mark = held.copy.checkpoint("high_watermark")
+            if mark is not None and mark > offset:
+                yield EXPLANATION(
+                    what="committed",
+                    text=f"{variant.name} was committed by then: the checkpoint of {held.copy.who} has high watermark {mark}",
+                    broker_id=held.copy.broker_id,
+                    moment=held.copy.moment,
+                    file=_checkpoint_file(search, held),
+                )
+                break
+
+
+def _first_line(
+    scene: Scene, variant: _Variant, brokers: set[int], offset: int, *, is_contested: bool
+) -> Note | None:
+    notes = scene.testimony.of(scene.partition, "leader", "follower", "shrank", "initial_high_watermark")
+    for note in notes:
+        if note.broker_id not in brokers or note.high_watermark is None or note.high_watermark <= offset:
+            continue
+        if note.what == "leader" and variant.epoch >= 0 and (note.leader_epoch or 0) < variant.epoch:
+            continue
+        # A follower says what it had before it followed; of a loaded log nobody says which record it held.
+        if note.what == "follower" and (note.leader_epoch or 0) <= variant.epoch:
+            continue
+        if note.what == "initial_high_watermark" and is_contested:
+            continue
+        if variant.timestamp >= 0 and note.time_ms < variant.timestamp:
+            continue
+        return note
+    return None
+
+
+def _checkpoint_file(search: LossSearch, held: HeldCopy) -> str | None:
+    log_dir = held.copy.replica.log_dir
+    return search.evidence.place_of(Path(log_dir.path) / "replication-offset-checkpoint", log_dir.root).file
+
+
+def _ending(result: PartitionLosses, variants: list[_Variant], offset: int) -> Iterator[Row]:
+    scene = result.scene
+    assert scene is not None
+    hit = [one for one in result.losses if _contains(one, offset)]
+    for loss in hit:
+        yield from _lost(loss, offset)
+    present = scene.present
+    assert present.lineage is not None
+    if not hit:
+        if offset < present.lineage.log_start_offset:
+            text = f"the present log begins at {present.lineage.log_start_offset}: what was below went by retention"
+        elif offset >= present.log_end_offset:
+            text = f"the present log ends at {present.log_end_offset}: nothing says that it was ever written"
+        else:
+            text = "it is in the present lineage; nothing was lost at this offset"
+        yield EXPLANATION(
+            what="led",
+            text=text,
+            broker_id=present.leader,
+            moment=present.moment,
+        )
+
+
+def _contains(loss: Loss, offset: int) -> bool:
+    return loss.from_offset <= offset and (loss.to_offset is None or offset < loss.to_offset)
+
+
+def _lost(loss: Loss, offset: int) -> Iterator[Row]:
+    drop = loss.drop
+    led = "a leadership that nobody names" if drop.leader is None else f"broker {drop.leader}"
+    epoch = "" if drop.leader_epoch is None else f" in leader epoch {drop.leader_epoch}"
+    yield EXPLANATION(
+        what="lost",
+        text=f"{loss.loss_class}: dropped by {led}{epoch}; {CAUSES[str(drop.cause)]}",
+        broker_id=drop.leader,
+        leader_epoch=drop.leader_epoch,
+    )
+    for proof in loss.evidence:
+        if proof.file is None or proof.line is None:
+            continue
+        yield EXPLANATION(
+            what="log_line",
+            text=proof.text,
+            broker_id=proof.broker_id,
+            file=proof.file,
+            line=proof.line,
+        )
