@@ -26,7 +26,6 @@ from kctl.scan.source import InMemory
 from kctl.scan.splits import hints_of
 from kctl.scan.tables import records_table
 
-
 MOST_ON_DISK = 8 << 30
 
 

@@ -20,18 +20,21 @@ class Block:
         self._source = source
         self._size = size
         self._memory: NDArray[np.uint8] = np.empty(0, np.uint8)
-        self.start = self.end = 0
-
-    @property
-    def data(self) -> NDArray[np.uint8]:
+        self.data: NDArray[np.uint8] = self._memory
         """The bytes and the padding behind them."""
-        return self._memory[: self.end - self.start + PADDING]
+        self.start = self.end = 0
 
     def load(self, position: int, until: int, at_least: int = 0) -> None:
         """Hold bytes from position on, up to `until`, as many as fit; `at_least` makes room for a large batch."""
         size = max(0, min(until - position, max(self._size, at_least)))
+        self.start, self.end = position, position + size
+        whole = self._source.whole()
+        if whole is not None and self.end + PADDING <= len(whole):  # in memory already: nothing is copied
+            self.data = whole[position : self.end + PADDING]
+            return
         if len(self._memory) < size + PADDING:
-            self._memory = np.empty(min(max(size, at_least), until) + PADDING, np.uint8)
+            self._memory = np.empty(size + PADDING, np.uint8)
         got = self._source.read_into(position, self._memory[:size])
         self._memory[got : got + PADDING] = 0
-        self.start, self.end = position, position + got
+        self.end = position + got
+        self.data = self._memory[: got + PADDING]

@@ -70,6 +70,7 @@ class Runs:
         self._log = records.LogBytes(source)
         self._walker = records._Walker(self._log, last_offset, crc)
         self._reach = BLOCK_SIZE
+        self._walked_out = -1  # where the block ends in the middle of a batch
 
     def __iter__(self) -> Iterator[Run]:
         position = self._start
@@ -83,7 +84,8 @@ class Runs:
     def _sound_run(self, position: int) -> Run | None:
         """Batches from position on that are in one block; None where the first one is not plainly good."""
         block = self.block
-        if not (block.start <= position and position + HEADER_SIZE <= block.end):
+        is_held = block.start <= position and position + HEADER_SIZE <= block.end
+        if not is_held or (position == self._walked_out and block.start < position):
             block.load(position, self.end)
         headers = self._walked(position)
         if not len(headers) and block.start < position and block.end < self.end:
@@ -114,6 +116,8 @@ class Runs:
         headers = gather(block.data, found.positions, block.start)
         legal = legal_rows(headers)
         headers = headers[:legal] if legal < len(headers) else headers
+        if high == block.end - block.start and block.end < self.end:
+            self._walked_out = block.start + found.stop
         if not self._crc or not len(headers):
             return headers
         check_crc(block.data, headers, block.start)

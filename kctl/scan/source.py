@@ -34,6 +34,9 @@ class Source(Protocol):
     def read_into(self, position: int, room: NDArray[np.uint8]) -> int:
         """Fill the room from position on; how many bytes there were."""
 
+    def whole(self) -> NDArray[np.uint8] | None:
+        """All of it, where it is in memory already."""
+
     def current_size(self) -> int:
         """Its size now; `OSError` where it is gone."""
 
@@ -63,6 +66,9 @@ class LocalFile:
                 break
             got += more
         return got
+
+    def whole(self) -> None:
+        """Not in memory."""
 
     def current_size(self) -> int:
         """The size of the file that is open; `OSError` where its name is gone."""
@@ -94,6 +100,10 @@ class InMemory:
         room[: len(part)] = part
         return len(part)
 
+    def whole(self) -> NDArray[np.uint8]:
+        """All of it."""
+        return np.frombuffer(self._data, np.uint8)
+
     def current_size(self) -> int:
         """What it was."""
         return self.size
@@ -120,6 +130,9 @@ class ArrowFile:
         data = self.read_at(position, len(room))
         room[: len(data)] = np.frombuffer(data, np.uint8)
         return len(data)
+
+    def whole(self) -> None:
+        """Not in memory."""
 
     def current_size(self) -> int:
         """What it was: objects do not change while they are read."""
