@@ -93,6 +93,8 @@ def _checkpoints(scene: Scene, parts: Sequence[LostPart], start: int) -> Iterato
             and scene.present.live is not None
             and copy.broker_id in scene.present.live
         )
+        if follows and part.held.lineage.log_end_offset > part.to_offset:
+            continue  # it has fetched from the new leader since: the mark is that one's
         text = f"{CHECKPOINTS['high_watermark']} of {copy.who} says {mark}"
         proof = Proof(
             "high_watermark_checkpoint",

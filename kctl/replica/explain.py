@@ -158,7 +158,7 @@ def _committed(scene: Scene, search: LossSearch, variants: list[_Variant], offse
                 file=note.proof.get("file"),
                 line=note.proof.get("line"),
             )
-        for held in variant.held:
+        for held in sorted(variant.held, key=lambda h: search.order.index(h.copy.moment)):
             mark = held.copy.checkpoint("high_watermark")
             if mark is not None and mark > offset:
                 yield EXPLANATION(
