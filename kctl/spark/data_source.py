@@ -1,0 +1,178 @@
+"""`spark.read.format("kafka-segments")`: the tables of a scan as a Spark data source (Spark 4.1 and later).
+
+    spark.dataSource.register(KafkaSegments)
+    spark.read.format("kafka-segments").option("table", "batches").load("/data/evidence")
+
+Options: `table` (batches, records, findings, segments), `path` (what `load` is given: a folder, or a URI of S3,
+GCS, Azure or HDFS), `split_bytes`. Columns are pruned by the schema asked for: `.schema("topic string, offset
+bigint")`. Filters on topic, partition, broker_id, offsets and timestamps skip segments and rows where
+`spark.sql.python.filterPushdown.enabled` is set and the option `pushdown` says so; they are exact only
+together with Spark's own, which run again. Rows of one partition of the job come in the order of the log;
+topic, partition, broker_id, moment and offset are the key of a record.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    InputPartition,
+    LessThan,
+    LessThanOrEqual,
+)
+from pyspark.sql.types import StructType
+
+from kctl.errors import KctlError
+from kctl.findings import Finding
+from kctl.scan.splits import TARGET
+from kctl.scan.tables import SCHEMAS
+from kctl.spark.listing import list_segments
+from kctl.spark.planning import Piece, Wanted, plan
+from kctl.spark.reading import read_pieces
+
+TABLES = ("batches", "records", "findings", "segments")
+DDL = {
+    pa.int64(): "bigint",
+    pa.string(): "string",
+    pa.bool_(): "boolean",
+    pa.binary(): "binary",
+    pa.float64(): "double",
+}
+LEAST_SPLIT = 32 << 20
+
+# What a filter on a column bounds: (least, most) of Wanted, or a set.
+SETS = {"topic": "topics", "partition": "partitions", "broker_id": "brokers"}
+RANGES = {
+    "offset": ("from_offset", "to_offset"),
+    "timestamp": ("from_time", "to_time"),
+    "base_offset": (None, "to_offset"),
+    "last_offset": ("from_offset", None),
+    "max_timestamp": ("from_time", "to_time"),
+}
+
+
+def ddl_of(table: str) -> str:
+    """The schema of a table as Spark writes it."""
+    return ", ".join(f"`{field.name}` {_type(field.type)}" for field in SCHEMAS[table])
+
+
+def _type(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind):
+        return f"array<{_type(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{', '.join(f'{kind.field(i).name}:{_type(kind.field(i).type)}' for i in range(kind.num_fields))}>"
+    return DDL[kind]
+
+
+class Work(InputPartition):
+    """The pieces of one partition of the job."""
+
+    def __init__(self, pieces: list[Piece]) -> None:
+        self.pieces = pieces
+
+
+class Reader(DataSourceReader):
+    """Plans on the driver, reads on executors."""
+
+    def __init__(self, where: str, table: str, columns: list[str], target: int) -> None:
+        self.where, self.table, self.columns, self.target = where, table, columns, target
+        self.wanted = Wanted()
+
+    def partitions(self) -> list[InputPartition]:
+        findings: list[Finding] = []
+        segments = list_segments(self.where, findings)
+        return [Work(pieces) for pieces in plan(segments, self.table, self.wanted, self.target)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Work)
+        freeze_once()
+        return read_pieces(partition.pieces, self.table, self.columns, self.wanted, self.target)
+
+
+class FilteringReader(Reader):
+    """The same where pushdown is on: a reader that defines `pushFilters` fails where it is off."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # Spark's name
+        """Take what filters say into account; all of them are given back, for Spark to check again."""
+        self.wanted = wanted_by(filters)
+        return filters
+
+
+class KafkaSegments(DataSource):
+    """The data source."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "kafka-segments"
+
+    @property
+    def table(self) -> str:
+        """The table asked for."""
+        found = str(self.options.get("table", "batches"))
+        if found not in TABLES:
+            raise KctlError(f"no table {found!r}", f"there are {', '.join(TABLES)}")
+        return found
+
+    def schema(self) -> str:
+        return ddl_of(self.table)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        where = self.options.get("path")
+        if not where:
+            raise KctlError("no path: call load() with a folder or a URI")
+        unknown = [name for name in schema.fieldNames() if name not in SCHEMAS[self.table].names]
+        if unknown:
+            raise KctlError(f"the table {self.table} has no column {unknown[0]!r}")
+        target = max(LEAST_SPLIT, int(self.options.get("split_bytes", TARGET)))
+        kind = FilteringReader if self.options.get("pushdown") == "true" else Reader
+        return kind(where, self.table, list(schema.fieldNames()), target)
+
+
+def wanted_by(filters: Iterable[Filter]) -> Wanted:
+    """The bounds that AND-ed filters set; those that say nothing usable are left to Spark."""
+    sets: dict[str, Any] = {}
+    bounds: dict[str, Any] = {}
+    for one in filters:
+        attribute: tuple[str, ...] = getattr(one, "attribute", ())
+        name = str(attribute[0]) if len(attribute) == 1 else ""
+        if name in SETS and isinstance(one, (EqualTo, In)):
+            values = frozenset(one.value if isinstance(one, In) else (one.value,))
+            key = SETS[name]
+            sets[key] = sets[key] & values if key in sets else values
+        elif name in RANGES:
+            _bound(one, RANGES[name], bounds)
+    return Wanted(**{**sets, **bounds})
+
+
+def _bound(one: Filter, names: tuple[str | None, str | None], bounds: dict[str, Any]) -> None:
+    value = getattr(one, "value", None)
+    if not isinstance(value, int):
+        return
+    least, most = names
+    step = 1 if isinstance(one, (GreaterThan, LessThan)) else 0
+    if least and isinstance(one, (EqualTo, GreaterThan, GreaterThanOrEqual)):
+        bounds[least] = max(bounds.get(least, value + step), value + step)
+    if most and isinstance(one, (EqualTo, LessThan, LessThanOrEqual)):
+        bounds[most] = min(bounds.get(most, value - step), value - step)
+
+
+_frozen = False
+
+
+def freeze_once() -> None:
+    """Take what is imported out of the garbage collector's sight: a worker collects after every task."""
+    global _frozen  # one flag a process, set once
+    if not _frozen:
+        gc.collect()
+        gc.freeze()
+        _frozen = True

@@ -1,0 +1,128 @@
+"""Which segments lie below a path or URI, and whose they are, by names alone: nothing but identities is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from formats.errors import FormatError
+from formats.log_dir_files import (
+    META_PROPERTIES,
+    FileState,
+    FolderKind,
+    parse_partition_folder,
+    parse_segment_file,
+)
+from formats.properties import parse_meta_properties
+from kctl.errors import KctlError
+from kctl.evidence.names import broker_id_of
+from kctl.findings import Finding, Place
+from kctl.remote.stores import Store, open_store
+
+LARGEST_IDENTITY = 1 << 20
+
+
+class SegmentRef(NamedTuple):
+    """A `.log` of a live partition: where it is, and what its names say. Sent to executors."""
+
+    store: str  # path or URI of the root
+    key: str  # below the root
+    index_key: str | None
+    size_in_bytes: int
+    base_offset: int
+    next_base_offset: int | None  # of the segment behind it in the same folder
+    topic: str
+    partition: int
+    broker_id: int | None
+    moment: str | None
+
+    def place(self) -> Place:
+        """Where findings and rows say that it is."""
+        return Place(
+            broker_id=self.broker_id,
+            topic=self.topic,
+            partition=self.partition,
+            file=self.key,
+            moment=self.moment,
+        )
+
+
+def list_segments(where: str, findings: list[Finding]) -> list[SegmentRef]:
+    """The segments below a path or URI, by key. What cannot be listed is a finding and the rest goes on.
+
+    `KctlError` where the root itself cannot be listed.
+    """
+    store = open_store(where)
+    sizes = {
+        one.key: one.size_in_bytes for one in store.objects(findings.append) if one.size_in_bytes is not None
+    }
+    brokers = _Brokers(store, sizes)
+    refs = [ref for key in sizes if (ref := _ref(where, key, sizes, brokers))]
+    refs.sort(key=lambda one: one.key)
+    return list(_with_next(refs))
+
+
+def _ref(where: str, key: str, sizes: dict[str, int], brokers: _Brokers) -> SegmentRef | None:
+    folder, _, name = key.rpartition("/")
+    file = parse_segment_file(name)
+    if file is None or file.suffix != ".log" or file.state is not FileState.LIVE:
+        return None
+    found = parse_partition_folder((folder or where).rstrip("/").rpartition("/")[2])
+    if found is None or found.kind is not FolderKind.LIVE:
+        return None
+    index = f"{key.removesuffix('.log')}.index"
+    log_dir = folder.rpartition("/")[0]
+    return SegmentRef(
+        where, key, index if index in sizes else None, sizes[key], file.base_offset, None, found.topic, found.partition,
+        brokers.of(log_dir), moment_in(key),
+    )  # fmt: skip
+
+
+def moment_in(key: str) -> str | None:
+    """The moment that a key names, as `moments/NAME/...`."""
+    parts = key.split("/")
+    return parts[parts.index("moments") + 1] if "moments" in parts[:-1] else None
+
+
+def _with_next(refs: list[SegmentRef]) -> Iterator[SegmentRef]:
+    for one, after in zip(refs, [*refs[1:], None], strict=True):
+        same = after is not None and after.key.rpartition("/")[0] == one.key.rpartition("/")[0]
+        yield one._replace(next_base_offset=after.base_offset) if after is not None and same else one
+
+
+class _Brokers:
+    """The broker of each log directory: `meta.properties`, else a name such as `broker-3` above it."""
+
+    def __init__(self, store: Store, sizes: dict[str, int]) -> None:
+        self.store, self.sizes = store, sizes
+        self.known: dict[str, int | None] = {}
+
+    def of(self, log_dir: str) -> int | None:
+        """The id; None where nothing tells it."""
+        if log_dir not in self.known:
+            self.known[log_dir] = self._recorded(log_dir)
+            if self.known[log_dir] is None:
+                self.known[log_dir] = self._named(log_dir)
+        return self.known[log_dir]
+
+    def _recorded(self, log_dir: str) -> int | None:
+        key = f"{log_dir}/{META_PROPERTIES}" if log_dir else META_PROPERTIES
+        if key not in self.sizes:
+            return None
+        try:
+            source = self.store.open(key)
+            try:
+                text = source.read_at(0, min(source.size, LARGEST_IDENTITY)).decode("latin-1")
+            finally:
+                source.close()
+            return parse_meta_properties(text).broker_id
+        except (OSError, FormatError, KctlError):
+            return None
+
+    def _named(self, log_dir: str) -> int | None:
+        parts = [self.store.name.rstrip("/").rpartition("/")[2], *filter(None, log_dir.split("/"))]
+        for at in range(len(parts) - 1, -1, -1):
+            found = broker_id_of(parts[at], parts[at - 1] if at else "")
+            if found is not None:
+                return found
+        return None

@@ -1,0 +1,102 @@
+"""Segments as pieces of work: large ones cut, small ones together, those that no filter wants left out.
+
+The driver cuts by size alone and reads nothing. A piece is a number: the executor that has it works out the
+proven cuts of the segment, which depend on the file and its index only, and takes the cut of that number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kctl.scan.splits import TARGET
+from kctl.spark.listing import SegmentRef
+
+MOST_FILES = 2000
+"""Of small files in one partition: each costs an open and a listing entry."""
+WHOLE_TABLES = frozenset({"findings", "segments"})
+"""Tables whose rows are about a whole segment: it is not cut."""
+
+
+class Piece(NamedTuple):
+    """A segment, or one of its cuts."""
+
+    segment: SegmentRef
+    number: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What filters leave: bounds are inclusive, None where there is none."""
+
+    topics: frozenset[str] | None = None
+    partitions: frozenset[int] | None = None
+    brokers: frozenset[int] | None = None
+    from_offset: int | None = None
+    to_offset: int | None = None
+    from_time: int | None = None
+    to_time: int | None = None
+
+    def wants(self, one: SegmentRef) -> bool:
+        """Whether any row of a segment may pass."""
+        if self.topics is not None and one.topic not in self.topics:
+            return False
+        if self.partitions is not None and one.partition not in self.partitions:
+            return False
+        if self.brokers is not None and one.broker_id not in self.brokers:
+            return False
+        if self.to_offset is not None and one.base_offset > self.to_offset:
+            return False
+        return not (
+            self.from_offset is not None
+            and one.next_base_offset is not None
+            and one.next_base_offset <= self.from_offset
+        )
+
+
+@dataclass(slots=True)
+class _Bin:
+    pieces: list[Piece] = field(default_factory=list)
+    size: int = 0
+
+
+def plan(
+    segments: Iterable[SegmentRef], table: str, wanted: Wanted, target: int = TARGET
+) -> list[list[Piece]]:
+    """Pieces by partition of the job: each of about `target` bytes, in the order of the segments."""
+    made: list[_Bin] = []
+    current = _Bin()
+    for segment in segments:
+        if not wanted.wants(segment):
+            continue
+        for piece, size in _pieces(
+            segment, 1 if table in WHOLE_TABLES else cuts_of(segment.size_in_bytes, target), target
+        ):
+            if current.pieces and (
+                current.size + size > target + target // 4 or len(current.pieces) >= MOST_FILES
+            ):
+                made.append(current)
+                current = _Bin()
+            current.pieces.append(piece)
+            current.size += size
+    if current.pieces:
+        made.append(current)
+    return [one.pieces for one in made]
+
+
+def cuts_of(size: int, target: int) -> int:
+    """How many cuts a segment of this size has at most (see `kctl.scan.splits.plan_splits`)."""
+    count, wanted = 1, target
+    while wanted < size - target // 2:
+        count, wanted = count + 1, wanted + target
+    return count
+
+
+def _pieces(segment: SegmentRef, count: int, target: int) -> Iterator[tuple[Piece, int]]:
+    for number in range(count):
+        yield (
+            Piece(segment, number, count),
+            min(target, segment.size_in_bytes) if count > 1 else segment.size_in_bytes,
+        )

@@ -1,0 +1,148 @@
+"""Pieces of segments as record batches of a table; what executors run. Imports no pyspark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kctl.errors import KctlError
+from kctl.findings import Finding
+from kctl.findings import evidence as say
+from kctl.remote.stores import Store, open_store
+from kctl.scan.options import Chunk, Level, ScanOptions
+from kctl.scan.segment import SegmentScan, scan_segment
+from kctl.scan.source import Source
+from kctl.scan.splits import TARGET, Split, hints_of, plan_splits
+from kctl.scan.tables import SCHEMAS, batches_table, findings_table, records_table, segment_row
+from kctl.spark.listing import SegmentRef
+from kctl.spark.planning import Piece, Wanted
+
+LARGEST_INDEX = 64 << 20
+NO_HINTS = np.zeros(0, np.int64)
+# What has to be looked at for each table; a header tells whose batches a filter wants.
+LEVELS = {"batches": Level.CRC, "records": Level.RECORDS, "findings": Level.RECORDS, "segments": Level.CRC}
+STAMPS = {"records": "timestamp", "batches": "max_timestamp"}
+
+
+def read_pieces(
+    pieces: Sequence[Piece], table: str, columns: Sequence[str], wanted: Wanted, target: int = TARGET
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the pieces, only these columns, in the order of the segments.
+
+    A segment that vanished or cannot be read gives a row of `findings`, and nothing in the other tables.
+    """
+    for piece in pieces:
+        yield from _read_piece(piece, table, columns, wanted, target)
+
+
+@lru_cache(maxsize=4)
+def _store(where: str) -> Store:
+    return open_store(where)
+
+
+def _read_piece(
+    piece: Piece, table: str, columns: Sequence[str], wanted: Wanted, target: int
+) -> Iterator[pa.RecordBatch]:
+    segment = piece.segment
+    try:
+        source = _store(segment.store).open(segment.key)
+    except (OSError, KctlError) as error:
+        gone = say.VANISHED if isinstance(error, FileNotFoundError) else None
+        found = gone.at(segment.place()) if gone else say.UNREADABLE.at(segment.place(), reason=str(error))
+        yield from _findings(table, columns, [found])
+        return
+    try:
+        hints = _hints(segment)
+        splits = plan_splits(source, hints, target) if piece.of > 1 else [Split(0, source.size)]
+        if piece.number < len(splits):
+            yield from _read_split(segment, source, splits[piece.number], hints, table, columns, wanted)
+    finally:
+        source.close()
+
+
+def _hints(segment: SegmentRef) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    if segment.index_key is None:
+        return NO_HINTS
+    try:
+        index = _store(segment.store).open(segment.index_key)
+    except (OSError, KctlError):
+        return NO_HINTS
+    try:
+        return hints_of(index.read_at(0, min(index.size, LARGEST_INDEX)))
+    except OSError:
+        return NO_HINTS
+    finally:
+        index.close()
+
+
+def _read_split(
+    segment: SegmentRef, source: Source, split: Split, hints: np.ndarray[tuple[int], np.dtype[np.int64]],
+    table: str, columns: Sequence[str], wanted: Wanted,
+) -> Iterator[pa.RecordBatch]:  # fmt: skip
+    place = segment.place()
+    inside = hints[(hints >= split.start) & (hints < split.end)]
+    options = ScanOptions(
+        level=LEVELS[table], keep_records=table == "records", start=split.start,
+        end=split.end, base_offset=segment.base_offset, place=place,
+    )  # fmt: skip
+    scan = scan_segment(source, options, hints=inside)
+    for chunk in scan:
+        if table == "findings":
+            yield from _findings(table, columns, chunk.findings)
+        elif table == "batches" and len(chunk.headers):
+            yield from _chosen(batches_table(chunk, place, _needed(table, columns)), table, columns, wanted)
+        elif table == "records" and chunk.records is not None and _any_wanted(chunk, wanted):
+            yield from _chosen(records_table(chunk, place, _needed(table, columns)), table, columns, wanted)
+    if table == "segments":
+        yield _segment(scan, segment, columns)
+
+
+def _any_wanted(chunk: Chunk, wanted: Wanted) -> bool:
+    headers = chunk.headers
+    if not len(headers):
+        return False
+    if wanted.from_offset is not None and int(headers.last_offset.max()) < wanted.from_offset:
+        return False
+    return not (wanted.to_offset is not None and int(headers.base_offset.min()) > wanted.to_offset)
+
+
+def _needed(table: str, columns: Sequence[str]) -> list[str]:
+    """The columns asked for, and those that filters look at."""
+    looked_at = (
+        ("offset", "timestamp") if table == "records" else ("base_offset", "last_offset", "max_timestamp")
+    )
+    return [name for name in SCHEMAS[table].names if name in columns or name in looked_at]
+
+
+def _chosen(
+    rows: pa.RecordBatch, table: str, columns: Sequence[str], wanted: Wanted
+) -> Iterator[pa.RecordBatch]:
+    """The rows that the bounds let through, with the columns asked for in their order."""
+    first, last = ("offset", "offset") if table == "records" else ("base_offset", "last_offset")
+    keep = None
+    bounds = (
+        (last, wanted.from_offset, pc.greater_equal), (first, wanted.to_offset, pc.less_equal),
+        (STAMPS[table], wanted.from_time, pc.greater_equal), (STAMPS[table], wanted.to_time, pc.less_equal),
+    )  # fmt: skip
+    for name, bound, compare in bounds:
+        if bound is not None:
+            one = compare(rows.column(name), bound)
+            keep = one if keep is None else pc.and_(keep, one)
+    if keep is not None:
+        rows = rows.filter(keep)
+    if rows.num_rows:
+        yield rows.select(list(columns))
+
+
+def _findings(table: str, columns: Sequence[str], found: Sequence[Finding]) -> Iterator[pa.RecordBatch]:
+    if table == "findings" and found:
+        yield findings_table(found).select(list(columns))
+
+
+def _segment(scan: SegmentScan, segment: SegmentRef, columns: Sequence[str]) -> pa.RecordBatch:
+    row = segment_row(segment.place(), segment.size_in_bytes, scan.totals)
+    return pa.RecordBatch.from_pylist([row], SCHEMAS["segments"]).select(list(columns))

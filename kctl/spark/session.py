@@ -1,0 +1,149 @@
+"""A Spark session set up for scans: interpreter, sockets, pushdown, quick start, kctl's own code on executors."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kctl.errors import KctlError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# What is set, and why (`kctl doctor` prints it).
+SETTINGS: dict[str, tuple[str, str]] = {
+    "spark.python.unix.domain.socket.enabled": ("true", "loopback TCP costs 40 ms a task"),
+    "spark.sql.python.filterPushdown.enabled": ("true", "filters reach the data source"),
+    "spark.sql.execution.arrow.maxRecordsPerBatch": ("65536", "small Arrow batches are slow"),
+    "spark.sql.session.timeZone": ("UTC", "times are those of the log"),
+    "spark.ui.showConsoleProgress": ("false", "kctl draws its own"),
+    "spark.sql.shuffle.partitions": ("32", "audits are small after the scan"),
+}
+LOCAL = re.compile(r"local(\[.*\])?\Z")
+PACKAGES = ("formats", "kctl")
+OLDEST_JAVA = 17
+
+
+def check_java() -> None:
+    """Raise `KctlError` where no Java fit for Spark 4 is found."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    if not java or not Path(java).exists():
+        raise KctlError(
+            "Spark needs Java 17 or later and none was found",
+            "install it, or set JAVA_HOME; see `kctl doctor`",
+        )
+    try:
+        said = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=30, check=False
+        ).stderr
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise KctlError(f"{java}: {error}") from error
+    found = re.search(r'version "(\d+)', said)
+    if not found or int(found[1]) < OLDEST_JAVA:
+        raise KctlError(
+            f"{java} is {said.splitlines()[0] if said else 'unknown'}", "Spark 4 needs Java 17 or later"
+        )
+
+
+@contextmanager
+def session(
+    master: str, name: str = "kctl", settings: dict[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """A session on a master URL (`local[4]`, `spark://...`, `yarn`, `k8s://...`) or a Connect URL (`sc://...`)."""
+    try:
+        import pyspark  # noqa: F401
+    except ImportError:
+        raise KctlError("Spark is not installed", "pip install 'kctl[spark]'") from None
+    from pyspark.sql import SparkSession
+
+    is_remote = master.startswith("sc://")
+    if not is_remote:
+        check_java()
+    # Planning and tasks would start whatever `python3` is on the PATH.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name)
+    for key, (value, _) in SETTINGS.items():
+        builder = builder.config(key, value)
+    with tempfile.TemporaryDirectory(prefix="kctl-spark-") as scratch:
+        archive = code_archive(Path(scratch))
+        if is_remote:
+            builder = builder.remote(master)
+        else:
+            builder = builder.master(master).config("spark.submit.pyFiles", str(archive))
+            builder = builder.config("spark.driver.extraJavaOptions", java_options(master))
+            if LOCAL.match(master):
+                builder = builder.config("spark.ui.enabled", "false").config("spark.driver.host", "127.0.0.1")
+        for key, value in (settings or {}).items():
+            builder = builder.config(key, value)
+        try:
+            spark = builder.getOrCreate()
+        except Exception as error:  # py4j and gRPC have families of their own
+            raise KctlError(f"Spark at {master} did not start: {_first_line(error)}") from error
+        try:
+            if is_remote:
+                spark.addArtifacts(str(archive), pyfile=True)
+            else:
+                spark.sparkContext.setLogLevel("ERROR")
+            from kctl.spark.data_source import KafkaSegments
+
+            spark.dataSource.register(KafkaSegments)
+            yield spark
+        finally:
+            spark.stop()
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def java_options(master: str) -> str:
+    """Options of the driver's JVM: on this machine, quiet and with a class-data archive, which halves the start."""
+    options = ["-Dlog4j2.level=error"]
+    if LOCAL.match(master):
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kctl"
+        archive = cache / f"spark-{_version()}.jsa"
+        try:
+            cache.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            return " ".join(options)
+        # Read where it is there and fits; else written when the JVM ends.
+        options += (
+            ["-Xshare:auto", f"-XX:SharedArchiveFile={archive}"]
+            if archive.exists()
+            else [f"-XX:ArchiveClassesAtExit={archive}"]
+        )
+        options.append("-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:disable -Xlog:all=off")
+    return " ".join(options)
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("pyspark")
+
+
+def code_archive(folder: Path) -> Path:
+    """kctl's own code as a zip for executors: they need Python, numpy and pyarrow besides."""
+    path = folder / "kctl-code.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for package in PACKAGES:
+            root = (
+                Path(sys.modules[package].__path__[0])
+                if package in sys.modules
+                else Path(__file__).parents[2] / package
+            )
+            for file in sorted(root.rglob("*")):
+                if file.suffix in (".py", ".css", ".toml", ".sql") or file.name == "py.typed":
+                    archive.write(file, f"{package}/{file.relative_to(root)}")
+    return path
