@@ -43,6 +43,7 @@ KINDS = {
     FolderKind.STRAY: "Metadata no longer places the replica on this broker; it is kept aside.",
 }
 LARGEST_SEGMENT = (1 << 31) - 1
+OFFSET_DIGITS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +158,9 @@ def _check_segment(check: _Check, segment: Segment, epochs: EpochRuns, producers
     scanned = scan_log(log, report, options, indexes.all(), (epochs, producers), check.on_chunk)
     check.scanned.append((segment, scanned))
     producers.is_compacted |= scanned.has_short_batches
+    digits = len(log.name.partition(".")[0])
+    if digits != OFFSET_DIGITS:
+        report.say(say.SEGMENT_NAME, digits=digits)
     if log.size_in_bytes > LARGEST_SEGMENT:
         report.say(say.SEGMENT_TOO_LARGE, size=log.size_in_bytes)
     indexes.finish(_indexed(segment, report, scanned, is_last=is_last, is_clean=check.task.is_clean))

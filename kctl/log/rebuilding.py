@@ -14,6 +14,7 @@ from formats.log_dir_files import LEADER_EPOCHS, FileState, parse_segment_file
 from kctl.checks.replica import ReplicaTask, check_replica
 from kctl.checks.report import CheckOptions
 from kctl.errors import KctlError, Refused, UnreadableFile
+from kctl.evidence.walk import reason_of
 from kctl.log.compare_rebuilt import Compared, Existing, Verdict, compare, score
 from kctl.log.folder import Folder, read_folder
 from kctl.log.index_rules import DEFAULT_INTERVAL, NEWEST, Rules
@@ -54,7 +55,7 @@ def rebuild(task: ReplicaTask, options: RebuildOptions) -> Iterator[Rebuilt]:
         existing = _existing(folder)
         made, method = _made(folder, existing, options)
     except OSError as error:
-        raise UnreadableFile(f"{error.filename or task.folder}: {error.strerror}") from error
+        raise UnreadableFile(f"{error.filename or task.folder}: {reason_of(error)}") from error
     if options.out:
         write_files(made, options.out, task.folder)
     if options.is_check:
@@ -129,4 +130,4 @@ def write_files(made: Made, out: Path, folder: Path) -> None:
     except FileExistsError as error:
         raise KctlError(f"{target}: is there already", "name another folder, or remove it") from error
     except OSError as error:
-        raise KctlError(f"{error.filename or target}: {error.strerror}") from error
+        raise KctlError(f"{error.filename or target}: {reason_of(error)}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from formats.crc import crc32c
 from kctl.findings import Severity
+from tests.conftest import recording
 from tests.kctl.checks.broken import (
     CLEAN,
     CLEAN_1,
@@ -209,6 +211,17 @@ DAMAGE: dict[str, tuple[tuple[str, str], Edit, str]] = {
     "an old message": (OLD, lambda d: flip(d / "rolled-segs-0" / segment(0), 53 + 40), "batch-crc-mismatch"),
     "an index of old messages": (OLD, lambda d: flip(d / "rolled-segs-0" / segment(0, ".index"), 15), "index-entry-misplaced"),
     "a time index of old messages": (OLD, lambda d: flip(d / "rolled-segs-0" / segment(0, ".timeindex"), 19), "timeindex-entry-wrong"),
+    # what is odd and not wrong
+    "a transaction index of a later segment": (CLEAN, lambda d: [(d / ROLLED / segment(72, ".txnindex")).write_bytes((d / TXN / segment(0, ".txnindex")).read_bytes())], "txnindex-before-segment"),
+    "a name without zeros": (CLEAN, rename(f"{TXN}/{segment(0)}", f"{TXN}/0.log"), "segment-name-short"),
+    "an index lost and made anew empty": (CLEAN_1, lambda d: cut(d / "big-one-0" / segment(0, ".index"), 0), "index-empty"),
+    "a file that Kafka does not know": (CLEAN, lambda d: (d / ROLLED / "notes.txt").write_text("?"), "folder-unknown-file"),
+    "a checkpoint of no bytes": (CLEAN, lambda d: cut(d / "replication-offset-checkpoint", 0), "checkpoint-empty-file"),
+    "a log start above the high watermark": (CLEAN, lambda d: [write("log-start-offset-checkpoint", "0\n1\naged_out 0 350\n")(d), replace_text("replication-offset-checkpoint", "aged_out 0 360", "aged_out 0 340")(d)], "log-start-above-high-watermark"),
+    "a partition's folder gone": (CLEAN, lambda d: shutil.rmtree(d / ROLLED), "checkpoint-without-partition"),
+    "a remote log snapshot": (CLEAN, lambda d: (d / ROLLED / "remote_log_snapshot").write_bytes(b"\0\1abc"), "remote-log-snapshot-malformed"),
+    "a pipe among the segments": (CLEAN, lambda d: os.mkfifo(d / rolled(500)), "evidence-not-a-file"),
+    "a link among the segments": (CLEAN, lambda d: (d / rolled(500)).symlink_to("/etc/hostname"), "evidence-link-not-followed"),
     # what a start makes of it
     "recovery cuts": (KILLED, lambda d: flip(d / rolled(204), 200), "startup-recovery-cuts"),
     "a start keeps": (CLEAN, lambda d: flip(d / rolled(72), 200), "startup-keeps-damage"),
@@ -301,8 +314,34 @@ def test_a_limit_of_findings_counts_the_rest(tmp_path: Path) -> None:
     assert any(f.code == "more-findings" for f in of_file)
 
 
+def test_a_segment_larger_than_kafka_opens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kctl.checks.replica.LARGEST_SEGMENT", 3000)
+    assert "segment-too-large" in Seen(copy_of(CLEAN, tmp_path)).wrong
+
+
 def test_compaction_that_is_told_explains_gaps(tmp_path: Path) -> None:
     folder = copy_of(CLEAN, tmp_path)
     cut_out_a_batch(folder)
     assert "offsets-missing" in Seen(folder).wrong
     assert "offsets-missing" not in Seen(folder, compacted=frozenset({"orders.plain"})).wrong
+
+
+@pytest.mark.parametrize(
+    ("recorded", "place", "code"),
+    [
+        ("incidents/unclean-2.8", "moments/after/broker-1/data", "index-stale-tail"),
+        ("segments/2.8.2", "data-clean/broker-11/logdir-0", "segment-gap"),
+        ("segments/2.4.1", "data-clean/broker-7/logdir-0", "epochs-begin-late"),
+        ("incidents/live-2.8", "moments/running/broker-1/data", "segment-torn-tail"),
+    ],
+)
+def test_what_looks_wrong_and_is_not(recorded: str, place: str, code: str) -> None:
+    seen = Seen(recording(recorded) / place)
+    assert code in seen.codes(Severity.INFO)
+    assert not seen.wrong
+
+
+@pytest.mark.parametrize("place", ["diverge-0.10.2", "diverge-2.8"])
+def test_a_log_that_lost_its_tail_in_a_recording(place: str) -> None:
+    folder = recording(f"incidents/{place}") / "moments/dark/broker-2/data"
+    assert Seen(folder).wrong == {"high-watermark-above-log-end"}
