@@ -8,6 +8,8 @@ follow it: stack traces, and messages that hold line ends.
 from __future__ import annotations
 
 import re
+from datetime import date as calendar
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -89,12 +91,17 @@ _HIGH = np.uint64(0xF0F0F0F0F0F0F0F0)
 _SIX = np.uint64(0x0606060606060606)
 
 
+_WEIGHTS = np.array([0, 10_000, 1_000, 0, 100, 10, 1, 0], np.int32)
+
+
 class Records(NamedTuple):
     """Where the records of a run of bytes start, and when each says it was written."""
 
     starts: Int64s
     millis: Int64s
     """Local time of the writer as milliseconds since 1970-01-01 00:00 of its own clock."""
+    line_ends: Int64s | None = None
+    """Where all line ends are, in case they were looked for."""
 
 
 def find_records(data: bytes | memoryview) -> Records:
@@ -104,60 +111,66 @@ def find_records(data: bytes | memoryview) -> Records:
     record before it.
     """
     size = len(data)
-    none = np.empty(0, np.int64)
-    if size < HEAD_SIZE:
-        return Records(none, none)
     octets = np.frombuffer(data, np.uint8)
-    starts = np.concatenate((np.zeros(1, np.int64), np.flatnonzero(octets == 10) + 1))
-    starts = starts[starts <= size - HEAD_SIZE]
+    line_ends = np.flatnonzero(octets == 10)
+    if size < HEAD_SIZE:
+        return Records(np.empty(0, np.int64), np.empty(0, np.int64), line_ends)
+    starts = np.empty(len(line_ends) + 1, np.int64)
+    starts[0] = 0
+    np.add(line_ends, 1, out=starts[1:])
+    starts = starts[: np.searchsorted(starts, size - HEAD_SIZE, "right")]
     starts = starts[octets[starts] == ord("[")]
     words = np.ndarray((size - 7,), ">u8", data, strides=(1,))
-    valid = np.ones(len(starts), np.bool_)
+    wrong = np.zeros(len(starts), np.uint64)
     digits = []
     for number, (zero, marks) in enumerate(zip(_ZERO, _MARKS, strict=True)):
-        word = words[starts + (1 + 8 * number)].astype(np.uint64) ^ np.uint64(zero)
-        valid &= (word & np.uint64(marks)) == 0
-        valid &= ((word | (word + _SIX)) & _HIGH) == 0
+        word = words[starts + (1 + 8 * number)].astype(np.uint64)
+        word ^= np.uint64(zero)
+        wrong |= ((word | (word + _SIX)) & _HIGH) | (word & np.uint64(marks))
         digits.append(word)
-    if not valid.all():
+    if wrong.any():
+        valid = wrong == 0
         starts = starts[valid]
         digits = [word[valid] for word in digits]
-    return _with_times(starts, digits)
-
-
-def _byte(word: npt.NDArray[np.uint64], place: int) -> Int64s:
-    return ((word >> np.uint64(56 - 8 * place)) & np.uint64(15)).astype(np.int64)
-
-
-def _with_times(starts: Int64s, digits: list[npt.NDArray[np.uint64]]) -> Records:
     if not len(starts):
-        return Records(starts, starts)
-    date, middle, end = digits
-    hour = _byte(middle, 3) * 10 + _byte(middle, 4)
-    minute = _byte(middle, 6) * 10 + _byte(middle, 7)
-    second = _byte(end, 1) * 10 + _byte(end, 2)
-    milli = _byte(end, 4) * 100 + _byte(end, 5) * 10 + _byte(end, 6)
-    day = _days(date, middle >> np.uint64(48))
-    exists = (hour < 24) & (minute < 60) & (second < 61) & (day >= 0)
-    millis = day * DAY + ((hour * 60 + minute) * 60 + second) * 1000 + milli
-    return Records(starts, millis) if exists.all() else Records(starts[exists], millis[exists])
+        return Records(starts, starts, line_ends)
+    millis = _times(*digits)
+    exists = millis >= 0
+    if not exists.all():
+        starts, millis = starts[exists], millis[exists]
+    return Records(starts, millis, line_ends)
 
 
-def _days(date: npt.NDArray[np.uint64], day: npt.NDArray[np.uint64]) -> Int64s:
-    """Days since 1970 of each date, -1 for one that does not exist; worked out only where the date changes."""
-    changes = np.flatnonzero((date[1:] != date[:-1]) | (day[1:] != day[:-1])) + 1
+def _times(
+    date: npt.NDArray[np.uint64], minute: npt.NDArray[np.uint64], end: npt.NDArray[np.uint64]
+) -> Int64s:
+    """Milliseconds of each time, negative for one that does not exist; minutes are worked out where they change."""
+    changes = np.flatnonzero((minute[1:] != minute[:-1]) | (date[1:] != date[:-1])) + 1
     firsts = np.concatenate((np.zeros(1, np.int64), changes))
-    found = [_day_number(int(date[i]), int(day[i])) for i in firsts]
-    return np.repeat(np.array(found, np.int64), np.diff(np.append(firsts, len(date))))
+    bases = [
+        _minute_millis(one, two)
+        for one, two in zip(date[firsts].tolist(), minute[firsts].tolist(), strict=True)
+    ]
+    within = end.astype(">u8").view(np.uint8).reshape(-1, 8) @ _WEIGHTS
+    base = np.repeat(np.array(bases, np.int64), np.diff(np.append(firsts, len(date))))
+    # 60 is a leap second; 61 and more are no seconds.
+    base[within >= 61_000] = _NO_TIME
+    return base + within
 
 
-def _day_number(date: int, day: int) -> int:
-    from datetime import date as calendar
+_NO_TIME = -(1 << 60)
 
+
+@lru_cache(4096)
+def _minute_millis(date: int, minute: int) -> int:
+    """Milliseconds of a minute, from the digits of its date and of its day, hour and minute."""
     y1, y2, y3, y4, _, m1, m2, _ = date.to_bytes(8, "big")
-    d1, d2 = day.to_bytes(2, "big")
+    d1, d2, _, h1, h2, _, n1, n2 = minute.to_bytes(8, "big")
     try:
-        found = calendar(y1 * 1000 + y2 * 100 + y3 * 10 + y4, m1 * 10 + m2, d1 * 10 + d2)
+        day = calendar(y1 * 1000 + y2 * 100 + y3 * 10 + y4, m1 * 10 + m2, d1 * 10 + d2)
     except ValueError:
-        return -1
-    return found.toordinal() - 719_163
+        return _NO_TIME
+    hours, minutes = h1 * 10 + h2, n1 * 10 + n2
+    if hours > 23 or minutes > 59 or day.year < 1970:
+        return _NO_TIME
+    return (day.toordinal() - 719_163) * DAY + (hours * 60 + minutes) * 60_000

@@ -40,14 +40,15 @@ class Block:
     """The key of the last record that was read, filtered out or not."""
     first_line: int
     """Number of the line that `data` starts with."""
+    line_ends: Int64s
+    """Where the line ends of `data` are."""
     shift: int = 0
     """What was added to the keys to mend the broker's clock."""
 
     @cached_property
     def lines(self) -> Int64s:
         """The line number of each record."""
-        ends = np.flatnonzero(np.frombuffer(self.data, np.uint8) == 10)
-        return np.searchsorted(ends, self.starts) + self.first_line
+        return np.searchsorted(self.line_ends, self.starts) + self.first_line
 
     def time_of(self, index: int) -> int | None:
         """UTC milliseconds of one record; None for bytes before the first record of a file.
@@ -138,12 +139,12 @@ def _blocks_of_file(file: LogFile, state: _State, chunk: int) -> Iterator[Block]
         records = _found(file, data, cut)
         if records is not None and len(records.starts) >= 2:
             end = int(records.starts[-1])
-            yield _block(file, state, data, end, records.starts[:-1], records.millis[:-1])
+            yield _block(file, state, data, end, records)
             data = data[end:]
             wait_for = 0
         elif held >= LONGEST:
-            starts = records.starts if records else np.empty(0, np.int64)
-            yield _block(file, state, data, len(data), starts, records.millis if records else starts)
+            none = np.empty(0, np.int64)
+            yield _block(file, state, data, len(data), records or Records(none, none, none))
             data, wait_for = b"", 0
         else:
             wait_for = 2 * held
@@ -153,7 +154,7 @@ def _blocks_of_file(file: LogFile, state: _State, chunk: int) -> Iterator[Block]
         if not data.endswith(b"\n"):
             data += b"\n"
         records = file.layout.find(data)
-        yield _block(file, state, data, len(data), records.starts, records.millis)
+        yield _block(file, state, data, len(data), records)
     for reason in damage:
         finding = say.LOG_GZIP_DAMAGED.at(_place(file), lines=state.line - 1, reason=reason)
         state.reading.findings.append(finding)
@@ -168,29 +169,26 @@ def _found(file: LogFile, data: bytes, cut: int) -> Records | None:
     return file.layout.find(data[:cut])
 
 
-def _block(file: LogFile, state: _State, data: bytes, end: int, starts: Int64s, millis: Int64s) -> Block:
-    """A block of these bytes up to `end`; what stands before the first record belongs to the one before, in its place."""
+def _block(file: LogFile, state: _State, data: bytes, end: int, records: Records) -> Block:
+    """A block of the records that start before `end`; what stands before the first of them has its own place."""
+    count = int(np.searchsorted(records.starts, end))
+    starts, millis = records.starts[:count], records.millis[:count]
     times = millis if file.is_utc else state.zone.to_utc(millis, state.time)
     if not len(starts) or starts[0] > 0:
         starts = np.concatenate((np.zeros(1, np.int64), starts))
         times = np.concatenate((np.array([BEFORE_ALL]), times))
-    keys = np.maximum.accumulate(np.concatenate((np.array([state.key]), times)))[1:]
-    block = Block(
-        state.rank,
-        file,
-        data,
-        starts,
-        np.append(starts[1:], end),
-        times,
-        keys,
-        int(keys[-1]),
-        state.line,
-    )
+    keys = np.maximum.accumulate(times)
+    np.maximum(keys, state.key, out=keys)
+    line_ends = records.line_ends
+    if line_ends is None:
+        line_ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
+    ends = np.append(starts[1:], end)
+    block = Block(state.rank, file, data, starts, ends, times, keys, int(keys[-1]), state.line, line_ends)
     _watch_clock(block, state)
     state.key = block.last_key
     if times[-1] != BEFORE_ALL:
         state.time = int(times[-1])
-    lines = data.count(b"\n", 0, end)
+    lines = int(np.searchsorted(line_ends, end))
     state.line += lines
     state.reading.lines += lines
     state.reading.records += len(starts)
@@ -201,7 +199,9 @@ def _watch_clock(block: Block, state: _State) -> None:
     """Say so, once a file, where the clock goes back by more than the order of two threads explains."""
     if state.told_back == block.file.file or not len(block.times):
         return
-    behind = np.where(block.times == BEFORE_ALL, 0, block.keys - block.times)
+    behind = block.keys - block.times
+    if block.times[0] == BEFORE_ALL:
+        behind[0] = 0
     worst = int(np.argmax(behind > JUMP_BACK))
     if behind[worst] > JUMP_BACK:
         state.told_back = block.file.file

@@ -85,6 +85,7 @@ def _block_of(data: bytes, source: LogSource) -> Block:
         records.millis,
         int(records.millis[-1]),
         1,
+        np.flatnonzero(np.frombuffer(data, np.uint8) == 10),
     )
 
 
