@@ -166,10 +166,10 @@ def as_kafka(frame: Frame, files: tuple[str, ...], chosen: Chosen) -> Outcome:
         report=frame.report,
     )
 
-    def encoded(_: str) -> Iterator[bytes]:
+    def encoded(_: str) -> Iterator[bytes | memoryview]:
         terminal = sys.stdout.isatty()
         for piece in dump.pieces(files):
-            yield (visible(piece) if terminal else piece).encode("utf-8", "surrogateescape")
+            yield visible(bytes(piece).decode("utf-8", "replace")).encode() if terminal else piece
         if dump.is_wrong:
             frame.raise_status(5)
 

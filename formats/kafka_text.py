@@ -15,7 +15,7 @@ from formats.control_records import ControlType, read_key, read_marker, read_val
 from formats.index_files import AbortedTransaction
 from formats.message_set import MessageHeader
 from formats.producer_snapshot import ProducerEntry
-from formats.record_batch import BatchHeader, Record
+from formats.record_batch import CODEC_MASK, CONTROL, TRANSACTIONAL, BatchHeader, Record
 
 REPLACEMENT = "\ufffd"
 JAVA = "kctl-java"
@@ -68,17 +68,30 @@ def optional_long(value: int | None) -> str:
 
 def batch_line(header: BatchHeader, position: int, is_valid: bool) -> str:
     """The line of a batch of magic 2, or of a higher one, which Kafka takes for 2."""
-    time = "LogAppendTime" if header.is_log_append_time else "CreateTime"
+    time = time_name(header.is_log_append_time)
     return (
         f"baseOffset: {header.base_offset} lastOffset: {header.last_offset} count: {header.records_count}"
         f" baseSequence: {header.base_sequence} lastSequence: {header.last_sequence}"
         f" producerId: {header.producer_id} producerEpoch: {header.producer_epoch}"
         f" partitionLeaderEpoch: {header.partition_leader_epoch}"
-        f" isTransactional: {boolean(header.is_transactional)} isControl: {boolean(header.is_control)}"
+        f"{batch_flags(header.attributes)}"
         f" deleteHorizonMs: {optional_long(header.delete_horizon_ms)} position: {position}"
         f" {time}: {header.max_timestamp} size: {header.size_in_bytes} magic: {header.magic}"
         f" compresscodec: {codec_name(header.codec)} crc: {header.crc} isvalid: {boolean(is_valid)}\n"
     )
+
+
+def batch_flags(attributes: int) -> str:
+    """What attributes say of transactions."""
+    return (
+        f" isTransactional: {boolean(bool(attributes & TRANSACTIONAL))}"
+        f" isControl: {boolean(bool(attributes & CONTROL))}"
+    )
+
+
+def batch_end(attributes: int) -> str:
+    """What stands between the size and the CRC of a batch of magic 2."""
+    return f" magic: 2 compresscodec: {codec_name(attributes & CODEC_MASK)} crc: "
 
 
 def message_line(header: MessageHeader, timestamp: int, position: int, is_valid: bool) -> str:
@@ -94,7 +107,12 @@ def timestamp_type(header: BatchHeader | MessageHeader) -> str:
     """Kafka's name of what the timestamps of an entry are."""
     if header.magic == 0:
         return "NoTimestampType"
-    return "LogAppendTime" if header.is_log_append_time else "CreateTime"
+    return time_name(header.is_log_append_time)
+
+
+def time_name(is_log_append_time: bool) -> str:
+    """Kafka's name of a timestamp type."""
+    return "LogAppendTime" if is_log_append_time else "CreateTime"
 
 
 def decode_text(key: bytes | None, value: bytes | None, offset: int) -> Texts:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from formats import message_set
 from formats.compression import CompressionError, TooLarge
 from formats.errors import FormatError
-from formats.kafka_text import codec_name
+from formats.kafka_text import codec_name, time_name
 from formats.log_bytes import LogBytes
 from formats.record_batch import BatchHeader, Record
 from formats.records import CRC_AT, Damage, Entry, iterate_records, walk
@@ -143,7 +143,7 @@ def batch_row(entry: Entry, shown: str) -> Row:
         crc_valid=entry.crc_valid,
         codec=codec(header.codec),
         attributes=header.attributes,
-        timestamp_type=time_type(header.is_log_append_time) if header.magic else None,
+        timestamp_type=time_name(header.is_log_append_time) if header.magic else None,
         max_timestamp=message_set.timestamp_of(header, head) if header.magic else None,
         records_count=1 if plain else None,
         batch_length=header.message_size,
@@ -156,7 +156,7 @@ def _of_batch(header: BatchHeader) -> Row:
         "size_in_bytes": header.size_in_bytes,
         "last_offset": header.last_offset,
         "codec": codec(header.codec),
-        "timestamp_type": time_type(header.is_log_append_time),
+        "timestamp_type": time_name(header.is_log_append_time),
         "delete_horizon_ms": header.delete_horizon_ms,
         "last_sequence": header.last_sequence,
         "is_transactional": header.is_transactional,
@@ -167,11 +167,6 @@ def _of_batch(header: BatchHeader) -> Row:
 def codec(number: int) -> str:
     """Kafka's name of a codec."""
     return codec_name(number) or f"unknown({number})"
-
-
-def time_type(is_log_append_time: bool) -> str:
-    """Kafka's name of a timestamp type."""
-    return "LogAppendTime" if is_log_append_time else "CreateTime"
 
 
 def record_row(record: Record, entry: Entry, shown: str, is_control: bool, wanted: Wanted) -> Row:

@@ -23,7 +23,7 @@ from formats.index_files import (
 )
 from formats.log_dir_files import PartitionFolder, parse_partition_folder
 from formats.producer_snapshot import ENTRY_SIZE, HEADER_SIZE, read_entries, read_snapshot
-from kctl.dump.kafka import base_offset_of
+from kctl.dump.beside import base_offset_of
 from kctl.dump.kinds import FileKind
 from kctl.dump.opening import whole
 from kctl.dump.wanted import Wanted

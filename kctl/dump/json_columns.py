@@ -5,7 +5,6 @@ time; only values with other bytes are encoded one by one.
 """
 
 from collections.abc import Iterator
-from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -14,31 +13,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from formats.columns.headers import Headers
+from formats.kafka_text import codec_name, time_name
 from formats.record_batch import CONTROL, DELETE_HORIZON, LOG_OVERHEAD, TIMESTAMP_TYPE, TRANSACTIONAL, Record
-from kctl.dump.batches import codec, time_type
 from kctl.dump.decoded import decoded
+from kctl.dump.text_columns import Column, Lines, joined, lines_of, numbers, slices, with_empty_ones
 from kctl.dump.values import header_rows, named
 from kctl.dump.wanted import Wanted
 from kctl.scan.records import Records
 
-Lines = bytes | memoryview
 Octets = NDArray[np.uint8]
 Ints = NDArray[np.int64]
-Column: TypeAlias = Any  # a pa.Array of binary, or bytes that every row has
 encode = msgspec.json.Encoder().encode
 LINES_AT_ONCE = 32 << 10
-
-
-def joined(*columns: Column) -> pa.Array:
-    """The columns joined row by row; bytes stand for a column of the same."""
-    return pc.binary_join_element_wise(
-        *(pa.scalar(column, pa.binary()) if isinstance(column, bytes) else column for column in columns), b""
-    )
-
-
-def numbers(values: NDArray[np.generic]) -> pa.Array:
-    """Integers as text."""
-    return pa.array(np.ascontiguousarray(values)).cast(pa.string()).cast(pa.binary())
 
 
 def chunk_lines(headers: Headers, records: Records, shown: str, wanted: Wanted) -> Iterator[Lines]:
@@ -52,7 +38,7 @@ def chunk_lines(headers: Headers, records: Records, shown: str, wanted: Wanted) 
     empty = headers.records_count == 0
     after = b""
     if empty.any():
-        batches, after = _with_empty_ones(batches.to_pylist(), empty.tolist())
+        batches, after = with_empty_ones(batches.to_pylist(), empty.tolist())
     # The line of a batch stands before that of its first record.
     starts = joined(batches, head)
     if not is_first.all():
@@ -62,15 +48,6 @@ def chunk_lines(headers: Headers, records: Records, shown: str, wanted: Wanted) 
         chosen = starts.take(pa.array(records.batch[rows] + np.where(is_first[rows], 0, len(headers))))
         yield record_lines(records[rows], chosen, headers, wanted)
     yield after
-
-
-def _with_empty_ones(lines: list[bytes], empty: list[bool]) -> tuple[pa.Array, bytes]:
-    """The lines with those of empty batches before the next one's, and what is left after the last."""
-    before, out = b"", []
-    for line, is_empty in zip(lines, empty, strict=True):
-        out.append(before + line)
-        before = before + line if is_empty else b""
-    return pa.array(out, pa.binary()), before
 
 
 def batch_lines(headers: Headers, file: bytes) -> pa.Array:
@@ -102,8 +79,8 @@ def batch_lines(headers: Headers, file: bytes) -> pa.Array:
 
 
 def _what(bits: int) -> bytes:
-    time = time_type(bool(bits & TIMESTAMP_TYPE))
-    return f'"codec":"{codec(bits & 7)}","attributes":{bits},"timestamp_type":"{time}"'.encode()
+    time = time_name(bool(bits & TIMESTAMP_TYPE))
+    return f'"codec":"{codec_name(bits & 7)}","attributes":{bits},"timestamp_type":"{time}"'.encode()
 
 
 def _which(bits: int) -> bytes:
@@ -131,8 +108,7 @@ def record_lines(records: Records, starts: pa.Array, headers: Headers, wanted: W
         field("key", records.data, records.key_position, records.key_size, odd, wanted.keys), b",",
         field("value", records.data, records.value_position, records.value_size, odd, wanted.values), b"}\n",
     )  # fmt: skip
-    ends = np.frombuffer(lines.buffers()[1], np.int32)
-    return memoryview(lines.buffers()[2])[ends[0] : ends[len(records)]]
+    return lines_of(lines)
 
 
 def _headers(records: Records) -> Column:
@@ -184,7 +160,7 @@ def field(name: str, data: Octets, positions: Ints, sizes: Ints, odd: Odd, form:
     singly &= ~null
     if singly.all():
         return pa.array(_one_by_one(name, data, positions, ends, form), pa.binary())
-    texts = _slices(data, positions, ends)
+    texts = slices(data, positions, ends)
     if odd.escaped_in(positions, ends):
         texts = pc.replace_substring(texts, b"\\", b"\\\\")
         texts = pc.replace_substring(texts, b'"', b'\\"')
@@ -212,13 +188,3 @@ def _one_by_one(name: str, data: Octets, starts: Ints, ends: Ints, form: str) ->
                 pass
         texts.append(encode(named(name, value, form))[1:-1])
     return texts
-
-
-def _slices(data: Octets, starts: Ints, ends: Ints) -> pa.Array:
-    """data[start:end] of each row: every other item of an array whose offsets are starts and ends in turn."""
-    first = int(starts[0])
-    offsets = np.empty(2 * len(starts), np.int32)
-    offsets[0::2], offsets[1::2] = starts - first, ends - first
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data[first:])]
-    everything = pa.Array.from_buffers(pa.binary(), 2 * len(starts) - 1, buffers)
-    return everything.take(pa.array(np.arange(0, 2 * len(starts) - 1, 2)))

@@ -7,16 +7,15 @@ cannot be read, a filter that cuts it) goes through the rows.
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from formats.log_bytes import LogBytes
 from formats.records import walk
 from kctl.dump.batches import Left, Row, item_rows
-from kctl.dump.json_columns import Lines, chunk_lines
+from kctl.dump.json_columns import chunk_lines
+from kctl.dump.plain_runs import is_plain
 from kctl.dump.seeking import first_position
+from kctl.dump.text_columns import Lines
 from kctl.dump.wanted import Wanted
 from kctl.scan.options import Chunk, ScanOptions
-from kctl.scan.records import Records
 from kctl.scan.segment import scan_segment
 from kctl.scan.source import LocalFile
 
@@ -54,21 +53,3 @@ def _slowly(
         if item.position >= chunk.end:
             return
         yield from item_rows(item, source, shown, wanted, Left(None))
-
-
-def is_plain(chunk: Chunk, records: Records, wanted: Wanted) -> bool:
-    """Whether all records of all batches are there, and all of them are wanted."""
-    headers = chunk.headers
-    if chunk.damage or not len(records) or (headers.magic < 2).any() or not headers.crc_valid.all():
-        return False
-    if int(headers.records_count.sum(dtype=np.int64)) != len(records) or wanted.key is not None:
-        return False
-    if not wanted.is_filtered:
-        return True
-    return all(
-        wanted.offset_is_in(int(offset)) and wanted.time_is_in(int(timestamp))
-        for offset, timestamp in (
-            (records.offset.min(), records.timestamp.min()),
-            (records.offset.max(), records.timestamp.max()),
-        )
-    ) and bool((headers.records_count > 0).all())

@@ -1,10 +1,10 @@
 """Files as Kafka 3.9's dump tool prints them, one after the other, and its summary for standard error."""
 
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from formats import kafka_text
 from formats.errors import FormatError, Truncated
@@ -13,6 +13,7 @@ from formats.kafka_text import Decoder, decode_text, java_path
 from formats.log_dir_files import BOOTSTRAP_CHECKPOINT, parse_segment_file
 from formats.producer_snapshot import SnapshotCrcMismatch, UnknownVersion, read_snapshot
 from formats.records import DEFAULT_LIMIT, Damage, Reason
+from kctl.dump.beside import base_offset_of, sibling
 from kctl.dump.kafka_indexes import Verdicts, offset_index_lines, time_index_lines
 from kctl.dump.kafka_log import LogText, Stop
 from kctl.dump.kinds import FileKind
@@ -20,6 +21,7 @@ from kctl.dump.opening import log_bytes, opened, whole
 from kctl.errors import KctlError
 
 HEALTHY_TAILS = (Reason.ZEROS, Reason.TORN_TAIL)
+Piece: TypeAlias = str | bytes | memoryview
 MOST_OF_AN_INDEX = 1 << 28
 SUFFIXES = {
     ".log": FileKind.LOG,
@@ -82,8 +84,12 @@ class KafkaDump:
         self.summary = Summary()
         self.is_wrong = False
 
-    def pieces(self, paths: Sequence[str]) -> Iterator[str]:
-        """The text of the files in the order given; the summary is said at the end."""
+    def pieces(self, paths: Sequence[str]) -> Iterator[bytes | memoryview]:
+        """The text of the files in the order given, in UTF-8; the summary is said at the end."""
+        for piece in self._pieces(paths):
+            yield piece.encode("utf-8", "surrogateescape") if isinstance(piece, str) else piece
+
+    def _pieces(self, paths: Sequence[str]) -> Iterator[Piece]:
         for path in paths:
             shown = java_path(path)
             yield f"Dumping {shown}\n"
@@ -104,14 +110,14 @@ class KafkaDump:
         self.is_wrong |= is_wrong
         self.say(f"kctl: {path}: Kafka's tool ends at byte {stop.position} with {stop.exception}")
 
-    def log(self, path: str) -> Iterator[str]:
+    def log(self, path: str) -> Iterator[Piece]:
         """A log or a KRaft snapshot."""
         with opened(path) as source:
             log = log_bytes(source)
             text = LogText(log, records=self.records, decode=self.decode, limit=self.limit)
             yield self.banner(path, int.from_bytes(source.read_at(0, 8), "big", signed=True))
             size = log.end
-            yield from text.pieces()
+            yield from text.pieces(source)
             left = size - text.good_bytes
             if left > 0:
                 yield f"Found {left} invalid bytes at the end of {Path(path).name}\n"
@@ -219,7 +225,7 @@ class KafkaDump:
             self.say(corrupt_snapshot(error))
 
 
-PRINTERS: dict[FileKind, Callable[[KafkaDump, str], Iterator[str]]] = {
+PRINTERS: dict[FileKind, Callable[[KafkaDump, str], Iterator[Piece]]] = {
     FileKind.LOG: KafkaDump.log,
     FileKind.INDEX: KafkaDump.index,
     FileKind.TIMEINDEX: KafkaDump.timeindex,
@@ -242,18 +248,6 @@ def corrupt_snapshot(error: FormatError) -> str:
         )
     what = "cut off" if isinstance(error, Truncated) else "malformed"
     return f"Snapshot failed schema validation: {what}, {error}"
-
-
-def base_offset_of(path: str) -> int | None:
-    """The number before the first dot of a file's name."""
-    before = re.match(r"[0-9]{1,19}(?=\.)|0[0-9]{19}(?=\.)", Path(path).name)
-    return int(before[0]) if before else None
-
-
-def sibling(path: str, suffix: str) -> str | None:
-    """The file of the same segment with another suffix, where there is one."""
-    beside = Path(path).parent / (Path(path).name.split(".")[0] + suffix)
-    return os.fspath(beside) if beside.is_file() else None
 
 
 def in_pieces(lines: Iterator[str]) -> Iterator[str]:

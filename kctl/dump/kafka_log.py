@@ -11,6 +11,8 @@ core/src/main/scala/kafka/tools/DumpLogSegments.scala @ 3.9.0-rc3
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
+
 from formats import kafka_text, message_set, record_batch
 from formats.errors import FormatError
 from formats.kafka_text import Decoder
@@ -19,6 +21,10 @@ from formats.log_bytes import LogBytes
 from formats.message_set import MessageHeader
 from formats.record_batch import LOG_OVERHEAD
 from formats.records import FRAMING_SIZE, Damage, Entry, Framing, iterate_records, walk
+from kctl.dump.plain_runs import is_plain
+from kctl.scan.options import Chunk, ScanOptions
+from kctl.scan.segment import scan_segment
+from kctl.scan.source import Source
 
 # Text is handed on in pieces of about this many characters.
 PIECE = 1 << 18
@@ -74,13 +80,15 @@ def _entry(log: LogBytes, position: int, size: int, magic: int, check_crc: bool)
     return Entry(position, size, magic, message.offset, message.offset, message, sound, log)
 
 
-def with_line_feeds(text: str) -> str:
+def with_line_feeds(text: bytes | memoryview) -> bytes | memoryview:
     """Whole lines with every line end a line feed.
 
     Kafka's tool writes a payload's carriage returns as they are; its output is held against ours as text, in
     which they are line ends, and a bare one would hide the start of a line on a terminal.
     """
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+    if b"\r" not in (data := bytes(text)):
+        return text
+    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 class LogText:
@@ -98,23 +106,56 @@ class LogText:
         self.last_offset = -1  # of the last batch
         self._last_record = -1
 
-    def pieces(self) -> Iterator[str]:
-        """Lines of batches, and of records where they are asked for."""
+    def pieces(self, source: Source | None = None) -> Iterator[bytes | memoryview]:
+        """bytes | memoryview of batches, and of records where they are asked for; a source makes them quicker."""
+        position = 0
+        if source is not None and self.records and self.decode is kafka_text.decode_text:
+            for chunk in scan_segment(
+                source, ScanOptions(keep_records=True, max_decompressed_bytes=self.limit)
+            ):
+                if chunk.damage or chunk.position == chunk.end:
+                    break  # from here on Kafka's own walk decides
+                yield from self._of_chunk(chunk)
+                position = chunk.end
+        yield from self._one_by_one(position, None)
+        self.gaps.reverse()
+
+    def _of_chunk(self, chunk: Chunk) -> Iterator[bytes | memoryview]:
+        """A run of batches from columns, where all in it is sound."""
+        # Arrow is slow to load; who dumps an index needs none of it.
+        from kctl.dump.kafka_columns import controls_are_sound, kafka_lines
+
+        records = chunk.records
+        if records is None or not is_plain(chunk, records) or not controls_are_sound(chunk.headers, records):
+            yield from self._one_by_one(chunk.position, chunk.end)
+            return
+        for lines in kafka_lines(chunk.headers, records):
+            yield with_line_feeds(lines)
+        offsets = np.concatenate(([self._last_record], records.offset))
+        if self._last_record == -1:
+            offsets = offsets[1:]
+        jumps = np.flatnonzero(np.diff(offsets) != 1)
+        self.gaps += zip(offsets[jumps].tolist(), offsets[jumps + 1].tolist(), strict=True)
+        self._last_record = int(offsets[-1])
+        self.good_bytes, self.last_offset = chunk.end, int(chunk.headers.last_offset[-1])
+
+    def _one_by_one(self, position: int, end: int | None) -> Iterator[bytes | memoryview]:
         out: list[str] = []
         held = 0
-        for item in kafka_entries(self.log):
+        for item in kafka_entries(self.log, position):
             if isinstance(item, Stop):
                 self.stops.append(item)
+                break
+            if end is not None and item.position >= end:
                 break
             for line in self._lines(item):
                 out.append(line)
                 held += len(line)
                 if held > PIECE:
-                    yield with_line_feeds("".join(out))
+                    yield with_line_feeds("".join(out).encode("utf-8", "surrogateescape"))
                     out, held = [], 0
             self.good_bytes, self.last_offset = item.next_position, item.last_offset
-        yield with_line_feeds("".join(out))
-        self.gaps.reverse()
+        yield with_line_feeds("".join(out).encode("utf-8", "surrogateescape"))
 
     def rest(self) -> Damage | Entry | None:
         """What lies behind the last entry that Kafka reads; None where nothing does."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from formats.index_files import read_offset_index, read_time_index, used_size
 from formats.log_bytes import LogBytes
 from formats.records import Entry, walk
-from kctl.dump.kafka import base_offset_of, sibling
+from kctl.dump.beside import base_offset_of, sibling
 from kctl.dump.opening import opened, whole
 from kctl.dump.wanted import Wanted
 from kctl.errors import KctlError
