@@ -158,7 +158,8 @@ def _steps_by_byte() -> list[list[int]]:
 def _chain_of_one(data: Octets, start: int, end: int, out: Ints) -> bool:
     """Write the starts of one body's records; whether they fill it exactly."""
     body = data[start : end + PAST_THE_END].tobytes()
-    steps, found, at = _steps_by_byte(), [], 0
+    steps, at = _steps_by_byte(), 0
+    found: list[int] = []
     note = found.append
     try:
         for _ in range(len(out)):

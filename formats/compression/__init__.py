@@ -8,7 +8,7 @@ Source: clients/src/main/java/org/apache/kafka/common/{record/CompressionType,co
 """
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from formats.compression import gzip_members, lz4_frame, snappy_blocks, zstd_frames
 from formats.compression.errors import CompressionError, TooLarge
@@ -36,21 +36,26 @@ def decompress(codec: int, data: Bytes, *, magic: int, limit: int = DEFAULT_LIMI
     Raises `TooLarge` when there are more than `limit`, `CompressionError` when the data is cut, broken, or of
     a codec that this magic cannot have (zstd came with magic 2).
     """
-    view = memoryview(data)
-    match codec:
-        case Codec.NONE:
-            if len(view) > limit:
-                raise TooLarge(limit)
-            return bytes(view)
-        case Codec.GZIP:
-            return gzip_members.whole(view, limit)
-        case Codec.SNAPPY:
-            return snappy_blocks.whole(view, limit)
-        case Codec.LZ4:
-            return lz4_frame.whole(view, limit, magic)
-        case Codec.ZSTD if magic >= 2:
-            return zstd_frames.whole(view, limit)
-    raise _unknown(codec)
+    whole = _WHOLE.get(codec)
+    if whole is None or (codec == ZSTD and magic < 2):
+        raise _unknown(codec)
+    return whole(memoryview(data), limit, magic)
+
+
+def _plain(data: memoryview, limit: int, magic: int) -> bytes:
+    if len(data) > limit:
+        raise TooLarge(limit)
+    return bytes(data)
+
+
+ZSTD = 4
+_WHOLE: dict[int, Callable[[memoryview, int, int], bytes]] = {
+    0: _plain,
+    1: gzip_members.whole,
+    2: snappy_blocks.whole,
+    3: lz4_frame.whole,
+    ZSTD: zstd_frames.whole,
+}
 
 
 def pieces(codec: int, data: Bytes, *, magic: int, limit: int = DEFAULT_LIMIT) -> Iterator[bytes]:

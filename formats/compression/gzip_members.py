@@ -44,7 +44,7 @@ def pieces(data: memoryview) -> Iterator[bytes]:
         position = len(data) - len(member.unused_data)
 
 
-def whole(data: memoryview, limit: int) -> bytes:
+def whole(data: memoryview, limit: int, magic: int = 2) -> bytes:
     """The content; `TooLarge` beyond the limit."""
     library = _library()
     errors = (zlib.error, getattr(library, "error", zlib.error))

@@ -8,6 +8,7 @@ Source: RFC 8878 sections 3.1.1 and 3.1.2; frames are read by com.github.luben.z
 """
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from formats.compression.errors import CompressionError, TooLarge
@@ -52,7 +53,7 @@ def _blocks(data: memoryview) -> Iterator[int]:
             yield position
 
 
-def whole(data: memoryview, limit: int) -> bytes:
+def whole(data: memoryview, limit: int, magic: int = 2) -> bytes:
     """The content; `TooLarge` beyond the limit."""
     zstandard = optional("zstandard")
     blocks = sum(1 for _ in _blocks(data))
@@ -80,11 +81,17 @@ def pieces(data: memoryview) -> Iterator[bytes]:
     return _fed(zstandard, data) if zstandard is not None else _arrow(data)
 
 
+@cache
+def _decompressor() -> Any:
+    """One context for all frames that are decompressed at once: making it costs more than a small frame."""
+    return optional("zstandard").ZstdDecompressor(max_window_size=MAX_WINDOW)  # type: ignore[union-attr]
+
+
 def _one_shot(zstandard: Any, data: memoryview) -> bytes:
     parts: list[bytes] = []
     rest: Any = data
     while len(rest):
-        frame = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW).decompressobj()
+        frame = _decompressor().decompressobj()
         try:
             parts.append(frame.decompress(rest))
         except zstandard.ZstdError as error:

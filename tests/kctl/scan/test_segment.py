@@ -80,6 +80,8 @@ def edited(data: bytes, seed: int) -> bytes:
     """The segment with bytes flipped, cut out, put in, or its tail gone."""
     rng, out = random.Random(seed), bytearray(data)
     for _ in range(rng.randint(1, 3)):
+        if not out:
+            break
         at = rng.randrange(len(out))
         match rng.randrange(6):
             case 0 | 1:
