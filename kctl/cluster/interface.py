@@ -5,10 +5,11 @@ each only where what it was worked out from still holds.
 """
 
 from collections.abc import Collection, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kctl.changes.intents import Intent
 from kctl.changes.plan import Write
+from kctl.cluster.old_groups import OldGroup
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import Refused
@@ -17,6 +18,15 @@ from kctl.model import TopicPartition
 
 class Conflict(Refused):
     """What a change was worked out from is no longer so: another write came between (exit status 4)."""
+
+
+class Oddity(NamedTuple):
+    """Something that only a backend knows of: its kind (`notification`, `old-deletion`), where, what, how old (ms)."""
+
+    kind: str
+    place: str
+    reason: str
+    age: int | None = None
 
 
 class Cluster(Protocol):
@@ -59,6 +69,12 @@ class Cluster(Protocol):
         self, partitions: Sequence[tuple[TopicPartition, Replicas]], kind: str
     ) -> int:
         """How many partitions, from the front, fit in one request of a kind: `reassign` or `elect-preferred`."""
+
+    def read_oddities(self, state: ClusterState, now: int) -> Sequence[Oddity]:
+        """What is odd beyond the state; `now` is milliseconds, against which ages are counted."""
+
+    def read_old_groups(self) -> Sequence[OldGroup]:
+        """The groups of old consumers, who keep members, owners and offsets in ZooKeeper; elsewhere none."""
 
     def close(self) -> None:
         """End the connection."""

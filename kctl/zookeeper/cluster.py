@@ -6,11 +6,14 @@ from collections.abc import Collection, Sequence
 from formats.znode_requests import Requested, format_election, format_reassignment
 from kctl.changes.intents import Intent
 from kctl.changes.plan import Write
-from kctl.cluster.interface import Conflict
+from kctl.cluster.interface import Conflict, Oddity
+from kctl.cluster.old_groups import OldGroup
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import KctlError, Refused
 from kctl.model import TopicPartition
+from kctl.zookeeper.oddities import read_oddities
+from kctl.zookeeper.old_groups import read_old_groups
 from kctl.zookeeper.reading import read_cluster
 from kctl.zookeeper.store import LARGEST_REQUEST, OutcomeUnknown, ZnodeReader, ZnodeStore, request_size
 from kctl.zookeeper.writes import writes_for
@@ -109,6 +112,14 @@ class ZookeeperCluster:
                 return count
         return len(partitions)
 
+    def read_oddities(self, state: ClusterState, now: int) -> Sequence[Oddity]:
+        """Notifications that brokers choke on, deletion markers by age."""
+        return read_oddities(self.store, state, now)
+
+    def read_old_groups(self) -> Sequence[OldGroup]:
+        """The groups below `/consumers`."""
+        return read_old_groups(self.store)
+
     def close(self) -> None:
         """End the session."""
         self.store.close()
@@ -175,6 +186,14 @@ class RecordedCluster:
     ) -> int:
         """All of them: a plan may be made from a snapshot."""
         return len(partitions)
+
+    def read_oddities(self, state: ClusterState, now: int) -> Sequence[Oddity]:
+        """As recorded."""
+        return read_oddities(self.reader, state, now)
+
+    def read_old_groups(self) -> Sequence[OldGroup]:
+        """As recorded."""
+        return read_old_groups(self.reader)
 
     def close(self) -> None:
         """Nothing to end."""

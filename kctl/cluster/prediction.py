@@ -1,0 +1,181 @@
+"""What would happen if brokers stopped: which leader each partition gets, what goes offline or under min ISR.
+
+By the rules of the cluster's version, from the state now. `crash`: all named brokers vanish at once. `controlled`:
+they shut down one after the other in the order given, each handing its leaderships over first. Whether unclean
+elections are allowed stands in the topic, in the brokers' dynamic default, or in the brokers' own files, which
+nothing here can see: there the version's default counts unless it is said.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from kctl.cluster.election_rules import (
+    NO_LEADER,
+    Elected,
+    Rules,
+    elect_for_shutdown,
+    elect_offline,
+    remove_from_isr,
+    rules_of,
+)
+from kctl.cluster.partition_health import DEFAULT, min_isr
+from kctl.cluster.state import ClusterState, PartitionState, Replicas
+from kctl.cluster.versions import V0_11
+from kctl.errors import BadValue
+from kctl.model import TopicPartition
+
+UNCLEAN = "unclean.leader.election.enable"
+HOW = ("crash", "controlled")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """A partition before and after. `outcome`: unaffected, isr_shrinks, new_leader, unclean, offline."""
+
+    partition: TopicPartition
+    replicas: Replicas
+    leader_before: int | None
+    isr_before: Replicas
+    leader: int | None
+    isr: Replicas
+    outcome: str
+    min_insync_replicas: int
+
+    @property
+    def is_under_min_isr(self) -> bool:
+        """Whether producers with acks=all would be refused."""
+        return self.leader in (None, NO_LEADER) or len(self.isr) < self.min_insync_replicas
+
+
+def predict(
+    state: ClusterState, stopped: Sequence[int], *, how: str = "crash", unclean: bool | None = None
+) -> Iterator[Prediction]:
+    """Every partition of the topics read, by name and number. Raises BadValue for a broker that is not alive."""
+    strangers = [broker for broker in stopped if not state.is_alive(broker)]
+    if strangers:
+        raise BadValue(f"brokers {', '.join(map(str, strangers))} are not alive now")
+    rules = rules_of(state.kafka_version)
+    for tp in state.partitions():
+        replicas = state.topics[tp.topic].partitions[tp.partition]
+        found = state.partition_states.get(tp)
+        least = min_isr(tp.topic, found.leader if found else None, state)
+        if found is None:
+            yield Prediction(
+                partition=tp,
+                replicas=replicas,
+                leader_before=None,
+                isr_before=(),
+                leader=None,
+                isr=(),
+                outcome="unaffected",
+                min_insync_replicas=least,
+            )
+            continue
+        fate = _Fate(replicas, found, rules, may_be_unclean(tp.topic, state, unclean))
+        live = set(state.live_brokers)
+        if how == "controlled":
+            fate.shut_down(stopped, live)
+        fate.crash(stopped, live)
+        yield _prediction(tp, replicas, found, fate, least)
+
+
+def may_be_unclean(topic: str, state: ClusterState, given: bool | None) -> bool:
+    """Whether a replica outside the ISR may lead: by the topic, as said, by the dynamic default, by the version."""
+    for value in (state.config("topics", topic).get(UNCLEAN),):
+        if value is not None:
+            return value.strip().lower() == "true"
+    if given is not None:
+        return given
+    value = state.config("brokers", DEFAULT).get(UNCLEAN)
+    if value is not None:
+        return value.strip().lower() == "true"
+    return state.kafka_version < V0_11
+
+
+class _Fate:
+    """One partition while brokers go."""
+
+    def __init__(self, replicas: Replicas, now: PartitionState, rules: Rules, unclean: bool) -> None:
+        self.replicas, self.rules, self.unclean = replicas, rules, unclean
+        self.leader, self.isr, self.epoch = now.leader, now.isr, now.leader_epoch
+        self.was_unclean = False
+
+    def shut_down(self, stopped: Sequence[int], live: set[int]) -> None:
+        """Each hands over what it leads and leaves the ISR, where another is in it; single replicas stay."""
+        going: set[int] = set()
+        for broker in stopped:
+            going.add(broker)
+            if broker not in self.replicas or len(self.replicas) < 2:
+                continue
+            if self.leader == broker:
+                self._take(
+                    elect_for_shutdown(
+                        self.replicas,
+                        self.isr,
+                        live,
+                        going,
+                        self.epoch,
+                        by_isr_order=self.rules.shutdown_by_isr_order,
+                    )
+                )
+            else:
+                self._remove(broker)
+
+    def crash(self, stopped: Sequence[int], live: set[int]) -> None:
+        """First a new leader where the leader is gone, then every gone replica leaves the ISR."""
+        left = live - set(stopped)
+        if not left:
+            return  # no controller is left to write anything
+        if self.leader not in left:
+            self._take(
+                elect_offline(
+                    self.replicas,
+                    self.isr,
+                    left,
+                    self.epoch,
+                    unclean=self.unclean,
+                    by_isr_order=self.rules.offline_by_isr_order,
+                )
+            )
+        for broker in sorted(set(stopped) & set(self.replicas)):
+            self._remove(broker)
+
+    def _remove(self, broker: int) -> None:
+        stays = self.rules.last_isr_member_always_stays or not self.unclean
+        self._take(remove_from_isr(broker, self.leader, self.isr, self.epoch, last_stays=stays))
+
+    def _take(self, outcome: object) -> None:
+        if isinstance(outcome, Elected):
+            self.leader, self.isr, self.epoch = outcome.leader, outcome.isr, outcome.leader_epoch
+            self.was_unclean |= outcome.unclean
+
+
+def _prediction(
+    tp: TopicPartition, replicas: Replicas, before: PartitionState, fate: _Fate, least: int
+) -> Prediction:
+    outcome = "unaffected"
+    if fate.leader == NO_LEADER:
+        outcome = "offline" if before.leader != NO_LEADER or fate.isr != before.isr else "unaffected"
+    elif fate.leader != before.leader:
+        outcome = "unclean" if fate.was_unclean else "new_leader"
+    elif fate.isr != before.isr:
+        outcome = "isr_shrinks"
+    return Prediction(
+        partition=tp,
+        replicas=replicas,
+        leader_before=before.leader,
+        isr_before=before.isr,
+        leader=fate.leader,
+        isr=fate.isr,
+        outcome=outcome,
+        min_insync_replicas=least,
+    )
+
+
+def after(state: ClusterState, predictions: Sequence[Prediction]) -> ClusterState:
+    """The state as predicted: leaders and ISRs only."""
+    states = dict(state.partition_states)
+    for one in predictions:
+        if one.partition in states and one.leader is not None:
+            states[one.partition] = states[one.partition]._replace(leader=one.leader, isr=one.isr)
+    return replace(state, partition_states=states)
