@@ -7,7 +7,7 @@ connection, so it is only sent to one that has said its version, or that has ans
 
 import struct
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from kazoo.exceptions import EXCEPTIONS, NoNodeError
@@ -104,35 +104,45 @@ def read_names(data: bytes, offset: int) -> tuple[list[str], int]:
 
 
 class Answers:
-    """Where the answers of requests in flight arrive, in order; kazoo's thread puts them there."""
+    """Where the answers of requests in flight arrive, in order; kazoo's thread puts them there.
+
+    The waiting thread is woken once for many answers: a switch of threads costs more than a read.
+    """
 
     def __init__(self, count: int) -> None:
         self.values: list[Any] = [None] * count
         self.error: BaseException | None = None
-        self._left = count
-        self._room = threading.Semaphore(0)
-
-    def slot(self, index: int) -> "Slot":
-        """The place of one answer."""
-        return Slot(self, index)
+        self._arrived = 0  # written by kazoo's thread alone
+        self._awaited = count
+        self._enough = threading.Event()
 
     def put(self, index: int, value: Any) -> None:
         """An answer has come."""
         self.values[index] = value
-        self._room.release()
+        self._arrived += 1
+        if self._arrived >= self._awaited:
+            self._enough.set()
 
     def fail(self, error: BaseException) -> None:
         """A request has failed; the rest of them is of no use."""
         self.error = self.error or error
-        self._room.release()
+        self._enough.set()
 
-    def wait_for_one(self, timeout: float) -> bool:
-        """Wait for any answer; False where none came in time."""
-        return self._room.acquire(timeout=timeout)
+    def wait_for(self, count: int, timeout: float) -> None:
+        """Until so many answers are there. Raises what kazoo raised, or TimeoutError."""
+        # The order counts: whoever arrives after the comparison sees the new number and wakes this thread.
+        self._awaited = count
+        self._enough.clear()
+        if self._arrived < count and self.error is None:
+            self._enough.wait(timeout)
+        if self.error is not None:
+            raise self.error
+        if self._arrived < count:
+            raise TimeoutError
 
 
 class Slot:
-    """What kazoo takes for an asynchronous result: `set` and `set_exception`, nothing else."""
+    """The place of one answer: what kazoo takes for an asynchronous result, and no more."""
 
     __slots__ = ("answers", "index")
 
@@ -160,21 +170,11 @@ def send_all(
     `timeout` is for each answer. Raises what kazoo raised, or TimeoutError.
     """
     answers = Answers(len(requests))
-    in_flight = 0
     for index, request in enumerate(requests):
-        if in_flight == window:
-            if not answers.wait_for_one(timeout):
-                raise TimeoutError
-            in_flight -= 1
-        if answers.error:
-            raise answers.error
-        call(request, answers.slot(index))
-        in_flight += 1
-    for _ in range(in_flight):
-        if not answers.wait_for_one(timeout):
-            raise TimeoutError
-        if answers.error:
-            raise answers.error
+        if index >= window and index % (window // 2) == 0:
+            answers.wait_for(index - window // 2, timeout)
+        call(request, Slot(answers, index))
+    answers.wait_for(len(requests), timeout)
     return answers.values
 
 
@@ -196,9 +196,3 @@ def pipelined(
 ) -> list[Any]:
     """Many znodes by ordinary reads, many in flight; None for a missing one."""
     return send_all(call, [Read(operation, path) for path in paths], READS_IN_FLIGHT, timeout)
-
-
-def chunks_of(paths: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    """Runs of at most `size`."""
-    for at in range(0, len(paths), size):
-        yield paths[at : at + size]

@@ -17,8 +17,6 @@ from formats.znodes import (
     parse_config,
     parse_controller,
     parse_number,
-    parse_partition_state,
-    parse_topic,
 )
 from kctl.cluster.state import (
     Broker,
@@ -35,6 +33,7 @@ from kctl.cluster.state import (
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
+from kctl.zookeeper import quick_parsing
 from kctl.zookeeper.store import Znode, ZnodeReader
 from kctl.zookeeper.version_guess import Signs, guess_version
 
@@ -174,7 +173,7 @@ def _topics(
     found: dict[str, Topic] = {}
     versions: set[int] = set()
     for name, path, node in zip(names, paths, read.reader.get_many(paths), strict=True):
-        parsed = read.parse(path, node, parse_topic)
+        parsed = read.parse(path, node, quick_parsing.topic)
         if node is None or parsed is None:
             continue
         versions.add(parsed.version)
@@ -196,18 +195,11 @@ def _states(read: Read, topics: Mapping[str, Topic]) -> dict[TopicPartition, Par
     paths = [f"/brokers/topics/{name}/partitions/{p}/state" for name, p in partitions]
     found: dict[TopicPartition, PartitionState] = {}
     for tp, path, node in zip(partitions, paths, read.reader.get_many(paths), strict=True):
-        if node is None:
-            continue
-        state = read.parse(path, node, parse_partition_state)
-        if state is not None:
-            found[tp] = PartitionState(
-                state.leader,
-                state.leader_epoch,
-                state.isr,
-                state.controller_epoch,
-                node.stat.version,
-                state.leader_recovery_state == 1,
-            )
+        if node is not None:
+            try:
+                found[tp] = quick_parsing.partition_state(node.data, node.stat.version)
+            except FormatError as error:
+                read.problems.append(Problem(path, error.what))
     return found
 
 

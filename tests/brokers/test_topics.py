@@ -101,12 +101,12 @@ def test_a_configuration_reaches_the_brokers(c: Cluster, k: Kctl, topic: str) ->
     c.create_topic(topic, [[1]])
     folder = c.brokers[1].log_dir / f"{topic}-0"
     with traffic(c, topic, 1, pause_ms=2) as running:
-        k.change("topic", "config", "set", topic, "segment.bytes=300", "--reason", "a test")
+        k.change("topic", "config", "set", topic, "segment.bytes=4000", "--reason", "a test")
         for _ in eventually("the log rolls", 30):
             if len(list(folder.glob("*.log"))) > 2:
                 break
         running.require_progress()
-    assert [r["value"] for r in k("topic", "config", "get", topic).of("config")] == ["300"]
+    assert [r["value"] for r in k("topic", "config", "get", topic).of("config")] == ["4000"]
     (id,) = [r["id"] for r in k("journal", "list").of("change") if r["reason"] == "a test"][-1:]
     k.change("journal", "undo", id)
     assert k("topic", "config", "get", topic).of("config") == []
