@@ -14,7 +14,6 @@ from commands.render import Outcome, Page, Row
 if TYPE_CHECKING:
     from kctl.findings import Finding
     from kctl.remote.asking import AsOf
-    from kctl.remote.fold import RemoteSegment
 
 
 @command(
@@ -59,7 +58,7 @@ def _segments(
     when: AsOf,
     everything: bool,
 ) -> Iterator[Row]:
-    from kctl.remote.listing import fold_findings, folded, segment_row, total_rows
+    from kctl.remote.listing import Totals, fold_findings, folded, segment_row
     from kctl.remote.sources import open_chunks
 
     found: list[Finding] = []
@@ -69,15 +68,13 @@ def _segments(
     fold = folded(opened.chunks, found.append, when, keep_deleted=everything)
     yield from (one.row() for one in (*found, *fold_findings(fold, opened.log)))
 
-    def wanted() -> Iterator[RemoteSegment]:
-        for one in fold.segments():
-            where = one.metadata.topic_id_partition
-            if topic in (None, where.topic) and partition in (None, where.partition):
-                yield one
-
-    for one in wanted():
-        yield segment_row(one, fold.newest, fold.deletions.get(one.metadata.topic_id_partition))
-    yield from total_rows(wanted())
+    totals = Totals()
+    for one in fold.segments():
+        where = one.metadata.topic_id_partition
+        if topic in (None, where.topic) and partition in (None, where.partition):
+            totals.add(one.metadata)
+            yield segment_row(one, fold.newest, fold.deletions.get(where))
+    yield from totals.rows()
 
 
 def _segments_text(rows: Iterable[Row], page: Page) -> Iterator[str]:

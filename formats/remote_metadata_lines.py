@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import binascii
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,28 @@ _STATES = pa.array([state.name for state in SegmentState])
 _ID = np.dtype("V16")
 
 Text = Any  # a pyarrow string array or scalar
+_TYPES = {
+    "int8": pa.int8(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "uint8": pa.uint8(),
+}
+
+
+def arrow(numbers: NDArray[Any]) -> Any:
+    """The numbers as a pyarrow array over the same memory; `pa.array` would look for pandas each time."""
+    held = np.ascontiguousarray(numbers)
+    return pa.Array.from_buffers(_TYPES[held.dtype.name], len(held), [None, pa.py_buffer(held)])
+
+
+@cache
+def word(text: str) -> Any:
+    """A piece of text that every row has; making it each time costs more than joining it."""
+    return pa.scalar(text)
+
+
+def _mask(rows: NDArray[np.bool_]) -> Any:
+    return pc.cast(arrow(rows.astype(np.uint8)), pa.bool_())
 
 
 def uuid_texts(data: NDArray[np.uint8], positions: Ints) -> Text:
@@ -55,7 +78,7 @@ def _partitions(
             name, odd[group == index] = "", True
         texts.append(f"{ids[index]}:{name}-{columns.partition[row]}")
     odd |= ~same_names(data, columns, which, which[first][group])
-    return pa.array(texts, pa.string()).take(pa.array(group)), odd
+    return pa.array(texts, pa.string()).take(arrow(group)), odd
 
 
 def same_names(data: NDArray[np.uint8], columns: MetadataColumns, a: Ints, b: Ints) -> NDArray[np.bool_]:
@@ -80,24 +103,26 @@ def same_names(data: NDArray[np.uint8], columns: MetadataColumns, a: Ints, b: In
 
 
 def _text(numbers: NDArray[Any]) -> Text:
-    return pc.cast(pa.array(numbers), pa.string())
+    return pc.cast(arrow(numbers), pa.string())
 
 
 def _epochs(data: NDArray[np.uint8], columns: MetadataColumns, which: Ints) -> Text:
     counts = columns.epochs_count[which]
     epoch, offset = read_epochs(data, columns.epochs_position[which], counts)
-    each = pc.binary_join_element_wise(_text(epoch), _text(offset), "=")
+    each = pc.binary_join_element_wise(_text(epoch), _text(offset), word("="))
     ends = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
-    return pc.binary_join(pa.ListArray.from_arrays(pa.array(ends), each), ", ")
+    return pc.binary_join(pa.ListArray.from_arrays(arrow(ends), each), ", ")
 
 
 def _custom(columns: MetadataColumns, which: Ints) -> Text:
     length = columns.custom_length[which]
+    if columns.has_custom[which].all() and (length < 0).all():
+        return word(", customMetadata=Optional.empty")
     held = pc.binary_join_element_wise(
-        ", customMetadata=Optional[CustomMetadata{", _text(length), " bytes}]", ""
+        word(", customMetadata=Optional[CustomMetadata{"), _text(length), word(" bytes}]"), word("")
     )
-    new, null = pa.array(columns.has_custom[which]), pa.array(length < 0)
-    return pc.if_else(new, pc.if_else(null, ", customMetadata=Optional.empty", held), "")
+    new, null = _mask(columns.has_custom[which]), _mask(length < 0)
+    return pc.if_else(new, pc.if_else(null, word(", customMetadata=Optional.empty"), held), word(""))
 
 
 def format_kafka_lines(
@@ -110,7 +135,7 @@ def format_kafka_lines(
     """The lines of all rows; `plain` prints a row that does not fit, None where it cannot be printed."""
     rows = len(offsets)
     head = pc.binary_join_element_wise(
-        f"partition: {metadata_partition}, offset: ", _text(offsets), ", value: ", ""
+        word(f"partition: {metadata_partition}, offset: "), _text(offsets), word(", value: "), word("")
     )
     odd = ~columns.fast
     parts, where = [], []
@@ -121,14 +146,14 @@ def format_kafka_lines(
         partitions, strange = _partitions(data, columns, which)
         odd[which[strange]] = True
         ids = pc.binary_join_element_wise(
-            "{remoteLogSegmentId=RemoteLogSegmentId{topicIdPartition=",
+            word("{remoteLogSegmentId=RemoteLogSegmentId{topicIdPartition="),
             partitions,
-            ", id=",
+            word(", id="),
             uuid_texts(data, columns.id_position[which]),
-            "}",
-            "",
+            word("}"),
+            word(""),
         )
-        parts.append(event(data, columns, which, head.take(pa.array(which)), ids))
+        parts.append(event(data, columns, which, head.take(arrow(which)), ids))
         where.append(which)
     slow = np.flatnonzero(odd)
     if len(slow):
@@ -147,7 +172,7 @@ def _in_order(parts: list[Text], where: list[Ints], odd: NDArray[np.bool_], rows
     for part, which in zip(parts, where, strict=True):
         place[which] = base + np.arange(len(which))  # the plain rows come last, and win
         base += len(part)
-    lines = pa.concat_arrays([part.cast(pa.large_string()) for part in parts]).take(pa.array(place))
+    lines = pa.concat_arrays([part.cast(pa.large_string()) for part in parts]).take(arrow(place))
     ends = np.frombuffer(lines.buffers()[1], np.int64)[lines.offset : lines.offset + len(lines) + 1]
     held = lines.buffers()[2]
     return b"" if held is None else held[int(ends[0]) : int(ends[-1])].to_pybytes()
@@ -156,42 +181,42 @@ def _in_order(parts: list[Text], where: list[Ints], odd: NDArray[np.bool_], rows
 def _adds(data: NDArray[np.uint8], columns: MetadataColumns, which: Ints, head: Text, ids: Text) -> Text:
     return pc.binary_join_element_wise(
         head,
-        "RemoteLogSegmentMetadata",
+        word("RemoteLogSegmentMetadata"),
         ids,
-        ", startOffset=",
+        word(", startOffset="),
         _text(columns.start_offset[which]),
-        ", endOffset=",
+        word(", endOffset="),
         _text(columns.end_offset[which]),
-        ", brokerId=",
+        word(", brokerId="),
         _text(columns.broker_id[which]),
-        ", maxTimestampMs=",
+        word(", maxTimestampMs="),
         _text(columns.max_timestamp[which]),
-        ", eventTimestampMs=",
+        word(", eventTimestampMs="),
         _text(columns.event_timestamp[which]),
-        ", segmentLeaderEpochs={",
+        word(", segmentLeaderEpochs={"),
         _epochs(data, columns, which),
-        "}, segmentSizeInBytes=",
+        word("}, segmentSizeInBytes="),
         _text(columns.size_in_bytes[which]),
         _custom(columns, which),
-        ", state=",
-        _STATES.take(pa.array(columns.state[which])),
-        "}\n",
-        "",
+        word(", state="),
+        _STATES.take(arrow(columns.state[which])),
+        word("}\n"),
+        word(""),
     )
 
 
 def _updates(data: NDArray[np.uint8], columns: MetadataColumns, which: Ints, head: Text, ids: Text) -> Text:
     return pc.binary_join_element_wise(
         head,
-        "RemoteLogSegmentMetadataUpdate",
+        word("RemoteLogSegmentMetadataUpdate"),
         ids,
         _custom(columns, which),
-        ", state=",
-        _STATES.take(pa.array(columns.state[which])),
-        ", eventTimestampMs=",
+        word(", state="),
+        _STATES.take(arrow(columns.state[which])),
+        word(", eventTimestampMs="),
         _text(columns.event_timestamp[which]),
-        ", brokerId=",
+        word(", brokerId="),
         _text(columns.broker_id[which]),
-        "}\n",
-        "",
+        word("}\n"),
+        word(""),
     )

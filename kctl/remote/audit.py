@@ -67,6 +67,7 @@ class _Audit:
         self.counts: dict[tuple[str | None, int | None], Counter[str]] = {}
         self.local: LocalLogs = read_local_logs(evidence)
         self.log = find_metadata(evidence, self.found.append)
+        self.log.partitions = self.local.metadata_partitions
         self.fold: Fold = folded(self.log.chunks(), self.found.append, options.as_of, keep_deleted=True)
         self.tiers = partition_tiers(self.fold)
         self.inventory: Inventory | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from formats.remote_log_metadata import (
     read_remote_log_metadata,
 )
 from formats.remote_metadata_columns import MetadataColumns, read_epochs, read_metadata_columns
-from formats.remote_metadata_lines import same_names
+from formats.remote_metadata_lines import same_names, uuid_texts
 from kctl.findings import Place, Severity
 from kctl.findings import remote as say
 from kctl.remote.metadata_log import METADATA_TOPIC, Say, ValueChunk, bad_record
@@ -35,7 +35,9 @@ from kctl.remote.states import may_follow
 
 Column = NDArray[Any]
 FEWEST_PENDING = 1 << 18
+ROWS_AT_ONCE = 1 << 14
 ADD, UPDATE, KNOWN = 0, 1, 2
+_STATES = tuple(SegmentState)
 _ROW = {
     "kind": np.uint8,
     "id_high": np.uint64,
@@ -76,8 +78,7 @@ class Rows:
         return len(self.columns["kind"])
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteSegment:
+class RemoteSegment(NamedTuple):
     """A segment as the records leave it, and where in the metadata log they are."""
 
     metadata: SegmentMetadata
@@ -361,35 +362,57 @@ class Fold:
 
     def segments(self) -> Iterator[RemoteSegment]:
         """Every segment by topic, partition, start offset and the offset of its first record."""
-        rows, column = self._known, self._known.columns
+        column = self._known.columns
         names = [(p.topic, p.topic_id, p.partition) for p in self.partitions]
         rank = np.empty(len(names) + 1, np.int64)
         rank[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
-        keys = (column["first_offset"], column["start_offset"], rank[column["partition"]])
-        counts, lengths = column["epochs_count"], np.maximum(column["custom_length"], 0)
-        epochs_end, custom_end = np.cumsum(counts), np.cumsum(lengths)
-        for index in np.lexsort(keys).tolist():
-            epochs = slice(int(epochs_end[index] - counts[index]), int(epochs_end[index]))
-            end = int(custom_end[index])
-            custom = rows.custom[end - int(lengths[index]) : end].tobytes()
+        order = np.lexsort((column["first_offset"], column["start_offset"], rank[column["partition"]]))
+        for first in range(0, len(order), ROWS_AT_ONCE):
+            yield from self._made(taken(self._known, order[first : first + ROWS_AT_ONCE]))
+
+    def _made(self, rows: Rows) -> Iterator[RemoteSegment]:
+        """Some rows as values; columns become lists first, which is several times faster than single items."""
+        column = {name: values.tolist() for name, values in rows.columns.items()}
+        counts, lengths = rows.columns["epochs_count"], np.maximum(rows.columns["custom_length"], 0)
+        epochs_end, custom_end = np.cumsum(counts).tolist(), np.cumsum(lengths).tolist()
+        entries = list(zip(rows.epochs.tolist(), rows.epoch_offsets.tolist(), strict=True))
+        custom = rows.custom.tobytes()
+        ids = _ids(rows.columns["id_high"], rows.columns["id_low"])
+        for at, segment_id in enumerate(ids):
+            size = column["custom_length"][at]
+            end = custom_end[at]
             metadata = SegmentMetadata(
-                self.partitions[int(column["partition"][index])],
-                _id(column, index),
-                int(column["start_offset"][index]),
-                int(column["end_offset"][index]),
-                int(column["broker_id"][index]),
-                int(column["max_timestamp"][index]),
-                int(column["event_timestamp"][index]),
-                tuple(zip(rows.epochs[epochs].tolist(), rows.epoch_offsets[epochs].tolist(), strict=True)),
-                int(column["size_in_bytes"][index]),
-                custom if column["custom_length"][index] >= 0 else None,
-                SegmentState(int(column["state"][index])),
-                Layout.BEFORE_CUSTOM_METADATA if column["old_layout"][index] else Layout.WITH_CUSTOM_METADATA,
+                self.partitions[column["partition"][at]],
+                segment_id,
+                column["start_offset"][at],
+                column["end_offset"][at],
+                column["broker_id"][at],
+                column["max_timestamp"][at],
+                column["event_timestamp"][at],
+                tuple(entries[epochs_end[at] - column["epochs_count"][at] : epochs_end[at]]),
+                column["size_in_bytes"][at],
+                custom[end - size : end] if size >= 0 else None,
+                _STATES[column["state"][at]],
+                Layout.BEFORE_CUSTOM_METADATA if column["old_layout"][at] else Layout.WITH_CUSTOM_METADATA,
             )
-            number = int(column["metadata_partition"][index])
-            first, last = int(column["first_offset"][index]), int(column["offset"][index])
-            finished, deleting = int(column["finished_offset"][index]), int(column["deleting_offset"][index])
-            yield RemoteSegment(metadata, None if number < 0 else number, first, last, finished, deleting)
+            number = column["metadata_partition"][at]
+            yield RemoteSegment(
+                metadata,
+                None if number < 0 else number,
+                column["first_offset"][at],
+                column["offset"][at],
+                column["finished_offset"][at],
+                column["deleting_offset"][at],
+            )
+
+
+def _ids(high: Column, low: Column) -> list[str]:
+    """Ids as texts."""
+    words = np.empty((len(high), 2), ">u8")
+    words[:, 0], words[:, 1] = high, low
+    data = np.frombuffer(words.tobytes() + bytes(8), np.uint8)
+    texts: list[str] = uuid_texts(data, np.arange(len(high)) * 16).to_pylist()
+    return texts
 
 
 def _id(column: dict[str, Column], index: int) -> str:

@@ -10,7 +10,7 @@ from formats.remote_metadata_lines import format_kafka_lines
 from kctl.remote.metadata_log import Say, ValueChunk, bad_record
 
 # Columns of so many rows stay in the processor's cache.
-ROWS = 1 << 14
+ROWS = 1 << 15
 
 
 def lines_of_chunk(chunk: ValueChunk, say: Say) -> Iterator[bytes]:

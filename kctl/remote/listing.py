@@ -5,12 +5,15 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Iterator
 
+import numpy as np
+
 from formats.remote_log_metadata import (
     PartitionDelete,
     RemoteLogMetadata,
     SegmentMetadata,
     SegmentMetadataSnapshot,
     SegmentState,
+    TopicIdPartition,
 )
 from formats.remote_log_metadata_text import TYPE_NAMES
 from kctl.findings import Finding, Place
@@ -18,7 +21,12 @@ from kctl.findings import remote as say
 from kctl.remote.asking import NOW, AsOf
 from kctl.remote.fold import Fold, RemoteSegment
 from kctl.remote.metadata_log import METADATA_TOPIC, MetadataLog, Say, ValueChunk
-from kctl.remote.partitioner import DEFAULT_PARTITIONS, metadata_partition, metadata_partition_by_name
+from kctl.remote.partitioner import (
+    DEFAULT_PARTITIONS,
+    metadata_partition,
+    metadata_partition_by_name,
+    placing_hash,
+)
 from kctl.rows.remote import METADATA_RECORD, REMOTE_SEGMENT, REMOTE_TOTAL
 
 Row = dict[str, object]
@@ -108,7 +116,14 @@ def fold_findings(fold: Fold, log: MetadataLog | None = None) -> Iterator[Findin
     old, new = (fold.layouts[layout] for layout in sorted(fold.layouts))
     if old and new:
         yield say.METADATA_LAYOUTS_MIXED.at(old=old, new=new)
-    yield from _wrong_partitions(fold, None if log is None else log.partitions)
+    partitions = log.partitions if log else None
+    if partitions is None:
+        folders = (
+            max((number for number in (log.replicas if log else ()) if number is not None), default=-1) + 1
+        )
+        partitions = _partitions_that_fit(fold, folders)
+    if partitions is not None:
+        yield from _wrong_partitions(fold, partitions)
     ids: dict[str, set[str]] = {}
     for partition in fold.partitions:
         ids.setdefault(partition.topic, set()).add(partition.topic_id)
@@ -117,11 +132,7 @@ def fold_findings(fold: Fold, log: MetadataLog | None = None) -> Iterator[Findin
             yield say.TOPIC_IDS_DIFFER.at(Place(topic=topic), count=len(held), ids=", ".join(sorted(held)))
 
 
-def _wrong_partitions(fold: Fold, partitions: int | None) -> Iterator[Finding]:
-    if partitions is None:
-        partitions = _partitions_that_fit(fold)
-    if partitions is None:
-        return
+def _wrong_partitions(fold: Fold, partitions: int) -> Iterator[Finding]:
     for (code, number), count in sorted(fold.found_in.items(), key=str):
         where = fold.partitions[code]
         expected = metadata_partition(where.topic_id, where.partition, partitions)
@@ -139,53 +150,58 @@ def _wrong_partitions(fold: Fold, partitions: int | None) -> Iterator[Finding]:
         )
 
 
-def _partitions_that_fit(fold: Fold) -> int | None:
-    """A number of metadata partitions, where the evidence does not say it: the one that most records agree with."""
-    held = [
-        (fold.partitions[code], number, count)
-        for (code, number), count in fold.found_in.items()
-        if number is not None
-    ]
+def _partitions_that_fit(fold: Fold, folders: int) -> int | None:
+    """A number of metadata partitions, where no znode says it: one that nine in ten records agree with.
+
+    First the folders that are there are asked, then Kafka's default, then every other number.
+    """
+    held = [(code, number, count) for (code, number), count in fold.found_in.items() if number is not None]
     if not held:
         return None
-    total = sum(count for _, _, count in held)
-    least = max(number for _, number, _ in held) + 1
-    best, right = 0, 0
-    partitions: int
-    for partitions in dict.fromkeys((DEFAULT_PARTITIONS, *range(1, MOST_PARTITIONS))):
-        agree = sum(
-            count
-            for where, number, count in held
-            if metadata_partition(where.topic_id, where.partition, partitions) == number
-        )
-        if agree > right:
-            best, right = partitions, agree
-        if agree == total and partitions >= least:
+    hashes = {
+        code: placing_hash(fold.partitions[code].topic_id, fold.partitions[code].partition)
+        for code, _, _ in held
+    }
+    hashed = np.array([hashes[code] for code, _, _ in held])
+    numbers = np.array([number for _, number, _ in held])
+    counts = np.array([count for _, _, count in held])
+    tried: dict[int, None] = dict.fromkeys((folders, DEFAULT_PARTITIONS, *range(1, MOST_PARTITIONS)))
+    for partitions in tried:
+        if partitions and int(counts[hashed % partitions == numbers].sum()) * 10 >= int(counts.sum()) * 9:
             return partitions
-    return best if right * 10 >= total * 9 else None
+    return None
 
 
-def total_rows(segments: Iterable[RemoteSegment]) -> Iterator[Row]:
-    """Totals a topic id, and of all."""
-    sums: dict[tuple[str, str] | None, dict[str, int]] = {None: _no_total()}
-    partitions: dict[tuple[str, str] | None, set[tuple[str, int]]] = {None: set()}
-    for segment in segments:
-        where = segment.metadata.topic_id_partition
-        state = _STATES.get(segment.metadata.state)
-        for key in ((where.topic, where.topic_id), None):
-            total = sums.setdefault(key, _no_total())
-            partitions.setdefault(key, set()).add((where.topic_id, where.partition))
-            total["segments"] += 1
-            total["size_in_bytes"] += segment.metadata.size_in_bytes
-            if state:
-                total[f"{state}_segments"] += 1
-                total[f"{state}_bytes"] += segment.metadata.size_in_bytes
-    for key in sorted(sums, key=lambda k: (k is None, k or ())):
-        topic, topic_id = key or (None, None)
-        yield REMOTE_TOTAL(topic=topic, topic_id=topic_id, partitions=len(partitions[key]), **sums[key])
+class Totals:
+    """Sums a topic id and of all, segment by segment."""
+
+    def __init__(self) -> None:
+        self._sums: dict[TopicIdPartition, dict[SegmentState, list[int]]] = {}
+
+    def add(self, segment: SegmentMetadata) -> None:
+        """Count a segment."""
+        held = self._sums.setdefault(segment.topic_id_partition, {}).setdefault(segment.state, [0, 0])
+        held[0] += 1
+        held[1] += segment.size_in_bytes
+
+    def rows(self) -> Iterator[Row]:
+        """A row a topic id, then one of all."""
+        topics: dict[tuple[str, str], list[dict[SegmentState, list[int]]]] = {}
+        for where, sums in self._sums.items():
+            topics.setdefault((where.topic, where.topic_id), []).append(sums)
+        for (topic, topic_id), held in sorted(topics.items()):
+            yield _total(topic, topic_id, held)
+        yield _total(None, None, list(self._sums.values()))
 
 
-def _no_total() -> dict[str, int]:
-    names = ["segments", "size_in_bytes"]
-    names += [f"{state}_{what}" for state in _STATES.values() for what in ("segments", "bytes")]
-    return dict.fromkeys(names, 0)
+def _total(topic: str | None, topic_id: str | None, partitions: list[dict[SegmentState, list[int]]]) -> Row:
+    values: dict[str, int] = {"partitions": len(partitions), "segments": 0, "size_in_bytes": 0}
+    for name in _STATES.values():
+        values |= {f"{name}_segments": 0, f"{name}_bytes": 0}
+    for state, (count, size) in ((state, pair) for sums in partitions for state, pair in sums.items()):
+        values["segments"] += count
+        values["size_in_bytes"] += size
+        if state in _STATES:
+            values[f"{_STATES[state]}_segments"] += count
+            values[f"{_STATES[state]}_bytes"] += size
+    return REMOTE_TOTAL(topic=topic, topic_id=topic_id, **values)

@@ -153,6 +153,7 @@ class LocalLogs:
     configs: dict[str, dict[str, str]] = field(default_factory=dict)
     ids_are_complete: bool = False  # whether a topic that is not in topic_ids does not exist
     newest: int = -1  # ms, of the znodes
+    metadata_partitions: int | None = None  # of the metadata topic
 
     def topic_of(self, topic_id: str) -> str | None:
         """The topic that has the id now."""
@@ -196,6 +197,8 @@ def _read_export(found: LocalLogs, znodes: Mapping[str, ExportedZnode]) -> None:
         found.ids_are_complete = True
         found.topic_ids.clear()
     found.newest = max([found.newest, *(znode.mtime for znode in znodes.values())])
+    held = _json(znodes, "/brokers/topics/__remote_log_metadata").get("partitions")
+    found.metadata_partitions = len(held) if isinstance(held, dict) and held else None
     for name in names:
         topic_id = _json(znodes, f"/brokers/topics/{name}").get("topic_id")
         if isinstance(topic_id, str):

@@ -54,6 +54,10 @@ class ChunkedLog:
         room[: len(data)] = np.frombuffer(data, np.uint8)
         return len(data)
 
+    def whole(self) -> NDArray[np.uint8] | None:
+        """Nothing: chunks are unpacked as they are needed."""
+        return None
+
     def current_size(self) -> int:
         """What the manifest says: objects do not change."""
         return self.size

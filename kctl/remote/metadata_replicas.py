@@ -21,6 +21,7 @@ from kctl.findings import remote as say
 from kctl.scan.options import Chunk, Level, ScanOptions
 from kctl.scan.segment import scan_segment
 from kctl.scan.source import local_file
+from kctl.scan.splits import hints_of
 
 if TYPE_CHECKING:
     from kctl.remote.metadata_log import Ints, MetadataReplica, Say, ValueChunk
@@ -43,13 +44,21 @@ def _scan(
     options = ScanOptions(level=level, keep_records=level is Level.RECORDS, place=place)
     try:
         with local_file(path) as source:
-            for chunk in scan_segment(source, options):
+            for chunk in scan_segment(source, options, hints=_hints(path)):
                 if not silent:
                     for finding in chunk.findings:
                         say_(finding)
                 yield chunk
     except OSError as error:
         say_(say.METADATA_UNREADABLE.at(place, reason=error.strerror or str(error)))
+
+
+def _hints(path: Path) -> Ints | None:
+    """Where batches may begin, from the index beside a segment; only the speed of the walk hangs on it."""
+    try:
+        return hints_of(path.with_suffix(".index").read_bytes())
+    except (OSError, ValueError):
+        return None
 
 
 def _values(replica: MetadataReplica, chunk: Chunk) -> ValueChunk | None:

@@ -40,9 +40,14 @@ def objects_hash(topic_id: str, partition: int) -> int:
     return h
 
 
+def placing_hash(topic_id: str, partition: int) -> int:
+    """What, modulo the number of metadata partitions, is the metadata partition."""
+    return murmur2(objects_hash(topic_id, partition).to_bytes(4, "big")) & 0x7FFFFFFF
+
+
 def metadata_partition(topic_id: str, partition: int, partitions: int = DEFAULT_PARTITIONS) -> int:
     """The metadata partition for a partition of a topic."""
-    return (murmur2(objects_hash(topic_id, partition).to_bytes(4, "big")) & 0x7FFFFFFF) % partitions
+    return placing_hash(topic_id, partition) % partitions
 
 
 def metadata_partition_by_name(topic: str, partition: int, partitions: int = DEFAULT_PARTITIONS) -> int:
