@@ -76,7 +76,7 @@ class Block:
             return self
         return Block(
             self.source, self.file, self.data, self.starts[keep], self.ends[keep], self.times[keep],
-            self.keys[keep], self.last_key, self.first_line,
+            self.keys[keep], self.last_key, self.first_line, self.line_ends, self.shift,
         )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ BEGINS = {"E02": "controller_epoch", "E04": "controller_epoch", "E06": "controll
 RESIGNS = frozenset(("E07", "Q18"))
 REJECTIONS = frozenset(("B03", "B04", "B29", "B32", "B34"))
 CONTROLLER_LINES = frozenset(
-    ("C02", "C03", "C06", "C07", "C13", "C15", "C16", "C19", "C01", "C04", "C05", "C14", "C20")
+    ("C02", "C03", "C06", "C07", "C13", "C15", "C16", "C01", "C04", "C05", "C14", "C20")
 )
 
 

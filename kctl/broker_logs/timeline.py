@@ -13,7 +13,7 @@ from kctl.broker_logs.causes import BY_PARTITION, Causes
 from kctl.broker_logs.copies import CUTS, DOUBTS, STARTS, WATERMARKS, ReplicaLines, Truncation
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.isr import CHANGES, REFUSED, IsrLines
-from kctl.broker_logs.leaderships import Leadership, PartitionHistory
+from kctl.broker_logs.leaderships import RANKS, Leadership, PartitionHistory
 from kctl.broker_logs.lives import OWN, SEEN, BrokerState, Lives
 from kctl.broker_logs.observations import FINDERS, observations
 from kctl.broker_logs.terms import BEGINS, CONTROLLER_LINES, REJECTIONS, RESIGNS, ControllerTerm, Terms
@@ -27,6 +27,11 @@ WANTED: frozenset[str] = frozenset().union(
     CONTROLLER_LINES,
     ("C13", "C14", "C16", "E12", "E21", "E22", "E30", "K02", "Q11", "Q12", "Q13", "Q14", "Q15", "Q16", "R20", "U30"),
 )  # fmt: skip
+# Lines that say again and again what is known: each broker and each request repeats the state of a partition.
+REPEATED = frozenset(("C01", "C02", "C04", "C05", "C06", "B01", "B02", "B36", "L06", "L08"))
+SAME = frozenset(("controller_id", "controller_epoch", "tp", "state", "partition_state"))
+SPEAKING = frozenset(("C03", "C07"))
+MOST_SEEN = 100_000
 TOPIC_DELETED = "successfully completed"
 
 
@@ -134,6 +139,8 @@ class _Builder:
     isr_lines: IsrLines = field(default_factory=IsrLines)
     first_ms: int | None = None
     last_ms: int | None = None
+    # What repeated lines said, and the leadership that they were about.
+    seen: dict[bytes, Leadership | None] = field(default_factory=dict)
 
     def add(self, event: Event) -> None:
         """Take one event into account."""
@@ -142,7 +149,7 @@ class _Builder:
             return
         self.first_ms = time_ms if self.first_ms is None else self.first_ms
         self.last_ms = time_ms
-        if event.event is None:
+        if event.event is None or self._is_known(event, time_ms):
             return
         self.causes.note(event, time_ms)
         self.terms.note(event, time_ms)
@@ -153,10 +160,32 @@ class _Builder:
         self._note_creation(event, partition, time_ms)
         for where, seen in observations(event):
             if self.wanted(where):
-                self._history(where).observe(seen, time_ms)
+                found = self._history(where).observe(seen, time_ms)
+                if event.event in REPEATED and found is not None:
+                    self._remember(event, found)
         self.lines.note(event, partition, time_ms)
         if partition is not None:
             self.isr_lines.note(event, self._history(partition), time_ms)
+
+    def _is_known(self, event: Event, time_ms: int) -> bool:
+        """Whether a line only repeats what an earlier one proved at least as well."""
+        name = event.event or ""
+        if name in SPEAKING:
+            key = event.raw(SAME)
+            if key in self.seen:
+                return True
+            self.seen[key] = None
+        elif name in REPEATED:
+            known = self.seen.get(event.raw(SAME))
+            if known is not None and RANKS[name] >= known.rank:
+                known.last_seen_ms = max(known.last_seen_ms, time_ms)
+                return True
+        return False
+
+    def _remember(self, event: Event, one: Leadership) -> None:
+        if len(self.seen) > MOST_SEEN:
+            self.seen.clear()
+        self.seen[event.raw(SAME)] = one
 
     def _history(self, partition: TopicPartition) -> PartitionHistory:
         return self.histories.setdefault(partition, PartitionHistory(partition))
@@ -176,6 +205,7 @@ class _Builder:
             self._history(partition).end(time_ms)
         elif event.event == "C13" and states[0] == "NonExistentPartition":
             self._history(partition).begin_again()
+            self.seen.clear()
         elif event.event in ("K02", "Q03", "Q04", "L03"):
             self._note_topic_id(event, partition)
 
@@ -188,6 +218,7 @@ class _Builder:
         known = history.topic_ids[-1]
         if known is not None and known != topic_id:
             history.begin_again()
+            self.seen.clear()
         history.topic_ids[-1] = topic_id
 
     def finished(self) -> Timeline:
