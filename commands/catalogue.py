@@ -108,6 +108,51 @@ COMMANDS: dict[str, Group | Verb] = {
             ),
         },
     ),
+    "elect": Group(
+        "Preferred leaders: put them back, see which are not.",
+        {
+            "preferred": Verb(
+                "elect:preferred",
+                "Make the first replica of each partition its leader, where it is alive, in sync and does not lead.",
+                ("cluster_wide.ELECTION", *CHANGE),
+            ),
+            "status": Verb(
+                "elect:status",
+                "Show the partitions that another than their preferred replica leads, and what an election would do.",
+                ("cluster_wide.ELECTION",),
+            ),
+        },
+    ),
+    "cluster": Group(
+        "The cluster as a whole, and what would happen to it.",
+        {
+            "describe": Verb(
+                "cluster:describe",
+                "Describe the cluster in one row: version, controller, counts.",
+                ("cluster_wide.CLUSTER",),
+            ),
+            "brokers": Verb(
+                "cluster:brokers",
+                "List the brokers, those that are dead and hold replicas as well, with what they hold and lead.",
+                ("cluster_wide.BROKER",),
+            ),
+            "controller": Verb(
+                "cluster:controller",
+                "Show who is controller, since when, and of which epoch.",
+                ("cluster_wide.CONTROLLER",),
+            ),
+            "health": Verb(
+                "cluster:health",
+                "Check everything that can be seen to be wrong, a row a check.",
+                ("cluster_wide.HEALTH",),
+            ),
+            "predict": Verb(
+                "cluster:predict",
+                "Say which leader each partition would get if brokers stopped, and which would have none.",
+                ("cluster_wide.PREDICTION",),
+            ),
+        },
+    ),
     "znode": Group(
         "Znodes: the tree, one of them explained, all of them in a file.",
         {

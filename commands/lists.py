@@ -37,3 +37,18 @@ class Names(click.ParamType[frozenset[str]]):
         if "" in names:
             self.fail(f"{value!r} holds an empty name", param, ctx)
         return names
+
+
+class OrderedBrokers(click.ParamType[tuple[int, ...]]):
+    """Broker ids by comma, in the order given."""
+
+    name = "IDS"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        """The ids."""
+        if isinstance(value, tuple):
+            return value
+        Brokers().convert(value, param, ctx)
+        return tuple(int(part) for part in str(value).split(","))
