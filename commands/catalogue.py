@@ -153,6 +153,26 @@ COMMANDS: dict[str, Group | Verb] = {
             ),
         },
     ),
+    "consumer": Group(
+        "Old consumers, who keep themselves in ZooKeeper (up to 1.x).",
+        {
+            "list": Verb(
+                "consumer:list_groups",
+                "List the groups of old consumers, with their lag where brokers answer.",
+                ("consumer.GROUP",),
+            ),
+            "describe": Verb(
+                "consumer:describe",
+                "Describe a group of old consumers: members, owners, offsets, lag.",
+                ("consumer.MEMBER", "consumer.OFFSET"),
+            ),
+            "assign": Verb(
+                "consumer:assign",
+                "Show which thread of a group an algorithm gives each partition to, beside who owns it now.",
+                ("consumer.ASSIGNMENT",),
+            ),
+        },
+    ),
     "znode": Group(
         "Znodes: the tree, one of them explained, all of them in a file.",
         {
