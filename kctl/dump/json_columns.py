@@ -16,7 +16,16 @@ from formats.columns.headers import Headers
 from formats.kafka_text import codec_name, time_name
 from formats.record_batch import CONTROL, DELETE_HORIZON, LOG_OVERHEAD, TIMESTAMP_TYPE, TRANSACTIONAL, Record
 from kctl.dump.decoded import decoded
-from kctl.dump.text_columns import Column, Lines, joined, lines_of, numbers, slices, with_empty_ones
+from kctl.dump.text_columns import (
+    Column,
+    Lines,
+    joined,
+    lines_of,
+    numbers,
+    pieces_of,
+    slices,
+    with_empty_ones,
+)
 from kctl.dump.values import header_rows, named
 from kctl.dump.wanted import Wanted
 from kctl.scan.records import Records
@@ -24,7 +33,6 @@ from kctl.scan.records import Records
 Octets = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 encode = msgspec.json.Encoder().encode
-LINES_AT_ONCE = 32 << 10
 
 
 def chunk_lines(headers: Headers, records: Records, shown: str, wanted: Wanted) -> Iterator[Lines]:
@@ -43,8 +51,7 @@ def chunk_lines(headers: Headers, records: Records, shown: str, wanted: Wanted) 
     starts = joined(batches, head)
     if not is_first.all():
         starts = pa.concat_arrays([starts, head])
-    for low in range(0, len(records), LINES_AT_ONCE):
-        rows = slice(low, low + LINES_AT_ONCE)
+    for rows in pieces_of(records.position):
         chosen = starts.take(pa.array(records.batch[rows] + np.where(is_first[rows], 0, len(headers))))
         yield record_lines(records[rows], chosen, headers, wanted)
     yield after

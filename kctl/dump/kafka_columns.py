@@ -15,10 +15,9 @@ from formats.columns.headers import Headers
 from formats.errors import FormatError
 from formats.kafka_text import batch_end, batch_flags, control_text, java_text, optional_long
 from formats.record_batch import CONTROL, DELETE_HORIZON, TIMESTAMP_TYPE, Record
-from kctl.dump.text_columns import Lines, joined, lines_of, numbers, slices, with_empty_ones
+from kctl.dump.text_columns import Lines, joined, lines_of, numbers, pieces_of, slices, with_empty_ones
 from kctl.scan.records import Records
 
-LINES_AT_ONCE = 32 << 10
 TIMES = pa.array([b"CreateTime: ", b"LogAppendTime: "], pa.binary())
 
 
@@ -31,8 +30,7 @@ def kafka_lines(headers: Headers, records: Records) -> Iterator[Lines]:
     times = TIMES.take(pa.array((headers.attributes & TIMESTAMP_TYPE != 0).astype(np.int8)))
     is_first = np.concatenate(([True], records.batch[1:] != records.batch[:-1]))
     starts = pa.concat_arrays([joined(batches, b"| offset: "), pa.array([b"| offset: "], pa.binary())])
-    for low in range(0, len(records), LINES_AT_ONCE):
-        rows = slice(low, low + LINES_AT_ONCE)
+    for rows in pieces_of(records.position):
         chosen = records[rows]
         start = starts.take(pa.array(np.where(is_first[rows], chosen.batch, len(headers))))
         time = times.take(pa.array(chosen.batch)) if len(chosen) else times

@@ -1,5 +1,6 @@
 """Columns of text as Arrow arrays: numbers, slices of a buffer, and their join row by row."""
 
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,6 +12,20 @@ Lines = bytes | memoryview
 Column: TypeAlias = Any  # a pa.Array of binary, or bytes that every row has
 Octets = NDArray[np.uint8]
 Ints = NDArray[np.int64]
+
+
+ROWS_AT_ONCE = 32 << 10
+BYTES_AT_ONCE = 1 << 20
+
+
+def pieces_of(positions: Ints) -> Iterator[slice]:
+    """Rows in runs whose bytes, and the texts made of them, stay small; rows lie at these positions."""
+    low = 0
+    while low < len(positions):
+        fit = int(np.searchsorted(positions, positions[low] + BYTES_AT_ONCE))
+        high = max(low + 1, min(low + ROWS_AT_ONCE, fit))
+        yield slice(low, high)
+        low = high
 
 
 def joined(*columns: Column) -> pa.Array:
