@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, object]
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+ESCAPED = {ord("\\"): "\\\\", ord("\t"): "\\t", ord("\n"): "\\n", ord("\r"): "\\r"}
 STYLES = {"error": "31;1", "warning": "33", "info": "36", "good": "32", "dim": "2", "bold": "1"}
 
 
@@ -131,15 +132,22 @@ def _json_array(rows: Iterable[Row]) -> Iterator[bytes]:
 
 def cell(value: object) -> str:
     """A value in a line of text: nothing for null, JSON for lists, tabs and line ends escaped."""
+    kind = type(value)
+    if kind is str:
+        return value.translate(ESCAPED) if not value.isalnum() else value  # type: ignore[attr-defined]
+    if kind is int:
+        return str(value)
     if value is None:
         return ""
-    if isinstance(value, bool):
+    if kind is bool:
         return "true" if value else "false"
+    if kind is list and all(type(one) is int for one in value):  # type: ignore[attr-defined]
+        return f"[{','.join(map(str, value))}]"  # type: ignore[call-overload]
     if isinstance(value, (list, tuple, dict)):
         import json
 
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return str(value).replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
+    return str(value).translate(ESCAPED)
 
 
 def tab_separated(rows: Iterable[Row]) -> Iterator[str]:
