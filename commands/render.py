@@ -132,17 +132,16 @@ def _json_array(rows: Iterable[Row]) -> Iterator[bytes]:
 
 def cell(value: object) -> str:
     """A value in a line of text: nothing for null, JSON for lists, tabs and line ends escaped."""
-    kind = type(value)
-    if kind is str:
-        return value.translate(ESCAPED) if not value.isalnum() else value  # type: ignore[attr-defined]
-    if kind is int:
-        return str(value)
+    if isinstance(value, str):
+        return value if value.isalnum() else value.translate(ESCAPED)
     if value is None:
         return ""
-    if kind is bool:
+    if isinstance(value, bool):
         return "true" if value else "false"
-    if kind is list and all(type(one) is int for one in value):  # type: ignore[attr-defined]
-        return f"[{','.join(map(str, value))}]"  # type: ignore[call-overload]
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, list) and all(type(one) is int for one in value):
+        return f"[{','.join(map(str, value))}]"
     if isinstance(value, (list, tuple, dict)):
         import json
 
