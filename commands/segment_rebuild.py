@@ -55,13 +55,17 @@ def rebuild(
     FOLDER is a partition folder, or a log directory of one broker. It is never written to.
     """
     from kctl.log.index_rules import Rules
-    from kctl.log.rebuilding import RebuildOptions
+    from kctl.log.rebuilding import RebuildOptions, refuse_evidence
 
     if out is None and not check:
         raise click.UsageError("Nothing to do: give --to OUT, --check, or both.")
     options = RebuildOptions(Rules(rules) if rules else None, interval, check, out)
     evidence = find_evidence(frame, (folder,), (), ())
-    return Outcome(_rebuilt(frame, _tasks(folder, evidence), options), text=rebuilt_text)
+    tasks = _tasks(folder, evidence)
+    if out is not None:
+        log_dirs = [task.folder.parent for task in tasks if task.is_marked]
+        refuse_evidence(out, [*(root.path for root in evidence.roots), *log_dirs])
+    return Outcome(_rebuilt(frame, tasks, options), text=rebuilt_text)
 
 
 def _tasks(folder: str, evidence: Evidence) -> list[ReplicaTask]:

@@ -57,7 +57,10 @@ def read_checkpoints(log_dir: LogDir, place: Place, options: CheckOptions) -> Ch
         where = replace(place, file=_below(place.file, name))
         if name in OFFSET_CHECKPOINTS:
             report = found.report.file(where, "checkpoint", _size(path), options)
-            found.entries[name] = offsets_in(path, report)
+            offsets = offsets_in(path, report)
+            # An empty file was never written: it says nothing about any partition.
+            if report.size_in_bytes:
+                found.entries[name] = offsets
         elif name == BOOTSTRAP_CHECKPOINT:
             file = FolderFile(path, _size(path))
             report = found.report.file(where, "kraft-snapshot", file.size_in_bytes, options)
@@ -113,8 +116,8 @@ def check_directory(checkpoints: Checkpoints, logs: Mapping[TopicPartition, LogF
     for report in checkpoints.report.files:
         name = (report.place.file or "").rpartition("/")[2]
         for partition, offset in checkpoints.entries.get(name, {}).items():
-            place = _about(report.place, partition)
             facts = logs.get(partition)
+            place = _about(report.place, partition) if report.has_room else report.place
             if facts is None:
                 report.say(say.CHECKPOINT_WITHOUT_PARTITION, place, partition=str(partition))
             elif facts.log_end_offset is not None and offset > facts.log_end_offset:

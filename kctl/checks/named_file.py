@@ -5,46 +5,53 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from formats.errors import FormatError
 from formats.log_dir_files import (
     LEADER_EPOCHS,
+    META_PROPERTIES,
     OFFSET_CHECKPOINTS,
     PARTITION_METADATA,
     QUORUM_STATE,
     parse_partition_folder,
     parse_segment_file,
 )
+from formats.properties import parse_meta_properties
 from kctl.checks import small_files
 from kctl.checks.directory import offsets_in
-from kctl.checks.epochs import EpochRuns, check_epochs
-from kctl.checks.indexes import IndexedLog
-from kctl.checks.replica import TYPES, ReplicaTask
-from kctl.checks.report import CheckOptions, LogFacts, Report
-from kctl.checks.segment import open_indexes, scan_log, scan_options
-from kctl.findings import Place
-from kctl.log.folder import FolderFile, Segment
+from kctl.checks.evidence import loose_task, open_directory, task_of
+from kctl.checks.replica import TYPES, ReplicaTask, check_replica
+from kctl.checks.report import CheckOptions, FileReport, Report
+from kctl.checks.segment import read_small, scan_log, scan_options
+from kctl.evidence.discover import discover
+from kctl.findings import Finding, Place
+from kctl.findings.evidence import META_PROPERTIES_BAD
+from kctl.log.folder import FolderFile
+from kctl.scan.options import Level
+
+# What says nothing by itself, but about the log beside it.
+ABOUT_A_LOG = (".index", ".timeindex", ".txnindex", ".snapshot")
 
 
 def check_named_file(path: Path, place: Place, options: CheckOptions) -> Report:
     """What is wrong with one file. One of no known name is taken for a log."""
-    found = Report()
     above = parse_partition_folder(path.parent.name)
     if above:
         place = replace(place, topic=above.topic, partition=above.partition)
+    named = parse_segment_file(path.name)
+    if (named and named.suffix in ABOUT_A_LOG) or path.name == LEADER_EPOCHS:
+        return _check_beside(path, place, options)
+    found = Report()
     size = path.stat().st_size if path.exists() else 0
-    file = FolderFile(path, size, parse_segment_file(path.name))
     if path.name in OFFSET_CHECKPOINTS:
         offsets_in(path, found.file(place, "checkpoint", size, options))
-    elif path.name == LEADER_EPOCHS:
-        report = found.file(place, "epochs", size, options)
-        check_epochs(report, path, EpochRuns(), ReplicaTask(path.parent, place), LogFacts())
     elif path.name == PARTITION_METADATA:
         small_files.check_partition_metadata(found.file(place, "partition-metadata", size, options), path)
     elif path.name == QUORUM_STATE:
         small_files.check_quorum_state(found.file(place, "quorum-state", size, options), path)
-    elif file.named and file.named.suffix in (".index", ".timeindex"):
-        _check_index(found, file, place, options)
+    elif path.name == META_PROPERTIES:
+        _check_meta_properties(found.file(place, "meta-properties", size, options), path)
     else:
-        _check_log(found, file, place, options)
+        _check_log(found, FolderFile(path, size, named), place, options)
     return found
 
 
@@ -55,23 +62,39 @@ def _check_log(found: Report, file: FolderFile, place: Place, options: CheckOpti
     scan_log(file, report, scan_options(options, report, base_offset=base))
 
 
-def _check_index(found: Report, file: FolderFile, place: Place, options: CheckOptions) -> None:
-    """An index is read against the log of the same name beside it, about which nothing is said."""
-    assert file.named is not None
-    log = file.path.with_name(f"{file.named.base_offset:020d}.log{file.named.state}")
-    report = found.file(place, TYPES[file.named.suffix], file.size_in_bytes, options)
-    segment = Segment(file.named.base_offset, file.named.state, {file.named.suffix: file})
-    indexes = open_indexes(segment, lambda _: report)
-    if not log.is_file():
+def _check_meta_properties(report: FileReport, path: Path) -> None:
+    data = read_small(path, report)
+    if data is None:
         return
-    aside = Report()
-    beside = FolderFile(log, log.stat().st_size, parse_segment_file(log.name))
-    silent = aside.file(place, "log", beside.size_in_bytes, options)
-    scanned = scan_log(
-        beside, silent, scan_options(options, silent, base_offset=segment.base_offset), indexes.all()
+    try:
+        parse_meta_properties(data.decode("latin-1"))
+    except FormatError as error:
+        report.say(META_PROPERTIES_BAD, reason=str(error))
+        report.damaged_bytes = report.size_in_bytes
+
+
+def _check_beside(path: Path, place: Place, options: CheckOptions) -> Report:
+    """A file that describes a log: its folder is checked, and of that only this file is told."""
+    whole = check_replica(_task_of_folder(path.parent, options), replace(options, level=Level.CRC))
+    found = Report()
+    for file in whole.files:
+        if file.place.file == path.name:
+            file.place = replace(file.place, file=place.file, evidence=place.evidence, moment=place.moment)
+            file.findings = [_moved(finding, file.place) for finding in file.findings]
+            found.files.append(file)
+    return found
+
+
+def _moved(finding: Finding, place: Place) -> Finding:
+    return replace(
+        finding, place=replace(finding.place, file=place.file, evidence=place.evidence, moment=place.moment)
     )
-    end = scanned.next_offset or segment.base_offset
-    sound = scanned.bad_position is None and scanned.is_readable
-    indexes.finish(
-        IndexedLog(segment.base_offset, silent.size_in_bytes, scanned.batches, end, True, False, sound)
-    )
+
+
+def _task_of_folder(folder: Path, options: CheckOptions) -> ReplicaTask:
+    evidence = discover([folder])
+    for replica in evidence.replicas:
+        return task_of(replica, open_directory(replica.log_dir, evidence, options), evidence, options)
+    for loose, log_dir in evidence.loose_folders:
+        return loose_task(loose, log_dir, evidence)
+    return ReplicaTask(folder, Place(file="."))

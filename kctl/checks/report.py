@@ -45,11 +45,17 @@ class FileReport:
     findings: list[Finding] = field(default_factory=list)
     left_out: Counter[tuple[str, Severity]] = field(default_factory=Counter)
 
-    def say(self, type_: FindingType, place: Place | None = None, **details: str | int) -> Finding:
-        """Add a finding about this file."""
-        finding = type_.at(place or self.place, severity=None, **details)
-        self.add([finding])
-        return finding
+    @property
+    def has_room(self) -> bool:
+        """Whether another finding would be listed, not only counted."""
+        return len(self.findings) < self.max_findings
+
+    def say(self, type_: FindingType, place: Place | None = None, **details: str | int) -> None:
+        """Add a finding about this file; beyond the limit it is only counted."""
+        if self.has_room:
+            self.findings.append(type_.at(place or self.place, severity=None, **details))
+        else:
+            self.left_out[type_.code, type_.severity] += 1
 
     def add(self, findings: Iterable[Finding]) -> None:
         """Add findings; those beyond the limit are counted."""

@@ -20,6 +20,7 @@ from kctl.evidence.model import (
     ZnodeExport,
 )
 from kctl.evidence.moments import colliding, moment_folders, moment_of
+from kctl.evidence.names import LOG_DIR_FILES
 from kctl.evidence.order import ordered_moments
 from kctl.evidence.walk import Found, FoundLogDir, walk
 from kctl.findings import evidence as say
@@ -93,7 +94,8 @@ def _log_dir(
         cluster_id=identity.cluster_id,
         directory_id=identity.directory_id,
         is_kraft=identity.is_kraft,
-        is_marked=one.is_marked,
+        # Of a folder whose partition was given alone nothing was listed.
+        is_marked=one.is_marked or any((one.path / name).exists() for name in LOG_DIR_FILES),
         is_whole=one.is_whole,
         is_clean=(one.path / ".kafka_cleanshutdown").exists(),
         files=one.files,

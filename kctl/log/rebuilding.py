@@ -6,7 +6,7 @@ Nothing is written but below the folder asked for, in a new folder named like th
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,7 +57,7 @@ def rebuild(task: ReplicaTask, options: RebuildOptions) -> Iterator[Rebuilt]:
     except OSError as error:
         raise UnreadableFile(f"{error.filename or task.folder}: {reason_of(error)}") from error
     if options.out:
-        write_files(made, options.out, task.folder)
+        write_files(made, options.out, task.folder.name)
     if options.is_check:
         check = check_replica(task, CheckOptions(level=Level.CRC))
         existing.wrong = Existing.wrong_in(check)
@@ -115,19 +115,26 @@ def _made(folder: Folder, existing: Existing, options: RebuildOptions) -> tuple[
     return best[1], best[2]
 
 
-def write_files(made: Made, out: Path, folder: Path) -> None:
-    """Write into a new folder below `out` named like the partition's; nothing that is there is touched."""
+def refuse_evidence(out: Path, folders: Iterable[Path]) -> None:
+    """`Refused` where the folder to write to lies in one of these."""
     place = Path(os.path.realpath(out))
-    if place.is_relative_to(os.path.realpath(folder)) or place == Path(os.path.realpath(folder.parent)):
-        raise Refused(f"{out}: lies in the evidence", "name a folder elsewhere with --to")
-    target = out / folder.name
+    for folder in folders:
+        if place.is_relative_to(os.path.realpath(folder)):
+            raise Refused(f"{out}: lies in the evidence", "name a folder elsewhere with --to")
+
+
+def write_files(made: Made, out: Path, name: str) -> None:
+    """Write into the folder below `out` named like the partition's; what an earlier run made is replaced."""
+    target = out / name
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        target.mkdir()
-        for name, data in made.files.items():
-            with (target / name).open("xb") as file:
+        target.mkdir(parents=True, exist_ok=True)
+        if target.is_symlink():
+            raise Refused(f"{target}: is a link", "name another folder with --to")
+        for file_name, data in made.files.items():
+            aside = target / f"{file_name}.tmp"
+            aside.unlink(missing_ok=True)
+            with aside.open("xb") as file:
                 file.write(data)
-    except FileExistsError as error:
-        raise KctlError(f"{target}: is there already", "name another folder, or remove it") from error
+            aside.replace(target / file_name)
     except OSError as error:
         raise KctlError(f"{error.filename or target}: {reason_of(error)}") from error

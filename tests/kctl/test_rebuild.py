@@ -112,7 +112,7 @@ def test_untrimmed_files_are_equal_up_to_their_zeros() -> None:
     assert {row["verdict"] for row in found if row["type"] in ("index", "timeindex")} == {"equal"}
 
 
-def test_nothing_is_written_into_the_evidence_or_over_what_is_there(tmp_path: Path) -> None:
+def test_nothing_is_written_into_the_evidence(tmp_path: Path) -> None:
     folder = copy_of(CLEAN, tmp_path)
     with unchanged(folder):
         assert rebuilt(folder / "rolled-segs-0", "--to", folder)[0] == 4
@@ -120,8 +120,14 @@ def test_nothing_is_written_into_the_evidence_or_over_what_is_there(tmp_path: Pa
         (tmp_path / "link").symlink_to(folder)
         assert rebuilt(folder / "rolled-segs-0", "--to", tmp_path / "link")[0] == 4
     assert rebuilt(folder / "rolled-segs-0", "--to", tmp_path / "out")[0] == 0
-    with unchanged(tmp_path / "out"):
-        assert rebuilt(folder / "rolled-segs-0", "--to", tmp_path / "out")[0] == 3
+    (tmp_path / "out" / "rolled-segs-0" / segment(0, ".index")).write_bytes(b"")
+    with unchanged(folder):
+        assert rebuilt(folder / "rolled-segs-0", "--to", tmp_path / "out")[0] == 0
+    assert (tmp_path / "out" / "rolled-segs-0" / segment(0, ".index")).stat().st_size
+    shutil.rmtree(tmp_path / "out" / "rolled-segs-0")
+    (tmp_path / "out" / "rolled-segs-0").symlink_to(folder / "rolled-segs-0")
+    with unchanged(folder):
+        assert rebuilt(folder / "rolled-segs-0", "--to", tmp_path / "out")[0] == 4
 
 
 def test_wrong_arguments(tmp_path: Path) -> None:
