@@ -44,7 +44,7 @@ RULES = ("0.8", "2.0", "3.8")
     "interval",
     type=click.IntRange(0),
     metavar="N",
-    help="Bytes between index entries.  [default: 4096; with --check what the indexes tell]",
+    help="Bytes between index entries.  [default: what the existing indexes tell, else 4096]",
 )
 @click.option("--check", is_flag=True, help="Compare with the files that are there.")
 def rebuild(

@@ -108,7 +108,8 @@ class _Maker:
     def _add_indexes(self, base_offset: int, builder: IndexBuilder) -> None:
         name = format_segment_file(base_offset, ".index")
         self.made.add(name, write_index(builder.offset_entries), len(builder.offset_entries))
-        if self.has_time_indexes:
+        # Time indexes are older than magic 2 (KAFKA-3163, 0.10.1).
+        if self.has_time_indexes or self.has_batches:
             name = format_segment_file(base_offset, ".timeindex")
             self.made.add(name, write_index(builder.time_entries), len(builder.time_entries))
 

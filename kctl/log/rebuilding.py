@@ -17,7 +17,7 @@ from kctl.errors import KctlError, Refused, UnreadableFile
 from kctl.evidence.walk import reason_of
 from kctl.log.compare_rebuilt import Compared, Existing, Verdict, compare, score
 from kctl.log.folder import Folder, read_folder
-from kctl.log.index_rules import DEFAULT_INTERVAL, NEWEST, Rules
+from kctl.log.index_rules import NEWEST, Rules
 from kctl.log.rebuild import Made, Method, make, methods
 from kctl.scan.options import Level
 
@@ -96,13 +96,15 @@ def _existing(folder: Folder) -> Existing:
 
 
 def _made(folder: Folder, existing: Existing, options: RebuildOptions) -> tuple[Made, Method]:
-    """The files by the rules asked for; of a check that names none, by those that match best."""
-    has_time = not folder.logs or any(name.endswith(".timeindex") for name in existing.files)
-    if not options.is_check:
-        interval = options.interval if options.interval is not None else DEFAULT_INTERVAL
-        method = Method(options.rules or NEWEST, interval)
-        return make(folder, method), method
-    rules = (options.rules,) if options.rules else tuple(Rules)
+    """The files by the rules asked for; of a check that names none, by those that match best.
+
+    Within the rules of one version it is the existing files that tell whether a leader or a follower wrote
+    them, and at which interval.
+    """
+    has_time = any(name.endswith(".timeindex") for name in existing.files)
+    has_time = has_time or not (options.is_check or options.rules is Rules.V0_8)
+    newest = (NEWEST,) if not options.is_check else tuple(Rules)
+    rules = (options.rules,) if options.rules else newest
     best: tuple[int, Made, Method] | None = None
     for method in methods(folder, rules, options.interval):
         made = make(folder, method, has_time_indexes=has_time)

@@ -57,7 +57,7 @@ def test_indexes_of_a_leader_are_byte_for_byte_those_of_its_generation(tmp_path:
         source = broker / folder / "rolled-segs-0"
         rules = GENERATIONS[name][1]
         out = tmp_path / name.replace("/", "-")
-        status, _ = rebuilt(source, "--to", out, "--rules", rules, "--index-interval-bytes", 100)
+        status, _ = rebuilt(source, "--to", out, "--rules", rules)
         assert status == 0
         for path in sorted((out / "rolled-segs-0").glob("*.*index")):
             assert path.read_bytes() == (source / path.name).read_bytes(), path.name
