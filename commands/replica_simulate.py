@@ -146,11 +146,13 @@ def drawn(rows: Iterable[Row], page: Page) -> Iterator[str]:
     )
     if len(versions) > 1:
         yield "".join(f"Kafka {v}".ljust(width + 4) for v in versions).rstrip()
+    before: list[list[str]] = []
     for (number, action), by_version in steps.items():
         yield page.style(f"{number:>3}  {action}" if number else "     start", "bold")
         blocks = [_table(by_version[v]) for v in versions]
-        for lines in zip(*blocks, strict=True):
+        for lines in zip(*blocks, strict=True) if blocks != before else ():
             yield "".join(line.ljust(width + 4) for line in lines).rstrip()
+        before = blocks
         notes = [(v, by_version[v][0]["note"]) for v in versions]
         for version, note in notes:
             if note:
