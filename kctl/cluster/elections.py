@@ -65,7 +65,7 @@ def plan_preferred_election(cluster: Cluster, state: ClusterState, found: Sequen
         intent = ElectPreferred(partitions=tuple(wanted[:count]))
         wanted = wanted[count:]
         stages.append(Stage(intent=intent, writes=() if stages else cluster.writes_for(intent, state)))
-    warnings = () if state.controller else ("there is no controller; the request waits until there is one",)
+    warnings = () if state.has_controller else ("there is no controller; the request waits until there is one",)
     return Plan(title=title, stages=tuple(stages), warnings=warnings)
 
 
@@ -88,4 +88,4 @@ def elected(intent: Intent, state: ClusterState) -> Waited:
 
 def controller_moved(intent: Intent, state: ClusterState) -> Waited:
     """Whether there is a controller again."""
-    return Waited(int(state.controller is not None), 1, ("there is no controller yet",))
+    return Waited(int(state.has_controller), 1, ("there is no controller yet",))

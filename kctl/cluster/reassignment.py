@@ -181,7 +181,7 @@ def _warnings(execution: Execution, moves: Sequence[Move], state: ClusterState) 
     strays = sorted({b for move in moves for b in move.removing if not state.is_alive(b)})
     if strays:
         found.append(f"brokers {ids(strays)} are not alive and will keep folders of what moves off them")
-    if state.controller is None:
+    if not state.has_controller:
         found.append("there is no controller; the request waits until there is one")
     return found
 
@@ -230,7 +230,7 @@ def waits_for(tp: TopicPartition, target: Sequence[int], state: ClusterState) ->
     found = state.partition_states.get(tp)
     behind = [b for b in target if b not in (found.isr if found else ())]
     dead = [b for b in behind if not state.is_alive(b)]
-    if state.controller is None:
+    if not state.has_controller:
         return "a controller"
     if dead:
         return f"broker {ids(dead)}, which is not alive"

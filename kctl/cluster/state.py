@@ -139,6 +139,11 @@ class ClusterState:
         return broker is not None and not broker.is_fenced
 
     @property
+    def has_controller(self) -> bool:
+        """Whether somebody is controller now; the epoch of the last one outlives it."""
+        return self.controller is not None and self.controller.broker_id is not None
+
+    @property
     def live_brokers(self) -> list[int]:
         """Ids of the live brokers, ascending."""
         return sorted(id for id, broker in self.brokers.items() if not broker.is_fenced)

@@ -46,10 +46,10 @@ def explain(state: ClusterState, now: int | None = None) -> Iterator[str]:
     twice = [str(tp) for tp, r in request.partitions.items() if len(set(r)) < len(r)]
     if twice:
         yield f"{', '.join(twice)} names a broker twice: the request is never taken off the list"
-    if state.controller is None:
+    if not state.has_controller:
         yield "there is no controller to take the request"
     age = moment - request.created_at if request.created_at is not None else 0
-    if age > UNSEEN_AFTER and state.controller is not None and _is_untouched(request.partitions, state):
+    if age > UNSEEN_AFTER and state.has_controller and _is_untouched(request.partitions, state):
         yield (
             f"the controller has not begun after {age // 1000} s: it may have lost its watch when an earlier "
             "request was deleted by hand; the next controller will take it"
