@@ -136,7 +136,10 @@ def _int(text: str, most: int) -> int | None:
 
 
 def _offset_entry(fields: list[str], line: int) -> OffsetEntry:
-    return OffsetEntry(fields[0], _number(fields[1], INT32_MAX, line), _number(fields[2], INT64_MAX, line))
+    topic, partition, offset = fields
+    if partition.isdecimal() and offset.isdecimal() and len(partition) < 10 and len(offset) < 19:
+        return OffsetEntry(topic, int(partition), int(offset))
+    return OffsetEntry(topic, _number(partition, INT32_MAX, line), _number(offset, INT64_MAX, line))
 
 
 def _epoch_entry(fields: list[str], line: int) -> EpochEntry:

@@ -2,9 +2,9 @@
 
 A pattern is the sentence that Kafka prints with `{name:type}` for what varies and «» around what is not
 always there. The first letter stands for either case: sentences that began in lower case after the identity
-of Kafka 0.8 begin in upper case after the bracketed one of 1.0. The rows of the table stand in
-`log_templates_controller_side`, `log_templates_broker_side`, `log_templates_controller` and
-`log_templates_server`; a line that Kafka prints and the table lacks is one more row there.
+of Kafka 0.8 begin in upper case after the bracketed one of 1.0. The rows of the table stand in the modules
+`log_templates_...` beside this one, by log file and subject; a line that Kafka prints and the table lacks is
+one more row there.
 """
 
 from __future__ import annotations
@@ -138,27 +138,31 @@ def state_change_table() -> Table:
     """What `state.change.logger` prints: controllers and brokers."""
     from formats.log_templates_broker_side import BROKER_SIDE
     from formats.log_templates_controller_side import CONTROLLER_SIDE
+    from formats.log_templates_replicas import REPLICAS
 
-    return Table((*CONTROLLER_SIDE, *BROKER_SIDE))
+    return Table((*CONTROLLER_SIDE, *BROKER_SIDE, *REPLICAS))
 
 
 @cache
 def controller_table() -> Table:
     """What the controller's own loggers print, ZooKeeper and KRaft."""
     from formats.log_templates_controller import CONTROLLER
-    from formats.log_templates_controller_more import CONTROLLER_MORE
+    from formats.log_templates_controller_steps import CONTROLLER_STEPS
     from formats.log_templates_kraft_controller import KRAFT_CONTROLLER
+    from formats.log_templates_machine_steps import MACHINE_STEPS
 
-    return Table((*CONTROLLER, *KRAFT_CONTROLLER, *CONTROLLER_MORE))
+    return Table((*CONTROLLER, *KRAFT_CONTROLLER, *CONTROLLER_STEPS, *MACHINE_STEPS))
 
 
 @cache
 def server_table() -> Table:
     """What every other logger of a broker prints that says something about replication."""
-    from formats.log_templates_server import SERVER
+    from formats.log_templates_brokers import BROKERS
+    from formats.log_templates_logs import LOGS
+    from formats.log_templates_partitions import PARTITIONS
 
     # Before 0.11 the election of a controller, and before 3.3.2 the whole KRaft controller, wrote to server.log.
-    return Table((*SERVER, *controller_table().templates))
+    return Table((*PARTITIONS, *LOGS, *BROKERS, *controller_table().templates))
 
 
 @cache

@@ -1,7 +1,7 @@
-"""state-change.log: what brokers print when they are told who leads, ZooKeeper and KRaft.
+"""state-change.log: what brokers print when a ZooKeeper controller tells them who leads.
 
-Source: `core/src/main/scala/kafka/server/ReplicaManager.scala`, the metadata caches beside it and
-`core/src/main/scala/kafka/cluster/Partition.scala` @ 0.8.1.1 to 3.9.0-rc3.
+Source: `core/src/main/scala/kafka/server/ReplicaManager.scala` and the metadata caches beside it @ 0.8.1.1 to
+3.9.0-rc3.
 """
 
 from formats.log_templates import Template
@@ -14,7 +14,9 @@ BROKER_SIDE = (
         "RM",
         "received LeaderAndIsr request {state:s} correlation id {correlation_id:i} from controller "
         "{controller_id:i} epoch {controller_epoch:i} for partition {tp:tp}",
-        "",
+        "A broker was told who leads a partition and with which replicas.",
+        before="C01 C02",
+        after="B08",
     ),
     Template(
         "B02",
@@ -23,7 +25,9 @@ BROKER_SIDE = (
         "RM",
         "Received LeaderAndIsr request {state:s} correlation id {correlation_id:i} from controller "
         "{controller_id:i} epoch {controller_epoch:i}",
-        "",
+        "A broker was told who leads a partition and with which replicas.",
+        before="C02 C03",
+        after="B08",
     ),
     Template(
         "B03",
@@ -32,7 +36,8 @@ BROKER_SIDE = (
         "RM",
         "received LeaderAndIsr request correlation id {correlation_id:i} with an old controller epoch "
         "{controller_epoch:i}. Latest known controller epoch is {latest_controller_epoch:i}",
-        "",
+        "A broker turned away a request of a controller that had been replaced.",
+        sign="a zombie controller",
     ),
     Template(
         "B04",
@@ -42,7 +47,8 @@ BROKER_SIDE = (
         "ignoring LeaderAndIsr request from controller {controller_id:i} with correlation id "
         "{correlation_id:i} since its controller epoch {controller_epoch:i} is old. Latest known "
         "controller epoch is {latest_controller_epoch:i}",
-        "",
+        "A broker turned away a request of a controller that had been replaced.",
+        sign="a zombie controller: it was paused or cut off and does not know of its successor",
     ),
     Template(
         "B05",
@@ -52,7 +58,9 @@ BROKER_SIDE = (
         "ignoring LeaderAndIsr request from controller {controller_id:i} with correlation id "
         "{correlation_id:i} epoch {controller_epoch:i} for partition {tp:tp} as itself is not in assigned "
         "replica list {replicas:L}",
-        "",
+        "A broker was told about a partition of which it is no replica.",
+        before="B01",
+        sign="a stale assignment",
     ),
     Template(
         "B06",
@@ -62,7 +70,9 @@ BROKER_SIDE = (
         "ignoring LeaderAndIsr request from controller {controller_id:i} with correlation id "
         "{correlation_id:i} epoch {controller_epoch:i} for partition {tp:tp} since its associated leader "
         "epoch {leader_epoch:i} {reason:s}",
-        "",
+        "A broker was told nothing new: it knows this leader epoch or a later one.",
+        before="B01 B02",
+        sign="a request that was sent again, usually by a new controller",
     ),
     Template(
         "B07",
@@ -72,7 +82,9 @@ BROKER_SIDE = (
         "Ignoring LeaderAndIsr request from controller {controller_id:i} with correlation id "
         "{correlation_id:i} epoch {controller_epoch:i} for partition {tp:tp} as the local replica for the "
         "partition is in an offline log directory",
-        "",
+        "A broker cannot act on a partition whose log directory failed.",
+        before="B02",
+        sign="a failed disk",
     ),
     Template(
         "B08",
@@ -82,7 +94,9 @@ BROKER_SIDE = (
         "handling LeaderAndIsr request correlationId {correlation_id:i} from controller {controller_id:i} "
         "epoch {controller_epoch:i} starting the become-{role:w} transition for partition {tp:tp}« with "
         "leader {leader:i}»",
-        "",
+        "A broker begins to lead or to follow a partition.",
+        before="B01 B02",
+        after="B09",
     ),
     Template(
         "B09",
@@ -92,7 +106,8 @@ BROKER_SIDE = (
         "completed LeaderAndIsr request correlationId {correlation_id:i} from controller {controller_id:i} "
         "epoch {controller_epoch:i} for the become-{role:w} transition for partition {tp:tp}« with leader "
         "{leader:i}»",
-        "",
+        "A broker has begun to lead or to follow a partition.",
+        before="B08",
     ),
     Template(
         "B10",
@@ -102,7 +117,9 @@ BROKER_SIDE = (
         "stopped fetchers as part of become-{role:w} request from controller {controller_id:i} epoch "
         "{controller_epoch:i} with correlation id {correlation_id:i} for partition {tp:tp}« (last update "
         "controller epoch {last_update_controller_epoch:i})»« with leader {leader:i}»",
-        "",
+        "A broker stopped fetching a partition, to lead it or to fetch it from another.",
+        before="B08",
+        after="B13 B09",
     ),
     Template(
         "B11",
@@ -112,7 +129,9 @@ BROKER_SIDE = (
         "Stopped fetchers as part of LeaderAndIsr request correlationId {correlation_id:i} from controller "
         "{controller_id:i} epoch {controller_epoch:i} as part of the become-leader transition for "
         "{count:i} partitions",
-        "",
+        "A broker stopped fetching the partitions that it leads now.",
+        before="B23",
+        after="L01 L03",
     ),
     Template(
         "B12",
@@ -121,7 +140,9 @@ BROKER_SIDE = (
         "RM",
         "Stopped fetchers as part of become-follower request from controller {controller_id:i} epoch "
         "{controller_epoch:i} with correlation id {correlation_id:i} for {count:i} partitions",
-        "",
+        "A broker stopped fetching partitions to fetch them from another leader.",
+        before="B23",
+        after="L02 L04",
     ),
     Template(
         "B13",
@@ -131,7 +152,10 @@ BROKER_SIDE = (
         "truncated logs and checkpointed recovery boundaries for partition {tp:tp} as part of "
         "become-follower request with correlation id {correlation_id:i} from controller {controller_id:i} "
         "epoch {controller_epoch:i}« with leader {leader:i}»",
-        "",
+        "Before it follows, a broker cut its log to its high watermark (until 0.10.2); from 0.11 the "
+        "fetcher does that later.",
+        before="B10",
+        after="B14",
     ),
     Template(
         "B14",
@@ -141,7 +165,9 @@ BROKER_SIDE = (
         "started fetcher to new leader as part of become-follower request from controller "
         "{controller_id:i} epoch {controller_epoch:i} with correlation id {correlation_id:i} for partition "
         "{tp:tp}« with leader «BrokerEndPoint(id=»{leader:i}«, host={endpoint:s})»»",
-        "",
+        "A follower began to fetch from the new leader.",
+        before="B13",
+        after="B09",
     ),
     Template(
         "B15",
@@ -151,7 +177,8 @@ BROKER_SIDE = (
         "skipped the adding-fetcher step of the become-follower state change with correlation id "
         "{correlation_id:i} from controller {controller_id:i} epoch {controller_epoch:i} for partition "
         "{tp:tp}« with leader {leader:i}» since it is shutting down",
-        "",
+        "A broker that shuts down did not begin to fetch.",
+        before="B08",
     ),
     Template(
         "B16",
@@ -162,7 +189,9 @@ BROKER_SIDE = (
         "{correlation_id:i} from controller {controller_id:i} epoch {controller_epoch:i} for partition "
         "{tp:tp}« (last update controller epoch {last_update_controller_epoch:i})» since it is already the "
         "leader for the partition.",
-        "",
+        "A broker was made leader of what it leads already.",
+        before="B08",
+        after="B09",
     ),
     Template(
         "B17",
@@ -173,7 +202,9 @@ BROKER_SIDE = (
         "id {correlation_id:i} from controller {controller_id:i} epoch {controller_epoch:i} for partition "
         "{tp:tp}« (last update controller epoch {last_update_controller_epoch:i})» since the new leader "
         "{leader:i} is the same as the old leader",
-        "",
+        "A follower was pointed at the leader that it has already.",
+        before="B08",
+        after="B09",
     ),
     Template(
         "B18",
@@ -184,7 +215,9 @@ BROKER_SIDE = (
         "{controller_id:i} epoch {controller_epoch:i} for partition {tp:tp}« (last update controller epoch "
         "{last_update_controller_epoch:i})» but cannot become follower since the new leader {leader:i} is "
         "unavailable.",
-        "",
+        "A broker cannot follow: it does not know the new leader as alive.",
+        before="B08",
+        sign="a partition without a leader (-1), or metadata that lags behind",
     ),
     Template(
         "B19",
@@ -195,7 +228,9 @@ BROKER_SIDE = (
         "{controller_id:i} epoch {controller_epoch:i} for partition {tp:tp} (last update controller epoch "
         "{last_update_controller_epoch:i})« with leader {leader:i}» since the replica for the partition is "
         "offline due to {what:w} error {error:s}",
-        "",
+        "A broker can neither lead nor follow a partition whose log directory failed.",
+        before="B08",
+        sign="a failed disk",
     ),
     Template(
         "B20",
@@ -204,7 +239,8 @@ BROKER_SIDE = (
         "RM",
         "Error while processing LeaderAndIsr request correlationId {correlation_id:i} received from "
         "controller {controller_id:i} epoch {controller_epoch:i} for partition {tp:tp}",
-        "",
+        "A broker failed to become leader; the stack trace says why.",
+        before="B08",
     ),
     Template(
         "B21",
@@ -214,7 +250,8 @@ BROKER_SIDE = (
         "Error while processing LeaderAndIsr request with correlationId {correlation_id:i} received from "
         "controller {controller_id:i} epoch {controller_epoch:i}« when trying to update topic IDs in the "
         "fetchers»",
-        "",
+        "A broker failed to become follower; the stack trace says why.",
+        before="B08",
     ),
     Template(
         "B22",
@@ -224,7 +261,8 @@ BROKER_SIDE = (
         "Error on broker {broker_id:i} while processing LeaderAndIsr request «with »correlationId "
         "{correlation_id:i} received from controller {controller_id:i} epoch {controller_epoch:i}« for "
         "partition {tp:tp}»",
-        "",
+        "A broker failed to act on a LeaderAndIsr request; the stack trace says why.",
+        before="B01",
     ),
     Template(
         "B23",
@@ -233,7 +271,9 @@ BROKER_SIDE = (
         "RM",
         "Handling LeaderAndIsr request correlationId {correlation_id:i} from controller {controller_id:i} "
         "for {count:i} partitions",
-        "",
+        "A broker begins to act on a LeaderAndIsr request.",
+        before="C03",
+        after="B24",
     ),
     Template(
         "B24",
@@ -242,7 +282,8 @@ BROKER_SIDE = (
         "RM",
         "Finished LeaderAndIsr request in {millis:i}ms correlationId {correlation_id:i} from controller "
         "{controller_id:i} for {count:i} partitions",
-        "",
+        "A broker has acted on a LeaderAndIsr request; the time it took is in the line.",
+        before="B23",
     ),
     Template(
         "B25",
@@ -250,7 +291,9 @@ BROKER_SIDE = (
         "T",
         "RM",
         "handling stop replica (delete={delete:b}) for partition {tp:tp}",
-        "",
+        "A broker begins to stop a replica, and deletes it where it says so.",
+        before="C19",
+        after="B26",
     ),
     Template(
         "B26",
@@ -258,7 +301,8 @@ BROKER_SIDE = (
         "T",
         "RM",
         "finished handling stop replica (delete={delete:b}) for partition {tp:tp}",
-        "",
+        "A broker has stopped a replica.",
+        before="B25",
     ),
     Template(
         "B27",
@@ -266,7 +310,8 @@ BROKER_SIDE = (
         "T",
         "RM",
         "ignoring stop replica (delete={delete:b}) for partition {tp:tp} as replica doesn't exist on broker",
-        "",
+        "A broker was to stop a replica that it does not have.",
+        before="B25",
     ),
     Template(
         "B28",
@@ -274,7 +319,9 @@ BROKER_SIDE = (
         "E+S",
         "RM",
         "Ignoring stop replica (delete={delete:b}) for partition {tp:tp} due to storage exception",
-        "",
+        "A broker could not stop a replica: its log directory failed.",
+        before="B25",
+        sign="a failed disk",
     ),
     Template(
         "B29",
@@ -283,7 +330,8 @@ BROKER_SIDE = (
         "RM",
         "received stop replica request from an old controller epoch {controller_epoch:i}. Latest known "
         "controller epoch is «%d »{latest_controller_epoch:i}",
-        "",
+        "A broker turned away a request of a controller that had been replaced.",
+        sign="a zombie controller",
     ),
     Template(
         "B30",
@@ -292,7 +340,8 @@ BROKER_SIDE = (
         "RM",
         "Handling StopReplica request correlationId {correlation_id:i} from controller {controller_id:i} "
         "for {count:i} partitions",
-        "",
+        "A broker begins to act on a StopReplica request.",
+        before="C09",
     ),
     Template(
         "B31",
@@ -301,7 +350,8 @@ BROKER_SIDE = (
         "RM",
         "Received StopReplica request {state:s} correlation id {correlation_id:i} from controller "
         "{controller_id:i} epoch {controller_epoch:i} for partition {tp:tp}",
-        "",
+        "A broker was told to stop a replica.",
+        before="C08",
     ),
     Template(
         "B32",
@@ -311,7 +361,8 @@ BROKER_SIDE = (
         "Ignoring StopReplica request from controller {controller_id:i} with correlation id "
         "{correlation_id:i} since its controller epoch {controller_epoch:i} is old. Latest known "
         "controller epoch is {latest_controller_epoch:i}",
-        "",
+        "A broker turned away a request of a controller that had been replaced.",
+        sign="a zombie controller",
     ),
     Template(
         "B33",
@@ -320,7 +371,8 @@ BROKER_SIDE = (
         "RM",
         "Ignoring StopReplica request (delete={delete:b}) from controller {controller_id:i} with "
         "correlation id {correlation_id:i} epoch {controller_epoch:i} for partition {tp:tp} {reason:s}",
-        "",
+        "A broker did not stop a replica, for the reason given.",
+        before="B31",
     ),
     Template(
         "B34",
@@ -330,7 +382,8 @@ BROKER_SIDE = (
         "received update metadata request with correlation id {correlation_id:i} from an old controller "
         "{controller_id:i} with epoch {controller_epoch:i}. Latest known controller epoch is "
         "{latest_controller_epoch:i}",
-        "",
+        "A broker turned away metadata of a controller that had been replaced.",
+        sign="a zombie controller: it was paused or cut off and does not know of its successor",
     ),
     Template(
         "B35",
@@ -339,7 +392,8 @@ BROKER_SIDE = (
         "MC",
         "deleted partition {tp:tp} from metadata cache in response to UpdateMetadata request sent by "
         "controller {controller_id:i} epoch {controller_epoch:i} with correlation id {correlation_id:i}",
-        "",
+        "A broker forgot a partition that is being deleted.",
+        before="C06",
     ),
     Template(
         "B36",
@@ -348,7 +402,8 @@ BROKER_SIDE = (
         "MC",
         "cached leader info {state:s} for partition {tp:tp} in response to UpdateMetadata request sent by "
         "controller {controller_id:i} epoch {controller_epoch:i} with correlation id {correlation_id:i}",
-        "",
+        "A broker noted who leads a partition, for its answers to clients.",
+        before="C06 C04",
     ),
     Template(
         "B37",
@@ -358,7 +413,8 @@ BROKER_SIDE = (
         "Add {count:i} partitions and deleted {second_count:i} partitions from metadata cache in response "
         "to UpdateMetadata request sent by controller {controller_id:i} epoch {controller_epoch:i} with "
         "correlation id {correlation_id:i}",
-        "",
+        "A broker noted the leaders of some partitions, for its answers to clients.",
+        before="C07",
     ),
     Template(
         "B38",
@@ -367,7 +423,8 @@ BROKER_SIDE = (
         "RM",
         "Topic ID in memory: {topic_id_in_memory:w} does not match the topic ID for partition {tp:tp} "
         "received: {request:s}.",
-        "",
+        "The topic's id on disk is not the one that the controller names.",
+        sign="a topic deleted and made again while the broker was away",
     ),
     Template(
         "B39",
@@ -376,7 +433,8 @@ BROKER_SIDE = (
         "RM",
         "Updating log for {tp:tp} to assign topic ID {topic_id:w} from LeaderAndIsr request from "
         "controller {controller_id:i} with correlation id {correlation_id:i} epoch {controller_epoch:i}",
-        "",
+        "A broker wrote the topic's id beside its log.",
+        before="B02",
     ),
     Template(
         "B40",
@@ -386,7 +444,8 @@ BROKER_SIDE = (
         "Updating PartitionFetchState for {tp:tp} to remove log topic ID {topic_id:w} since LeaderAndIsr "
         "request from controller {controller_id:i} with correlation id {correlation_id:i} epoch "
         "{controller_epoch:i} did not contain a topic ID",
-        "",
+        "A broker fetches a partition by name again, since the request named no id.",
+        before="B02",
     ),
     Template(
         "B41",
@@ -396,7 +455,8 @@ BROKER_SIDE = (
         "Skipped the update topic ID step of the become-follower state change with correlation id "
         "{correlation_id:i} from controller {controller_id:i} epoch {controller_epoch:i} for partition "
         "{tp:tp} since it is shutting down",
-        "",
+        "A broker that shuts down did not note a topic's id.",
+        before="B02",
     ),
     Template(
         "B42",
@@ -405,7 +465,7 @@ BROKER_SIDE = (
         "RM",
         "While handling full LeaderAndIsr request from KRaft controller {controller_id:i} with correlation "
         "id {correlation_id:i}, found {count:i} stray partition(s).",
-        "",
+        "During the move to KRaft a broker found partitions that are no longer its own.",
     ),
     Template(
         "B43",
@@ -414,7 +474,7 @@ BROKER_SIDE = (
         "MC",
         "Removing topic {topic:w} with ID {topic_id:tid} from the metadata cache since the full UMR did "
         "not include it.",
-        "",
+        "During the move to KRaft a broker forgot a topic.",
     ),
     Template(
         "B44",
@@ -423,371 +483,6 @@ BROKER_SIDE = (
         "MC",
         "Removing {count:i} partition(s) from topic {topic:w} with ID {topic_id:tid} from the metadata "
         "cache since the full UMR did not include them.",
-        "",
-    ),
-    Template(
-        "L01",
-        "2.6–3.2",
-        "I",
-        "P",
-        "Leader {tp:tp} starts at leader epoch {leader_epoch:i} from offset {offset:i} with high watermark "
-        "{high_watermark:i} ISR [{isr:L}] addingReplicas [{adding_replicas:L}] removingReplicas "
-        "[{removing_replicas:L}]. Previous leader epoch was {previous_leader_epoch:i}.",
-        "",
-    ),
-    Template(
-        "L02",
-        "2.6–3.2",
-        "I",
-        "P",
-        "Follower {tp:tp} starts at leader epoch {leader_epoch:i} from offset {offset:i} with high "
-        "watermark {high_watermark:i}. Previous leader epoch was {previous_leader_epoch:i}.",
-        "",
-    ),
-    Template(
-        "L03",
-        "3.3–3.9",
-        "I",
-        "P",
-        "Leader {tp:tp} with topic id {topic_id:tid} starts at leader epoch {leader_epoch:i} from offset "
-        "{offset:i} with partition epoch {partition_epoch:i}, high watermark {high_watermark:i}, ISR "
-        "[{isr:L}], adding replicas [{adding_replicas:L}] and removing replicas [{removing_replicas:L}]« "
-        "{under_min_isr:um}». Previous leader «{previous_leader:opt} and previous leader »epoch was "
-        "{previous_leader_epoch:i}.",
-        "",
-    ),
-    Template(
-        "L04",
-        "3.3–3.9",
-        "I",
-        "P",
-        "Follower {tp:tp} starts at leader epoch {leader_epoch:i} from offset {offset:i} with partition "
-        "epoch {partition_epoch:i} and high watermark {high_watermark:i}. Current leader is {leader:i}. "
-        "Previous leader «{previous_leader:opt} and previous leader »epoch was {previous_leader_epoch:i}.",
-        "",
-    ),
-    Template(
-        "L05",
-        "3.3–3.9",
-        "I",
-        "P",
-        "Skipped the become-leader state change for {tp:tp} with topic id {topic_id:tid} and partition "
-        "state {state:s} since the leader is already at a newer partition epoch {partition_epoch:i}.",
-        "",
-    ),
-    Template(
-        "L06",
-        "3.3–3.9",
-        "I",
-        "P",
-        "Skipped the become-leader state change for {tp:tp} with topic id {topic_id:tid} and partition "
-        "state {state:s} since it is already the leader with leader epoch {leader_epoch:i}. Current high "
-        "watermark {high_watermark:i}, ISR [{isr:L}], adding replicas [{adding_replicas:L}] and removing "
-        "replicas [{removing_replicas:L}].",
-        "",
-    ),
-    Template(
-        "L07",
-        "3.3–3.9",
-        "I",
-        "P",
-        "Skipped the become-follower state change for {tp:tp} with topic id {topic_id:tid} and partition "
-        "state {state:s} since the follower is already at a newer partition epoch {partition_epoch:i}.",
-        "",
-    ),
-    Template(
-        "L08",
-        "3.3–3.9",
-        "I",
-        "P",
-        "Skipped the become-follower state change for {tp:tp} with topic id {topic_id:tid} and partition "
-        "state {state:s} since it is already a follower with leader epoch {leader_epoch:i}.",
-        "",
-    ),
-    Template(
-        "L09",
-        "3.3–3.9",
-        "I",
-        "P",
-        "The topic partition {tp:tp} was marked as RECOVERING. «Leader log recovery is not implemented. "
-        "»Marking the topic partition as RECOVERED.",
-        "",
-    ),
-    Template(
-        "L10",
-        "2.7–3.9",
-        "E+S",
-        "P",
-        "A ZooKeeper client exception has occurred and makeLeader will be skipping the state change for "
-        "the partition {tp:tp} with leader epoch: {leader_epoch:i}« »«.»",
-        "",
-    ),
-    Template(
-        "L11",
-        "2.7–3.9",
-        "E+S",
-        "P",
-        "A ZooKeeper client exception has occurred. makeFollower will be skipping the state change for the "
-        "partition {tp:tp} with leader epoch: {leader_epoch:i}.",
-        "",
-    ),
-    Template(
-        "K01",
-        "3.0–3.9",
-        "I",
-        "RM",
-        "Transitioning {count:i} partition(s) to local {role:w}.",
-        "",
-    ),
-    Template(
-        "K02",
-        "3.0–3.9",
-        "I",
-        "RM",
-        "Creating new partition {tp:tp} with topic id {topic_id:tid}.«A topic with the same name but "
-        "different id exists but it resides in an offline log directory.»",
-        "",
-    ),
-    Template(
-        "K03",
-        "3.0–3.9",
-        "I",
-        "RM",
-        "Deleting {count:i} partition(s).",
-        "",
-    ),
-    Template(
-        "K04",
-        "3.0–3.9",
-        "I",
-        "RM",
-        "Stopped fetchers as part of «become-follower»«controlled shutdown» for {count:i} partitions",
-        "",
-    ),
-    Template(
-        "K05",
-        "3.0–3.9",
-        "I",
-        "RM",
-        "Started fetchers as part of become-follower for {count:i} partitions",
-        "",
-    ),
-    Template(
-        "K06",
-        "3.0–3.9",
-        "E",
-        "RM",
-        "Expected partition {tp:tp} with topic id {topic_id:tid} to exist, but it was missing. Creating...",
-        "",
-    ),
-    Template(
-        "K07",
-        "3.0–3.9",
-        "W",
-        "RM",
-        "Unable to bring up new local leader {tp:tp} with topic id {topic_id:tid} because it resides in an "
-        "offline log directory.",
-        "",
-    ),
-    Template(
-        "K08",
-        "3.0–3.9",
-        "I",
-        "RM",
-        "Skipped the become-leader state change for {tp:tp} with topic id {topic_id:tid} {reason:s}",
-        "",
-    ),
-    Template(
-        "K09",
-        "3.0–3.2",
-        "I",
-        "RM",
-        "Skipped the become-follower state change after marking its partition as follower for partition "
-        "{tp:tp} with id {topic_id:tid} and partition state {state:s}.",
-        "",
-    ),
-    Template(
-        "K10",
-        "3.0–3.9",
-        "E+S / T",
-        "RM",
-        "Unable to start fetching {tp:tp} with topic ID {topic_id:tid} {reason:s}",
-        "",
-    ),
-    Template(
-        "K11",
-        "3.0–3.9",
-        "E",
-        "RM",
-        "Unable to delete replica {tp:tp} because {reason:s}",
-        "",
-    ),
-    Template(
-        "K12",
-        "3.0–3.6",
-        "E",
-        "RM",
-        "Unable to delete stray replica {tp:tp} because {reason:s}",
-        "",
-    ),
-    Template(
-        "P01",
-        "2.8",
-        "I",
-        "RM",
-        "Metadata batch {offset:i}: {count:i} local partition(s) changed, {second_count:i} local "
-        "partition(s) removed.",
-        "",
-    ),
-    Template(
-        "P02",
-        "2.8",
-        "T",
-        "RM",
-        "Metadata batch {offset:i}: locally {what:w}: {state:s}",
-        "",
-    ),
-    Template(
-        "P03",
-        "2.8",
-        "I",
-        "RM",
-        "Metadata batch {offset:i}: applied {count:i} partitions: {leaders:i} leader(s) and {followers:i} "
-        "follower(s)",
-        "",
-    ),
-    Template(
-        "P04",
-        "2.8",
-        "I",
-        "RM",
-        "Metadata batch {offset:i}: handled replica changes in {millis:i} ms",
-        "",
-    ),
-    Template(
-        "P05",
-        "2.8",
-        "E",
-        "RM",
-        "Metadata batch {offset:i}: unable to delete {tp:tp} {reason:s}",
-        "",
-    ),
-    Template(
-        "P06",
-        "2.8",
-        "T",
-        "RM",
-        "Metadata batch {offset:i}: starting the become-deferred transition for partition {tp:tp} "
-        "isNew={new:b}",
-        "",
-    ),
-    Template(
-        "P07",
-        "2.8",
-        "I",
-        "RM",
-        "Metadata batch {offset:i}: as part of become-deferred request, stopped any fetchers for {count:i} "
-        "partitions",
-        "",
-    ),
-    Template(
-        "P08",
-        "2.8",
-        "T",
-        "RM",
-        "Completed batch {offset:i} become-deferred transition for partition {tp:tp}",
-        "",
-    ),
-    Template(
-        "P09",
-        "2.8",
-        "prefix = `Metadata batch N T-P`",
-        "RM",
-        "{prefix:s}: {what:s} the become-leader state change«{reason:s}».",
-        "",
-    ),
-    Template(
-        "P10",
-        "2.8",
-        "T",
-        "RM",
-        "{prefix:s}: completed the become-follower state change with new leader {leader:i}.",
-        "",
-    ),
-    Template(
-        "P11",
-        "2.8",
-        "I",
-        "RM",
-        "{prefix:s}: skipped the become-follower state change since the new leader {leader:i} is the same "
-        "as the old leader.",
-        "",
-    ),
-    Template(
-        "P12",
-        "2.8",
-        "E",
-        "RM",
-        "{prefix:s}: cannot become follower since the new leader {leader:i} is unavailable.",
-        "",
-    ),
-    Template(
-        "P13",
-        "2.8",
-        "T",
-        "RM",
-        "{prefix:s}: starting the become-follower transition with leader {leader:i}",
-        "",
-    ),
-    Template(
-        "P14",
-        "2.8",
-        "T",
-        "RM",
-        "{prefix:s}: completed become-follower transition for partition {tp:tp} with new leader {leader:i}",
-        "",
-    ),
-    Template(
-        "P15",
-        "2.8",
-        "I",
-        "RM",
-        "{prefix:s}: stopped {count:i} fetcher(s)",
-        "",
-    ),
-    Template(
-        "P16",
-        "2.8",
-        "I",
-        "RM",
-        "Applied {count:i} deferred partitions« prior to the error»: {leaders:i} leader(s) and "
-        "{followers:i} follower(s)«in {millis:i} ms»",
-        "",
-    ),
-    Template(
-        "P17",
-        "2.8",
-        "I",
-        "RM",
-        "Deferring metadata changes for {count:i} partition(s)",
-        "",
-    ),
-    Template(
-        "P18",
-        "2.8",
-        "W",
-        "RM",
-        "Ignoring handlePartitionChanges at {offset:i} for partition {tp:tp} as the local replica for the "
-        "partition is in an offline log directory",
-        "",
-    ),
-    Template(
-        "P19",
-        "2.8",
-        "T",
-        "RM",
-        "Cached leader info {state:s} in response to UpdateMetadata request sent by controller "
-        "{junk:s}.controllerId epoch {junk2:s}.controllerEpoch with correlation id {correlation_id:i}",
-        "",
+        "During the move to KRaft a broker forgot partitions of a topic.",
     ),
 )

@@ -13,7 +13,8 @@ CONTROLLER = (
         "I",
         "ZLE ≤0.10.2, KC 0.11+",
         "{broker_id:i} successfully elected as «the »{what:w}",
-        "",
+        "A broker became controller.",
+        after="E05 E04",
     ),
     Template(
         "E02",
@@ -22,7 +23,8 @@ CONTROLLER = (
         "KC",
         "{broker_id:i} successfully elected as the controller. Epoch incremented to {controller_epoch:i} "
         "and epoch zk version is now {version:i}",
-        "",
+        "A broker became controller, in this controller epoch.",
+        after="E06",
     ),
     Template(
         "E03",
@@ -30,7 +32,7 @@ CONTROLLER = (
         "I",
         "ZLE",
         "New leader is {broker_id:i}",
-        "",
+        "A broker notes who is controller now.",
     ),
     Template(
         "E04",
@@ -38,7 +40,9 @@ CONTROLLER = (
         "I",
         "KC",
         "Controller {broker_id:i} incremented epoch to {controller_epoch:i}",
-        "",
+        "The new controller raised the controller epoch, so that requests of earlier ones are turned away.",
+        before="E01",
+        after="E06",
     ),
     Template(
         "E05",
@@ -46,7 +50,9 @@ CONTROLLER = (
         "I",
         "KC",
         "Initialized controller epoch to {controller_epoch:i} and zk version {version:i}",
-        "",
+        "The new controller read the last controller epoch.",
+        before="E01",
+        after="E04",
     ),
     Template(
         "E06",
@@ -54,7 +60,8 @@ CONTROLLER = (
         "I",
         "KC",
         "«Broker {broker_id:i} is »«R»«r»eady to serve as the new controller with epoch {controller_epoch:i}",
-        "",
+        "The controller has taken up office.",
+        before="E04 E02",
     ),
     Template(
         "E07",
@@ -62,7 +69,9 @@ CONTROLLER = (
         "I",
         "KC",
         "«Broker {broker_id:i} r»«R»esigned« as the controller»",
-        "",
+        "A broker is controller no more.",
+        after="E01 E02",
+        sign="a session of ZooKeeper that expired, a shutdown, or another controller",
     ),
     Template(
         "E08",
@@ -70,7 +79,9 @@ CONTROLLER = (
         "I",
         "KC",
         "ZK expired; shut down all controller components and try to re-elect",
-        "",
+        "A broker's session with ZooKeeper expired.",
+        after="E07",
+        sign="a long pause of the process, or ZooKeeper out of reach",
     ),
     Template(
         "E09",
@@ -78,7 +89,9 @@ CONTROLLER = (
         "I+S",
         "CEM ≤2.2, KC",
         "Controller moved to another broker when processing {controller_event:s}.",
-        "",
+        "A broker found out that another is controller.",
+        after="E07",
+        sign="a long pause of the old controller, or ZooKeeper out of reach",
     ),
     Template(
         "E10",
@@ -86,7 +99,9 @@ CONTROLLER = (
         "I",
         "KC",
         "New broker startup callback for {broker_ids:L}",
-        "",
+        "Brokers came up, as the controller sees it.",
+        before="E12",
+        after="C19",
     ),
     Template(
         "E11",
@@ -94,7 +109,9 @@ CONTROLLER = (
         "I",
         "KC",
         "Broker failure callback for {broker_ids:L}",
-        "",
+        "Brokers went away, as the controller sees it: those that were killed, and those that shut down.",
+        before="E12",
+        after="C16 C20",
     ),
     Template(
         "E12",
@@ -103,7 +120,8 @@ CONTROLLER = (
         "RSM ≤0.10.2, KC",
         "Newly added brokers: {added:L}, deleted brokers: {deleted:L},« bounced brokers: {bounced:L},» all "
         "live brokers: {live:L}",
-        "",
+        "The set of live brokers changed.",
+        after="E10 E11",
     ),
     Template(
         "E13",
@@ -111,7 +129,9 @@ CONTROLLER = (
         "I",
         "KC",
         "Shutting down broker {broker_id:i}",
-        "",
+        "A broker asked to shut down in order: its leaderships are moved away.",
+        before="U15",
+        after="C15 C14",
     ),
     Template(
         "E14",
@@ -120,7 +140,10 @@ CONTROLLER = (
         "PLS",
         "No broker in ISR is alive for {tp:tp}. Elect leader {leader:i} from live brokers {live:s}. "
         "There's potential data loss.",
-        "",
+        "No replica of the ISR was alive and another one was elected leader.",
+        before="C17",
+        after="E15 C18",
+        sign="an unclean leader election: committed records may be gone",
     ),
     Template(
         "E15",
@@ -128,7 +151,9 @@ CONTROLLER = (
         "I",
         "PLS",
         "Selected new leader and ISR {leader_and_isr:s} for offline partition {tp:tp}",
-        "",
+        "A leader was selected for an offline partition.",
+        before="C17",
+        after="C18",
     ),
     Template(
         "E16",
@@ -136,7 +161,8 @@ CONTROLLER = (
         "I",
         "KC",
         "Retaining last ISR {isr:L} of partition {tp:tp} since unclean leader election is disabled",
-        "",
+        "The last replica of the ISR stays in it though it is down, since unclean election is disabled.",
+        before="E11",
     ),
     Template(
         "E17",
@@ -144,7 +170,9 @@ CONTROLLER = (
         "I",
         "KC",
         "New leader and ISR for partition {tp:tp} is {leader_and_isr:s}",
-        "",
+        "A replica was taken out of the ISR, in a new leader epoch.",
+        before="E11",
+        after="C02",
     ),
     Template(
         "E18",
@@ -152,7 +180,9 @@ CONTROLLER = (
         "I",
         "PLS",
         "Current leader {leader:i} for partition {tp:tp} is not the preferred replica.{tail:s}",
-        "",
+        "The leader is not the first replica; an election gives the lead back.",
+        before="E21",
+        after="C18",
     ),
     Template(
         "E19",
@@ -160,7 +190,8 @@ CONTROLLER = (
         "I",
         "KC",
         "Partition {tp:tp} completed preferred replica leader election. New leader is {leader:i}",
-        "",
+        "The first replica leads again.",
+        before="E18",
     ),
     Template(
         "E20",
@@ -169,7 +200,9 @@ CONTROLLER = (
         "KC",
         "Partition {tp:tp} failed to complete preferred replica leader election«. Leader is {leader:i}»« "
         "to {preferred_leader:i}. Leader is still {leader_still:i}»",
-        "",
+        "The first replica could not take the lead.",
+        before="E21",
+        sign="the first replica being down or out of the ISR",
     ),
     Template(
         "E21",
@@ -177,7 +210,8 @@ CONTROLLER = (
         "I",
         "KC",
         "Starting preferred replica leader election for partitions {partitions:s}",
-        "",
+        "The lead is to go back to the first replicas of these partitions.",
+        after="E18 E19",
     ),
     Template(
         "E22",
@@ -185,7 +219,9 @@ CONTROLLER = (
         "I",
         "KC",
         "Starting replica leader election ({type:w}) for partitions {partitions:s} triggered by {by:w}",
-        "",
+        "Leaders of these partitions are to be elected: the first replica, or where it says UNCLEAN any "
+        "that is alive.",
+        after="C15",
     ),
     Template(
         "E23",
@@ -193,7 +229,9 @@ CONTROLLER = (
         "I",
         "KC",
         "Unclean leader election has been enabled «by default»«for topic {topic:w}»",
-        "",
+        "Unclean leader election was enabled, so that partitions without a live ISR get a leader now.",
+        after="C15",
+        sign="an operator who gave up waiting for the lost replicas",
     ),
     Template(
         "E24",
@@ -201,7 +239,9 @@ CONTROLLER = (
         "I",
         "KC",
         "Updated leader epoch for partition {tp:tp} to {leader_epoch:i}«, zkVersion={version:i}»",
-        "",
+        "A reassignment raised the leader epoch; the leader stays.",
+        before="E25",
+        after="C28 C29",
     ),
     Template(
         "E25",
@@ -209,7 +249,8 @@ CONTROLLER = (
         "I",
         "KC",
         "Handling reassignment of partition {tp:tp} to new replicas {replicas:L}",
-        "",
+        "A reassignment of a partition's replicas begins or goes on.",
+        after="C28",
     ),
     Template(
         "E26",
@@ -218,7 +259,8 @@ CONTROLLER = (
         "KC",
         "{count:i}/{second_count:i} replicas have caught up with the leader for partition {tp:tp} being "
         "reassigned.{tail:s}",
-        "",
+        "New replicas of a reassignment have caught up, or not yet.",
+        before="E25",
     ),
     Template(
         "E27",
@@ -226,7 +268,8 @@ CONTROLLER = (
         "I",
         "KC",
         "Target replicas {assignment:s} have all caught up with the leader for reassigning partition {tp:tp}",
-        "",
+        "New replicas of a reassignment have caught up.",
+        after="E28",
     ),
     Template(
         "E28",
@@ -234,7 +277,8 @@ CONTROLLER = (
         "I",
         "KC",
         "Successfully updated assignment of partition {tp:tp} to {assignment:s}",
-        "",
+        "The assignment of a partition was changed.",
+        after="C29",
     ),
     Template(
         "E29",
@@ -243,7 +287,8 @@ CONTROLLER = (
         "PSM ≤0.10.2, KC",
         "New topics: [{new_topics:s}], deleted topics: [{deleted_topics:s}], new partition replica "
         "assignment [{assigned:s}]",
-        "",
+        "Topics were created or deleted.",
+        after="C13",
     ),
     Template(
         "E30",
@@ -251,7 +296,8 @@ CONTROLLER = (
         "I",
         "TDM",
         "Deletion of topic {topic:w} {what:s}",
-        "",
+        "The deletion of a topic began or was completed.",
+        before="E29",
     ),
     Template(
         "E31",
@@ -259,7 +305,9 @@ CONTROLLER = (
         "I",
         "KC",
         "Handling log directory failure for brokers {broker_ids:s}",
-        "",
+        "Brokers reported that a log directory failed.",
+        after="C34",
+        sign="a failed disk",
     ),
     Template(
         "E32",
@@ -267,7 +315,8 @@ CONTROLLER = (
         "I",
         "KC",
         "Failed to update ISR to {leader_and_isr:s} for partition {tp:tp}, bad ZK version.",
-        "",
+        "A leader's change of the ISR was refused: the state had been changed by another.",
+        sign="a leader that was replaced, or a race of two changes",
     ),
     Template(
         "E33",
@@ -275,7 +324,8 @@ CONTROLLER = (
         "I",
         "KC",
         "Ignoring AlterIsr due to unknown broker {broker_id:i}",
-        "",
+        "A leader's change of the ISR was refused: the controller does not know that broker.",
+        sign="a broker whose registration is gone",
     ),
     Template(
         "E34",
@@ -283,7 +333,8 @@ CONTROLLER = (
         "I",
         "KC",
         "Rejecting AlterPartition from node {broker_id:i} for {tp:tp} because {reason:s}",
-        "",
+        "A leader's change of the ISR was refused while it recovers from an unclean election.",
+        before="L09",
     ),
     Template(
         "E35",
@@ -292,7 +343,7 @@ CONTROLLER = (
         "KC",
         "Rejecting AlterPartition request from node {broker_id:i} for {tp:tp} because it specified "
         "ineligible replicas {ineligible:s} in the new ISR {isr:s}.",
-        "",
+        "A leader's change of the ISR was refused: it named brokers that are fenced or shutting down.",
     ),
     Template(
         "E36",
@@ -301,7 +352,8 @@ CONTROLLER = (
         "RST",
         "Controller {controller_id:i} epoch {controller_epoch:i} fails to send request {request:s} to "
         "broker {node:s}. Reconnecting to broker.",
-        "",
+        "A request to a broker failed and is sent again.",
+        sign="a broker that is down or out of reach",
     ),
     Template(
         "E37",
@@ -309,7 +361,8 @@ CONTROLLER = (
         "W+S (E ≤0.8.2)",
         "RST",
         "Controller {controller_id:i}'s connection to broker {node:s} was unsuccessful",
-        "",
+        "The controller cannot reach a broker.",
+        sign="a broker that is down or out of reach",
     ),
     Template(
         "E38",
@@ -317,7 +370,7 @@ CONTROLLER = (
         "I",
         "RST",
         "Controller {controller_id:i} connected to {node:s} for sending state change requests",
-        "",
+        "The controller reached a broker.",
     ),
     Template(
         "E39",
@@ -325,7 +378,9 @@ CONTROLLER = (
         "I",
         "KC",
         "Incremented epoch to {controller_epoch:i}",
-        "",
+        "The new controller raised the controller epoch.",
+        before="E01",
+        after="E06",
     ),
     Template(
         "E40",
@@ -333,7 +388,9 @@ CONTROLLER = (
         "I",
         "KC",
         "Epoch incremented to {controller_epoch:i}",
-        "",
+        "The new controller raised the controller epoch.",
+        before="E01",
+        after="E06",
     ),
     Template(
         "E41",
@@ -341,7 +398,8 @@ CONTROLLER = (
         "D",
         "KC",
         "Controller resigning, broker id {broker_id:i}",
-        "",
+        "A broker gives up being controller.",
+        after="E07",
     ),
     Template(
         "E42",
@@ -349,7 +407,8 @@ CONTROLLER = (
         "D",
         "KC",
         "Resigning",
-        "",
+        "A broker gives up being controller.",
+        after="E07",
     ),
     Template(
         "E43",
@@ -357,6 +416,6 @@ CONTROLLER = (
         "I",
         "KC",
         "Deleting isr change notifications",
-        "",
+        "The controller reads and removes notices of changed ISRs.",
     ),
 )

@@ -13,7 +13,9 @@ CONTROLLER_SIDE = (
         "CCM",
         "sending {kind:w} LeaderAndIsr request {partition_state:s} with correlationId {correlation_id:i} "
         "to broker {to_broker:i} for partition {tp:tp}",
-        "",
+        "The controller sends a broker the state of a partition and tells it to lead or to follow.",
+        before="C14",
+        after="B01",
     ),
     Template(
         "C02",
@@ -21,7 +23,9 @@ CONTROLLER_SIDE = (
         "T",
         "CCM",
         "sending {kind:w} LeaderAndIsr request {state:s} to broker {to_broker:i} for partition {tp:tp}",
-        "",
+        "The controller sends a broker the state of a partition and tells it to lead or to follow.",
+        before="C15 C14",
+        after="B01 B02",
     ),
     Template(
         "C03",
@@ -30,7 +34,9 @@ CONTROLLER_SIDE = (
         "CCM",
         "Sending LeaderAndIsr request to broker {to_broker:i} with {leaders:i} become-leader and "
         "{followers:i} become-follower partitions",
-        "",
+        "The controller sends one broker a batch of partitions to lead and to follow.",
+        before="C15",
+        after="B23",
     ),
     Template(
         "C04",
@@ -39,7 +45,9 @@ CONTROLLER_SIDE = (
         "CCM",
         "sending UpdateMetadata request {partition_state:s} with correlationId {correlation_id:i} to "
         "broker {to_broker:i} for partition {tp:tp}",
-        "",
+        "The controller tells a broker who leads a partition, for its answers to clients.",
+        before="C14",
+        after="B36",
     ),
     Template(
         "C05",
@@ -47,7 +55,9 @@ CONTROLLER_SIDE = (
         "T",
         "CCM",
         "sending UpdateMetadata request {partition_state:s} to broker {to_broker:i} for partition {tp:tp}",
-        "",
+        "The controller tells a broker who leads a partition, for its answers to clients.",
+        before="C14",
+        after="B36",
     ),
     Template(
         "C06",
@@ -55,7 +65,9 @@ CONTROLLER_SIDE = (
         "T",
         "CCM",
         "sending UpdateMetadata request {state:s} to brokers {to_brokers:s} for partition {tp:tp}",
-        "",
+        "The controller tells brokers who leads a partition, for their answers to clients.",
+        before="C15 C14",
+        after="B36",
     ),
     Template(
         "C07",
@@ -63,7 +75,10 @@ CONTROLLER_SIDE = (
         "I",
         "CCM",
         "Sending UpdateMetadata request to brokers {to_brokers:s} for {count:i} partitions",
-        "",
+        "The controller tells brokers about the leaders of some partitions; with an empty set nobody was "
+        "told anything.",
+        before="C15",
+        after="B37",
     ),
     Template(
         "C08",
@@ -71,7 +86,9 @@ CONTROLLER_SIDE = (
         "T",
         "CCM",
         "Sending StopReplica request {state:s} to broker {to_broker:i} for partition {tp:tp}",
-        "",
+        "The controller tells a broker to stop a replica, for a deletion or a move.",
+        before="C19",
+        after="B31",
     ),
     Template(
         "C09",
@@ -79,7 +96,9 @@ CONTROLLER_SIDE = (
         "I",
         "CCM",
         "Sending StopReplica request «(delete = {delete:b}) »for {count:i} replicas to broker {to_broker:i}",
-        "",
+        "The controller tells a broker to stop a number of replicas, for a deletion or a move.",
+        before="C19",
+        after="B30",
     ),
     Template(
         "C10",
@@ -87,7 +106,8 @@ CONTROLLER_SIDE = (
         "T",
         "CCM",
         "received response correlationId {correlation_id:i} for a request sent to broker {node:s}",
-        "",
+        "A broker answered a request of the controller.",
+        before="C01",
     ),
     Template(
         "C11",
@@ -95,7 +115,8 @@ CONTROLLER_SIDE = (
         "T",
         "CCM",
         "received response {response:s} for a request sent to broker {node:s}",
-        "",
+        "A broker answered a request of the controller.",
+        before="C01 C02",
     ),
     Template(
         "C12",
@@ -104,7 +125,8 @@ CONTROLLER_SIDE = (
         "CCM",
         "Received response {response:s} for request {api:w} with correlation id {correlation_id:i} sent to "
         "broker {node:s}",
-        "",
+        "A broker answered a request of the controller; the correlation id names which.",
+        before="C02 C06",
     ),
     Template(
         "C13",
@@ -113,7 +135,8 @@ CONTROLLER_SIDE = (
         "PSM",
         "changed partition {tp:tp} state from {from_state:st} to {to_state:st} with assigned replicas "
         "{replicas:L}",
-        "",
+        "A partition was created: it has replicas and no leader yet.",
+        after="C15 C14",
     ),
     Template(
         "C14",
@@ -121,7 +144,9 @@ CONTROLLER_SIDE = (
         "T",
         "PSM",
         "changed partition {tp:tp} from {from_state:st} to {to_state:st} with leader {leader:i}",
-        "",
+        "A leader was elected and the partition is online.",
+        before="C13 C18",
+        after="C02 C01",
     ),
     Template(
         "C15",
@@ -129,7 +154,9 @@ CONTROLLER_SIDE = (
         "T; I 2.6+",
         "PSM",
         "Changed partition {tp:tp} from {from_state:st} to {to_state:st} with state {leader_and_isr:s}",
-        "",
+        "A leader was elected and the partition is online: who leads, in which leader epoch, with which ISR.",
+        before="C13",
+        after="C02 C03",
     ),
     Template(
         "C16",
@@ -137,7 +164,9 @@ CONTROLLER_SIDE = (
         "T",
         "PSM",
         "changed partition {tp:tp} state from {from_state:st} to {to_state:st}",
-        "",
+        "A partition went offline, since its leader is gone, or ended to exist.",
+        before="E11",
+        after="C15 C17",
     ),
     Template(
         "C17",
@@ -145,7 +174,9 @@ CONTROLLER_SIDE = (
         "T",
         "PSM",
         "started leader election for partition {tp:tp}",
-        "",
+        "The controller begins to elect a leader.",
+        before="C16",
+        after="C18 C27",
     ),
     Template(
         "C18",
@@ -153,7 +184,9 @@ CONTROLLER_SIDE = (
         "T",
         "PSM",
         "elected leader {leader:i} for Offline partition {tp:tp}",
-        "",
+        "The controller elected a leader; the sentence says Offline also where the partition was online.",
+        before="C17",
+        after="C14",
     ),
     Template(
         "C19",
@@ -161,7 +194,8 @@ CONTROLLER_SIDE = (
         "T",
         "RSM",
         "changed state of replica {replica:i} for partition {tp:tp} from {from_state:st} to {to_state:st}",
-        "",
+        "The controller's view of a replica changed: created, online, offline or being deleted.",
+        before="E10 E11",
     ),
     Template(
         "C20",
@@ -170,7 +204,9 @@ CONTROLLER_SIDE = (
         "RSM",
         "Partition {tp:tp} state changed to {partition_state:s} after removing replica {replica:i} from "
         "the ISR as part of transition to OfflineReplica",
-        "",
+        "A replica that went offline was taken out of the ISR, in a new leader epoch.",
+        before="E11",
+        after="C02 C03",
     ),
     Template(
         "C21",
@@ -178,7 +214,9 @@ CONTROLLER_SIDE = (
         "E+S",
         "PSM",
         "initiated state change for partition {tp:tp} from {from_state:st} to {to_state:st} failed",
-        "",
+        "A change of a partition's state failed; the stack trace says why.",
+        before="C17",
+        sign="no leader could be elected, or the change was not legal",
     ),
     Template(
         "C22",
@@ -186,7 +224,9 @@ CONTROLLER_SIDE = (
         "E+S",
         "PSM",
         "failed to change state for partition {tp:tp} from {from_state:st} to {to_state:st}",
-        "",
+        "A change of a partition's state failed; the stack trace says why.",
+        before="C16",
+        sign="no leader could be elected, or the change was not legal",
     ),
     Template(
         "C23",
@@ -195,7 +235,8 @@ CONTROLLER_SIDE = (
         "RSM",
         "initiated state change of replica {replica:i} for partition {tp:tp} from {from_state:st} to "
         "{to_state:st} failed",
-        "",
+        "A change of a replica's state failed; the stack trace says why.",
+        sign="a topic deletion or a broker's return that did not work",
     ),
     Template(
         "C24",
@@ -204,7 +245,9 @@ CONTROLLER_SIDE = (
         "PSM",
         "encountered error during state change of partition {tp:tp} from New to Online, assigned replicas "
         "are [{replicas:L}], live brokers are [{live:s}]. No assigned replica is alive.",
-        "",
+        "A new partition has no replica that is alive, so that nobody can lead it.",
+        before="C13",
+        sign="all brokers of the assignment being down at creation",
     ),
     Template(
         "C25",
@@ -213,7 +256,9 @@ CONTROLLER_SIDE = (
         "PSM",
         "encountered error while changing partition {tp:tp}'s state from New to Online since LeaderAndIsr "
         "path already exists with value {leader_and_isr:s} and controller epoch {other_controller_epoch:i}",
-        "",
+        "A new partition was already there when the controller wanted to create it.",
+        before="C13",
+        sign="a topic created twice, or two controllers",
     ),
     Template(
         "C26",
@@ -223,7 +268,9 @@ CONTROLLER_SIDE = (
         "aborted leader election for partition {tp:tp} since the LeaderAndIsr path was already written by "
         "another controller. This probably means that the current controller {controller_id:i} went "
         "through a soft failure and another controller was elected with epoch {other_controller_epoch:i}.",
-        "",
+        "An election was given up since another controller had written the state.",
+        before="C17",
+        sign="two controllers at a time",
     ),
     Template(
         "C27",
@@ -231,7 +278,9 @@ CONTROLLER_SIDE = (
         "E",
         "PSM",
         "encountered error while electing leader for partition {tp:tp} due to: {reason:s}",
-        "",
+        "An election failed, for the reason given.",
+        before="C17",
+        sign="no replica that may lead is alive",
     ),
     Template(
         "C28",
@@ -240,7 +289,9 @@ CONTROLLER_SIDE = (
         "KC",
         "sent LeaderAndIsr request {partition_state:s} with new assigned replica list {replicas:L} to "
         "leader {leader:i} for partition being reassigned {tp:tp}",
-        "",
+        "During a reassignment the leader was told the new list of replicas, in a new leader epoch.",
+        before="E25 E24",
+        after="B01",
     ),
     Template(
         "C29",
@@ -249,7 +300,9 @@ CONTROLLER_SIDE = (
         "KC",
         "Sent LeaderAndIsr request {partition_state:s} with new replica assignment {assignment:s} to "
         "leader {leader:i} for partition being reassigned {tp:tp}",
-        "",
+        "During a reassignment the leader was told the new list of replicas, in a new leader epoch.",
+        before="E24",
+        after="B01 B02",
     ),
     Template(
         "C30",
@@ -258,7 +311,8 @@ CONTROLLER_SIDE = (
         "KC",
         "failed to send LeaderAndIsr request with new assigned replica list {replicas:L} to leader for "
         "partition being reassigned {tp:tp}",
-        "",
+        "During a reassignment the leader could not be told the new list of replicas.",
+        before="E25",
     ),
     Template(
         "C31",
@@ -267,7 +321,8 @@ CONTROLLER_SIDE = (
         "KC",
         "Failed to send LeaderAndIsr request with new replica assignment {assignment:s} to leader for "
         "partition being reassigned {tp:tp}",
-        "",
+        "During a reassignment the leader could not be told the new list of replicas.",
+        before="E24",
     ),
     Template(
         "C32",
@@ -275,7 +330,9 @@ CONTROLLER_SIDE = (
         "E",
         "KC",
         "Received error in LeaderAndIsr response {response:s} from broker {broker_id:i}",
-        "",
+        "A broker could not do what a LeaderAndIsr request asked.",
+        before="C02",
+        sign="a broken log directory, or a stale request",
     ),
     Template(
         "C33",
@@ -283,7 +340,9 @@ CONTROLLER_SIDE = (
         "E",
         "KC",
         "Received error {error:w} in {api:w} response {response:s} from broker {broker_id:i}",
-        "",
+        "A broker could not do what a request of the controller asked.",
+        before="C02",
+        sign="a broken log directory, or a request of a replaced controller",
     ),
     Template(
         "C34",
@@ -291,7 +350,10 @@ CONTROLLER_SIDE = (
         "I",
         "KC",
         "Mark replicas {partitions:s} on broker {broker_id:i} as offline",
-        "",
+        "A broker reported that the log directory of these replicas failed.",
+        before="E31",
+        after="C16 C20",
+        sign="a failed disk",
     ),
     Template(
         "C35",
@@ -299,7 +361,7 @@ CONTROLLER_SIDE = (
         "E",
         "MP",
         "Received error {error:w} in StopReplica request for partition {tp:tp} from broker {broker_id:i}",
-        "",
+        "During the move to KRaft a broker refused to stop a replica.",
     ),
     Template(
         "C36",
@@ -307,7 +369,8 @@ CONTROLLER_SIDE = (
         "E",
         "MP",
         "Found {partitions:s} on broker {broker_id:i} as offline",
-        "",
+        "During the move to KRaft a broker reported replicas as offline.",
+        sign="a failed disk",
     ),
     Template(
         "C37",
@@ -315,6 +378,6 @@ CONTROLLER_SIDE = (
         "I",
         "MP",
         "Adding brokers {added:s}, removing brokers {removed:s}.",
-        "",
+        "During the move to KRaft the controller took up and dropped connections to brokers.",
     ),
 )

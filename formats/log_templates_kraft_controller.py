@@ -13,7 +13,7 @@ KRAFT_CONTROLLER = (
         "I",
         "RCM",
         "Created partition {topic_id:tid}:{partition:i} with {registration:s}.",
-        "",
+        "A partition was created.",
     ),
     Template(
         "Q02",
@@ -21,7 +21,7 @@ KRAFT_CONTROLLER = (
         "I",
         "RCM",
         "Modified partition {topic_id:tid}:{partition:i}: {changes:s}.",
-        "",
+        "A partition changed: ISR, leader or replicas.",
     ),
     Template(
         "Q03",
@@ -29,7 +29,7 @@ KRAFT_CONTROLLER = (
         "I",
         "RCM",
         "Created partition {tp:tp} with topic ID {topic_id:tid} and {registration:s}.",
-        "",
+        "A partition was created; printed again by every controller that replays the record.",
     ),
     Template(
         "Q04",
@@ -38,7 +38,7 @@ KRAFT_CONTROLLER = (
         "RCM",
         "Replayed PartitionRecord for {kind:w} partition {tp:tp} with topic ID {topic_id:tid} and "
         "{registration:s}.",
-        "",
+        "A controller replayed the record of a partition, as each does when it happens and after a restart.",
     ),
     Template(
         "Q05",
@@ -46,7 +46,10 @@ KRAFT_CONTROLLER = (
         "I",
         "PR",
         "UNCLEAN partition change for {tp:tp} with topic ID {topic_id:tid}: {changes:s}",
-        "",
+        "A leader was elected who was not in the previous ISR. Only where the recovery state turns to "
+        "RECOVERING is it an unclean election; from 3.7 it may be an eligible leader replica.",
+        after="L09",
+        sign="an unclean leader election, if the recovery state says RECOVERING",
     ),
     Template(
         "Q06",
@@ -54,7 +57,7 @@ KRAFT_CONTROLLER = (
         "D",
         "PR",
         "partition change for {tp:tp} with topic ID {topic_id:tid}: {changes:s}",
-        "",
+        "A partition changed: ISR, leader or replicas.",
     ),
     Template(
         "Q07",
@@ -63,7 +66,8 @@ KRAFT_CONTROLLER = (
         "PCB",
         "Setting new leader for topicId {topic_id:tid}, partition {partition:i} to {leader:i}« using "
         "{kind:s}»",
-        "",
+        "The controller decides on a new leader; the line says whether the election is clean.",
+        after="Q05",
     ),
     Template(
         "Q08",
@@ -71,7 +75,9 @@ KRAFT_CONTROLLER = (
         "E",
         "RCM",
         "Triggering unclean leader election for offline partition {tp:tp}.",
-        "",
+        "The controller elects leaders for partitions whose eligible replicas are all gone.",
+        after="Q07",
+        sign="an unclean leader election",
     ),
     Template(
         "Q09",
@@ -79,7 +85,7 @@ KRAFT_CONTROLLER = (
         "I",
         "QC",
         "maybe{task:w}: generated {count:i} records in {micros:i} microseconds.«{tail:s}»",
-        "",
+        "A periodic task of the controller wrote records.",
     ),
     Template(
         "Q10",
@@ -87,7 +93,9 @@ KRAFT_CONTROLLER = (
         "I",
         "RCM",
         "Fencing broker {broker_id:i} because its session has timed out.",
-        "",
+        "A broker's heartbeats stopped and it is fenced: it loses its leaderships.",
+        after="Q11",
+        sign="a broker that was killed, paused or cut off",
     ),
     Template(
         "Q11",
@@ -95,7 +103,8 @@ KRAFT_CONTROLLER = (
         "I",
         "RCM",
         "{context:s}: changing {count:i} partition(s)",
-        "",
+        "The controller changes partitions because of what happened to a broker.",
+        before="Q10",
     ),
     Template(
         "Q12",
@@ -103,7 +112,7 @@ KRAFT_CONTROLLER = (
         "I",
         "CLM",
         "{what:s} broker: {record:s}",
-        "",
+        "A broker registered, or its registration changed.",
     ),
     Template(
         "Q13",
@@ -111,7 +120,7 @@ KRAFT_CONTROLLER = (
         "I",
         "CLM",
         "Replayed {record:s} modifying the registration for broker {broker_id:i}: {registration:s}",
-        "",
+        "A broker was fenced, unfenced, or is shutting down in order.",
     ),
     Template(
         "Q14",
@@ -119,7 +128,8 @@ KRAFT_CONTROLLER = (
         "I",
         "CLM",
         "Replayed {kind:s} broker {broker_id:i}: {record:s}",
-        "",
+        "A broker registered.",
+        after="U09",
     ),
     Template(
         "Q15",
@@ -127,7 +137,7 @@ KRAFT_CONTROLLER = (
         "I",
         "BHM",
         "{state:w} broker {broker_id:i} has requested and been granted {what:s}",
-        "",
+        "A broker is fenced or shut down at its own request.",
     ),
     Template(
         "Q16",
@@ -135,7 +145,7 @@ KRAFT_CONTROLLER = (
         "I",
         "BHM",
         "The request from broker {broker_id:i} to {what:s} has been granted {reason:s}",
-        "",
+        "A broker may take up work, or may stop.",
     ),
     Template(
         "Q17",
@@ -143,7 +153,7 @@ KRAFT_CONTROLLER = (
         "I",
         "QC",
         "Becoming the active controller at epoch {controller_epoch:i}, {tail:s}",
-        "",
+        "A controller became the active one, in this epoch.",
     ),
     Template(
         "Q18",
@@ -151,7 +161,9 @@ KRAFT_CONTROLLER = (
         "W (I 2.8)",
         "QC",
         "Renouncing the leadership {reason:s}",
-        "",
+        "The active controller lost its place.",
+        after="Q19",
+        sign="a pause of the controller, or a network that was cut",
     ),
     Template(
         "Q19",
@@ -159,7 +171,7 @@ KRAFT_CONTROLLER = (
         "I",
         "QC",
         "In the new epoch {controller_epoch:i}, the leader is {leader:s}.",
-        "",
+        "A controller notes who is active now.",
     ),
     Template(
         "Q20",
@@ -167,7 +179,8 @@ KRAFT_CONTROLLER = (
         "I/D/E",
         "RCM",
         "Rejecting {api:w} request from node {broker_id:i} for {tp:tp} because {reason:s}",
-        "",
+        "A leader's change of the ISR was refused, for the reason given.",
+        sign="a leader that was replaced, or brokers that are fenced",
     ),
     Template(
         "Q21",
@@ -176,7 +189,7 @@ KRAFT_CONTROLLER = (
         "RCM",
         "{api:w} request from node {broker_id:i} for {tp:tp} completed the ongoing partition "
         "reassignment{tail:s}",
-        "",
+        "A reassignment was completed by the last change of the ISR.",
     ),
     Template(
         "Q22",
@@ -184,7 +197,9 @@ KRAFT_CONTROLLER = (
         "W",
         "RCM",
         "Directories {dirs:s} in broker {broker_id:i} marked offline, remaining directories: {removing:s}",
-        "",
+        "Log directories of a broker failed.",
+        after="Q11",
+        sign="a failed disk",
     ),
     Template(
         "Q23",
@@ -192,6 +207,6 @@ KRAFT_CONTROLLER = (
         "I",
         "raft QuorumState",
         "Completed transition to {state:s}« from {previous:s}»",
-        "",
+        "A member of the metadata quorum changed its role.",
     ),
 )

@@ -26,6 +26,8 @@ ATTRIBUTES_AT = offset_of(BatchHeader, "attributes")
 DELTA_AT = offset_of(BatchHeader, "last_offset_delta")
 COUNT_AT = offset_of(BatchHeader, "records_count")
 
+FIRST_WINDOW = 16 << 10
+
 # A proof's offset lies this near the last good one: no segment spans more than 2^31 offsets.
 FARTHEST = 1 << 40
 
@@ -41,8 +43,10 @@ class Budget:
 def next_proof(log: LogBytes, position: int, last_offset: int, budget: Budget | None = None) -> int | None:
     """The first position from there on where a batch proves itself; None where none does."""
     budget = budget or Budget()
+    size = FIRST_WINDOW  # mostly the next batch is near, and there may be much damage
     while position + SMALLEST_ENTRY <= log.end:
-        window = log.read(position, min(WINDOW, log.end - position))
+        window = log.read(position, min(size, log.end - position))
+        size = min(4 * size, WINDOW)
         if len(window) < FRAMING_SIZE:
             return None
         for at in sorted(candidates(window, log.end - position, last_offset).tolist()):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from formats.log_objects import INTEGER, numbers, object_of, topic_partition
-from formats.log_templates import Template, is_controller
+from formats.log_templates import Template
 from kctl.broker_logs.blocks import BEFORE_ALL, Block, Filter, Reading
 from kctl.broker_logs.marking import left_out
 from kctl.broker_logs.merging import Released, merged
@@ -257,7 +257,7 @@ class Count:
 
 def is_known_logger(logger: str | None) -> bool:
     """Whether every line of this logger should have a template."""
-    return logger is not None and (logger == "state.change.logger" or is_controller(logger))
+    return logger is not None and (logger == "state.change.logger" or logger.startswith("kafka.controller."))
 
 
 @dataclass
