@@ -1,6 +1,7 @@
 """The findings, worst first, those of one code together, with what they mean and what to do."""
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from kctl.audit.tables import Tables
@@ -44,10 +45,14 @@ def _box(severity: str, code: str, rows: list[dict[str, Any]], amount: int, mean
     if meaning:
         parts.append(element("p", f"{meaning.meaning} {meaning.cause}"))
         parts.append(element("p", element("b", "What to do: "), meaning.action))
-    shown = table(
-        ["where", "offsets", "bytes", "what"],
-        [[_where(row), _offsets(row), _bytes(row), row["message"]] for row in rows],
-    )
+    columns: list[tuple[str, Callable[[dict[str, Any]], object]]] = [
+        ("where", _where),
+        ("offsets", _offsets),
+        ("bytes", _bytes),
+        ("what", lambda row: row["message"]),
+    ]
+    used = [(name, cell) for name, cell in columns if any(cell(row) for row in rows)]
+    shown = table([name for name, _ in used], [[cell(row) for _, cell in used] for row in rows])
     more = amount - len(rows)
     rest = (
         element(

@@ -29,8 +29,9 @@ def lineage_picture(
     divergences: Iterable[Row] = (),
     losses: Iterable[Row] = (),
     findings: Iterable[Row] = (),
+    segments: Iterable[Row] = (),
 ) -> Html:
-    """An inline SVG of one partition from its rows of kind lineage, divergence, loss and finding.
+    """An inline SVG of one partition from its rows of kind lineage, divergence, loss, finding and segment.
 
     The rows may be as commands print them or as tables hold them, with lists as JSON text. Lanes stand in the
     order of the lineages; of more than 40 the first are drawn.
@@ -38,9 +39,10 @@ def lineage_picture(
     shown = list(lineages)[:MOST_LANES]
     lost = sorted(losses, key=lambda row: int(row["from_offset"]))[:MOST_MARKS]
     picture = _Picture(shown, lost)
-    damaged = [row for row in findings if row["code"] == "replica-damaged-copy"]
+    damaged = [row for row in findings if is_damage(row)]
+    held = list(segments)
     for row in shown:
-        picture.lane(row, [d for d in damaged if _is_of(d, row)])
+        picture.lane(row, [d for d in damaged if _is_of(d, row)], [s for s in held if _is_of(s, row)])
     picture.branch_points(divergences)
     for row in lost:
         picture.loss(row)
@@ -51,6 +53,12 @@ def _listed(value: object) -> list[Any]:
     """A list, or JSON text that holds one."""
     found = json.loads(value) if isinstance(value, str) else value
     return found if isinstance(found, list) else []
+
+
+def is_damage(finding: Row) -> bool:
+    """Whether a finding is about bytes of a log that are not right."""
+    in_a_file = finding["severity"] == "error" and finding.get("position") is not None
+    return finding["code"] == "replica-damaged-copy" or in_a_file
 
 
 def _is_of(finding: Row, lineage: Row) -> bool:
@@ -96,8 +104,8 @@ class _Picture:
         inside = min(max(offset, self.low), self.high)
         return round(LEFT + (inside - self.low) * (WIDTH - LEFT - RIGHT) / (self.high - self.low), 1)
 
-    def lane(self, row: Row, damaged: Sequence[Row]) -> None:
-        """A replica: its bands, its high watermark, what of it is damaged."""
+    def lane(self, row: Row, damaged: Sequence[Row], segments: Sequence[Row] = ()) -> None:
+        """A replica: its bands, where its segments begin, its high watermark, what of it is damaged."""
         who = "broker ?" if row["broker_id"] is None else f"broker {row['broker_id']}"
         at = f" · {row['moment']}" if row.get("moment") else ""
         self.parts.append(element("text", _short(who + at), x=0, y=self.y + 15))
@@ -107,6 +115,8 @@ class _Picture:
             if one["base_offset"] is not None:
                 last = one["last_offset"] if one["last_offset"] is not None else one["base_offset"]
                 self._damage(int(one["base_offset"]), int(last) + 1)
+        for segment in segments[:MOST_BANDS]:
+            self._notch(segment)
         mark = row["high_watermark"]
         if mark is not None:
             self._tick(int(mark))
@@ -134,6 +144,17 @@ class _Picture:
                 "rect", element("title", f"damaged: offsets [{start}, {end})"),
                 x=self.x(start), y=self.y, width=width, height=LANE, fill=f"url(#{self.hatch})",
                 stroke="var(--ink)", stroke_width=0.7,
+            )
+        )  # fmt: skip
+
+    def _notch(self, segment: Row) -> None:
+        if segment["base_offset"] is None:
+            return
+        x, said = self.x(int(segment["base_offset"])), str(segment["file"]).rpartition("/")[2]
+        self.parts.append(
+            element(
+                "line", element("title", f"segment {said}"),
+                x1=x, x2=x, y1=self.y + LANE - 5, y2=self.y + LANE, stroke="var(--ink)", stroke_width=1,
             )
         )  # fmt: skip
 

@@ -14,6 +14,7 @@ SECTIONS: tuple[Callable[[Tables], Html | None], ...] = (
     findings.section,
     partitions.section,
     remote.section,
+    remote.section,
     examined.section,
 )
 
