@@ -1,0 +1,341 @@
+"""Copies held against each other: damage, holes, compaction, old formats, half copies, other topics and clusters."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from formats.message_set import write_message, write_wrapper
+from formats.record_batch import Record, write_batch
+from tests.conftest import Ran, rows
+
+TOPIC_IDS = ("AAAAAAAAAAAAAAAAAAAAAg", "AAAAAAAAAAAAAAAAAAAAAw")
+Batches = list[bytes]
+
+
+def records(start: int, end: int, text: str = "v") -> list[Record]:
+    return [Record(o, 1_000 + o, b"k%d" % o, f"{text}{o}".encode()) for o in range(start, end)]
+
+
+def batch(start: int, end: int, text: str = "v", epoch: int = 0, **options: Any) -> bytes:
+    return write_batch(records(start, end, text), partition_leader_epoch=epoch, **options)
+
+
+def log_dir(
+    root: Path,
+    broker_id: int,
+    batches: Batches,
+    *,
+    high_watermark: int | None = None,
+    epochs: list[list[int]] | None = None,
+    cluster: str = "one-cluster-000000000",
+    topic_id: str | None = None,
+    cleaner: bool = False,
+    base: int = 0,
+) -> Path:
+    """A broker's log directory with one partition `orders-0`."""
+    folder = root / f"broker-{broker_id}" / "data"
+    partition = folder / "orders-0"
+    partition.mkdir(parents=True)
+    (partition / f"{base:020d}.log").write_bytes(b"".join(batches))
+    meta = f"#\n#date\nversion=0\nbroker.id={broker_id}\ncluster.id={cluster}\n"
+    (folder / "meta.properties").write_text(meta)
+    (folder / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    marks = [] if high_watermark is None else [f"orders 0 {high_watermark}"]
+    (folder / "replication-offset-checkpoint").write_text("\n".join(["0", str(len(marks)), *marks, ""]))
+    if epochs is not None:
+        lines = [f"{epoch} {start}" for epoch, start in epochs]
+        (partition / "leader-epoch-checkpoint").write_text("\n".join(["0", str(len(lines)), *lines, ""]))
+    if topic_id is not None:
+        (partition / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}")
+    if cleaner:
+        (folder / "cleaner-offset-checkpoint").write_text("0\n1\norders 0 10\n")
+    return folder
+
+
+def compared(root: Path, *options: object) -> Ran:
+    return rows("replica", "compare", root, *options)
+
+
+def verdict(ran: Ran) -> dict[str, Any]:
+    (row,) = ran.of("verdict")
+    return row
+
+
+def ranges(ran: Ran) -> list[list[int]]:
+    return [[row["from_offset"], row["to_offset"]] for row in ran.of("divergence")]
+
+
+FRONT = [batch(0, 5), batch(5, 10), batch(10, 15)]
+
+
+def test_equal_copies_are_equal(tmp_path: Path) -> None:
+    for broker_id in (1, 2):
+        log_dir(tmp_path, broker_id, FRONT)
+    ran = compared(tmp_path)
+    assert (verdict(ran)["verdict"], ran.status) == ("equal", 0)
+    assert ran.of("finding") == []
+
+
+def test_a_shorter_copy_is_behind(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, FRONT)
+    log_dir(tmp_path, 2, FRONT[:2])
+    row = verdict(compared(tmp_path))
+    assert (row["verdict"], row["behind"], row["best_source"]) == ("behind", [2], 1)
+
+
+def test_other_records_at_the_same_offset_are_divergence(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, [*FRONT, batch(15, 20, "a", 1)], high_watermark=15)
+    log_dir(tmp_path, 2, [*FRONT, batch(15, 18, "b", 2)], high_watermark=18)
+    ran = compared(tmp_path)
+    (row,) = ran.of("divergence")
+    assert (row["broker_ids"], row["from_offset"], row["to_offset"]) == ([1, 2], 15, 18)
+    assert row["epochs"] == [[1], [2]]
+    assert (verdict(ran)["verdict"], ran.status) == ("diverged", 5)
+    # Newest epoch and highest high watermark are on one branch: no need to choose.
+    assert verdict(ran)["best_source"] == 2
+
+
+def test_a_person_must_choose_between_what_was_promised_and_what_came_since(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, [*FRONT, batch(15, 20, "a", 1)], high_watermark=20)
+    log_dir(tmp_path, 2, [*FRONT, batch(15, 18, "b", 2)], high_watermark=18)
+    row = verdict(compared(tmp_path))
+    assert (row["best_source"], row["current_lineage"], row["most_committed"]) == (None, 2, 1)
+
+
+def test_only_the_records_that_differ_are_named(tmp_path: Path) -> None:
+    mixed = records(10, 12) + records(12, 14, "other") + records(14, 15)
+    log_dir(tmp_path, 1, FRONT)
+    log_dir(tmp_path, 2, [*FRONT[:2], write_batch(mixed)])
+    assert ranges(compared(tmp_path)) == [[12, 14]]
+
+
+def test_an_equal_record_between_parts_two_ranges(tmp_path: Path) -> None:
+    mixed = records(10, 11, "x") + records(11, 12) + records(12, 15, "x")
+    log_dir(tmp_path, 1, FRONT)
+    log_dir(tmp_path, 2, [*FRONT[:2], write_batch(mixed)])
+    assert ranges(compared(tmp_path)) == [[10, 11], [12, 15]]
+
+
+def test_other_boundaries_with_the_same_records_are_no_divergence(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, FRONT)
+    log_dir(tmp_path, 2, [FRONT[0], batch(5, 8), batch(8, 10), FRONT[2]])
+    ran = compared(tmp_path)
+    assert ranges(ran) == []
+    assert ran.codes() == ["replica-other-bytes-same-records"]
+    assert ran.status == 0
+
+
+def test_another_codec_with_the_same_records_is_no_divergence(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, FRONT)
+    log_dir(tmp_path, 2, [FRONT[0], batch(5, 10, codec=1), FRONT[2]])
+    assert ranges(compared(tmp_path)) == []
+
+
+def test_a_batch_sent_again_is_not_another_record(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, [*FRONT, batch(15, 20, epoch=1)])
+    log_dir(tmp_path, 2, [*FRONT, batch(15, 20, epoch=2)])
+    ran = compared(tmp_path)
+    assert ranges(ran) == []
+    assert ran.codes("warning") == ["replica-same-payload-other-epoch"]
+    assert verdict(ran)["verdict"] == "diverged"
+
+
+def test_a_wrong_crc_is_damage_of_that_copy(tmp_path: Path) -> None:
+    broken = bytearray(FRONT[1])
+    broken[-1] ^= 1
+    log_dir(tmp_path, 1, FRONT)
+    log_dir(tmp_path, 2, [FRONT[0], bytes(broken), FRONT[2]])
+    log_dir(tmp_path, 3, FRONT)
+    ran = compared(tmp_path)
+    assert ranges(ran) == []
+    (finding,) = ran.of("finding")
+    assert (finding["code"], finding["broker_id"]) == ("replica-damaged-copy", 2)
+    assert (finding["base_offset"], finding["last_offset"]) == (5, 9)
+    assert "whole on broker 1, 3" in finding["message"]
+    assert (verdict(ran)["verdict"], verdict(ran)["best_source"]) == ("damaged", 1)
+
+
+def test_garbage_between_batches_is_damage_too(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, FRONT)
+    log_dir(tmp_path, 2, [FRONT[0], b"\xff" * len(FRONT[1]), FRONT[2]])
+    ran = compared(tmp_path)
+    (finding,) = ran.of("finding")
+    assert (finding["code"], finding["base_offset"], finding["last_offset"]) == ("replica-damaged-copy", 5, 9)
+
+
+def test_a_batch_that_is_not_there_is_a_hole(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, FRONT)
+    log_dir(tmp_path, 2, [FRONT[0], FRONT[2]])
+    ran = compared(tmp_path)
+    (finding,) = ran.of("finding")
+    assert (finding["code"], finding["broker_id"], finding["base_offset"]) == ("replica-hole", 2, 5)
+    assert verdict(ran)["verdict"] == "hole"
+    assert compared(tmp_path, "--compacted", "orders").of("finding") == []
+
+
+def test_what_a_cleaner_took_on_one_side_is_no_hole(tmp_path: Path) -> None:
+    left = write_batch([records(5, 10)[4]], base_offset=5, last_offset_delta=4)
+    log_dir(tmp_path, 1, FRONT)
+    log_dir(tmp_path, 2, [left, FRONT[2]])
+    ran = compared(tmp_path)
+    assert ranges(ran) == []
+    assert ran.codes("error", "warning") == []
+    assert verdict(ran)["verdict"] == "equal"
+
+
+def test_a_cleaners_checkpoint_says_compacted(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, FRONT)
+    log_dir(tmp_path, 2, [FRONT[0], FRONT[2]], cleaner=True)
+    assert verdict(compared(tmp_path))["verdict"] == "equal"
+
+
+def test_a_record_that_differs_on_a_compacted_topic_is_divergence(tmp_path: Path) -> None:
+    left = write_batch(records(9, 10, "other"), base_offset=5, last_offset_delta=4)
+    log_dir(tmp_path, 1, FRONT, cleaner=True)
+    log_dir(tmp_path, 2, [left, FRONT[2]], cleaner=True)
+    assert ranges(compared(tmp_path)) == [[9, 10]]
+
+
+def test_retention_on_one_side_is_no_difference(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, FRONT)
+    log_dir(tmp_path, 2, FRONT[1:], base=5)
+    ran = compared(tmp_path)
+    assert (verdict(ran)["verdict"], ran.of("finding")) == ("equal", [])
+
+
+def test_no_common_offset_leaves_the_verdict_open(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, FRONT[:1])
+    log_dir(tmp_path, 2, FRONT[2:], base=10)
+    ran = compared(tmp_path)
+    assert verdict(ran)["verdict"] == "unknown"
+    assert ran.codes("warning") == ["replica-no-common-range"]
+
+
+def message(offset: int, text: str = "v", magic: int = 1) -> bytes:
+    return write_message(magic, offset, b"k%d" % offset, f"{text}{offset}".encode(), timestamp=1_000 + offset)
+
+
+def test_old_messages_are_compared_by_offset(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, [message(o) for o in range(10)])
+    log_dir(tmp_path, 2, [*(message(o) for o in range(6)), *(message(o, "x") for o in range(6, 12))])
+    ran = compared(tmp_path)
+    assert ranges(ran) == [[6, 10]]
+    assert ran.of("lineage")[0]["epochs"] == []
+
+
+def test_a_wrapper_and_its_messages_one_by_one_hold_the_same(tmp_path: Path) -> None:
+    inner = [r._replace(headers=()) for r in records(0, 6)]
+    log_dir(tmp_path, 1, [message(o) for o in range(6)] + [message(o) for o in range(6, 9)])
+    log_dir(tmp_path, 2, [write_wrapper(1, inner, codec=1)] + [message(o) for o in range(6, 9)])
+    ran = compared(tmp_path)
+    assert (ranges(ran), verdict(ran)["verdict"]) == ([], "equal")
+
+
+def test_converted_messages_hold_the_same_records(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, [message(o, magic=0) for o in range(5)])
+    log_dir(tmp_path, 2, [batch(0, 5)])
+    assert ranges(compared(tmp_path)) == []
+
+
+def test_half_a_copy_leaves_the_verdict_open(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, FRONT, high_watermark=15)
+    log_dir(tmp_path, 2, [FRONT[0], FRONT[1][:40]], high_watermark=15)
+    ran = compared(tmp_path)
+    assert ran.codes("warning") == ["replica-incomplete-copy"]
+    row = verdict(ran)
+    assert (row["verdict"], ran.status) == ("unknown", 5)
+    assert "complete one would settle it" in row["reason"]
+
+
+def test_a_topic_made_again_is_another_topic(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, FRONT, topic_id=TOPIC_IDS[0])
+    log_dir(tmp_path, 2, [batch(0, 5, "new")], topic_id=TOPIC_IDS[1])
+    ran = compared(tmp_path)
+    assert ran.of("divergence") == []
+    assert ran.codes("warning") == ["replica-topic-recreated"]
+    assert verdict(ran)["verdict"] == "unknown"
+
+
+def test_clusters_that_were_mixed_are_not_compared(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, FRONT)
+    log_dir(tmp_path, 2, [batch(0, 5, "new")], cluster="another-cluster-00000")
+    ran = compared(tmp_path)
+    assert ran.of("divergence") == []
+    assert "replica-clusters-mixed" in ran.codes("warning")
+    assert verdict(ran)["verdict"] == "unknown"
+
+
+def test_a_copy_that_is_not_here_is_named(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, FRONT)
+    log_dir(tmp_path, 2, FRONT)
+    znode = {
+        "path": "/brokers/topics/orders",
+        "data": encoded({"version": 1, "partitions": {"0": [1, 2, 3]}}),
+    }
+    (tmp_path / "znodes.jsonl").write_text(json.dumps(znode) + "\n")
+    ran = compared(tmp_path)
+    (finding,) = ran.of("finding")
+    assert (finding["code"], finding["broker_id"], finding["severity"]) == ("replica-copy-missing", 3, "info")
+    assert (verdict(ran)["verdict"], ran.status) == ("equal", 0)
+
+
+def encoded(value: object) -> str:
+    import base64
+
+    return base64.b64encode(json.dumps(value).encode()).decode()
+
+
+def test_a_batch_that_cannot_be_decoded_is_said_not_raised(tmp_path: Path) -> None:
+    noise = b"\x1f\x8b" + b"\xff" * 40
+    from formats.record_batch import read_header, seal
+
+    header = read_header(batch(5, 10, codec=1))
+    log_dir(tmp_path, 1, FRONT)
+    log_dir(tmp_path, 2, [FRONT[0], seal(header, noise), FRONT[2]])
+    ran = compared(tmp_path)
+    assert "replica-copy-unreadable" in ran.codes("error")
+
+
+def test_rejoin_says_what_each_would_drop(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, [*FRONT, batch(15, 20, "a", 1)], high_watermark=20, epochs=[[0, 0], [1, 15]])
+    log_dir(tmp_path, 2, [*FRONT, batch(15, 18, "b", 2)], high_watermark=18, epochs=[[0, 0], [2, 15]])
+    ran = compared(tmp_path, "--if-leader", 2, "--kafka-version", "2.8")
+    (row,) = ran.of("rejoin")
+    assert (row["broker_id"], row["truncate_to"], row["offsets_dropped"]) == (1, 15, 5)
+    assert row["below_own_high_watermark"]
+    old = compared(tmp_path, "--if-leader", 2, "--kafka-version", "0.10").of("rejoin")
+    assert old[0]["truncate_to"] == 18  # to the leader's end: offsets 15 to 17 stay different
+
+
+def test_different_epoch_files_with_the_same_records_are_no_divergence(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, FRONT, epochs=[[0, 0], [3, 15], [4, 15]])
+    log_dir(tmp_path, 2, FRONT, epochs=[[0, 0]])
+    log_dir(tmp_path, 3, FRONT, epochs=[[0, 0], [9, 70]])
+    ran = compared(tmp_path)
+    assert verdict(ran)["verdict"] == "equal"
+    assert [row["epochs"] for row in ran.of("lineage")] == [[[0, 0]]] * 3
+
+
+pieces = st.one_of(
+    st.binary(max_size=120),
+    st.builds(batch, st.integers(0, 30), st.integers(31, 40), epoch=st.integers(0, 3)),
+    st.builds(lambda o: message(o), st.integers(0, 40)),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.lists(pieces, max_size=5), min_size=2, max_size=3))
+def test_any_bytes_end_in_a_verdict(tmp_path_factory: pytest.TempPathFactory, logs: list[Batches]) -> None:
+    root = tmp_path_factory.mktemp("any")
+    for broker_id, one in enumerate(logs, 1):
+        log_dir(root, broker_id, one)
+    ran = compared(root)
+    assert len(ran.of("verdict")) == 1
+    assert ran.status in (0, 5)
+    assert rows("replica", "loss", root).status in (0, 5)
