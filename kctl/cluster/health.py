@@ -194,14 +194,14 @@ def _idle_throttles(seen: Seen) -> Iterator[str]:
 
 def _stuck(seen: Seen) -> Iterator[str]:
     yield from explain(seen.state, seen.now)
-    for what, request in (("reassignment", seen.state.reassignment), ("election", seen.state.election)):
+    for what, request in (("a reassignment", seen.state.reassignment), ("an election", seen.state.election)):
         if request is None:
             continue
-        if what == "election" and request.unreadable:
+        if what == "an election" and request.unreadable:
             yield f"the waiting election cannot be read: {request.unreadable}"
         age = seen.now - request.created_at if request.created_at is not None else 0
         if age > OLD_REQUEST:
-            yield f"a {what} has been waiting for {age // 60_000} min"
+            yield f"{what} has been waiting for {age // 60_000} min"
 
 
 def _moving(seen: Seen) -> Iterator[str]:

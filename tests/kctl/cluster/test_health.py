@@ -1,0 +1,383 @@
+"""Every check of health finds what it is for and nothing else; predictions; old consumers; elections."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kctl.changes.intents import ElectPreferred, MoveController
+from kctl.cluster.elections import candidates, controller_moved, elected, plan_preferred_election
+from kctl.cluster.health import CHECKS, Seen, check_health
+from kctl.cluster.log_ends import answer, log_end_offsets, request, total_lag
+from kctl.cluster.old_consumers import deal, streams
+from kctl.cluster.old_groups import OldMember
+from kctl.cluster.prediction import may_be_unclean, predict
+from kctl.cluster.state import ClusterState
+from kctl.cluster.versions import parse_version
+from kctl.errors import BadValue, Refused
+from kctl.model import TopicPartition
+from kctl.zookeeper.cluster import ZookeeperCluster
+from tests.fakes import FakeStore, add_topic, fake_cluster, put_state
+
+IDS = ["AAAAAAAAAAAAAAAAAAAAAg", "AAAAAAAAAAAAAAAAAAAAAw"]
+NOW = 2000
+
+
+@pytest.fixture
+def store() -> FakeStore:
+    made = fake_cluster()
+    add_topic(made, "a", [[1, 2], [2, 3]], topic_id=IDS[0])
+    add_topic(made, "b", [[3, 1]], topic_id=IDS[1])
+    return made
+
+
+def look(store: FakeStore, version: str | None = None) -> ClusterState:
+    pinned = parse_version(version) if version else None
+    return ZookeeperCluster(store).read_state(configs=("topics", "brokers"), kafka_version=pinned)
+
+
+def sick(
+    store: FakeStore, now: int = NOW, version: str | None = None, growth: int = 0
+) -> dict[str, tuple[str, ...]]:
+    state = look(store, version)
+    oddities = ZookeeperCluster(store).read_oddities(state, now)
+    found = {
+        r.check: r.examples for r in check_health(Seen(state, oddities, now, growth)) if r.status != "good"
+    }
+    assert [r.check for r in check_health(Seen(state, oddities, now))] == [check.name for check in CHECKS]
+    return found
+
+
+# --- health -------------------------------------------------------------------------------------------
+
+
+def test_a_healthy_cluster_has_nothing(store: FakeStore) -> None:
+    assert sick(store) == {}
+
+
+def topic(store: FakeStore, name: str, **values: Any) -> None:
+    store.put(f"/brokers/topics/{name}", {"version": 3, "topic_id": IDS[0], **values})
+
+
+def reassigning(store: FakeStore) -> None:
+    topic(
+        store, "a", partitions={"0": [1, 3, 2], "1": [2, 3]}, adding_replicas={"0": [3]}, removing_replicas={}
+    )
+
+
+Sickness = Callable[[FakeStore], object]
+SICK: dict[str, tuple[Sickness, str]] = {
+    "controller": (lambda s: s.remove("/controller"), "there is no controller"),
+    "migration": (lambda s: s.put("/migration", {"version": 0}), "a KRaft quorum has claimed"),
+    "unreadable": (
+        lambda s: s.put("/brokers/topics/a/partitions/0/state", b"{"),
+        "/brokers/topics/a/partitions/0",
+    ),
+    "dead-brokers": (lambda s: s.remove("/brokers/ids/3"), "broker 3 is not alive and holds 2 replicas"),
+    "offline": (lambda s: put_state(s, "a", 0, -1, [2]), "a-0 has no live leader"),
+    "under-min-isr": (
+        lambda s: (
+            s.put("/config/topics/a", {"version": 1, "config": {"min.insync.replicas": "2"}}),
+            put_state(s, "a", 0, 1, [1]),
+        ),
+        "a-0 has 1 in the ISR",
+    ),
+    "under-replicated": (lambda s: put_state(s, "a", 0, 1, [1]), "a-0 has 1 of 2 replicas"),
+    "isr-outside-replicas": (lambda s: put_state(s, "a", 0, 1, [1, 2, 3]), "a-0: [3] in the ISR"),
+    "isr-not-alive": (lambda s: s.remove("/brokers/ids/3"), "a-1: [3] in the ISR and not alive"),
+    "future-controller-epoch": (
+        lambda s: s.put("/controller_epoch", b"6"),
+        "controller epoch 7, the present one is 6",
+    ),
+    "empty-target": (
+        lambda s: topic(
+            s, "a", partitions={"0": [1, 2], "1": [2, 3]}, adding_replicas={}, removing_replicas={"0": [1, 2]}
+        ),
+        "a-0 would have no replicas left",
+    ),
+    "topic-ids": (lambda s: topic(s, "b", partitions={"0": [3, 1]}), "has the id"),
+    "partition-numbers": (
+        lambda s: topic(s, "a", partitions={"0": [1, 2], "3": [2, 3]}),
+        "[0, 3], with gaps",
+    ),
+    "orphan-configs": (
+        lambda s: s.put("/config/topics/gone", {"version": 1, "config": {}}),
+        "gone is configured and is no topic",
+    ),
+    "requests": (
+        lambda s: s.put("/admin/reassign_partitions", {"version": 1, "partitions": [], "comment": "mine"}),
+        "the controller ignores the waiting reassignment",
+    ),
+    "deletions": (
+        lambda s: (s.put("/admin/delete_topics/a", b""), s.remove("/brokers/ids/3")),
+        "the deletion of a waits for brokers [3]",
+    ),
+    "notifications": (lambda s: s.put("/config/changes/probe", b""), "/config/changes/probe: its name"),
+    "throttles": (
+        lambda s: s.put(
+            "/config/brokers/1", {"version": 1, "config": {"leader.replication.throttled.rate": "5"}}
+        ),
+        "leader.replication.throttled.rate of broker 1 is '5'",
+    ),
+    "moving": (reassigning, "a-0 is being moved"),
+    "non-preferred-leaders": (lambda s: put_state(s, "a", 0, 2, [1, 2]), "a-0 is led by 2, preferred is 1"),
+}
+
+
+@pytest.mark.parametrize("check", SICK)
+def test_each_check_finds_what_it_is_for(store: FakeStore, check: str) -> None:
+    make, says = SICK[check]
+    make(store)
+    found = sick(store)
+    assert check in found, found
+    assert any(says in example for example in found[check]), found[check]
+
+
+def test_every_check_has_its_sickness() -> None:
+    assert {check.name for check in CHECKS} == {*SICK, "controller-loop"}
+
+
+def test_controllers_that_follow_each_other(store: FakeStore) -> None:
+    assert sick(store, growth=1) == {}, "one election is no loop"
+    assert "controller-loop" in sick(store, growth=3)
+
+
+def test_what_waits_too_long(store: FakeStore) -> None:
+    store.put("/admin/delete_topics/a", b"")
+    store.put(
+        "/admin/preferred_replica_election", {"version": 1, "partitions": [{"topic": "a", "partition": 0}]}
+    )
+    assert sick(store) == {}
+    found = sick(store, now=3_600_000)
+    assert "/admin/delete_topics/a: it has been there for" in found["deletions"][0]
+    assert "an election has been waiting for 59 min" in found["requests"][0]
+
+
+def test_a_poisoned_notification_is_one_up_to_1_1_only(store: FakeStore) -> None:
+    store.put("/config/changes/config_change_0000000001", b'{"version":7}')
+    assert "version is 7" in sick(store, version="1.1")["notifications"][0]
+    assert "notifications" not in sick(store, version="2.8")
+
+
+# --- predictions ----------------------------------------------------------------------------------------
+
+
+def fates(store: FakeStore, *stop: int, version: str | None = None, **how: Any) -> dict[str, tuple[Any, ...]]:
+    return {
+        str(p.partition): (p.outcome, p.leader, p.isr) for p in predict(look(store, version), stop, **how)
+    }
+
+
+def test_a_crash(store: FakeStore) -> None:
+    assert fates(store, 1) == {
+        "a-0": ("new_leader", 2, (2,)),
+        "a-1": ("unaffected", 2, (2, 3)),
+        "b-0": ("isr_shrinks", 3, (3,)),
+    }
+    assert fates(store, 1, 2)["a-0"] == ("offline", -1, (2,))
+    put_state(store, "a", 1, 2, [2])
+    assert fates(store, 2)["a-1"] == ("offline", -1, (2,))
+    assert fates(store, 2, unclean=True)["a-1"] == ("unclean", 3, (3,))
+
+
+def test_the_topic_decides_on_unclean_elections(store: FakeStore) -> None:
+    put_state(store, "a", 1, 2, [2])
+    config = {"version": 1, "config": {"unclean.leader.election.enable": "false"}}
+    store.put("/config/topics/a", config)
+    assert fates(store, 2, unclean=True)["a-1"][0] == "offline"
+    store.remove("/config/topics/a")
+    assert fates(store, 2, version="0.10.2")["a-1"][0] == "unclean", "the default up to 0.10.2"
+    store.put("/config/brokers/<default>", config)
+    assert not may_be_unclean("a", look(store, "0.10.2"), None)
+    assert may_be_unclean("a", look(store), True)
+
+
+def test_the_last_of_the_isr_by_version(store: FakeStore) -> None:
+    add_topic(store, "c", [[2]])
+    config = {"version": 1, "config": {"unclean.leader.election.enable": "true"}}
+    store.put("/config/topics/c", config)
+    assert fates(store, 2, version="0.11")["c-0"] == ("offline", -1, ())
+    assert fates(store, 2, version="1.1")["c-0"] == ("offline", -1, (2,))
+
+
+def test_a_controlled_shutdown(store: FakeStore) -> None:
+    add_topic(store, "c", [[1, 2, 3]])
+    put_state(store, "c", 0, 1, [3, 1, 2])
+    assert fates(store, 1, how="controlled")["c-0"] == ("new_leader", 2, (3, 2))
+    assert fates(store, 1, how="controlled", version="0.9")["c-0"] == ("new_leader", 3, (3, 2))
+    assert fates(store, 1, 2, how="controlled")["c-0"] == ("new_leader", 3, (3,))
+    assert fates(store, 1, 2, how="controlled")["a-0"] == ("offline", -1, (2,))
+
+
+def test_when_all_stop_nobody_writes_anything(store: FakeStore) -> None:
+    assert {fate[0] for fate in fates(store, 1, 2, 3).values()} == {"unaffected"}
+
+
+def test_only_live_brokers_can_stop(store: FakeStore) -> None:
+    with pytest.raises(BadValue, match="brokers 8, 9 are not alive now"):
+        fates(store, 8, 9)
+
+
+# --- elections --------------------------------------------------------------------------------------------
+
+
+def test_an_election_is_asked_for_where_it_helps(store: FakeStore) -> None:
+    cluster = ZookeeperCluster(store)
+    put_state(store, "a", 0, 2, [1, 2])
+    put_state(store, "a", 1, 3, [3])
+    add_topic(store, "dead", [[9, 1]])
+    put_state(store, "dead", 0, 1, [1])
+    store.put("/brokers/topics/never", {"version": 3, "partitions": {"0": [1], "1": []}})
+    found = candidates(look(store))
+    assert {str(c.partition): (c.state, c.reason) for c in found} == {
+        "a-0": ("not_started", None),
+        "a-1": ("failed", "broker 2, its preferred leader, is not in the ISR"),
+        "b-0": ("done", None),
+        "dead-0": ("failed", "broker 9, its preferred leader, is not alive"),
+        "never-0": ("failed", "it never had a leader"),
+        "never-1": ("failed", "it has no replicas"),
+    }
+    made = plan_preferred_election(cluster, look(store), found)
+    (stage,) = made.stages
+    assert stage.writes[-1].after == b'{"version":1,"partitions":[{"topic":"a","partition":0}]}'
+    assert plan_preferred_election(cluster, look(store), candidates(look(store), ["b"])).is_empty
+
+
+def test_elections_are_cut_by_size(store: FakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    for p in (0, 1):
+        put_state(store, "a", p, [2, 3][p], [1, 2, 3])
+    monkeypatch.setattr(ZookeeperCluster, "request_partitions_fitting", lambda self, partitions, kind: 1)
+    made = plan_preferred_election(ZookeeperCluster(store), look(store), candidates(look(store)))
+    assert [stage.intent.partitions for stage in made.stages] == [  # type: ignore[attr-defined]
+        (TopicPartition("a", 0),),
+        (TopicPartition("a", 1),),
+    ]
+
+
+def test_an_election_under_way_is_refused(store: FakeStore) -> None:
+    put_state(store, "a", 0, 2, [1, 2])
+    store.put(
+        "/admin/preferred_replica_election", {"version": 1, "partitions": [{"topic": "b", "partition": 0}]}
+    )
+    state = look(store)
+    with pytest.raises(Refused, match="another preferred election is under way"):
+        plan_preferred_election(ZookeeperCluster(store), state, candidates(state))
+
+
+def test_when_an_election_is_over(store: FakeStore) -> None:
+    intent = ElectPreferred(partitions=(TopicPartition("a", 0), TopicPartition("b", 0)))
+    path = "/admin/preferred_replica_election"
+    store.put(path, {"version": 1, "partitions": [{"topic": "a", "partition": 0}]})
+    assert not elected(intent, look(store)).is_done
+    store.remove(path)
+    assert elected(intent, look(store)).is_done
+    put_state(store, "a", 0, 2, [1, 2])
+    assert "a-0 is led by 2, not by 1" in elected(intent, look(store)).failed
+    assert controller_moved(MoveController(broker_id=1), look(store)).is_done
+    store.remove("/controller")
+    assert not controller_moved(MoveController(broker_id=1), look(store)).is_done
+
+
+# --- old consumers ----------------------------------------------------------------------------------------
+
+
+def consumers(store: FakeStore) -> None:
+    base = "/consumers/g"
+    for name, streams_ in (("g_h1", {"a": 1}), ("g_h2", {"a": 2})):
+        store.put(
+            f"{base}/ids/{name}",
+            {"version": 1, "subscription": streams_, "pattern": "static", "timestamp": "1700000000000"},
+        )
+    store.put(f"{base}/owners/a/0", b"g_h1-0")
+    store.put(f"{base}/owners/a/1", b"g_h9-0")
+    store.put(f"{base}/offsets/a/0", b"70")
+    store.put(f"{base}/offsets/a/1", b"many")
+
+
+def test_old_groups(store: FakeStore) -> None:
+    consumers(store)
+    (group,) = ZookeeperCluster(store).read_old_groups()
+    assert [m.member_id for m in group.members] == ["g_h1", "g_h2"]
+    assert group.offsets == {TopicPartition("a", 0): 70}
+    assert group.owners[TopicPartition("a", 1)] == "g_h9-0"
+    assert "b'many' is no offset" in group.problems[0]
+    assert total_lag(group.offsets, {TopicPartition("a", 0): 100}) == 30
+    assert total_lag(group.offsets, {}) is None
+
+
+def test_dealing_partitions(store: FakeStore) -> None:
+    consumers(store)
+    (group,) = ZookeeperCluster(store).read_old_groups()
+    dealt = [(one.thread, str(one.partition)) for one in deal(group, look(store), "range")]
+    assert dealt == [("g_h1-0", "a-0"), ("g_h2-0", "a-1"), ("g_h2-1", "None")]
+    assert len(list(deal(group, look(store), "roundrobin"))) == 3
+    store.put("/consumers/g/ids/g_h3", {"version": 1, "subscription": {"b": 1}, "pattern": "static"})
+    (group,) = ZookeeperCluster(store).read_old_groups()
+    with pytest.raises(Refused, match="round robin wants all members of g"):
+        list(deal(group, look(store), "roundrobin"))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "kind", "expected"),
+    [
+        ("a.*", "white_list", {"a": 2, "ab": 2}),
+        ("a,b", "white_list", {"a": 2, "b": 2}),
+        ("a", "black_list", {"ab": 2, "b": 2}),
+        ("(", "white_list", {}),
+    ],
+)
+def test_subscriptions_by_pattern(pattern: str, kind: str, expected: dict[str, int]) -> None:
+    member = OldMember(member_id="m", subscription={pattern: 2}, pattern=kind)
+    assert streams(member, ["a", "ab", "b"]) == expected
+
+
+def reply(*partitions: tuple[int, int, list[int]]) -> bytes:
+    body = struct.pack(">ii", 1, 1) + struct.pack(">h", 1) + b"a" + struct.pack(">i", len(partitions))
+    for number, error, offsets in partitions:
+        body += struct.pack(">ihi", number, error, len(offsets)) + b"".join(
+            struct.pack(">q", o) for o in offsets
+        )
+    return body
+
+
+def test_log_ends_on_the_wire() -> None:
+    assert answer(reply((0, 0, [100]), (1, 6, []), (2, 0, [7]))) == {
+        TopicPartition("a", 0): 100,
+        TopicPartition("a", 2): 7,
+    }
+    sent = request([TopicPartition("a", 0), TopicPartition("a", 1)])
+    assert struct.unpack_from(">i", sent)[0] == len(sent) - 4
+    assert struct.unpack_from(">hh", sent, 4) == (2, 0)
+
+
+@pytest.mark.parametrize("said", [reply((0, 0, [100])), b"\xff" * 40, b"", struct.pack(">ii", 1, 1 << 30)])
+def test_whatever_a_broker_says_is_taken(store: FakeStore, said: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(4096)
+                connection.sendall(struct.pack(">i", len(said)) + said)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        store.put(
+            "/brokers/ids/1",
+            {
+                "version": 4,
+                "host": "127.0.0.1",
+                "port": 1,
+                "jmx_port": -1,
+                "timestamp": "1",
+                "endpoints": [f"PLAINTEXT://127.0.0.1:{server.getsockname()[1]}"],
+            },
+        )
+        ends = log_end_offsets([TopicPartition("a", 0)], look(store), 5)
+        thread.join()
+    assert ends == ({TopicPartition("a", 0): 100} if said == reply((0, 0, [100])) else {})
