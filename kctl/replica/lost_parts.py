@@ -134,21 +134,23 @@ def _is_compacted(found: LostParts, znodes: Mapping[Moment, Znodes]) -> bool:
 
 def _extend(found: LostParts, held: HeldCopy) -> None:
     """Take the tail of another copy of the same moment for present, where only the order of copying differs."""
-    present, start = found.present, found.present.log_end_offset
-    end = held.lineage.log_end_offset
-    if end <= start:
-        return
-    epoch = held.lineage.epoch_at(start)
-    if epoch is not None:
-        following = present.starts_after(epoch)
-        if following is not None:
-            end = min(end, following)
-        elif (present.current_epoch or 0) > epoch and _is_away(present, held.copy):
+    present, lineage = found.present, held.lineage
+    while present.log_end_offset < lineage.log_end_offset:
+        end = _same_lineage_until(present, held)
+        if end <= present.log_end_offset:
             return
-    elif _is_away(present, held.copy):
-        return
-    if end > start:
         present.log_end_offset = end
+
+
+def _same_lineage_until(present: Present, held: HeldCopy) -> int:
+    """How far another copy goes on in the lineage in which the present one ends."""
+    start, end = present.log_end_offset, held.lineage.log_end_offset
+    epoch = held.lineage.epoch_at(start)
+    following = None if epoch is None else present.starts_after(epoch)
+    if following is not None:
+        return min(end, following)
+    is_older = epoch is None or (present.current_epoch or 0) > epoch
+    return start if is_older and _is_away(present, held.copy) else end
 
 
 def _is_away(present: Present, copy: Copy) -> bool:

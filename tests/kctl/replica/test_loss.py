@@ -1,0 +1,292 @@
+"""Losses on made-up copies: what is none, what nobody can tell, how much was committed, and what proves it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Ran, kctl, rows
+from tests.kctl.replica.test_compare import FRONT, TOPIC_IDS, batch, encoded, log_dir
+
+STATE = "/brokers/topics/orders/partitions/0/state"
+
+
+def znodes(
+    folder: Path,
+    leader: int,
+    leader_epoch: int,
+    isr: list[int],
+    *,
+    live: tuple[int, ...] = (1, 2),
+    zxid: int = 1,
+    created: int = 1,
+) -> None:
+    """An export with one partition and who is alive."""
+    state = {"version": 1, "leader": leader, "leader_epoch": leader_epoch, "isr": isr, "controller_epoch": 1}
+    topic = {"version": 1, "partitions": {"0": [1, 2]}}
+    lines = [
+        {"path": "/brokers/topics/orders", "data": encoded(topic), "czxid": created, "mzxid": created},
+        {"path": STATE, "data": encoded(state), "czxid": created, "mzxid": zxid},
+        *({"path": f"/brokers/ids/{b}", "data": encoded({"version": 4}), "czxid": zxid} for b in live),
+        {"path": "/controller_epoch", "data": encoded(1), "mzxid": zxid},
+    ]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "znodes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def lost(root: Path, *options: object) -> Ran:
+    return rows("replica", "loss", root, *options)
+
+
+def spans(ran: Ran) -> list[tuple[int, int | None, str]]:
+    return [(row["from_offset"], row["to_offset"], row["class"]) for row in ran.of("loss")]
+
+
+def test_a_tail_of_an_older_epoch_is_lost(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, [*FRONT, batch(15, 20, "a", 1)], high_watermark=18, epochs=[[0, 0], [1, 15]])
+    log_dir(tmp_path, 2, [*FRONT, batch(15, 17, "b", 3)], high_watermark=17, epochs=[[0, 0], [3, 15]])
+    znodes(tmp_path, 2, 3, [2], live=(2,))
+    ran = lost(tmp_path)
+    assert spans(ran) == [(15, 18, "committed"), (18, 20, "unknown")]
+    first, second = ran.of("loss")
+    assert (first["replaced"], first["missing"]) == ([[15, 17]], [[17, 18]])
+    assert (second["replaced"], second["missing"]) == ([], [[18, 20]])
+    assert first["lost_in_epoch"] == 3
+    assert first["cause"] == "unknown"
+    (proof,) = [e for e in first["evidence"] if e["kind"] == "high_watermark_checkpoint"]
+    assert (proof["strength"], proof["broker_id"]) == ("sure", 1)
+
+
+def test_the_order_of_copying_is_no_loss(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, FRONT[:2], epochs=[[0, 0]])
+    log_dir(tmp_path, 2, FRONT, epochs=[[0, 0]])
+    znodes(tmp_path, 1, 0, [1, 2])
+    ran = lost(tmp_path)
+    assert (ran.rows, ran.status) == ([], 0)
+
+
+def test_an_election_between_two_copies_of_one_moment_is_no_loss(tmp_path: Path) -> None:
+    # The leader's log was copied first, its epoch file after the epoch had moved on.
+    log_dir(tmp_path, 1, FRONT[:2], epochs=[[0, 0], [1, 15]])
+    log_dir(tmp_path, 2, [*FRONT, batch(15, 18, epoch=1)], epochs=[[0, 0], [1, 15]])
+    znodes(tmp_path, 1, 1, [1, 2])
+    assert lost(tmp_path).rows == []
+
+
+def test_a_tail_without_epochs_on_a_broker_that_may_be_following_is_undecided(tmp_path: Path) -> None:
+    from tests.kctl.replica.test_compare import message
+
+    log_dir(tmp_path, 1, [message(o) for o in range(10)])
+    log_dir(tmp_path, 2, [message(o) for o in range(12)])
+    znodes(tmp_path, 1, 4, [1], live=(1, 2))
+    assert lost(tmp_path).of("loss") == []
+    znodes(tmp_path, 1, 4, [1], live=(1,))  # it is away, so it fetched nothing from this leader
+    assert [(a, b) for a, b, _ in spans(lost(tmp_path))] == [(10, 12)]
+
+
+def test_retention_is_no_loss(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, FRONT[2:], base=10, epochs=[[0, 10]])
+    log_dir(tmp_path, 2, FRONT, epochs=[[0, 0]])
+    znodes(tmp_path, 1, 0, [1, 2])
+    assert lost(tmp_path).rows == []
+
+
+def test_compaction_is_no_loss(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, [FRONT[0], FRONT[2]], cleaner=True, epochs=[[0, 0]])
+    log_dir(tmp_path, 2, FRONT, epochs=[[0, 0]])
+    znodes(tmp_path, 1, 0, [1, 2])
+    assert lost(tmp_path).of("loss") == []
+
+
+def test_a_hole_in_the_leaders_log_is_missing_records(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, [FRONT[0], FRONT[2]], epochs=[[0, 0]])
+    log_dir(tmp_path, 2, FRONT, high_watermark=15, epochs=[[0, 0]])
+    znodes(tmp_path, 1, 0, [1, 2])
+    (row,) = lost(tmp_path).of("loss")
+    assert (row["from_offset"], row["to_offset"], row["missing"]) == (5, 10, [[5, 10]])
+    assert row["replaced"] == []
+
+
+def test_damage_of_the_leaders_copy_is_not_called_loss(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, [FRONT[0], b"\xff" * len(FRONT[1]), FRONT[2]], epochs=[[0, 0]])
+    log_dir(tmp_path, 2, FRONT, epochs=[[0, 0]])
+    znodes(tmp_path, 1, 0, [1, 2])
+    assert lost(tmp_path).of("loss") == []
+
+
+def moments(root: Path) -> tuple[Path, Path]:
+    return root / "moments" / "first", root / "moments" / "last"
+
+
+def test_what_an_earlier_copy_holds_and_the_leader_lacks_is_evidence(tmp_path: Path) -> None:
+    first, last = moments(tmp_path)
+    for broker_id in (1, 2):
+        log_dir(first, broker_id, FRONT, high_watermark=15, epochs=[[0, 0]])
+        log_dir(last, broker_id, FRONT[:2], high_watermark=10, epochs=[[0, 0], [2, 10]])
+    znodes(first, 1, 0, [1, 2], zxid=5)
+    znodes(last, 2, 2, [1, 2], zxid=9)
+    (row,) = lost(tmp_path).of("loss")
+    assert (row["from_offset"], row["to_offset"], row["class"]) == (10, 15, "committed")
+    assert row["recoverable_from"] == [
+        {"moment": "first", "broker_id": 1},
+        {"moment": "first", "broker_id": 2},
+    ]
+    assert {"isr_presence", "high_watermark_checkpoint"} <= {e["kind"] for e in row["evidence"]}
+
+
+def test_a_leader_does_not_shorten_its_log_within_an_epoch(tmp_path: Path) -> None:
+    first, last = moments(tmp_path)
+    for broker_id in (1, 2):
+        log_dir(first, broker_id, FRONT, epochs=[[0, 0]])
+        log_dir(last, broker_id, FRONT[:2], epochs=[[0, 0]])
+    znodes(first, 1, 0, [1, 2], zxid=5)
+    znodes(last, 1, 0, [1, 2], zxid=9)
+    ran = lost(tmp_path)
+    assert ran.of("loss") == []
+    assert set(ran.codes("warning")) == {"replica-present-incomplete"}
+
+
+def test_a_topic_made_again_lost_nothing(tmp_path: Path) -> None:
+    first, last = moments(tmp_path)
+    for broker_id in (1, 2):
+        log_dir(first, broker_id, FRONT, epochs=[[0, 0]], topic_id=TOPIC_IDS[0])
+        log_dir(last, broker_id, [batch(0, 3, "new")], epochs=[[0, 0]], topic_id=TOPIC_IDS[1])
+    znodes(first, 1, 0, [1, 2], zxid=5)
+    znodes(last, 1, 0, [1, 2], zxid=9)
+    ran = lost(tmp_path)
+    assert ran.of("loss") == []
+    assert set(ran.codes("warning")) == {"replica-topic-recreated"}
+
+
+def test_before_topic_ids_the_znodes_tell_a_new_topic(tmp_path: Path) -> None:
+    first, last = moments(tmp_path)
+    for broker_id in (1, 2):
+        log_dir(first, broker_id, FRONT)
+        log_dir(last, broker_id, [batch(0, 3, "new")])
+    znodes(first, 1, 0, [1, 2], zxid=5, created=2)
+    znodes(last, 1, 0, [1, 2], zxid=9, created=8)
+    assert lost(tmp_path).of("loss") == []
+
+
+def test_a_deleted_topic_lost_nothing(tmp_path: Path) -> None:
+    first, last = moments(tmp_path)
+    log_dir(first, 1, FRONT, epochs=[[0, 0]])
+    log_dir(first, 2, FRONT, epochs=[[0, 0]])
+    log_dir(last, 1, [])
+    znodes(first, 1, 0, [1, 2], zxid=5)
+    line = {"path": "/brokers/topics/other", "data": encoded({"version": 1, "partitions": {}}), "czxid": 9}
+    last.mkdir(parents=True, exist_ok=True)
+    (last / "znodes.jsonl").write_text(json.dumps(line) + "\n")
+    assert lost(tmp_path).of("loss") == []
+
+
+def test_the_leaders_missing_copy_is_said(tmp_path: Path) -> None:
+    log_dir(tmp_path, 2, FRONT, epochs=[[0, 0]])
+    log_dir(tmp_path, 3, FRONT, epochs=[[0, 0]])
+    znodes(tmp_path, 1, 0, [1, 2, 3])
+    assert lost(tmp_path).codes("warning") == ["replica-leader-copy-missing"]
+
+
+def test_without_znodes_the_highest_epoch_leads(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, [*FRONT, batch(15, 20, "a", 1)], epochs=[[0, 0], [1, 15]])
+    log_dir(tmp_path, 2, [*FRONT, batch(15, 17, "b", 3)], epochs=[[0, 0], [3, 15]])
+    (row,) = lost(tmp_path).of("loss")
+    assert (row["from_offset"], row["to_offset"], row["lost_in_epoch"]) == (15, 20, 3)
+    # A leader that was named comes first.
+    (other,) = lost(tmp_path, "--leader", 1).of("loss")
+    assert (other["from_offset"], other["to_offset"]) == (15, 17)
+
+
+def test_two_losses_at_the_same_offsets_are_two_rows(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, [*FRONT, batch(15, 20, "a", 1)], epochs=[[0, 0], [1, 15]])
+    log_dir(
+        tmp_path, 2, [*FRONT, batch(15, 17, "b", 3), batch(17, 19, "b", 4)], epochs=[[0, 0], [3, 15], [4, 17]]
+    )
+    log_dir(
+        tmp_path, 3, [*FRONT, batch(15, 17, "b", 3), batch(17, 18, "c", 6)], epochs=[[0, 0], [3, 15], [6, 17]]
+    )
+    znodes(tmp_path, 3, 6, [3], live=(3,))
+    found = {(r["from_offset"], r["to_offset"], r["lost_in_epoch"]) for r in lost(tmp_path).of("loss")}
+    assert found == {(15, 20, 3), (17, 19, 6)}
+
+
+LINES = {
+    "controller": "[2026-11-21 10:00:0{s},000] TRACE [Controller id=2 epoch=1] Changed partition orders-0 from "
+    "OfflinePartition to OnlinePartition with state LeaderAndIsr(leader={leader}, leaderEpoch={epoch}, "
+    "isr=List({isr}), zkVersion=1) (state.change.logger)",
+}
+
+
+def decisions(root: Path, *ones: tuple[int, int, str]) -> None:
+    folder = root / "broker-2" / "logs"
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [
+        LINES["controller"].format(s=number, leader=leader, epoch=epoch, isr=isr)
+        for number, (leader, epoch, isr) in enumerate(ones)
+    ]
+    (folder / "state-change.log").write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("before", "cause"),
+    [
+        ([(1, 1, "1"), (-1, 2, "1")], "unclean_election"),
+        ([(1, 1, "1"), (-1, 2, "")], "unclean_election"),  # 0.8.2 to 1.0 leave the ISR empty
+        ([(1, 1, "1,2"), (-1, 2, "1,2")], "unknown"),  # clean, and nothing says why it lacked them
+    ],
+)
+def test_whether_the_election_was_unclean(tmp_path: Path, before: Any, cause: str) -> None:
+    log_dir(tmp_path, 1, [*FRONT, batch(15, 20, "a", 1)], epochs=[[0, 0], [1, 15]])
+    log_dir(tmp_path, 2, [*FRONT, batch(15, 17, "b", 3)], epochs=[[0, 0], [3, 15]])
+    decisions(tmp_path, (1, 0, "1,2"), *before, (2, 3, "2"))
+    (row,) = lost(tmp_path).of("loss")
+    assert row["cause"] == cause
+    assert (row["written_by"], row["dropped_by"], row["lost_in_epoch"]) == (1, 2, 3)
+
+
+def test_missing_decisions_leave_the_cause_unknown(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, [*FRONT, batch(15, 20, "a", 1)], epochs=[[0, 0], [1, 15]])
+    log_dir(tmp_path, 2, [*FRONT, batch(15, 17, "b", 7)], epochs=[[0, 0], [7, 15]])
+    decisions(tmp_path, (1, 1, "1"), (2, 7, "2"))
+    (row,) = lost(tmp_path).of("loss")
+    assert row["cause"] == "unknown"
+    assert "decisions_missing" in {e["kind"] for e in row["evidence"]}
+
+
+def test_explain_names_both_records(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, [*FRONT, batch(15, 20, "a", 1)], high_watermark=18, epochs=[[0, 0], [1, 15]])
+    log_dir(tmp_path, 2, [*FRONT, batch(15, 17, "b", 3)], high_watermark=17, epochs=[[0, 0], [3, 15]])
+    decisions(tmp_path, (1, 0, "1,2"), (1, 1, "1"), (-1, 2, "1"), (2, 3, "2"))
+    znodes(tmp_path, 2, 3, [2], live=(2,))
+    where = ("--topic", "orders", "--partition", 0, "--offset")
+    ran = rows("replica", "explain", tmp_path, *where, 15)
+    told = [row["text"] for row in ran.rows]
+    assert "record A was written by broker 1 in leader epoch 1" in told
+    assert "record B was written by broker 2 in leader epoch 3" in told
+    assert any("the election was unclean" in text for text in told)
+    assert any(row["file"] == "broker-2/logs/state-change.log" and row["line"] for row in ran.rows)
+    gone = [r["text"] for r in rows("replica", "explain", tmp_path, *where, 19).rows]
+    assert "broker 2 ends at 17" in gone
+    kept = [r["text"] for r in rows("replica", "explain", tmp_path, *where, 3).rows]
+    assert kept[-1] == "it is in the present lineage; nothing was lost at this offset"
+    never = [r["text"] for r in rows("replica", "explain", tmp_path, *where, 99).rows]
+    assert "nothing says that it was ever written" in never[-1]
+
+
+def test_explaining_what_is_not_here_is_an_error(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, FRONT)
+    ran = kctl("replica", "explain", tmp_path, "--topic", "nothing", "--partition", "0", "--offset", "1")
+    assert (ran.status, ran.err) == (3, "kctl: no copy of nothing-0 is in the evidence\n")
+
+
+def test_a_znode_export_that_cannot_be_read_is_said_and_the_rest_goes_on(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, FRONT)
+    log_dir(tmp_path, 2, FRONT)
+    (tmp_path / "znodes.jsonl").write_text('{"path": "/brokers/ids"}\n{"path": 7}\n')
+    ran = rows("replica", "compare", tmp_path)
+    assert ran.status == 3
+    assert "no znode at line 2" in ran.err
+    assert [row["verdict"] for row in ran.of("verdict")] == ["equal"]
