@@ -115,9 +115,9 @@ def read_text(source: LocalFile, shown: str) -> str:
 def checkpoint_rows(source: LocalFile, path: str, shown: str, wanted: Wanted) -> Iterator[Row]:
     """Lines of an offset checkpoint."""
     entries = _parsed(parse_offset_checkpoint, read_text(source, shown), shown)
-    for line, entry in enumerate(entries, 3):
-        if wanted.offset_is_in(entry.offset):
-            yield OFFSET_ENTRY(file=shown, line=line, **entry._asdict())
+    for line, (topic, partition, offset) in enumerate(entries, 3):
+        if wanted.offset_is_in(offset):
+            yield OFFSET_ENTRY(file=shown, topic=topic, partition=partition, offset=offset, line=line)
 
 
 def epoch_rows(source: LocalFile, path: str, shown: str, wanted: Wanted) -> Iterator[Row]:

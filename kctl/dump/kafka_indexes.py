@@ -12,17 +12,24 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from formats.errors import FormatError
 from formats.index_files import (
     OFFSET_ENTRY_SIZE,
+    TIME_ENTRY_SIZE,
     OffsetIndexEntry,
     read_offset_index,
     read_time_index,
+    used_size,
 )
 from formats.log_bytes import LogBytes
 from formats.records import Entry, iterate_records
 from kctl.dump.kafka_log import Stop, kafka_entries
 
+Rows = NDArray[np.int32]  # relative offset and position of each entry
+OFFSET, POSITION = 0, 1
 WARM_ENTRIES = 8192 // OFFSET_ENTRY_SIZE
 MAX_MESSAGE_SIZE = 5 * 1024 * 1024
 
@@ -42,7 +49,7 @@ def offset_index_lines(
     data: bytes, base_offset: int, log: LogBytes | None, verdicts: Verdicts
 ) -> Iterator[str]:
     """Lines of an offset index that is not empty; zeros after the first entry end it."""
-    for number, entry in enumerate(read_offset_index(data)):
+    for number, entry in enumerate(read_offset_index(_without_padding(data, OFFSET_ENTRY_SIZE))):
         if entry.relative_offset == 0 and number:
             break
         offset = base_offset + entry.relative_offset
@@ -112,10 +119,10 @@ def time_index_lines(
     data: bytes, base_offset: int, index: bytes, log: LogBytes | None, verdicts: Verdicts, limit: int
 ) -> Iterator[str]:
     """Lines of a time index; zeros after the first entry end it."""
-    offsets = read_offset_index(index)
+    offsets = np.frombuffer(index, ">i4", len(index) // OFFSET_ENTRY_SIZE * 2).reshape(-1, 2)
     batches = Batches(log) if log is not None else None
     previous = -1
-    for number, entry in enumerate(read_time_index(data)):
+    for number, entry in enumerate(read_time_index(_without_padding(data, TIME_ENTRY_SIZE))):
         if entry.relative_offset == 0 and number:
             break
         offset = base_offset + entry.relative_offset
@@ -144,22 +151,28 @@ def _compare_times(entry: Entry, timestamp: int, previous: int, verdicts: Verdic
         verdicts.out_of_order.append((timestamp, previous))
 
 
-def looked_up(entries: list[OffsetIndexEntry], relative_offset: int) -> int:
+def _without_padding(data: bytes, entry_size: int) -> bytes:
+    """The entries and one of the zeros behind them, which Kafka's tool prints where it is the first."""
+    return data[: used_size(data, entry_size) + entry_size]
+
+
+def looked_up(entries: Rows, relative_offset: int) -> int:
     """The position that Kafka's index lookup gives; zeros of an untrimmed index are entries to it."""
-    if not entries:
+    if not len(entries):
         return 0
     first_warm = max(0, len(entries) - 1 - WARM_ENTRIES)
-    if entries[first_warm].relative_offset < relative_offset:
-        return entries[_slot(entries, relative_offset, first_warm, len(entries) - 1)].position
-    if entries[0].relative_offset > relative_offset:
+    low, high = 0, first_warm
+    if entries[first_warm, OFFSET] < relative_offset:
+        low, high = first_warm, len(entries) - 1
+    elif entries[0, OFFSET] > relative_offset:
         return 0
-    return entries[_slot(entries, relative_offset, 0, first_warm)].position
+    return int(entries[_slot(entries, relative_offset, low, high), POSITION])
 
 
-def _slot(entries: list[OffsetIndexEntry], target: int, low: int, high: int) -> int:
+def _slot(entries: Rows, target: int, low: int, high: int) -> int:
     while low < high:
         middle = (low + high + 1) >> 1
-        found = entries[middle].relative_offset
+        found = entries[middle, OFFSET]
         if found > target:
             high = middle - 1
         elif found < target:
