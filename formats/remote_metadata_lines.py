@@ -91,13 +91,14 @@ def same_names(data: NDArray[np.uint8], columns: MetadataColumns, a: Ints, b: In
     )
     longest = int(columns.name_length[a].max(initial=0))
     for at in range(0, longest, 8):
-        length = columns.name_length[a] - at
-        left = np.clip(length, 0, 8).astype(np.uint64)
+        left = np.clip(columns.name_length[a] - at, 0, 8).astype(np.uint64)
+        # Names that ended before are not looked at behind their end, which may be that of the buffer.
+        here = np.where(left > 0, at, 0)
+        x, y = (
+            windows(data, columns.name_position[r] + here, np.dtype(">u8")).astype(np.uint64) for r in (a, b)
+        )
         # Bytes behind the name's end are shifted out; a shift by all 64 bits is not defined, so in two steps.
         shift = (np.uint64(8) - left) * np.uint64(4)
-        x, y = (
-            windows(data, columns.name_position[r] + at, np.dtype(">u8")).astype(np.uint64) for r in (a, b)
-        )
         same &= (x >> shift >> shift) == (y >> shift >> shift)
     return same
 

@@ -1,0 +1,158 @@
+"""Metadata values as arrays: the same as the plain reader, whatever the bytes are."""
+
+from __future__ import annotations
+
+import gzip
+
+import msgspec
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from formats.errors import FormatError
+from formats.message_schema import uuid_text
+from formats.remote_log_metadata import (
+    Layout,
+    PartitionDelete,
+    RemoteLogMetadata,
+    SegmentMetadata,
+    SegmentMetadataUpdate,
+    SegmentState,
+    TopicIdPartition,
+    read_remote_log_metadata,
+    write_remote_log_metadata,
+)
+from formats.remote_log_metadata_text import format_kafka_line
+from formats.remote_metadata_columns import MetadataColumns, read_epochs, read_metadata_columns
+from formats.remote_metadata_lines import format_kafka_lines
+from kctl.remote.metadata_log import ValueChunk, chunk_of
+from tests.conftest import recording, recordings
+from tests.kctl.remote.strategies import metadata_records
+
+
+def columns_of(values: list[bytes | None]) -> tuple[ValueChunk, MetadataColumns]:
+    chunk = chunk_of(2, enumerate(values, 10))
+    return chunk, read_metadata_columns(chunk.data, chunk.starts, chunk.sizes)
+
+
+def same(chunk: ValueChunk, columns: MetadataColumns, row: int, record: RemoteLogMetadata) -> None:
+    def text(position: int, size: int) -> bytes:
+        return chunk.data[position : position + size].tobytes()
+
+    assert isinstance(record, SegmentMetadata | SegmentMetadataUpdate)
+    where = record.topic_id_partition
+    name_at, name_size = int(columns.name_position[row]), int(columns.name_length[row])
+    assert text(name_at, name_size).decode() == where.topic
+    assert uuid_text(text(name_at + name_size, 16)) == where.topic_id
+    assert uuid_text(text(int(columns.id_position[row]), 16)) == record.remote_log_segment_id
+    held = int(columns.custom_length[row])
+    custom = None if held < 0 else text(int(columns.custom_position[row]), held)
+    layout = Layout.WITH_CUSTOM_METADATA if columns.has_custom[row] else Layout.BEFORE_CUSTOM_METADATA
+    assert (custom, layout) == (record.custom_metadata, record.layout)
+    for name in ("broker_id", "event_timestamp", "state"):
+        assert getattr(columns, name)[row] == getattr(record, name), name
+    assert columns.partition[row] == where.partition and columns.kind[row] == record.api_key
+    if isinstance(record, SegmentMetadata):
+        for name in ("start_offset", "end_offset", "max_timestamp", "size_in_bytes"):
+            assert getattr(columns, name)[row] == getattr(record, name), name
+        epochs = read_epochs(
+            chunk.data, columns.epochs_position[row : row + 1], columns.epochs_count[row : row + 1]
+        )
+        assert (
+            tuple(zip(*(column.tolist() for column in epochs), strict=True)) == record.segment_leader_epochs
+        )
+
+
+def check(values: list[bytes | None]) -> int:
+    """Every row against the plain reader; how many rows were read in columns."""
+    chunk, columns = columns_of(values)
+    for row, value in enumerate(values):
+        if columns.fast[row]:
+            assert value is not None
+            try:
+                same(chunk, columns, row, read_remote_log_metadata(value))
+            except FormatError as error:
+                # Names are looked at once a topic, so that columns alone do not know.
+                assert "topic is not UTF-8" in str(error)
+    lines = format_kafka_lines(chunk.data, columns, 2, chunk.offsets, lambda row: plain(values[row], row))
+    assert lines.decode("utf-8", "surrogateescape") == "".join(
+        f"{line}\n" for row, value in enumerate(values) if (line := plain(value, row)) is not None
+    )
+    return int(columns.fast.sum())
+
+
+def plain(value: bytes | None, row: int) -> str | None:
+    try:
+        return format_kafka_line(2, row + 10, read_remote_log_metadata(value or b""))
+    except FormatError:
+        return None
+
+
+def test_recorded_values_are_read_in_columns_except_partition_deletions() -> None:
+    for name in recordings("tier"):
+        path = recording(name) / "truth" / "metadata-records.jsonl.gz"
+        if not path.exists():
+            continue
+        values = [
+            bytes.fromhex(msgspec.json.decode(line)["value"])
+            for line in gzip.decompress(path.read_bytes()).splitlines()
+        ]
+        records = [read_remote_log_metadata(value) for value in values]
+        slow = sum(isinstance(record, PartitionDelete) for record in records)
+        # A column one byte off would still be right through the plain reader, and slow.
+        assert check(list(values)) == len(values) - slow
+
+
+@settings(deadline=None)
+@given(st.lists(metadata_records(), max_size=12))
+def test_any_records_come_out_as_the_plain_reader_has_them(records: list[RemoteLogMetadata]) -> None:
+    check([write_remote_log_metadata(record) for record in records])
+
+
+@settings(deadline=None)
+@given(
+    st.lists(metadata_records(), min_size=1, max_size=4),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2000), st.integers(0, 7)), max_size=3),
+)
+def test_flipped_bits_are_read_as_the_plain_reader_reads_them_or_left_to_it(
+    records: list[RemoteLogMetadata], flips: list[tuple[int, int, int]]
+) -> None:
+    values = [bytearray(write_remote_log_metadata(record)) for record in records]
+    for number, at, bit in flips:
+        value = values[number % len(values)]
+        value[at % len(value)] ^= 1 << bit
+    check([bytes(value) for value in values])
+
+
+@settings(deadline=None)
+@given(st.lists(st.none() | st.binary(max_size=120), max_size=6))
+def test_arbitrary_values_are_left_to_the_plain_reader(values: list[bytes | None]) -> None:
+    check(list(values))
+
+
+def test_names_that_differ_under_one_topic_id_each_keep_their_own() -> None:
+    def add(topic: str) -> bytes:
+        where = TopicIdPartition("LWgrMmVrT0a__7a4SasuPA", topic, 0)
+        started = SegmentState.COPY_SEGMENT_STARTED
+        return write_remote_log_metadata(
+            SegmentMetadata(where, "bCqX9U--S-6U8XUM9II25Q", 0, 9, 1, 5, 6, ((0, 0),), 7, None, started)
+        )
+
+    check([add("orders"), add("orderz"), add("order"), add("orders"), add("o" * 100), add("o" * 99 + "p")])
+
+
+def test_lengths_of_two_bytes_go_to_the_plain_reader() -> None:
+    where = TopicIdPartition("LWgrMmVrT0a__7a4SasuPA", "t" * 200, 0)
+    record = SegmentMetadataUpdate(
+        where, "bCqX9U--S-6U8XUM9II25Q", 1, 2, b"c" * 200, SegmentState.COPY_SEGMENT_FINISHED
+    )
+    short = record._replace(topic_id_partition=where._replace(topic="t"))
+    assert check([write_remote_log_metadata(one) for one in (record, short)]) == 0
+
+
+def test_no_value_at_all() -> None:
+    chunk, columns = columns_of([])
+    assert not len(columns.fast) and not format_kafka_lines(
+        chunk.data, columns, 0, chunk.offsets, lambda _: ""
+    )
+    assert check([None]) == 0 and isinstance(chunk.data, np.ndarray)
