@@ -1,5 +1,6 @@
 """Headers of a run of batches: what each says of itself, and how it follows the one before."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -32,12 +33,15 @@ class BatchChecks:
         self.edge = Edge(options.place)
         self._producers = ProducerChecks(options.place)
         self.edge.producers = self._producers.producers
+        self.left_out: Counter[str] = Counter()
+        self._room = options.max_findings
 
     def of(self, headers: Headers, block: Block) -> list[RowFinding]:
         """What is wrong with these batches, each with its row."""
         if headers.crc_valid.all():
             return self._of_sound(headers)
-        found = [(row, self._crc_mismatch(headers, row, block)) for row in rows(~headers.crc_valid)]
+        wrong = self._some(~headers.crc_valid, segments.BATCH_CRC_MISMATCH)
+        found = [(row, self._crc_mismatch(headers, row, block)) for row in wrong]
         # What an unsound header says is not worth a word, nor a comparison.
         numbers = np.flatnonzero(headers.crc_valid)
         if len(numbers):
@@ -60,6 +64,15 @@ class BatchChecks:
             )
         return found
 
+    def _some(self, mask: Mask, kind: FindingType) -> list[int]:
+        """The rows that may still be listed; a file that is wrong all over is not worth a sentence for each."""
+        found = rows(mask)
+        listed = found[: self._room]
+        self._room -= len(listed)
+        if len(listed) < len(found):
+            self.left_out[kind.code] += len(found) - len(listed)
+        return listed
+
     def _keep(self, gaps: list[Finding]) -> None:
         """Put gaps aside until it is known whether the topic is compacted."""
         self.edge.gaps += gaps[: max(0, self.options.max_findings - len(self.edge.gaps))]
@@ -81,18 +94,19 @@ class BatchChecks:
     def _of_each(self, headers: Headers) -> Iterable[RowFinding]:
         known = np.array([KNOWN_ATTRIBUTES[m] for m in (0, 1, 2)], np.int16)[headers.magic]
         highest = np.array([HIGHEST_CODEC[m] for m in (0, 1, 2)], np.int16)[headers.magic]
-        for row in rows((headers.attributes & ~known) != 0):
+        for row in self._some((headers.attributes & ~known) != 0, segments.UNKNOWN_ATTRIBUTES):
             bits = int(headers.attributes[row]) & ~int(known[row]) & 0xFFFF
             yield row, self._at(headers, row, segments.UNKNOWN_ATTRIBUTES, bits=bits)
-        for row in rows(headers.codec > highest):
+        for row in self._some(headers.codec > highest, segments.UNKNOWN_CODEC):
             details = {"codec": int(headers.codec[row]), "magic": int(headers.magic[row])}
             yield row, self._at(headers, row, segments.UNKNOWN_CODEC, **details)
         new = headers.magic == 2
-        for row in rows(new & (headers.last_offset_delta < 0)):
+        for row in self._some(new & (headers.last_offset_delta < 0), segments.ILLEGAL_OFFSET_DELTA):
             delta = int(headers.last_offset_delta[row])
             yield row, self._at(headers, row, segments.ILLEGAL_OFFSET_DELTA, last_offset_delta=delta)
         span = headers.last_offset_delta.astype(np.int64) + 1
-        for row in rows(new & ((headers.records_count < 0) | (headers.records_count > np.maximum(span, 0)))):
+        wrong = new & ((headers.records_count < 0) | (headers.records_count > np.maximum(span, 0)))
+        for row in self._some(wrong, segments.RECORDS_COUNT_TOO_LARGE):
             count = int(headers.records_count[row])
             why = "it is negative" if count < 0 else f"its offsets span {int(span[row])}"
             yield row, self._at(headers, row, segments.RECORDS_COUNT_TOO_LARGE, count=count, why=why)
@@ -102,10 +116,10 @@ class BatchChecks:
         named = self.options.base_offset
         if named is None:
             return
-        for row in rows(headers.base_offset < named):
+        for row in self._some(headers.base_offset < named, segments.OFFSET_BELOW_NAME):
             offset = int(headers.base_offset[row])
             yield row, self._at(headers, row, segments.OFFSET_BELOW_NAME, base_offset=offset, named=named)
-        for row in rows(headers.last_offset > named + OFFSETS_OF_A_SEGMENT):
+        for row in self._some(headers.last_offset > named + OFFSETS_OF_A_SEGMENT, segments.OFFSET_TOO_FAR):
             offset = int(headers.last_offset[row])
             yield row, self._at(headers, row, segments.OFFSET_TOO_FAR, last_offset=offset, named=named)
 
@@ -118,10 +132,11 @@ class BatchChecks:
         before = np.concatenate(
             ([-1 if edge.last_offset is None else edge.last_offset], headers.last_offset[:-1])
         )
-        for row in rows(headers.base_offset <= before):
-            if row or not is_first:
-                details = {"base_offset": int(headers.base_offset[row]), "previous": int(before[row])}
-                yield row, self._at(headers, row, segments.OFFSETS_GO_BACK, **details)
+        back = headers.base_offset <= before
+        back[0] &= not is_first
+        for row in self._some(back, segments.OFFSETS_GO_BACK):
+            details = {"base_offset": int(headers.base_offset[row]), "previous": int(before[row])}
+            yield row, self._at(headers, row, segments.OFFSETS_GO_BACK, **details)
         is_new = headers.magic == 2
         new_before = np.concatenate(([edge.last_is_new], is_new[:-1]))
         gap = (headers.base_offset > before + 1) & is_new & new_before & (before >= 0)
@@ -134,7 +149,7 @@ class BatchChecks:
             edge.first_is_new = bool(is_new[0])
         edge.last_offset, edge.last_is_new = int(headers.last_offset[-1]), bool(is_new[-1])
         epochs_before = np.concatenate(([edge.leader_epoch], epochs[:-1]))
-        for row in rows((epochs < epochs_before) & (headers.magic == 2)):
+        for row in self._some((epochs < epochs_before) & (headers.magic == 2), segments.EPOCH_GOES_BACK):
             details = {"leader_epoch": int(epochs[row]), "previous": int(epochs_before[row])}
             yield row, self._at(headers, row, segments.EPOCH_GOES_BACK, **details)
         edge.leader_epoch = int(epochs[-1])

@@ -88,14 +88,14 @@ class Runs:
         if not is_held or (position == self._walked_out and block.start < position):
             block.load(position, self.end)
         headers = self._walked(position)
-        if not len(headers) and block.start < position and block.end < self.end:
-            block.load(position, self.end)
-            headers = self._walked(position)
         if not len(headers):
             size = self._size_of_larger(position)
-            if size:
+            self._reach = max(self._reach, size)
+            # A batch may end behind the block; and what follows an unsound batch says whether it is believed.
+            more = block.end < self.end and position + max(self._reach, size) > block.end
+            if more and (size or block.start < position):
                 block.load(position, self.end, size)
-                self._reach = max(self._reach, size)
+            if more or size:
                 headers = self._walked(position)
         if not len(headers):
             return None
@@ -129,8 +129,16 @@ class Runs:
         edges = np.flatnonzero(np.diff(np.concatenate(([True], valid, [True])).astype(np.int8)))
         for first, after in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
             before = int(headers.last_offset[first - 1]) if first else self._last_offset
-            long = after == len(valid) or after - first >= records.LONG_CHAIN
-            if long or headers.base_offset[after] <= before or (headers.magic[first:after] != 2).any():
+            # Lengths that led on so often are believed whatever follows them.
+            if (headers.magic[first:after] == 2).all():
+                first += (after - first) // records.LONG_CHAIN * records.LONG_CHAIN
+            if first == after:
+                continue
+            if (
+                after == len(valid)
+                or headers.base_offset[after] <= before
+                or (headers.magic[first:after] != 2).any()
+            ):
                 return int(first)
         return len(valid)
 
@@ -148,7 +156,6 @@ class Runs:
 
     def _troubled_run(self, position: int) -> Run | None:
         """What `records.walk` says is at position, up to the next batch that is sound."""
-        self._reach = CAREFUL
         entries: list[Headers] = []
         damage = None
         end = position
@@ -156,7 +163,7 @@ class Runs:
         for item in self._walker.items_at(position):
             end = item.position + item.size_in_bytes
             if isinstance(item, Damage):
-                damage = item
+                damage, self._reach = item, CAREFUL
             else:
                 entries.append(self._header_of(item))
         self._last_offset = self._walker.last_offset

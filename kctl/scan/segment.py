@@ -82,6 +82,7 @@ class SegmentScan:
             where = replace(self.options.place, position=position)
             found = evidence_findings.UNREADABLE.at(where, reason=error.strerror or str(error))
             yield Chunk(position, position, NO_HEADERS, (), self._limited([found]))
+        self.left_out.update(self._checks.left_out)
         last = self._limited(self._changes())
         if last or self.left_out:
             yield Chunk(position, position, NO_HEADERS, (), (*last, *self._rest()))
