@@ -10,6 +10,7 @@ from typing import Any
 from formats.remote_log_metadata import SegmentMetadata
 from kctl.findings import Finding, Place
 from kctl.findings import remote as say
+from kctl.remote.cache import epoch_end
 from kctl.remote.copying import highest_copied_offset, log_start_offset_on_leader
 from kctl.remote.fold import RemoteSegment
 from kctl.remote.lineage import outside_lineage
@@ -232,9 +233,9 @@ def _serving(
 ) -> None:
     """Ranges of [low, high) of an epoch that another segment serves, and that none does."""
     state = tier.cache.epochs.get(epoch)
-    cuts = (
-        sorted({low, *(s for s in (state.starts if state else ()) if low < s < high)}) if low < high else []
-    )
+    if low >= high:
+        return
+    cuts = sorted({low, *(s for s in (state.starts if state else ()) if low < s < high)})
     for first, after in zip(cuts, [*cuts[1:], high], strict=True):
         serves = tier.cache.segment_for(epoch, first)
         if serves is None:
@@ -244,8 +245,6 @@ def _serving(
             other.append((first, after))
         last = tier.cache.segment_for(epoch, after - 1)
         if last is None:
-            from kctl.remote.cache import epoch_end
-
             nobody.append((epoch_end(serves, epoch) + 1, after))
 
 
