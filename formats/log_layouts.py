@@ -58,6 +58,10 @@ PATTERNS = (
 )
 
 
+# Identities of Kafka's components hold a blank; names of threads do not.
+THREAD = re.compile(rb"\[[^\]\n]*\] [A-Z]+ \[[\w.:/-]+\] ")
+
+
 class Layout(Protocol):
     """What every layout can do."""
 
@@ -205,11 +209,18 @@ def detect(head: bytes, given: Sequence[Layout] = ()) -> tuple[Layout | None, in
     for layout in known:
         records = layout.find(head)
         count = len(records.starts)
-        if count and (best is None or count > best[0]):
+        better = best is None or count > best[0] or (count == best[0] and best[1] is KAFKA)
+        if count and better:
             best = count, layout, int(records.millis[0])
-            if layout is KAFKA:
+            if layout is KAFKA and not (given or _names_threads(head, records)):
                 break
     return (best[1], best[2]) if best else (None, None)
+
+
+def _names_threads(head: bytes, records: Records) -> bool:
+    """Whether each line of Kafka's layout goes on with a thread's name, which looks like the speaker's identity."""
+    starts = records.starts[:200].tolist()
+    return all(THREAD.match(head, start) for start in starts)
 
 
 def _common() -> tuple[Layout, ...]:

@@ -1,0 +1,318 @@
+"""Reading and merging brokers' logs: order, copies, zones, layouts, damage."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from formats.log_layouts import KAFKA, detect, layout_of_pattern
+from formats.log_lines import find_records
+from kctl.broker_logs.blocks import Reading, blocks_of
+from kctl.broker_logs.events import Event, prepare, read_events
+from kctl.broker_logs.merging import merged
+from kctl.broker_logs.skew import estimate_skew
+from kctl.broker_logs.sources import LogFile, LogSource, find_sources
+from kctl.broker_logs.zones import Zone, iso, zone_named
+from tests.conftest import recording
+
+LINE = "[2026-11-21 13:{:02d}:{:02d},{:03d}] INFO [Broker id={}] {} (state.change.logger)\n"
+
+
+def line(millis: int, broker: int = 1, text: str = "Deleting 1 partition(s).") -> str:
+    return LINE.format(millis // 60_000, millis // 1000 % 60, millis % 1000, broker, text)
+
+
+def write(folder: Path, **logs: str | bytes) -> Path:
+    """Logs `broker-1/state-change.log` and so on, the text of each given as `b1="..."`."""
+    for name, text in logs.items():
+        path = folder / f"broker-{name[1:]}" / "state-change.log"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return folder
+
+
+def texts(events: Sequence[Event]) -> list[str]:
+    return [f"{event.broker_id} {event.time} {event.text}" for event in events]
+
+
+# --- properties -------------------------------------------------------------------------------------------
+
+TIMES = st.lists(st.integers(0, 50), max_size=12)
+LOGS = st.lists(TIMES, min_size=1, max_size=4)
+
+
+def sources_of(folder: Path, logs: list[list[int]]) -> list[LogSource]:
+    out = []
+    for number, times in enumerate(logs):
+        path = folder / f"{number}.log"
+        path.write_text(
+            "".join(line(t, number, f"record {n}") + "  at line\n" * (n % 2) for n, t in enumerate(times))
+        )
+        out.append(LogSource(number, "other", (LogFile(str(path), path.name, "other", number, KAFKA, 0),)))
+    return out
+
+
+def merged_text(sources: list[LogSource], chunk: int) -> list[bytes]:
+    found = merged([blocks_of(one, rank, None, Reading(), chunk=chunk) for rank, one in enumerate(sources)])
+    return [
+        block.data[a:b]
+        for some in found
+        for block, low, high in some.runs()
+        for a, b in spans(block, low, high)
+    ]
+
+
+def spans(block: object, low: int, high: int) -> list[tuple[int, int]]:
+    starts, ends = block.starts, block.ends  # type: ignore[attr-defined]
+    return list(zip(starts[low:high].tolist(), ends[low:high].tolist(), strict=True))
+
+
+@settings(deadline=None, max_examples=60)
+@given(logs=LOGS, chunk=st.sampled_from([60, 130, 400, 1 << 20]))
+def test_the_merge_is_a_stable_permutation_in_order(
+    logs: list[list[int]], chunk: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    sources = sources_of(tmp_path_factory.mktemp("logs"), logs)
+    out = merged_text(sources, chunk)
+    # What a plain merge of records by the greatest time so far gives.
+    keyed = []
+    for rank, times in enumerate(logs):
+        for n, key in enumerate(itertools.accumulate(times, max)):
+            keyed.append(
+                (key, rank, n, (line(times[n], rank, f"record {n}") + "  at line\n" * (n % 2)).encode())
+            )
+    assert out == [record for *_, record in sorted(keyed)]
+
+
+@settings(deadline=None, max_examples=40)
+@given(logs=st.lists(TIMES, min_size=2, max_size=4), cut=st.integers(1, 3))
+def test_merging_in_two_steps_is_merging_at_once(
+    logs: list[list[int]], cut: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("logs")
+    logs = [sorted(times) for times in logs]
+    sources = sources_of(folder, logs)
+    halves = []
+    for number, half in enumerate((sources[:cut], sources[cut:])):
+        path = folder / f"half-{number}"
+        path.write_bytes(b"".join(merged_text(half, 200)))
+        halves.append(LogSource(number, "other", (LogFile(str(path), path.name, "other", number, KAFKA, 0),)))
+    assert merged_text(halves, 200) == merged_text(sources, 200)
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=300))
+def test_any_bytes_have_records_or_not_and_never_fail(data: bytes) -> None:
+    head = b"[2026-11-21 13:00:00,000] INFO x (y)\n"
+    for text in (data, head + data, data + b"\n" + head):
+        found = find_records(text)
+        assert (np.diff(found.starts) > 0).all()
+        detect(text)
+    assert len(find_records(data + b"\n" + head).starts) >= 1
+
+
+# --- sources ----------------------------------------------------------------------------------------------
+
+
+def test_rotated_and_compressed_parts_are_one_log(tmp_path: Path) -> None:
+    folder = tmp_path / "broker-7"
+    folder.mkdir()
+    parts = {
+        "state-change.log.2026-11-21-13.gz": gzip.compress(line(1).encode()),
+        "state-change.log.3": line(2).encode(),
+        "state-change.log.2.zst": zstandard.compress(line(3).encode()),
+        "state-change.log.1": line(4).encode().replace(b"\n", b"\r\n"),
+        "state-change.log": line(5).rstrip("\n").encode(),
+    }
+    for name, data in parts.items():
+        (folder / name).write_bytes(data)
+    found = find_sources([str(tmp_path)])
+    assert [[file.file for file in one.files] for one in found.sources] == [
+        [f"broker-7/{name}" for name in parts]
+    ]
+    events = list(prepare(found).events())
+    assert [event.event for event in events] == ["K03"] * 5
+    assert [event.line for event in events] == [1] * 5
+    assert {event.broker_id for event in events} == {7}
+
+
+def test_the_broker_is_found_in_the_lines_where_no_name_tells_it(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "state-change.log").write_text(line(1, 5))
+    (tmp_path / "x" / "log-cleaner.log").write_text(
+        "[2026-11-21 13:00:00,000] INFO nothing (kafka.log.LogCleaner)\n"
+    )
+    assert {event.broker_id for event in read_events([str(tmp_path)])} == {5}
+
+
+def test_a_copy_that_overlaps_is_read_once(tmp_path: Path) -> None:
+    lines = [line(n // 3, text=f"Deleting {n // 2} partition(s).") for n in range(40)]
+    write(tmp_path, b1="".join(lines[:30]))
+    (tmp_path / "broker-1" / "state-change.log.1").write_text("".join(lines[:25]))
+    (tmp_path / "broker-1" / "state-change.log.2026-11-21-13").write_text("".join(lines[10:]))
+    merge = prepare(find_sources([str(tmp_path)]))
+    assert sorted(event.record.decode() for event in merge.events()) == sorted(lines)
+    assert merge.reading.duplicates == 45
+    assert {finding.code for finding in merge.reading.findings} == {"log-overlap"}
+
+
+def test_captured_output_repeats_nothing(tmp_path: Path) -> None:
+    write(tmp_path, b1=line(1) + line(2))
+    captured = tmp_path / "broker-1" / "kafkaServer.out"
+    captured.write_text("OpenJDK warning\n" + line(1) + line(2) + line(3))
+    paths = [str(tmp_path / "broker-1" / "state-change.log"), str(captured)]
+    merge = prepare(find_sources(paths))
+    said = [event.line for event in merge.events() if event.shape.is_record]
+    assert said == [1, 2, 4]
+
+
+def test_the_same_file_given_twice_is_read_once(tmp_path: Path) -> None:
+    path = write(tmp_path, b1=line(1)) / "broker-1" / "state-change.log"
+    link = tmp_path / "state-change.log"
+    link.hardlink_to(path)
+    found = find_sources([str(path), str(link)])
+    assert len(list(prepare(found).events())) == 1
+    assert [finding.code for finding in found.findings] == ["log-given-twice"]
+
+
+# --- lines ------------------------------------------------------------------------------------------------
+
+
+def test_stack_traces_and_wrapped_lists_stay_with_their_line(tmp_path: Path) -> None:
+    text = (
+        "[2026-11-21 13:00:00,001] ERROR [Controller id=1 epoch=1] Controller 1 epoch 1 failed to change state for"
+        " partition t-0 from OfflinePartition to OnlinePartition (state.change.logger)\n"
+        "kafka.common.StateChangeFailedException: no\n\tat kafka.X(Y.scala:1)\n"
+        "[2026-11-21 13:00:00,002] INFO KafkaConfig values: \n\tbroker.id = 1\n\tx = y\n (kafka.server.KafkaConfig)\n"
+    )
+    write(tmp_path, b1=text)
+    one, two = read_events([str(tmp_path)])
+    assert (one.event, one.fields["topic"], one.fields["partition"]) == ("C22", "t", 0)
+    assert one.text.endswith("at kafka.X(Y.scala:1)")
+    assert (two.logger, two.line) == ("kafka.server.KafkaConfig", 4)
+    assert "broker.id = 1" in two.text
+
+
+def test_bytes_that_are_no_text_and_lines_of_ten_megabytes(tmp_path: Path) -> None:
+    wide = line(2, text="x" * 10_000_000)
+    write(
+        tmp_path,
+        b1=line(1, text="\udcff\udcfe broken").encode("utf-8", "surrogateescape")
+        + wide.encode()
+        + line(3).encode(),
+    )
+    events = list(read_events([str(tmp_path)]))
+    assert [event.line for event in events] == [1, 2, 3]
+    assert "\\xff\\xfe broken" in events[0].text
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (
+            "%d{ISO8601} [%t] %-5p %c - %m%n",
+            "2026-11-21 13:00:00,001 [main] INFO  state.change.logger - {}\n",
+        ),
+        ("[%d] %p [%t] %m (%c)%n", "[2026-11-21 13:00:00,001] INFO [main] {} (state.change.logger)\n"),
+        (
+            "%d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX} %p %c: %m%n",
+            "2026-11-21T15:00:00.001+02:00 INFO state.change.logger: {}\n",
+        ),
+        (
+            "json",
+            '{{"@timestamp":"2026-11-21T13:00:00.001Z","level":"INFO","logger":"state.change.logger","message":"{}"}}\n',
+        ),
+        (
+            "json",
+            '{{"timeMillis":1795266000001,"level":"INFO","loggerName":"state.change.logger","message":"{}"}}\n',
+        ),
+    ],
+)
+def test_other_layouts(tmp_path: Path, pattern: str, text: str) -> None:
+    said = "[Broker id=3] Leader t-0 starts at leader epoch 4 from offset 5 with high watermark 5 ISR [3,1] addingReplicas [] removingReplicas []. Previous leader epoch was 3."
+    path = tmp_path / "broker-3.log"
+    path.write_text(text.format(said) * 3)
+    for layouts in ((), (layout_of_pattern(pattern),)):
+        events = list(prepare(find_sources([str(path)], layouts=layouts)).events())
+        assert [event.event for event in events] == ["L01"] * 3
+        assert {event.time for event in events} == {"2026-11-21T13:00:00.001Z"}
+        assert events[0].fields["isr"] == [3, 1]
+        assert events[0].broker_id == 3
+
+
+# --- time -------------------------------------------------------------------------------------------------
+
+
+def test_zones_are_told_by_start_up_lines() -> None:
+    """Three brokers logged in UTC, Tokyo and St. John's; state-change logs alone say nothing of it."""
+    folder = recording("incidents/zones-2.8")
+    logs = [str(path) for path in sorted(folder.glob("broker-*/logs/state-change.log"))]
+    for paths in ([str(folder)], logs):
+        merge = prepare(find_sources(paths))
+        names = {broker: zone.name for broker, zone in merge.zones.items()}
+        assert names == {1: "+00:00", 2: "+09:00", 3: "-03:30"}
+
+
+def test_skew_is_measured_where_zones_are_not_known() -> None:
+    folder = recording("incidents/zones-2.8")
+    logs = [str(path) for path in sorted(folder.glob("broker-*/logs/state-change.log"))]
+    utc = {broker: zone_named("UTC") for broker in (1, 2, 3)}
+    skew = estimate_skew(read_events(logs, zones=utc))
+    assert skew.reference == 2
+    assert skew.ahead == {1: -9 * 3_600_000, 3: -45_000_000}
+
+
+def test_the_repeated_hour_of_a_named_zone_is_passed_twice() -> None:
+    zone = zone_named("Europe/Berlin")
+    minutes = [*range(60, 180, 10), *range(120, 240, 10)]  # 01:00 to 02:50, then from 02:00 on again
+    local = np.array([1_792_886_400_000 + m * 60_000 for m in minutes], np.int64)  # 25 October 2026
+    utc = zone.to_utc(local)
+    assert (np.diff(utc) > 0).all()
+    assert iso(int(utc[0])) == "2026-10-24T23:00:00.000Z"
+    assert iso(int(utc[-1])) == "2026-10-25T02:50:00.000Z"
+
+
+def test_a_clock_that_steps_back_keeps_the_order_of_the_file(tmp_path: Path) -> None:
+    write(tmp_path, b1=line(1_000_000) + line(2_000) + line(2_001), b2=line(1_500, 2))
+    merge = prepare(find_sources([str(tmp_path)]))
+    events = list(merge.events())
+    assert [(event.broker_id, event.logged_ms % 3_600_000) for event in events if event.logged_ms] == [
+        (2, 1_500), (1, 1_000_000), (1, 2_000), (1, 2_001),
+    ]  # fmt: skip
+    assert [finding.code for finding in merge.reading.findings] == ["log-clock-back"]
+
+
+def test_offsets_of_a_zone_change_with_the_start_that_tells_them() -> None:
+    zone = Zone("", since=[1000, 2000], offsets=[100, 300])
+    assert zone.to_utc(np.array([500, 1500, 2500], np.int64)).tolist() == [400, 1400, 2200]
+
+
+# --- damage -----------------------------------------------------------------------------------------------
+
+
+def test_a_torn_gzip_gives_what_it_has(tmp_path: Path) -> None:
+    lines = "".join(line(n, text=f"Deleting {random.Random(n).random()} partition(s).") for n in range(2000))
+    packed = gzip.compress(lines.encode())
+    path = tmp_path / "broker-1" / "state-change.log.1.gz"
+    path.parent.mkdir()
+    path.write_bytes(packed[: len(packed) // 2])
+    merge = prepare(find_sources([str(tmp_path)]))
+    count = len(list(merge.events()))
+    assert 500 < count < 2000
+    assert [finding.code for finding in merge.reading.findings] == ["log-compression-damaged"]
+
+
+def test_binary_and_empty_files_are_findings(tmp_path: Path) -> None:
+    write(tmp_path, b1=bytes(range(256)) * 100, b2="", b3=line(1, 3))
+    found = find_sources([str(tmp_path)])
+    assert sorted(finding.code for finding in found.findings) == ["log-empty", "log-not-text"]
+    assert len(list(prepare(found).events())) == 1
