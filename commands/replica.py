@@ -38,6 +38,7 @@ COMPACTED = click.option(
 @COMPACTED
 @click.option("--if-leader", type=int, metavar="ID", help="What each replica would drop if this broker led.")
 @click.option("--kafka-version", default="3.9", show_default=True, help="Whose rules truncate.")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Worker processes.  [default: one a core]")
 def compare(
     frame: Frame,
     paths: tuple[str, ...],
@@ -48,6 +49,7 @@ def compare(
     compacted: tuple[str, ...],
     if_leader: int | None,
     kafka_version: str,
+    jobs: int | None,
 ) -> Outcome:
     """Compare the replicas of every partition that two or more brokers hold.
 
@@ -58,7 +60,7 @@ def compare(
     from kctl.replication.rules import rules_for
 
     options = CompareOptions(
-        topics, frozenset(partitions), frozenset(compacted), if_leader, rules_for(kafka_version)
+        topics, frozenset(partitions), frozenset(compacted), if_leader, rules_for(kafka_version), jobs
     )
     evidence = find_evidence(frame, paths, brokers, moments)
     compared = ComparedEvidence(evidence, options, frame.report)

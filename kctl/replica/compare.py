@@ -12,7 +12,7 @@ from kctl.model import TopicPartition
 from kctl.replica.best_source import BestSource, Choice, best_source
 from kctl.replica.copies import Copy
 from kctl.replica.lineage import Lineage
-from kctl.replica.moments import Znodes
+from kctl.replica.moments import INTERNAL_COMPACTED
 from kctl.replica.pairs import Pair, compare_pairs
 from kctl.replica.replica_log import ReplicaLog
 
@@ -54,21 +54,25 @@ def compare_partition(
     partition: TopicPartition,
     moment: str | None,
     copies: Mapping[int, Copy],
-    znodes: Znodes | None = None,
+    assigned: Sequence[int] = (),
     *,
     is_compacted: bool | None = None,
+    jobs: int | None = None,
 ) -> PartitionComparison:
-    """The comparison of these copies; `is_compacted` None leaves it to what the logs show."""
+    """The comparison of these copies; `is_compacted` None leaves it to what the logs show.
+
+    `assigned` are the replicas that znodes name. Large logs are read by `jobs` processes.
+    """
     found = PartitionComparison(partition, moment, dict(sorted(copies.items())))
     comparable = _same_topic(found)
     logs = [ReplicaLog(copy) for copy in found.copies.values()]
     indexes = list(combinations(range(len(logs)), 2)) if comparable else []
-    pairs = compare_pairs(logs, indexes)
+    pairs = compare_pairs(logs, indexes, jobs)
     found.logs = dict(zip(found.copies, logs, strict=True))
     found.lineages = {broker_id: log.lineage() for broker_id, log in found.logs.items()}
     _note_problems(found)
-    _note_missing(found, znodes)
-    compacted = is_compacted if is_compacted is not None else _looks_compacted(found, znodes)
+    _note_missing(found, assigned)
+    compacted = is_compacted if is_compacted is not None else _looks_compacted(found)
     if comparable:
         _judge(found, pairs, logs, compacted)
     return found
@@ -111,8 +115,8 @@ def _note_problems(found: PartitionComparison) -> None:
                 break
 
 
-def _note_missing(found: PartitionComparison, znodes: Znodes | None) -> None:
-    for broker_id in znodes.replicas.get(found.partition, ()) if znodes else ():
+def _note_missing(found: PartitionComparison, assigned: Sequence[int]) -> None:
+    for broker_id in assigned:
         if broker_id not in found.copies:
             finding = say.COPY_MISSING.at(
                 replace(found.place, broker_id=broker_id), broker_id=broker_id, partition=found.partition
@@ -120,14 +124,9 @@ def _note_missing(found: PartitionComparison, znodes: Znodes | None) -> None:
             found.findings.append(finding)
 
 
-def _looks_compacted(found: PartitionComparison, znodes: Znodes | None) -> bool:
-    """Znodes decide; else a cleaner's checkpoint or offsets missing inside batches do."""
-    said = znodes.is_compacted(found.partition.topic) if znodes else None
-    if said is None and found.partition.topic.startswith("__"):
-        said = True
-    if said is not None:
-        return said
-    return any(
+def _looks_compacted(found: PartitionComparison) -> bool:
+    """Kafka's own topics are; else a cleaner's checkpoint or offsets missing inside batches say so."""
+    return found.partition.topic in INTERNAL_COMPACTED or any(
         log.has_gaps_inside or log.copy.checkpoint("cleaner") is not None for log in found.logs.values()
     )
 

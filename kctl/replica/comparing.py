@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
+from typing import NamedTuple
 
 from kctl.errors import BadValue, KctlError
 from kctl.evidence.model import Evidence
@@ -13,8 +15,10 @@ from kctl.replica.compare import PartitionComparison, compare_partition
 from kctl.replica.copies import Copy, copies_of
 from kctl.replica.epoch_views import lineage_row
 from kctl.replica.moments import Znodes, znodes_of
+from kctl.replica.scanned import LARGE, size_of
 from kctl.replication.rules import Rules
 from kctl.rows.replica import DIVERGENCE, REJOIN, VERDICT
+from kctl.scan.pool import ordered
 
 Row = dict[str, object]
 
@@ -28,6 +32,7 @@ class CompareOptions:
     compacted: frozenset[str] = frozenset()
     if_leader: int | None = None
     rules: Rules | None = None
+    jobs: int | None = None  # processes; None: one a core
 
 
 @dataclass
@@ -42,29 +47,61 @@ class ComparedEvidence:
     def __post_init__(self) -> None:
         self.znodes = znodes_of(self.evidence, self.report)
 
-    def jobs(self) -> list[tuple[TopicPartition, str | None, dict[int, Copy]]]:
-        """Each partition and moment with two copies or more, moments in their order."""
+    def work(self) -> list[Comparison]:
+        """Each partition and moment with two copies or more, or with one of several assigned; moments in order."""
         order = {moment: index for index, moment in enumerate(self.evidence.moments)}
         found = []
         for partition, by_moment in copies_of(self.evidence, self.options.topics).items():
             if self.options.partitions and partition.partition not in self.options.partitions:
                 continue
             for moment in sorted(by_moment, key=lambda m: order.get(m or "", -1)):
-                copies = by_moment[moment]
-                assigned = self.znodes[moment].replicas.get(partition, ()) if moment in self.znodes else ()
-                if len(copies) > 1 or len(assigned) > 1:
-                    found.append((partition, moment, copies))
+                znodes = self.znodes.get(moment)
+                assigned = znodes.replicas.get(partition, ()) if znodes else ()
+                if len(by_moment[moment]) > 1 or len(assigned) > 1:
+                    compacted = True if partition.topic in self.options.compacted else None
+                    if compacted is None and znodes is not None:
+                        compacted = znodes.is_compacted(partition.topic)
+                    found.append(Comparison(partition, moment, by_moment[moment], assigned, compacted))
         return found
 
     def comparisons(self, progress: Progress = SILENT) -> Iterator[PartitionComparison]:
-        """The comparisons in order."""
-        jobs = self.jobs()
-        progress.start("compare", len(jobs), "partitions")
-        for partition, moment, copies in jobs:
-            compacted = True if partition.topic in self.options.compacted else None
-            znodes = self.znodes.get(moment)
-            yield compare_partition(partition, moment, copies, znodes, is_compacted=compacted)
-            progress.advance(1)
+        """The comparisons in order; small ones a process each, large ones by all processes together."""
+        work = self.work()
+        progress.start("compare", len(work), "partitions")
+        jobs = self.options.jobs
+        for is_large, some in groupby(work, key=is_large_work):
+            ones = list(some)
+            results = (compare(one, jobs) for one in ones) if is_large else ordered(compare, ones, jobs=jobs)
+            for found in results:
+                yield found
+                progress.advance(1)
+
+
+class Comparison(NamedTuple):
+    """The copies of one partition at one moment, and what znodes say; work for a process."""
+
+    partition: TopicPartition
+    moment: str | None
+    copies: dict[int, Copy]
+    assigned: tuple[int, ...]
+    is_compacted: bool | None
+
+
+def is_large_work(work: Comparison) -> bool:
+    """Whether one comparison is worth several processes."""
+    return sum(size_of(copy.folder) for copy in work.copies.values()) >= LARGE
+
+
+def compare(work: Comparison, jobs: int | None = 1) -> PartitionComparison:
+    """The comparison of one partition."""
+    return compare_partition(
+        work.partition,
+        work.moment,
+        work.copies,
+        work.assigned,
+        is_compacted=work.is_compacted,
+        jobs=jobs,
+    )
 
 
 def comparison_rows(found: PartitionComparison, options: CompareOptions) -> Iterator[Row]:

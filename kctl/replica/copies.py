@@ -8,7 +8,7 @@ Source: core/src/main/scala/kafka/server/ReplicaManager.scala, core/src/main/sca
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ from pathlib import Path
 from formats.checkpoints import parse_leader_epochs, parse_offset_checkpoint
 from formats.errors import FormatError
 from formats.log_dir_files import LEADER_EPOCHS, FolderKind
-from kctl.evidence.model import Evidence, LogDir, Replica
+from kctl.evidence.model import Evidence, Replica
 from kctl.findings import Place
 from kctl.model import TopicPartition
 from kctl.replication.epochs import Entries
@@ -34,14 +34,19 @@ Offsets = dict[tuple[str, int], int]
 class Checkpoints:
     """The offset checkpoints of log directories, each read once; one that cannot be read counts as empty."""
 
-    _read: dict[tuple[Path, str], Offsets] = field(default_factory=dict)
+    _read: dict[Path, Offsets] = field(default_factory=dict)
 
-    def offset(self, log_dir: LogDir, what: str, partition: TopicPartition) -> int | None:
-        """The entry of a partition; None where there is none. `what` is a key of CHECKPOINTS."""
-        key = log_dir.path, CHECKPOINTS[what]
-        if key not in self._read:
-            self._read[key] = _read_offsets(log_dir.path / CHECKPOINTS[what])
-        return self._read[key].get((partition.topic, partition.partition))
+    def marks_of(self, replica: Replica) -> dict[str, int]:
+        """The entries of a replica's partition; what has none is left out."""
+        found = {}
+        for what, name in CHECKPOINTS.items():
+            path = replica.log_dir.path / name
+            if path not in self._read:
+                self._read[path] = _read_offsets(path)
+            offset = self._read[path].get((replica.topic, replica.partition))
+            if offset is not None:
+                found[what] = offset
+        return found
 
 
 def _read_offsets(path: Path) -> Offsets:
@@ -59,7 +64,8 @@ class Copy:
     replica: Replica
     broker_id: int
     place: Place
-    checkpoints: Checkpoints = field(repr=False, compare=False)
+    marks: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
+    """What the checkpoints of its log directory say about it, by the keys of CHECKPOINTS."""
 
     @property
     def partition(self) -> TopicPartition:
@@ -84,7 +90,7 @@ class Copy:
 
     def checkpoint(self, what: str) -> int | None:
         """What a checkpoint of its log directory says about it."""
-        return self.checkpoints.offset(self.replica.log_dir, what, self.partition)
+        return self.marks.get(what)
 
     @cached_property
     def recorded_epochs(self) -> Entries | None:
@@ -119,7 +125,7 @@ def copies_of(evidence: Evidence, topics: Iterable[str] = ()) -> dict[TopicParti
             evidence=place.evidence,
             moment=replica.moment,
         )
-        copy = Copy(replica, replica.broker_id, place, checkpoints)
+        copy = Copy(replica, replica.broker_id, place, checkpoints.marks_of(replica))
         by_broker = found.setdefault(copy.partition, {}).setdefault(copy.moment, {})
         by_broker.setdefault(copy.broker_id, copy)
     return dict(sorted(found.items()))

@@ -52,7 +52,7 @@ def every_copy(evidence: Evidence, topics: Iterable[str] = ()) -> list[Copy]:
             moment=replica.moment,
         )
         broker_id = NOBODY if replica.broker_id is None else replica.broker_id
-        found.append(Copy(replica, broker_id, place, checkpoints))
+        found.append(Copy(replica, broker_id, place, checkpoints.marks_of(replica)))
     return sorted(found, key=lambda c: (c.partition, c.moment or "", c.broker_id, str(c.folder)))
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kctl.replica.replica_log import NO_BATCHES, Batches, ReplicaLog, joined
+from kctl.replica.scanned import shared_scan
 
 
 @dataclass
@@ -44,9 +45,10 @@ class Window:
     is_over: tuple[bool, ...]
 
 
-def windows(logs: Sequence[ReplicaLog]) -> Iterator[Window]:
-    """Windows in order of offset until every log is read."""
-    streams = [_Stream(log.batches()) for log in logs]
+def windows(logs: Sequence[ReplicaLog], jobs: int | None = None) -> Iterator[Window]:
+    """Windows in order of offset until every log is read; large ones by several processes."""
+    shared = shared_scan([log.copy.folder for log in logs], jobs)
+    streams = [_Stream(log.batches(shared.of(index) if shared else None)) for index, log in enumerate(logs)]
     while True:
         for stream in streams:
             while not len(stream.held) and not stream.is_over:

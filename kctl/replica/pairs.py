@@ -33,10 +33,12 @@ class Pair:
         return bool(self.different.found or self.same_payload.found)
 
 
-def compare_pairs(logs: Sequence[ReplicaLog], indexes: Iterable[tuple[int, int]]) -> list[Pair]:
-    """Every pair compared in one pass over the logs."""
+def compare_pairs(
+    logs: Sequence[ReplicaLog], indexes: Iterable[tuple[int, int]], jobs: int | None = None
+) -> list[Pair]:
+    """Every pair compared in one pass over the logs, by so many processes where the logs are large."""
     pairs = [Pair(first, second) for first, second in indexes]
-    for window in windows(logs):
+    for window in windows(logs, jobs):
         for pair in pairs:
             _compare(pair, logs, window)
     return pairs

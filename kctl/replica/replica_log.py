@@ -13,15 +13,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from formats.columns.headers import Headers
 from formats.records import Reason
-from kctl.log.folder import read_folder
 from kctl.replica.copies import Copy
 from kctl.replica.lineage import Lineage, normalised
+from kctl.replica.scanned import Columns, Scanned, scan_folder
 from kctl.replication.epochs import Entries, assign
-from kctl.scan.options import Chunk, Level, ScanOptions
-from kctl.scan.segment import scan_segment
-from kctl.scan.source import local_file
 
 Int64s = npt.NDArray[np.int64]
 EMPTY = np.empty(0, np.int64)
@@ -96,52 +92,45 @@ class ReplicaLog:
     newest_timestamp: int = -1
     _last_epoch: int = -1
 
-    def batches(self) -> Iterator[Batches]:
-        """The sound batches, some thousands at a time."""
+    def batches(self, runs: Iterator[Scanned] | None = None) -> Iterator[Batches]:
+        """The sound batches, some thousands at a time; from `runs` where another process has scanned them."""
         try:
-            folder = read_folder(self.copy.folder)
+            for run in scan_folder(self.copy.folder, self.skip_below) if runs is None else runs:
+                found = self._take(run)
+                if len(found):
+                    yield found
         except OSError as error:
             self.problems.append(f"cannot be listed: {error.strerror or error}")
-            return
-        for segment in folder.logs:
-            assert segment.log is not None
-            if segment.base_offset < self.skip_below:
-                continue
+
+    def _take(self, run: Scanned) -> Batches:
+        if run.begins:
             if self.base_offset is None:
-                self.base_offset = self.next_offset = segment.base_offset
-            self.next_offset = max(self.next_offset, segment.base_offset)
-            self.files.append(segment.log.path)
-            yield from self._segment(segment.log.path, segment.base_offset)
-
-    def _segment(self, path: Path, base_offset: int) -> Iterator[Batches]:
-        options = ScanOptions(level=Level.CRC, base_offset=base_offset, place=self.copy.place, max_findings=1)
-        self.torn_tail = False
-        try:
-            with local_file(path) as source:
-                self.bytes_read += source.size
-                for chunk in scan_segment(source, options):
-                    found = self._chunk(path, chunk, is_end=chunk.end >= source.size)
-                    if len(found):
-                        yield found
-        except OSError as error:
-            self.problems.append(f"{path.name} cannot be read: {error.strerror or error}")
-
-    def _chunk(self, path: Path, chunk: Chunk, *, is_end: bool) -> Batches:
-        headers = chunk.headers
+                self.base_offset = self.next_offset = run.base_offset
+            self.next_offset = max(self.next_offset, run.base_offset)
+            self.files.append(run.path)
+            self.bytes_read += run.size_in_bytes
+            self.torn_tail = False
+        if run.error is not None:
+            self.problems.append(run.error)
+        if run.columns is None:
+            return NO_BATCHES
+        headers = run.columns
         sound = headers.crc_valid
         if not sound.all():
-            self._note_unsound(path, headers)
+            self._note_unsound(run.path, headers)
             headers = headers[sound]
         batches = self._ordered(headers)
         self._learn(batches, headers)
-        for damage in chunk.damage:
-            if is_end and damage.reason in HARMLESS_AT_END:
+        for damage in run.damage:
+            if run.ends and damage.reason in HARMLESS_AT_END:
                 self.torn_tail = damage.reason is Reason.TORN_TAIL
                 continue
-            self.damage.append(DamagedRange(path, damage.position, damage.size_in_bytes, self.next_offset))
+            self.damage.append(
+                DamagedRange(run.path, damage.position, damage.size_in_bytes, self.next_offset)
+            )
         return batches
 
-    def _note_unsound(self, path: Path, headers: Headers) -> None:
+    def _note_unsound(self, path: Path, headers: Columns) -> None:
         before = self.next_offset
         for row in np.flatnonzero(~headers.crc_valid)[:1000].tolist():
             sound = headers.last_offset[:row][headers.crc_valid[:row]]
@@ -155,7 +144,7 @@ class ReplicaLog:
             else:
                 self.damage.append(DamagedRange(path, position, size, start, end))
 
-    def _ordered(self, headers: Headers) -> Batches:
+    def _ordered(self, headers: Columns) -> Batches:
         """The columns of batches whose offsets rise; a batch that goes back is not followed."""
         rising = np.maximum.accumulate(np.concatenate(([self.next_offset - 1], headers.last_offset)))
         good = (headers.last_offset > rising[:-1]) & (headers.base_offset > rising[:-1])
@@ -176,7 +165,7 @@ class ReplicaLog:
             headers.max_timestamp,
         )
 
-    def _learn(self, batches: Batches, headers: Headers) -> None:
+    def _learn(self, batches: Batches, headers: Columns) -> None:
         if not len(batches):
             return
         self.has_old_format |= bool((headers.magic < 2).any())

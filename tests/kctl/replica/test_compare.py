@@ -339,3 +339,29 @@ def test_any_bytes_end_in_a_verdict(tmp_path_factory: pytest.TempPathFactory, lo
     assert len(ran.of("verdict")) == 1
     assert ran.status in (0, 5)
     assert rows("replica", "loss", root).status in (0, 5)
+
+
+def test_large_logs_read_by_processes_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kctl.replica.scanned.LARGE", 1)
+    monkeypatch.setattr("kctl.scan.pool.ALONE_FOR", 0)
+    other = [*FRONT[:2], batch(10, 15, "x"), batch(15, 30)]
+    log_dir(tmp_path, 1, [*FRONT, batch(15, 20)])
+    log_dir(tmp_path, 2, other)
+    log_dir(tmp_path, 3, FRONT)
+    alone = compared(tmp_path, "--jobs", 1)
+    assert compared(tmp_path, "--jobs", 2).rows == alone.rows
+    assert ranges(alone) == [[10, 15], [10, 15]]
+
+
+def test_many_partitions_over_processes_come_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kctl.scan.pool.ALONE_FOR", 0)
+    for broker_id in (1, 2):
+        folder = log_dir(tmp_path, broker_id, FRONT)
+        for number in range(1, 9):
+            (folder / f"orders-{number}").mkdir()
+            (folder / f"orders-{number}" / f"{0:020d}.log").write_bytes(batch(0, number))
+    ran = compared(tmp_path, "--jobs", 2)
+    assert [row["partition"] for row in ran.of("verdict")] == list(range(9))
+    assert ran.rows == compared(tmp_path, "--jobs", 1).rows
