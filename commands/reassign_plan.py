@@ -77,7 +77,7 @@ def plan(frame: Frame, at: At, to: Path, **given: object) -> Outcome:
     if isinstance(given["disk_sizes"], Path):
         sizes = partition_sizes(read_disk_sizes(given["disk_sizes"]))
     with at.open(frame) as cluster:
-        state = cluster.read_state(partition_states=False, kafka_version=at.version)
+        state = cluster.read_state(kafka_version=at.version)
     note_problems(frame, state)
     planned = _planned(state, goal, sizes, given)
     for note in planned.notes:

@@ -67,13 +67,15 @@ def situation_of(
     """
     notes = []
     replicas: dict[TopicPartition, Replicas] = {}
-    moving, odd, going = [], [], set()
+    moving, odd, lost, going = [], [], [], set()
     for tp in state.partitions():
         listed = state.topics[tp.topic].partitions[tp.partition]
         if tp.topic in state.deleting:
             going.add(tp.topic)
         elif not listed or len(set(listed)) < len(listed):
             odd.append(tp)
+        elif (found := state.partition_states.get(tp)) and not any(map(state.is_alive, found.isr)):
+            lost.append(tp)  # nobody could copy it: its move would never end
         else:
             if state.is_reassigning(tp) and goal.covers(tp):
                 moving.append(tp)
@@ -85,6 +87,8 @@ def situation_of(
         )
     if odd:
         notes.append(f"left out, for their replica lists are empty or name a broker twice: {_some(odd)}")
+    if lost:
+        notes.append(f"left out, for no replica in sync is alive: {_some(lost)}")
     if going:
         notes.append(f"left out, for they are marked for deletion: {', '.join(sorted(going))}")
     racks = {broker: state.brokers[broker].rack for broker in state.live_brokers}

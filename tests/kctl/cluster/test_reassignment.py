@@ -433,10 +433,13 @@ def test_what_cannot_be_planned_is_left_out_or_refused(store: FakeStore, cluster
     store.put("/brokers/topics/odd", {"version": 3, "partitions": {"0": [], "1": [2, 2]}})
     add_topic(store, "going", [[2]])
     store.put("/admin/delete_topics/going", b"")
+    add_topic(store, "lost", [[9, 2]])
+    put_state(store, "lost", 0, -1, [9])
     made = plan(look(cluster), Goal(drain=frozenset({2})))
     assert {tp.topic for tp in made.targets} == {"a", "b"}
     assert any("odd-0, odd-1" in note for note in made.notes)
     assert any("marked for deletion: going" in note for note in made.notes)
+    assert any("no replica in sync is alive: lost-0" in note for note in made.notes)
     ask(store, ("a", 1, [1, 3]))
     with pytest.raises(Refused, match="a-1 is being moved now"):
         plan(look(cluster), Goal(drain=frozenset({2})))
