@@ -5,7 +5,7 @@ from importlib.resources import files
 
 from kctl import __version__
 from kctl.audit.tables import Tables
-from kctl.report import examined, findings, partitions, remote, verdict
+from kctl.report import examined, findings, partitions, remote, timeline, verdict
 from kctl.report.html import Html, element, join
 
 # Each section is a function from the audit's tables to markup, or None where it has nothing to show.
@@ -13,7 +13,7 @@ SECTIONS: tuple[Callable[[Tables], Html | None], ...] = (
     verdict.section,
     findings.section,
     partitions.section,
-    remote.section,
+    timeline.section,
     remote.section,
     examined.section,
 )
