@@ -15,7 +15,7 @@ from kctl.cluster.interface import Cluster
 from kctl.cluster.plan_files import PlanFile
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.stuck import explain
-from kctl.cluster.versions import KafkaVersion
+from kctl.cluster.versions import V0_9, KafkaVersion
 from kctl.errors import Refused
 from kctl.model import SILENT, Progress, TopicPartition
 
@@ -132,8 +132,15 @@ def _replacing(cluster: Cluster, state: ClusterState, back: Known, title: str) -
         f"the request of {counted(len(request.partitions), 'partition')} is deleted, the way back put in its place "
         f"and broker {controller.broker_id} no longer controller, all at once"
     )
+    warnings = [warning]
+    if state.kafka_version < V0_9:
+        # Its listener does not resign when it finds another's name in /controller, and nothing fences it.
+        warnings.append(
+            f"a controller of 0.8 may not notice that it no longer is one, and would repeat the old move when a "
+            f"broker starts: restart broker {controller.broker_id} afterwards, before any that is dead"
+        )
     stage = Stage(intent=intent, writes=cluster.writes_for(intent, state))
-    return Plan(title=f"{title}, moving the controller", stages=(stage,), warnings=(warning,))
+    return Plan(title=f"{title}, moving the controller", stages=(stage,), warnings=tuple(warnings))
 
 
 def _await_request(
