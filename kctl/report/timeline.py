@@ -26,7 +26,7 @@ STYLE = """
 .leaders { --l0:#bcd7f2; --l1:#f3d9b0; --l2:#cdebc9; --l3:#e6cdf0; --l4:#f5c9c9; --l5:#c9ecec; --l6:#e9e4b7; --l7:#d7d7e8; }
 @media (prefers-color-scheme: dark) { .leaders { --l0:#1f4a75; --l1:#6b4a17; --l2:#22592a; --l3:#553068; --l4:#6e2c2c;
   --l5:#1c5a5a; --l6:#57511b; --l7:#43435c; } }
-.leaders text { font-size: 11px; } .leaders .low text { font-size: 9px; }
+.leaders rect { stroke: var(--paper); } .leaders text { font-size: 11px; } .leaders .low text { font-size: 9px; }
 .leaders .none { fill: none; stroke: var(--error); stroke-dasharray: 3 2; } .leaders .gap { fill: none; stroke: var(--mark); stroke-dasharray: 1 3; }
 .leaders .unclean { fill: var(--error); } .leaders .isr { stroke: var(--mark); } .leaders .axis { stroke: var(--line); }
 """
@@ -63,9 +63,10 @@ def leaders_section(rows: Iterable[Row]) -> Html | None:
     if not partitions:
         return None
     everything = [one for ones in partitions.values() for one in ones]
-    axis = Axis(
-        min(one.from_ms for one in everything), max(one.to_ms or one.last_seen_ms for one in everything)
-    )
+    start = min(one.from_ms for one in everything)
+    end = max(one.to_ms or one.last_seen_ms for one in everything)
+    # Room at the right for what still holds.
+    axis = Axis(start, end + max((end - start) // 25, 1))
     shown, quiet = _shown(partitions)
     brokers = sorted({one.leader for one in everything if one.leader is not None and one.leader >= 0})
     colors = {broker: number % COLORS for number, broker in enumerate(brokers)}
@@ -148,7 +149,7 @@ def _legend(brokers: Sequence[int], colors: dict[int, int]) -> Html:
         for broker in brokers
     ]
     marks = (
-        " dashed frame: no leader · dotted: not in these logs · ▲: unclean election · tick: change of the ISR"
+        " dashed frame: no leader · dotted: not in these logs · ▼: unclean election · tick: change of the ISR"
     )
     return element("p", *keys, element("span", marks, class_="quiet"))
 

@@ -1,0 +1,82 @@
+"""The report's section on leaders: every leadership is in it, nothing of the evidence can write the page."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+
+from kctl.broker_logs.events import read_events
+from kctl.broker_logs.timeline import timeline
+from kctl.report.timeline import leaders_section, leadership_of
+from tests.conftest import recording
+
+EVIL = '"><script>alert(1)</script>&'
+
+
+class Tags(HTMLParser):
+    """The tags of a page, in order; a page that is no tree fails."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.open.append(tag)
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def count(self, tag: str, class_: str | None = None) -> int:
+        return sum(
+            name == tag and (class_ is None or given.get("class") == class_) for name, given in self.seen
+        )
+
+
+def rows(name: str) -> list[dict[str, object]]:
+    found = timeline(read_events([str(recording(name))]))
+    return [one.row() for ones in found.leaderships.values() for one in ones]
+
+
+def parsed(made: list[dict[str, object]]) -> Tags:
+    page = leaders_section(made)
+    assert page is not None
+    tags = Tags()
+    tags.feed(page)
+    assert tags.open == []
+    return tags
+
+
+def test_every_leadership_has_a_bar_and_every_unclean_election_a_mark() -> None:
+    made = rows("incidents/unclean-2.8")
+    tags = parsed(made)
+    assert tags.count("rect") == len(made)
+    assert tags.count("rect", "none") == sum(row["leader"] == -1 for row in made) == 3
+    assert tags.count("polygon", "unclean") == sum(row["how"] == "unclean" for row in made) == 3
+    assert tags.count("script") == 0
+
+
+def test_rows_from_tables_hold_lists_as_json() -> None:
+    for row in rows("incidents/life-3.9"):
+        stored = {key: json.dumps(value) if isinstance(value, list) else value for key, value in row.items()}
+        assert leadership_of(stored) == leadership_of(row)
+
+
+def test_evidence_cannot_write_the_page() -> None:
+    made = [{**row, "topic": EVIL, "cause": EVIL} for row in rows("incidents/unclean-2.8")]
+    page = leaders_section(made)
+    assert page is not None
+    assert "<script" not in page
+    assert parsed(made).count("rect") == len(made)
+
+
+def test_five_hundred_partitions_have_low_rows_and_quiet_ones_are_counted() -> None:
+    made = rows("incidents/life-2.8")
+    many = [{**row, "topic": f"{row['topic']}-{n}"} for n in range(50) for row in made]
+    quiet = [{**made[0], "topic": "quiet", "partition": n, "to_time": None} for n in range(7)]
+    page = leaders_section(many + quiet)
+    assert page is not None
+    assert 'class="low"' in page
+    assert "7 more partitions kept the first leader" in page
+    assert leaders_section([]) is None
