@@ -58,10 +58,11 @@ def metadata_partition_by_name(topic: str, partition: int, partitions: int = DEF
 def metadata_partition_row(text: str, partitions: int) -> dict[str, object]:
     """The row for `TOPIC-ID:PARTITION` or `TOPIC-ID:TOPIC-PARTITION`; `BadValue` for anything else."""
     topic_id, _, rest = text.partition(":")
-    topic, _, number = rest.rpartition("-")
+    topic, dash, number = rest.rpartition("-")
     try:
         uuid_bytes(topic_id)
-        partition = int(number) if number.isdecimal() and len(number) < 11 else -1
+        named = bool(topic) == bool(dash)
+        partition = int(number) if named and number.isdecimal() and len(number) < 11 else -1
     except FormatError:
         partition = -1
     if not 0 <= partition < 1 << 31:
