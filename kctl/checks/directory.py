@@ -14,8 +14,8 @@ from pathlib import Path
 
 from formats.checkpoints import MalformedCheckpoint, OffsetEntry, parse_offset_checkpoint
 from formats.log_dir_files import BOOTSTRAP_CHECKPOINT, META_PROPERTIES, OFFSET_CHECKPOINTS
+from kctl.checks.kraft import check_kraft_snapshot
 from kctl.checks.report import CheckOptions, FileReport, LogFacts, Report
-from kctl.checks.segment import scan_log, scan_options
 from kctl.checks.small_files import read_text, say_malformed
 from kctl.evidence.model import LogDir
 from kctl.findings import FindingType, Place
@@ -64,7 +64,7 @@ def read_checkpoints(log_dir: LogDir, place: Place, options: CheckOptions) -> Ch
         elif name == BOOTSTRAP_CHECKPOINT:
             file = FolderFile(path, _size(path))
             report = found.report.file(where, "kraft-snapshot", file.size_in_bytes, options)
-            scan_log(file, report, scan_options(options, report))
+            check_kraft_snapshot(file, report, options)
         elif name == META_PROPERTIES:
             found.report.file(where, "meta-properties", _size(path), options)
     return found

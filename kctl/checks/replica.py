@@ -10,9 +10,17 @@ from kctl.checks import small_files
 from kctl.checks.edges import stitched
 from kctl.checks.epochs import EpochRuns, check_epochs
 from kctl.checks.indexes import IndexedLog
+from kctl.checks.kraft import check_kraft_snapshot, reaches
 from kctl.checks.report import CheckOptions, FileReport, LogFacts, Report
 from kctl.checks.segment import OnChunk, ScannedLog, open_indexes, scan_log, scan_options
-from kctl.checks.segments import check_gaps, check_leftover, check_order, check_start_up, looks_compacted
+from kctl.checks.segments import (
+    check_gaps,
+    check_leftover,
+    check_order,
+    check_start_up,
+    check_tails,
+    looks_compacted,
+)
 from kctl.checks.snapshots import ProducerWatch, open_snapshot
 from kctl.checks.transaction_index import check_transaction_index, say_missing
 from kctl.evidence.walk import reason_of, what_it_is
@@ -21,6 +29,7 @@ from kctl.findings import evidence as say_evidence
 from kctl.findings import indexes as say_index
 from kctl.findings import logs as say
 from kctl.findings.epochs import EPOCHS_LOST
+from kctl.findings.snapshots import SNAPSHOTS_MISSING
 from kctl.log.folder import Folder, FolderFile, Segment, read_folder
 
 TYPES = {
@@ -119,10 +128,15 @@ def _check_segments(check: _Check) -> None:
     report.segments, report.facts = len(check.folder.logs), facts
     check_order(report, check.scanned, check.place_of, facts.looks_compacted)
     check_gaps(report, check.scanned, check.task, check.place_of)
+    check_tails(report, check.scanned, check.task, check.place_of)
     check_start_up(report, check.scanned, check.task, check.place_of)
     edges = [one.edge for _, one in check.scanned if one.edge]
     report.findings += stitched(edges, is_compacted=True if facts.looks_compacted else None)
     producers.finish(facts.log_end_offset or 0, check.task.is_clean, facts.is_whole)
+    lacks_snapshots = not check.folder.snapshots and check.task.is_clean
+    if lacks_snapshots and producers.replay.producers and check.task.kind is FolderKind.LIVE:
+        count = len(producers.replay.producers)
+        report.findings.append(SNAPSHOTS_MISSING.at(check.task.place, severity=None, count=count))
     epoch_file = check.folder.others.get(LEADER_EPOCHS)
     if epoch_file:
         check_epochs(check.report_of(epoch_file), epoch_file.path, epochs, check.task, facts)
@@ -228,7 +242,16 @@ def _check_others(check: _Check) -> None:
     folder = check.folder
     for file in folder.kraft_snapshots:
         report = check.report_of(file)
-        scan_log(file, report, scan_options(check.options, report))
+        check_kraft_snapshot(file, report, check.options)
+    start = folder.logs[0].base_offset if folder.logs else 0
+    if (
+        check.task.place.topic == "__cluster_metadata"
+        and start
+        and not reaches(folder.kraft_snapshots, start)
+    ):
+        check.report.findings.append(
+            say.KRAFT_SNAPSHOT_MISSING.at(check.task.place, severity=None, log_start=start)
+        )
     for file in folder.others.values():
         if file.name == LEADER_EPOCHS:
             continue

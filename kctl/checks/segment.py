@@ -49,6 +49,7 @@ class ScannedLog:
     sound_records_behind: int = 0
     has_short_batches: bool = False  # batches that hold fewer records than offsets
     end_position: int = 0  # behind the last sound batch
+    tail_position: int | None = None  # where a torn tail or zeros begin that end the file
     is_readable: bool = True
     edge: Edge | None = None  # how it begins and ends, to be stitched with its neighbours
     gaps: list[tuple[int, int, int]] = field(default_factory=list)  # position, offsets [from, to) that lack
@@ -142,6 +143,8 @@ def _note_damage(scanned: ScannedLog, chunk: Chunk, before: int | None) -> None:
         scanned.sound_batches_behind += int(behind.sum())
         scanned.sound_records_behind += int(headers.records_count[behind].clip(0).sum())
     for damage in chunk.damage:
+        if damage.reason in HARMLESS:
+            scanned.tail_position = damage.position
         if damage.reason not in HARMLESS and scanned.bad_position is None:
             scanned.bad_position, scanned.bad_offset = damage.position, scanned.next_offset
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from formats.log_dir_files import FileState
+from formats.log_dir_files import FileState, FolderKind
 from kctl.checks.report import Report
 from kctl.checks.segment import ScannedLog
 from kctl.findings import Place
@@ -90,6 +90,21 @@ def check_start_up(report: Report, scanned: Scanned, task: ReplicaTask, place_of
                 records=one.sound_records_behind + sum(later.records for later in behind),
             )
         )
+
+
+def check_tails(report: Report, scanned: Scanned, task: ReplicaTask, place_of: PlaceOf) -> None:
+    """A torn tail, or zeros, are what a crash leaves: of the last segment, and without a clean shutdown."""
+    if task.kind is not FolderKind.LIVE:
+        return
+    for number, (segment, one) in enumerate(scanned):
+        if one.tail_position is None:
+            continue
+        is_last = number == len(scanned) - 1
+        if is_last and not task.is_clean:
+            continue
+        type_ = say.TORN_AFTER_CLEAN_SHUTDOWN if is_last else say.SEGMENT_ENDS_TORN
+        place = replace(place_of(f"{segment.base_offset:020d}.log"), position=one.tail_position)
+        report.findings.append(type_.at(place, severity=None, tail=one.tail_position))
 
 
 SWAP_SINCE_3_0 = "deletes the files of the offsets that it covers and renames it"

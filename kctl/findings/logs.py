@@ -121,3 +121,36 @@ START_KEEPS_DAMAGE = FindingType(
     "The damage that is reported for this segment.",
     "Let the replica be fetched anew from a sound one.",
 )
+SEGMENT_ENDS_TORN = FindingType(
+    "segment-ends-torn",
+    Severity.ERROR,
+    "The segment ends in bytes that are no batch (from position {tail}), and is not the last one.",
+    "A segment that was rolled ends with a whole batch. What the last batch held is gone.",
+    "A file cut off, or a disk that lost its end.",
+    "Take the segment from another replica.",
+)
+TORN_AFTER_CLEAN_SHUTDOWN = FindingType(
+    "clean-shutdown-torn",
+    Severity.ERROR,
+    "The log ends in bytes that are no batch (from position {tail}) although the directory was shut down cleanly.",
+    "After a clean shutdown Kafka recovers nothing: new batches would be appended behind these bytes, and nobody"
+    " could read on to them.",
+    "A file cut off or changed after the shutdown, or a `.kafka_cleanshutdown` that does not belong here.",
+    "Remove `.kafka_cleanshutdown` before the broker starts: it then recovers the log and cuts the bytes off.",
+)
+KRAFT_SNAPSHOT_INCOMPLETE = FindingType(
+    "kraft-snapshot-incomplete",
+    Severity.ERROR,
+    "The snapshot {what}.",
+    "A snapshot of the metadata log begins with a header and ends with a footer; without them it is a part.",
+    "A file cut off by a full disk or a power failure.",
+    "Delete it where an older one is there, or take it from another controller.",
+)
+KRAFT_SNAPSHOT_MISSING = FindingType(
+    "kraft-snapshot-missing",
+    Severity.ERROR,
+    "The metadata log begins at offset {log_start} and no snapshot reaches up to there; the node fails to start.",
+    "What lies before the log's start is only in a snapshot (`K:raft/KafkaMetadataLog.scala @ 3.9.0`).",
+    "A snapshot that was deleted or left out of a copy.",
+    "Take the snapshot from another controller.",
+)

@@ -57,3 +57,12 @@ SNAPSHOT_BEYOND_END = FindingType(
     "A log that lost its tail.",
     "Look for the offsets on the other replicas.",
 )
+SNAPSHOTS_MISSING = FindingType(
+    "snapshots-missing",
+    Severity.WARNING,
+    "There is no snapshot although the log has batches of {count} producers and was shut down cleanly.",
+    "Kafka takes a log without snapshots for one of an older version after a clean shutdown, and begins with no"
+    " producer state: duplicates of retried batches get in.",
+    "Snapshots that were deleted or left out of a copy.",
+    "`kctl segment rebuild` writes them; or remove `.kafka_cleanshutdown`, so that Kafka replays the log.",
+)

@@ -19,6 +19,7 @@ CLEAN = ("segments/2.8.2", "data-clean/broker-11/logdir-0")
 CLEAN_1 = ("segments/2.8.2", "data-clean/broker-11/logdir-1")
 KILLED = ("segments/2.8.2", "data-killed/broker-11/logdir-0")
 OLD = ("segments/0.10.1.1", "data-clean/broker-3")
+KRAFT_4 = ("segments/4.3.0-kraft", "data-killed")
 KRAFT = ("segments/3.9.1-kraft", "data-clean/broker-1/logdir-0")
 
 

@@ -18,6 +18,7 @@ from tests.kctl.checks.broken import (
     CLEAN_1,
     KILLED,
     KRAFT,
+    KRAFT_4,
     OLD,
     Seen,
     batches,
@@ -33,6 +34,7 @@ from tests.kctl.checks.broken import (
 Edit = Callable[[Path], object]
 ROLLED = "rolled-segs-0"
 TXN = "txn-mix-0"
+KRAFT_SNAPSHOT = f"__cluster_metadata-0/{33:020d}-{1:010d}.checkpoint"
 EPOCHS = "leader-epoch-checkpoint"
 
 
@@ -207,6 +209,16 @@ DAMAGE: dict[str, tuple[tuple[str, str], Edit, str]] = {
     "another topic's id": (CLEAN, lambda d: shutil.copy(d / ROLLED / "partition.metadata", d / "orders.plain-1" / "partition.metadata"), "topic-id-differs"),
     "quorum-state": (KRAFT, write("__cluster_metadata-0/quorum-state", '{"leaderId":1'), "quorum-state-malformed"),
     "a KRaft bootstrap snapshot": (KRAFT, lambda d: flip(d / "bootstrap.checkpoint", 83 + 70), "batch-crc-mismatch"),
+    "a KRaft snapshot without its end": (KRAFT_4, lambda d: cut(d / KRAFT_SNAPSHOT, batches(d / KRAFT_SNAPSHOT)[-1][0]), "kraft-snapshot-incomplete"),
+    "a KRaft snapshot without its beginning": (KRAFT_4, lambda d: (d / KRAFT_SNAPSHOT).write_bytes((d / KRAFT_SNAPSHOT).read_bytes()[batches(d / KRAFT_SNAPSHOT)[1][0] :]), "kraft-snapshot-incomplete"),
+    "an empty KRaft snapshot": (KRAFT_4, lambda d: cut(d / KRAFT_SNAPSHOT, 0), "kraft-snapshot-incomplete"),
+    "a bootstrap snapshot without its end": (KRAFT, lambda d: cut(d / "bootstrap.checkpoint", batches(d / "bootstrap.checkpoint")[-1][0]), "kraft-snapshot-incomplete"),
+    "no KRaft snapshot up to the log's start": (KRAFT, lambda d: [remove(p) for name in (f"{segment(0, '')}*", "*.checkpoint") for p in (d / "__cluster_metadata-0").glob(name)], "kraft-snapshot-missing"),
+    # tails
+    "a torn tail after a clean shutdown": (CLEAN, lambda d: cut(d / rolled(204), -10), "clean-shutdown-torn"),
+    "zeros after a clean shutdown": (CLEAN, lambda d: (d / rolled(204)).open("ab").write(bytes(400)), "clean-shutdown-torn"),
+    "a middle segment of a compacted topic cut": (CLEAN, lambda d: cut(d / "compact_me-0" / segment(227), -5), "segment-ends-torn"),
+    "every snapshot gone after a clean shutdown": (CLEAN, lambda d: [remove(p) for p in (d / TXN).glob("*.snapshot")], "snapshots-missing"),
     # magic 0 and 1
     "an old message": (OLD, lambda d: flip(d / "rolled-segs-0" / segment(0), 53 + 40), "batch-crc-mismatch"),
     "an index of old messages": (OLD, lambda d: flip(d / "rolled-segs-0" / segment(0, ".index"), 15), "index-entry-misplaced"),
