@@ -24,6 +24,7 @@ from kctl.errors import BadValue, KctlError, Refused
 if TYPE_CHECKING:
     from kctl.cluster.interface import Cluster
     from kctl.cluster.versions import KafkaVersion
+    from kctl.wire.adapter import Wire
 
 ANSWER_TIMEOUT = 10.0  # seconds
 
@@ -110,7 +111,7 @@ def connect(frame: Frame, *, timeout: float = ANSWER_TIMEOUT, allow_stale: bool 
     """The live cluster of the context in force: by ZooKeeper, else over Kafka's own protocol."""
     context = frame.context
     if frame.given.get("bootstrap_server") and not frame.given.get("zookeeper"):
-        return _by_protocol(frame)
+        return _by_protocol(frame, timeout)
     if context.zookeeper:
         from kctl.zookeeper.cluster import ZookeeperCluster
         from kctl.zookeeper.connection import Ensemble, access_from
@@ -120,16 +121,42 @@ def connect(frame: Frame, *, timeout: float = ANSWER_TIMEOUT, allow_stale: bool 
             frame.note(f"ZooKeeper {ensemble.location} is cut off from its quorum: what it says may be old")
         return ZookeeperCluster(ensemble)
     if context.bootstrap_server:
-        return _by_protocol(frame)
+        return _by_protocol(frame, timeout)
     raise BadValue(
         "no cluster is named", "give --zookeeper HOSTS/chroot, --bootstrap-server HOSTS or --context NAME"
     )
 
 
-def _by_protocol(frame: Frame) -> Cluster:
-    raise KctlError(
-        f"--bootstrap-server {frame.context.bootstrap_server}: this kctl reaches clusters by ZooKeeper only"
+def _by_protocol(frame: Frame, timeout: float) -> Cluster:
+    from kctl.wire.cluster import AdminCluster
+
+    return AdminCluster(wire(frame, timeout=timeout))
+
+
+def wire(frame: Frame, *, timeout: float = ANSWER_TIMEOUT) -> Wire:
+    """Connections to the brokers of the context in force. Raises KctlError where there are none."""
+    try:
+        from kctl.wire.adapter import Access, Wire
+    except ModuleNotFoundError as error:
+        raise KctlError(
+            f"--bootstrap-server needs {error.name}, which is not installed", "pip install 'kctl[wire]'"
+        ) from None
+    context = frame.context
+    if not context.bootstrap_server:
+        raise BadValue("no brokers are named", "give --bootstrap-server HOSTS or --context NAME")
+    access = Access(
+        servers=context.bootstrap_server,
+        timeout=timeout,
+        tls=context.tls,
+        tls_ca=context.tls_ca,
+        tls_certificate=context.tls_certificate,
+        tls_key=context.tls_key,
+        tls_key_password=context.tls_key_password,
+        sasl_mechanism=context.sasl_mechanism,
+        sasl_username=context.sasl_username,
+        sasl_password=context.sasl_password,
     )
+    return Wire(access)
 
 
 def open_for_change(frame: Frame, *, timeout: float = ANSWER_TIMEOUT) -> Cluster:

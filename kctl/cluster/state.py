@@ -107,6 +107,25 @@ class Request:
     unreadable: str | None = None  # why the controller will not take it
 
 
+class QuorumMember(NamedTuple):
+    """A voter or observer of a KRaft quorum; times are milliseconds, None where not known."""
+
+    node_id: int
+    is_voter: bool
+    log_end_offset: int
+    last_caught_up_at: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quorum:
+    """The KRaft quorum: its leader is the controller."""
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    members: tuple[QuorumMember, ...] = ()
+
+
 class Problem(NamedTuple):
     """Something stored that cannot be read as Kafka would: where, and why."""
 
@@ -132,6 +151,10 @@ class ClusterState:
     is_migrating: bool = False
     problems: tuple[Problem, ...] = ()
     backend: str = "zookeeper"
+    quorum: Quorum | None = None  # of a KRaft cluster
+    features: Mapping[str, int] = field(default_factory=dict)  # finalized levels
+    # Replicas that may lead a partition without an ISR and lose nothing (KIP-966).
+    eligible_leaders: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
 
     def is_alive(self, broker_id: int) -> bool:
         """Whether the broker is registered and not fenced."""

@@ -1,0 +1,321 @@
+"""The one place that touches the inside of kafka-python: a connection, requests to chosen brokers, bounded waits.
+
+    with Wire(access) as wire:
+        answer = wire.send(MetadataRequest(topics=None))                # to the broker that is read from
+        answers = wire.send_all([(1, request), (2, request)])           # at once; a failure stands for its answer
+
+Nothing here retries a write. `PRIVATE` lists every name used that the library does not document.
+"""
+
+import logging
+import re
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import kafka.errors as kafka_errors
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+
+from kctl.errors import BadValue, KctlError
+
+# (class, name): documented nowhere, so that a test holds each against the installed library.
+PRIVATE = (
+    (KafkaConnectionManager, "bootstrap"),
+    (KafkaConnectionManager, "send"),
+    (KafkaConnectionManager, "run"),
+    (KafkaConnectionManager, "wait_for"),
+    (KafkaConnectionManager, "close"),
+    (KafkaConnectionManager, "get_connection"),
+    (NetworkSelector, "start"),
+    (NetworkSelector, "stop"),
+)
+IN_FLIGHT = 500  # requests to a broker at once; above its limit the library refuses or hangs
+LARGEST_ANSWER = 512 << 20  # bytes
+SERVER_ROOM = 5.0  # seconds by which the client waits longer than the broker
+CAUSES = (
+    (r"ECONNREFUSED|Connection refused", "connection refused"),
+    (r"Name or service not known|gaierror|DNS|resolve", "the host name is not known"),
+    (r"CERTIFICATE_VERIFY_FAILED[^(]*(?:: ([^(]+))?", "the certificate is not trusted"),
+    (r"WRONG_VERSION_NUMBER|UNEXPECTED_EOF|record layer failure", "it does not speak TLS there"),
+    (r"Handshake failed", "the TLS handshake failed"),
+    (r"SaslAuthenticationFailed|Authentication failed|invalid credentials", "user or password is wrong"),
+    (r"UnsupportedSaslMechanism|mechanism", "the SASL mechanism is not enabled there"),
+    (r"controller \(no metadata support\)", "that is a controller's listener, not a broker's"),
+    (r"timed? ?out|Timeout|ETIMEDOUT", "no answer in time"),
+    (r"socket disconnected|ECONNRESET|reset by peer", "it ends the connection (TLS or SASL needed?)"),
+    (r"No route to host|EHOSTUNREACH|ENETUNREACH", "there is no route to it"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Where the brokers are and how to speak to them. `timeout` is seconds for any one answer."""
+
+    servers: str
+    timeout: float = 10.0
+    tls: bool = False
+    tls_ca: str | None = None
+    tls_certificate: str | None = None
+    tls_key: str | None = None
+    tls_key_password: str | None = None
+    sasl_mechanism: str | None = None
+    sasl_username: str | None = None
+    sasl_password: str | None = None
+
+    def settings(self) -> dict[str, Any]:
+        """The library's settings."""
+        encrypted = bool(self.tls or self.tls_ca or self.tls_certificate)
+        protocol = ("SASL_" if self.sasl_mechanism else "") + ("SSL" if encrypted else "PLAINTEXT")
+        return {
+            "bootstrap_servers": server_list(self.servers),
+            "client_id": "kctl",
+            "security_protocol": protocol if protocol != "PLAINTEXT" else "PLAINTEXT",
+            "ssl_cafile": self.tls_ca,
+            "ssl_certfile": self.tls_certificate,
+            "ssl_keyfile": self.tls_key,
+            "ssl_password": self.tls_key_password,
+            "sasl_mechanism": self.sasl_mechanism,
+            "sasl_plain_username": self.sasl_username,
+            "sasl_plain_password": self.sasl_password,
+            "max_in_flight_requests_per_connection": IN_FLIGHT,
+            "receive_message_max_bytes": LARGEST_ANSWER,
+            "request_timeout_ms": int((self.timeout + SERVER_ROOM) * 1000),
+            "socket_connection_setup_timeout_ms": int(self.timeout * 1000),
+            "reconnect_backoff_max_ms": 1000,
+        }
+
+
+class NoAnswer(KctlError):
+    """A broker could not be reached or did not answer: whether it did what was asked is not known."""
+
+    def __init__(self, message: str, node: int | None = None) -> None:
+        super().__init__(message)
+        self.node = node
+
+
+class TooOld(KctlError):
+    """The broker does not know a request."""
+
+
+def server_list(text: str) -> list[str]:
+    """`HOST:PORT,HOST:PORT` as a list. Raises BadValue."""
+    found = [part.strip() for part in text.split(",") if part.strip()]
+    for part in found:
+        host, colon, port = part.rpartition(":")
+        if colon and (not host or not port.isdigit() or not 0 < int(port) < 65536):
+            raise BadValue(f"{part!r} is not HOST:PORT", "write --bootstrap-server kafka1:9092,kafka2:9092")
+    if not found:
+        raise BadValue("no bootstrap server is named", "write --bootstrap-server kafka1:9092,kafka2:9092")
+    return [part if re.search(r":\d+$", part) else f"{part}:9092" for part in found]
+
+
+class Wire:
+    """Connections to a cluster's brokers. Close it, or use it as a context manager.
+
+    Raises KctlError with the cause in its line where no broker of the list can be used.
+    """
+
+    def __init__(self, access: Access) -> None:
+        self.access = access
+        self.location = access.servers
+        self._net: Any = NetworkSelector(client_id="kctl")
+        with _last_words() as words:
+            try:
+                self._manager: Any = KafkaConnectionManager(self._net, **access.settings())
+                self._net.start()
+                self._manager.bootstrap(int(access.timeout * 1000))
+            except Exception as error:
+                self.close()
+                raise _no_cluster(access, error, words) from None
+        self.node = self._first_node()
+
+    # --- brokers ---
+
+    @property
+    def nodes(self) -> list[int]:
+        """Ids of the brokers that the cluster says it has, ascending."""
+        return sorted(int(one.node_id) for one in self._manager.cluster.brokers())
+
+    def refresh_nodes(self) -> None:
+        """Ask for the table of brokers again: one that came back is not known otherwise."""
+        with self._translated(None):
+            self._manager.run(self._manager.cluster.refresh_metadata)
+
+    def _first_node(self) -> int:
+        """The broker to read from for the whole run: the first that takes a connection."""
+        failure: Exception | None = None
+        for node in self.nodes:
+            try:
+                self._manager.run(self._connected, node)
+            except Exception as error:
+                failure = error
+            else:
+                return node
+        words = [str(failure)]
+        raise _no_cluster(self.access, failure or KctlError("the cluster names no broker"), words)
+
+    async def _connected(self, node: int) -> None:
+        await self._manager.wait_for(self._manager.get_connection(node)._init_future, self._milliseconds)
+
+    @property
+    def _milliseconds(self) -> int:
+        return int(self.access.timeout * 1000)
+
+    # --- requests ---
+
+    def version_of(self, request: Any, node: int | None = None) -> int | None:
+        """The version of a request (its class) that is spoken with the cluster; None where it is not known there."""
+        try:
+            return int(self._manager.broker_version_data.api_version(request))
+        except Exception:
+            return None
+
+    @property
+    def broker_version(self) -> tuple[int, ...]:
+        """The broker's release, as far as the versions of its requests tell."""
+        return tuple(self._manager.broker_version_data.broker_version)
+
+    def send(self, request: Any, node: int | None = None, *, timeout: float | None = None) -> Any:
+        """The answer of one broker, by default of the one that is read from. Raises NoAnswer, TooOld."""
+        (answer,) = self.send_all([(self.node if node is None else node, request)], timeout=timeout)
+        if isinstance(answer, KctlError):
+            raise answer
+        return answer
+
+    def read(self, request: Any) -> Any:
+        """As `send`, for a request that changes nothing: where the broker is gone, another one is asked."""
+        try:
+            return self.send(request)
+        except NoAnswer:
+            self._change_node()
+            return self.send(_again(request))
+
+    def _change_node(self) -> None:
+        others = [node for node in self.nodes if node != self.node]
+        for node in others:
+            try:
+                self._manager.run(self._connected, node)
+            except Exception:  # noqa: S112  # the next one is tried
+                continue
+            self.node = node
+            return
+
+    def send_all(
+        self, requests: Sequence[tuple[int, Any]], *, timeout: float | None = None
+    ) -> list[Any | KctlError]:
+        """The answers in order, all asked at once; a `KctlError` stands where there is none."""
+        milliseconds = int((self.access.timeout if timeout is None else timeout) * 1000)
+
+        async def all_of_them() -> list[Any]:
+            futures = []
+            for node, request in requests:
+                try:
+                    futures.append(self._manager.send(request, node_id=node, request_timeout_ms=milliseconds))
+                except Exception as error:
+                    futures.append(error)
+            answers = []
+            for future in futures:
+                if isinstance(future, Exception):
+                    answers.append(future)
+                    continue
+                try:
+                    answers.append(await self._manager.wait_for(future, milliseconds + 1000))
+                except Exception as error:
+                    answers.append(error)
+            return answers
+
+        answers = self._manager.run(all_of_them)
+        return [
+            self._failure(answer, node, request) if isinstance(answer, Exception) else answer
+            for answer, (node, request) in zip(answers, requests, strict=True)
+        ]
+
+    def _failure(self, error: Exception, node: int, request: Any) -> KctlError:
+        name = type(error).__name__
+        asked = type(request).__name__.removesuffix("Request")
+        if name == "IncompatibleBrokerVersion":
+            return TooOld(f"broker {node} is too old: it does not know {asked}")
+        if name == "UnknownBrokerIdError":
+            return NoAnswer(f"broker {node} is not in the cluster now", node)
+        return NoAnswer(f"broker {node} does not answer {asked}: {cause_of(error)}", node)
+
+    @contextmanager
+    def _translated(self, node: int | None) -> Iterator[None]:
+        try:
+            yield
+        except KctlError:
+            raise
+        except Exception as error:
+            raise NoAnswer(f"{self.location}: {cause_of(error)}", node) from None
+
+    def pause(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+    def close(self) -> None:
+        """End all connections and the library's thread."""
+        manager = getattr(self, "_manager", None)
+        if manager is not None:
+            manager.close()
+        self._net.stop(timeout_ms=2000)
+
+    def __enter__(self) -> "Wire":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _again(request: Any) -> Any:
+    """The request without the version that was agreed on with another broker."""
+    request.API_VERSION = None
+    return request
+
+
+def cause_of(error: BaseException) -> str:
+    """Why it failed, as a clause."""
+    text = f"{type(error).__name__}: {error}"
+    for pattern, meaning in CAUSES:
+        if re.search(pattern, text, re.IGNORECASE):
+            return meaning
+    return text.splitlines()[0][:200]
+
+
+def _no_cluster(access: Access, error: BaseException, words: Iterable[str]) -> KctlError:
+    for said in reversed(list(words)):
+        for pattern, meaning in CAUSES:
+            if re.search(pattern, said, re.IGNORECASE):
+                return KctlError(f"no broker of {access.servers} can be used: {meaning}")
+    said = next(iter(words), "") or str(error)
+    return KctlError(f"no broker of {access.servers} can be used: {said.splitlines()[0][:200]}")
+
+
+class _Listener(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.words: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        said = record.getMessage()
+        if "not ready; waiting" not in said and "Unable to bootstrap" not in said:
+            self.words.append(said)
+
+
+@contextmanager
+def _last_words() -> Iterator[list[str]]:
+    """What the library logs meanwhile: the only place where it names causes."""
+    listener, logger = _Listener(), logging.getLogger("kafka.net")
+    logger.addHandler(listener)
+    try:
+        yield listener.words
+    finally:
+        logger.removeHandler(listener)
+
+
+def error_name(code: int) -> str:
+    """Kafka's name of an error code, `NOT_CONTROLLER`."""
+    found = kafka_errors.for_code(code)
+    return str(getattr(found, "message", None) or found.__name__)
