@@ -88,6 +88,7 @@ def test_what_is_predicted_happens_and_is_mended(c: Cluster, k: Kctl, topic: str
         assert len(k.ids()) == 1
         running.require_progress()
     running.require_nothing_lost()
+    k.change("topic", "config", "set", topic, "min.insync.replicas=1")  # one partition has one replica only
     for _ in eventually("the cluster is healthy", 30):
         health = k("cluster", "health")
         if health.status == 0:
