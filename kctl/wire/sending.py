@@ -1,0 +1,242 @@
+"""Writes as requests: sent to whoever carries them out, and each item of the answer looked at.
+
+Source: clients/src/main/resources/common/message/*.json @ 4.3.0; KIP-339 (incremental configs), KIP-455
+(reassignments), KIP-460 (elections), KIP-546 (quotas)
+"""
+
+import uuid
+from base64 import urlsafe_b64decode
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest
+from kafka.protocol.admin.configs import IncrementalAlterConfigsRequest
+from kafka.protocol.admin.topics import (
+    AlterPartitionReassignmentsRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    ElectLeadersRequest,
+)
+
+from kctl.changes.plan import Write
+from kctl.cluster.interface import Conflict
+from kctl.errors import BadValue, KctlError, Refused
+from kctl.wire.adapter import SERVER_ROOM, NoAnswer, Wire, error_name
+from kctl.wire.configs import BROKER, DEFAULT, QUOTA_TYPES, TOPIC
+from kctl.wire.expectations import content, name_of
+
+OPERATIONS = {"SET": 0, "DELETE": 1, "APPEND": 2, "SUBTRACT": 3}
+NOT_CONTROLLER, REQUEST_TIMED_OUT, ELECTION_NOT_NEEDED = 41, 7, 84
+# Which error of an item means what: a name or value that cannot be (2), could not (3), somebody was faster (4).
+BAD_VALUES = frozenset({17, 37, 38, 39, 40, 42})
+COULD_NOT = frozenset({3, 29, 30, 31, 58, 100})
+CONFLICTS = frozenset({85})
+
+
+class Item(NamedTuple):
+    """What became of one item of a request."""
+
+    what: str
+    error_code: int
+    error_message: str | None
+
+    @property
+    def reason(self) -> str:
+        """Why it was not done, as the broker says it."""
+        name = error_name(self.error_code)
+        said = (self.error_message or "").strip().rstrip(".")
+        return f"{self.what}: {said} ({name})" if said else f"{self.what}: {name}"
+
+    def error(self, done: str = "nothing was written") -> KctlError:
+        """The failure that it is."""
+        text = f"{self.reason}; {done}"
+        if self.error_code in BAD_VALUES:
+            return BadValue(text)
+        if self.error_code in COULD_NOT:
+            return KctlError(text)
+        return (Conflict if self.error_code in CONFLICTS else Refused)(text)
+
+
+def send(wire: Wire, write: Write, *, validate_only: bool = False) -> list[Item]:
+    """Send a write to whoever carries it out; the items that failed. Raises NoAnswer, TooOld.
+
+    One that no controller took is sent once more, after it was asked who the controller is now.
+    """
+    sender = SENDERS[name_of(write)]
+    items = list(sender(wire, content(write), validate_only))
+    if any(item.error_code == NOT_CONTROLLER for item in items):
+        from kctl.wire.reading import read_from_controller
+
+        wire.refresh_nodes()
+        read_from_controller(wire)
+        items = list(sender(wire, content(write), validate_only))
+    late = [item for item in items if item.error_code == REQUEST_TIMED_OUT]
+    if late and not validate_only:
+        raise NoAnswer(f"{late[0].what}: the controller did not get to it in time")
+    return [item for item in items if item.error_code]
+
+
+def can_be_validated(write: Write) -> bool:
+    """Whether the controller can be asked beforehand."""
+    return name_of(write) in ("CreateTopics", "CreatePartitions", "IncrementalAlterConfigs")
+
+
+def _timeout(wire: Wire) -> int:
+    return int(wire.access.timeout * 1000)
+
+
+def _ask(wire: Wire, request: Any, node: int | None = None) -> Any:
+    # A request that waits in the broker until its own time is over must not be lost by the client before that.
+    return wire.send(request, node, timeout=wire.access.timeout + SERVER_ROOM)
+
+
+def _create_topics(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[Item]:
+    kind = CreateTopicsRequest.CreatableTopic
+    topic = kind(
+        name=after["topic"],
+        num_partitions=-1,
+        replication_factor=-1,
+        assignments=[
+            kind.CreatableReplicaAssignment(partition_index=int(p), broker_ids=ids)
+            for p, ids in after["assignments"].items()
+        ],
+        configs=[kind.CreatableTopicConfig(name=key, value=value) for key, value in after["configs"].items()],
+    )
+    request = CreateTopicsRequest(topics=[topic], timeout_ms=_timeout(wire), validate_only=validate_only)
+    for one in _ask(wire, request).topics:
+        yield Item(f"topic {one.name}", one.error_code, one.error_message)
+
+
+def _delete_topics(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[Item]:
+    version = wire.version_of(DeleteTopicsRequest) or 0
+    name = after["topic"]
+    if version >= 6:
+        id = after["topic_id"]
+        state = (
+            DeleteTopicsRequest.DeleteTopicState(name=None, topic_id=parse_id(id))
+            if id
+            else DeleteTopicsRequest.DeleteTopicState(name=name, topic_id=uuid.UUID(int=0))
+        )
+        request = DeleteTopicsRequest(topics=[state], timeout_ms=_timeout(wire))
+    else:
+        request = DeleteTopicsRequest(topic_names=[name], timeout_ms=_timeout(wire))
+    for one in _ask(wire, request).responses:
+        yield Item(f"topic {name}", one.error_code, getattr(one, "error_message", None))
+
+
+def parse_id(text: str) -> uuid.UUID:
+    """A topic id from Kafka's form."""
+    return uuid.UUID(bytes=urlsafe_b64decode(text + "=="))
+
+
+def _create_partitions(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[Item]:
+    kind = CreatePartitionsRequest.CreatePartitionsTopic
+    topic = kind(
+        name=after["topic"],
+        count=after["count"],
+        assignments=[kind.CreatePartitionsAssignment(broker_ids=ids) for ids in after["assignments"]],
+    )
+    request = CreatePartitionsRequest(topics=[topic], timeout_ms=_timeout(wire), validate_only=validate_only)
+    for one in _ask(wire, request).results:
+        yield Item(f"topic {one.name}", one.error_code, one.error_message)
+
+
+def _alter_configs(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[Item]:
+    name, is_topic = after["entity_name"], after["entity_type"] == "topics"
+    kind = IncrementalAlterConfigsRequest.AlterConfigsResource
+    resource = kind(
+        resource_type=TOPIC if is_topic else BROKER,
+        resource_name="" if name == DEFAULT else name,
+        configs=[
+            kind.AlterableConfig(
+                name=one["key"], config_operation=OPERATIONS[one["operation"]], value=one.get("value")
+            )
+            for one in after["configs"]
+        ],
+    )
+    request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
+    node = int(name) if not is_topic and name.isdigit() else None
+    for one in _ask(wire, request, node).responses:
+        yield Item(f"{after['entity_type'].removesuffix('s')} {name}", one.error_code, one.error_message)
+
+
+def _alter_quotas(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[Item]:
+    kind = AlterClientQuotasRequest.EntryData
+    entry = kind(
+        entity=[
+            kind.EntityData(entity_type=type, entity_name=name)
+            for type, name in _components(after["entity_type"], after["entity_name"])
+        ],
+        ops=[
+            kind.OpData(
+                key=one["key"], value=float(one.get("value") or 0), remove=one["operation"] == "DELETE"
+            )
+            for one in after["configs"]
+        ],
+    )
+    request = AlterClientQuotasRequest(entries=[entry], validate_only=validate_only)
+    for one in _ask(wire, request).entries:
+        yield Item(f"{after['entity_type']} {after['entity_name']}", one.error_code, one.error_message)
+
+
+def _components(kind: str, name: str) -> list[tuple[str, str | None]]:
+    user, found, client = name.partition("/clients/")
+    parts = [("user", user), ("client-id", client)] if found else [(QUOTA_TYPES[kind], name)]
+    return [(type, None if part == DEFAULT else part) for type, part in parts]
+
+
+def _by_topic(rows: list[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(row["topic"], []).append(row)
+    return found
+
+
+def _alter_reassignments(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[Item]:
+    kind = AlterPartitionReassignmentsRequest.ReassignableTopic
+    topics = [
+        kind(
+            name=topic,
+            partitions=[
+                kind.ReassignablePartition(partition_index=row["partition"], replicas=row["replicas"])
+                for row in rows
+            ],
+        )
+        for topic, rows in _by_topic(after["partitions"]).items()
+    ]
+    request = AlterPartitionReassignmentsRequest(timeout_ms=_timeout(wire), topics=topics)
+    if after.get("keep_factor") and (wire.version_of(AlterPartitionReassignmentsRequest) or 0) >= 1:
+        request.allow_replication_factor_change = False
+    answer = _ask(wire, request)
+    if answer.error_code:
+        yield Item("the reassignment", answer.error_code, answer.error_message)
+    for topic in answer.responses:
+        for one in topic.partitions:
+            yield Item(f"{topic.name}-{one.partition_index}", one.error_code, one.error_message)
+
+
+def _elect_leaders(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[Item]:
+    topics = [
+        ElectLeadersRequest.TopicPartitions(topic=topic, partitions=[row["partition"] for row in rows])
+        for topic, rows in _by_topic(after["partitions"]).items()
+    ]
+    request = ElectLeadersRequest(election_type=0, topic_partitions=topics, timeout_ms=_timeout(wire))
+    answer = _ask(wire, request)
+    if answer.error_code:
+        yield Item("the election", answer.error_code, None)
+    for topic in answer.replica_election_results:
+        for one in topic.partition_result:
+            if one.error_code != ELECTION_NOT_NEEDED:
+                yield Item(f"{topic.topic}-{one.partition_id}", one.error_code, one.error_message)
+
+
+SENDERS: dict[str, Callable[[Wire, Mapping[str, Any], bool], Iterator[Item]]] = {
+    "CreateTopics": _create_topics,
+    "DeleteTopics": _delete_topics,
+    "CreatePartitions": _create_partitions,
+    "IncrementalAlterConfigs": _alter_configs,
+    "AlterClientQuotas": _alter_quotas,
+    "AlterPartitionReassignments": _alter_reassignments,
+    "ElectLeaders": _elect_leaders,
+}

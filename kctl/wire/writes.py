@@ -1,0 +1,308 @@
+"""The requests of each intent, worked out from a fresh read of everything that they touch.
+
+The protocol compares nothing with what is there, so that each write says what it expects to find, which is read
+again just before it is sent (`kctl.wire.expectations`). Requests are absolute: to send one twice does no harm.
+Nothing here writes; what a controller can check by itself it is asked to (`validate_only`).
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from kctl.changes.intents import (
+    AddPartitions,
+    AlterConfig,
+    ClearThrottle,
+    CreateTopic,
+    DeleteTopic,
+    ElectPreferred,
+    Intent,
+    Reassign,
+    partition_rows,
+)
+from kctl.changes.plan import Write
+from kctl.cluster.interface import Conflict
+from kctl.cluster.state import ClusterState, Replicas, Topic
+from kctl.cluster.throttles import LISTS, clearing_changes, split
+from kctl.errors import BadValue, KctlError, Refused
+from kctl.model import Json, TopicPartition
+
+REQUEST = "request"  # the action of every write of this backend
+
+
+def request(name: str, about: str, after: Mapping[str, Json], before: Json = None) -> Write:
+    """A write: the name of a request and what it is about, what it says, and what it expects."""
+    return Write(
+        action=REQUEST,
+        target=f"{name} {about}",
+        after=json.dumps(after).encode(),
+        before=None if before is None else json.dumps(before).encode(),
+    )
+
+
+def existing(state: ClusterState, name: str) -> Topic:
+    """The topic. Raises KctlError for an unknown one, Refused for one that is being deleted."""
+    if name not in state.topics:
+        for problem in state.problems:
+            if problem.place == f"topic {name}":
+                raise KctlError(f"{problem.place}: {problem.reason}")
+        raise KctlError(f"no topic {name}")
+    if name in state.deleting:
+        raise Refused(f"topic {name} is marked for deletion; nothing was written")
+    return state.topics[name]
+
+
+# --- topics -------------------------------------------------------------------------------------------
+
+
+def create_topic(fresh: ClusterState, intent: CreateTopic, _: ClusterState) -> list[Write]:
+    """The topic with explicit replicas."""
+    if intent.topic in fresh.topic_names:
+        raise Refused(f"topic {intent.topic} exists already")
+    after: dict[str, Json] = {
+        "topic": intent.topic,
+        "assignments": {str(p): list(ids) for p, ids in sorted(intent.replicas.items())},
+        "configs": dict(sorted(intent.configs.items())),
+    }
+    return [request("CreateTopics", intent.topic, after)]
+
+
+def delete_topic(fresh: ClusterState, intent: DeleteTopic, _: ClusterState) -> list[Write]:
+    """The topic by its id, where the cluster has ids: never another one of the same name."""
+    topic = existing(fresh, intent.topic)
+    after: dict[str, Json] = {"topic": intent.topic, "topic_id": topic.topic_id}
+    return [request("DeleteTopics", intent.topic, after, {"topic_id": topic.topic_id, "exists": True})]
+
+
+def add_partitions(fresh: ClusterState, intent: AddPartitions, planned: ClusterState) -> list[Write]:
+    """The new total, and the replicas of the new partitions."""
+    topic = existing(fresh, intent.topic)
+    known = planned.topics.get(intent.topic)
+    if known is not None and (
+        dict(known.partitions) != dict(topic.partitions) or known.topic_id != topic.topic_id
+    ):
+        raise Conflict(f"topic {intent.topic} was changed by somebody else; nothing was written")
+    first, total = len(topic.partitions), len(topic.partitions) + len(intent.replicas)
+    if sorted(intent.replicas) != list(range(first, total)):
+        raise Refused(f"partitions of {intent.topic} would not be numbered 0 to {total - 1} without a gap")
+    moving = [p for p in topic.partitions if topic.is_reassigning(p)]
+    if moving:
+        raise Refused(f"partition {moving[0]} of {intent.topic} is being reassigned; nothing was written")
+    after: dict[str, Json] = {
+        "topic": intent.topic,
+        "count": total,
+        "assignments": [list(intent.replicas[p]) for p in range(first, total)],
+    }
+    before: Json = {"topic_id": topic.topic_id, "count": first}
+    return [request("CreatePartitions", intent.topic, after, before)]
+
+
+# --- configurations -----------------------------------------------------------------------------------
+
+
+def alter_config(fresh: ClusterState, intent: AlterConfig, _: ClusterState) -> list[Write]:
+    """The keys of one entity, all of them or none."""
+    return [_alter(fresh, intent)]
+
+
+def clear_throttle(fresh: ClusterState, intent: ClearThrottle, _: ClusterState) -> list[Write]:
+    """The configurations without a reassignment's throttles, as far as they are still there."""
+    return [_alter(fresh, change) for change in clearing_changes(intent, fresh)]
+
+
+def _alter(fresh: ClusterState, change: AlterConfig) -> Write:
+    kind, name = change.entity_type, change.entity_name
+    if kind == "topics":
+        existing(fresh, name)
+    elif kind == "brokers" and name.isdigit() and not fresh.is_alive(int(name)):
+        raise Refused(
+            f"broker {name} is not alive, and only it can take its configuration; nothing was written",
+            "the entity `<default>` holds for all brokers",
+        )
+    refuse_changed(fresh, kind, name, change.before)
+    after: dict[str, Json] = {"entity_type": kind, "entity_name": name, "configs": operations(change)}
+    before: Json = {"configs": dict(change.before)}
+    return request(
+        "IncrementalAlterConfigs" if kind in ("topics", "brokers") else "AlterClientQuotas",
+        f"{kind.removesuffix('s')} {name}",
+        after,
+        before,
+    )
+
+
+def operations(change: AlterConfig) -> list[Json]:
+    """What is done to each key. Throttled replicas are added and taken away, so that others' stay there."""
+    found: list[Json] = []
+    for key, value in sorted(change.after.items()):
+        was = change.before.get(key)
+        if value is None:
+            found.append({"key": key, "operation": "DELETE"})
+            continue
+        if key in LISTS and was:
+            had, have = split(was), split(value)
+            added = [item for item in have if item not in had]
+            gone = [item for item in had if item not in have]
+            if bool(added) != bool(gone):
+                operation = "APPEND" if added else "SUBTRACT"
+                found.append({"key": key, "operation": operation, "value": ",".join(added or gone)})
+                continue
+        found.append({"key": key, "operation": "SET", "value": value})
+    return found
+
+
+def refuse_changed(state: ClusterState, kind: str, name: str, expected: Mapping[str, str | None]) -> None:
+    """Raise Conflict where a value is not the one that was read."""
+    present = state.config(kind, name)
+    for key, value in expected.items():
+        if present.get(key) != value:
+            raise Conflict(
+                f"{key} of {kind.removesuffix('s')} {name} is {_shown(present.get(key))}, "
+                f"not {_shown(value)} as it was read; nothing was written"
+            )
+
+
+def _shown(value: str | None) -> str:
+    return "not set" if value is None else repr(value)
+
+
+# --- moving and electing ------------------------------------------------------------------------------
+
+
+def reassign(fresh: ClusterState, intent: Reassign, _: ClusterState) -> list[Write]:
+    """Throttles first, then what runs and is to go back is cancelled, then the targets."""
+    cancelled: dict[TopicPartition, Replicas] = {}
+    moved: dict[TopicPartition, Replicas] = {}
+    for tp, target in sorted(intent.targets.items()):
+        present = _present(fresh, tp)
+        check_target(tp, target, fresh)
+        topic = fresh.topics[tp.topic]
+        origin = intent.origins.get(tp)
+        if topic.is_reassigning(tp.partition):
+            running = set(topic.target_replicas(tp.partition))
+            if running == set(target):
+                continue  # under way already, so that nothing is to be asked for
+            goes_back = set(target) == set(topic.origin_replicas(tp.partition))
+            if origin is None or running != set(origin) or not goes_back:
+                raise Refused(f"{tp} is being reassigned already; nothing was written")
+            cancelled[tp] = target
+        elif present != target:
+            if origin is not None and present != tuple(origin):
+                raise Conflict(
+                    f"{tp} is on {list(present)}, not on {list(origin)} as it was planned; nothing was written"
+                )
+            moved[tp] = target
+    changes = [change for change in intent.config_changes if _can_take(fresh, change)]
+    writes = [_alter(fresh, change) for change in changes]
+    if cancelled:
+        writes.append(
+            request(
+                "AlterPartitionReassignments",
+                f"cancel {len(cancelled)}",
+                {"partitions": [{**_row(tp), "replicas": None} for tp in cancelled]},
+                {"partitions": [_moving_row(fresh, tp) for tp in cancelled]},
+            )
+        )
+        writes.append(
+            request(
+                "AlterPartitionReassignments",
+                f"order {len(cancelled)}",
+                {"partitions": partition_rows(cancelled), "keep_factor": True},
+            )
+        )
+    if moved:
+        keep = all(len(fresh.replicas(tp) or ()) == len(target) for tp, target in moved.items())
+        writes.append(
+            request(
+                "AlterPartitionReassignments",
+                f"move {len(moved)}",
+                {"partitions": partition_rows(moved), "keep_factor": keep},
+                {"partitions": [_moving_row(fresh, tp) for tp in moved]},
+            )
+        )
+    return writes
+
+
+def _present(state: ClusterState, tp: TopicPartition) -> Replicas:
+    present = existing(state, tp.topic).partitions.get(tp.partition)
+    if present is None:
+        raise KctlError(f"no partition {tp}")
+    return present
+
+
+def _row(tp: TopicPartition) -> dict[str, Json]:
+    return {"topic": tp.topic, "partition": tp.partition}
+
+
+def _moving_row(state: ClusterState, tp: TopicPartition) -> Json:
+    topic = state.topics[tp.topic]
+    return {
+        **_row(tp),
+        "replicas": list(topic.partitions[tp.partition]),
+        "adding": list(topic.adding_replicas.get(tp.partition, ())),
+        "removing": list(topic.removing_replicas.get(tp.partition, ())),
+    }
+
+
+def _can_take(state: ClusterState, change: AlterConfig) -> bool:
+    """Whether somebody is there to take it: a dead broker copies nothing, and needs no throttle."""
+    return (
+        change.entity_type != "brokers"
+        or not change.entity_name.isdigit()
+        or state.is_alive(int(change.entity_name))
+    )
+
+
+def check_target(tp: TopicPartition, target: Replicas, state: ClusterState) -> None:
+    """Refuse what a controller takes and never ends, or would lose data. Raises BadValue, Refused."""
+    if not target:
+        raise Refused(f"{tp} would have no replicas; nothing was written")
+    if len(set(target)) < len(target):
+        raise BadValue(f"{tp} would have a broker twice: {list(target)}")
+    dead = sorted(b for b in target if not state.is_alive(b))
+    if dead:
+        ids = ", ".join(map(str, dead))
+        raise Refused(
+            f"{tp} would be on broker{'' if len(dead) == 1 else 's'} {ids}, not alive; nothing was written"
+        )
+
+
+def elect_preferred(fresh: ClusterState, intent: ElectPreferred, _: ClusterState) -> list[Write]:
+    """The election of partitions whose first replica can lead."""
+    wanted = []
+    for tp in sorted(intent.partitions):
+        replicas, found = _present(fresh, tp), fresh.partition_states.get(tp)
+        if found is not None and found.leader == replicas[0]:
+            continue
+        if not fresh.is_alive(replicas[0]) or found is None or replicas[0] not in found.isr:
+            why = "in the ISR" if fresh.is_alive(replicas[0]) else "alive"
+            raise Refused(
+                f"broker {replicas[0]}, the preferred leader of {tp}, is not {why}; nothing was written"
+            )
+        wanted.append({**_row(tp), "preferred": replicas[0], "leader": found.leader})
+    if not wanted:
+        return []
+    after: dict[str, Json] = {"election": "preferred", "partitions": list(wanted)}
+    return [request("ElectLeaders", f"preferred {len(wanted)}", after)]
+
+
+def _no_such_request(why: str) -> "Translation":
+    def refuse(fresh: ClusterState, intent: Intent, planned: ClusterState) -> list[Write]:
+        raise Refused(f"{intent}: {why}; nothing was written")
+
+    return refuse
+
+
+Translation = Callable[[ClusterState, Any, ClusterState], Iterable[Write]]
+TRANSLATIONS: dict[str, Translation] = {
+    "create-topic": create_topic,
+    "delete-topic": delete_topic,
+    "add-partitions": add_partitions,
+    "alter-config": alter_config,
+    "clear-throttle": clear_throttle,
+    "reassign": reassign,
+    "elect-preferred": elect_preferred,
+    "move-controller": _no_such_request("no request moves the controller; restart it"),
+    "replace-stuck-reassignment": _no_such_request(
+        "brokers cancel a move that is stuck: leave --move-controller out"
+    ),
+}
