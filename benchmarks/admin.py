@@ -169,6 +169,28 @@ JOBS = (
         lambda at, _: kctl("topic", "describe", "--zookeeper", at),
         lambda at, _: kafka("TopicCommand", "--zookeeper", at, "--describe"),
     ),
+    Job(
+        "plan",
+        2,
+        lambda at, folder: kctl(
+            *("reassign", "plan", "--brokers", ",".join(map(str, range(BROKERS - 1))), "--zookeeper", at),
+            *("--to", folder / f"{time.monotonic_ns()}.json"),
+        ),
+        lambda at, folder: kafka(
+            "ReassignPartitionsCommand",
+            *("--zookeeper", at, "--generate", "--topics-to-move-json-file", folder / "topics.json"),
+            *("--broker-list", ",".join(map(str, range(BROKERS - 1)))),
+        ),
+    ),
+    Job(
+        "verify",
+        3,
+        lambda at, folder: kctl("reassign", "verify", folder / "current.json", "--zookeeper", at),
+        lambda at, folder: kafka(
+            "ReassignPartitionsCommand",
+            *("--zookeeper", at, "--verify", "--reassignment-json-file", folder / "current.json"),
+        ),
+    ),
 )
 
 
