@@ -46,6 +46,8 @@ def plan_cancellation(
     _refuse_other_targets(file, moving, state)
     back = {tp: _origin(tp, state, known) for tp in moving}
     _refuse_dead(back, state)
+    if state.backend == "admin":
+        return _cancelling(cluster, file, state, back, title)
     if move_controller:
         return _replacing(cluster, state, back, title)
     if state.reassignment is None:
@@ -65,6 +67,14 @@ def plan_cancellation(
         stages=(Stage(intent=intent, writes=cluster.writes_for(intent, state)),),
         details={"cancels": file.identity},
     )
+
+
+def _cancelling(cluster: Cluster, file: PlanFile, state: ClusterState, back: Known, title: str) -> Plan:
+    """Brokers cancel a running move when they are asked to, whatever it waits for."""
+    running = {tp: state.topics[tp.topic].target_replicas(tp.partition) for tp in back}
+    intent = Reassign(targets=back, origins=running)
+    stage = Stage(intent=intent, writes=cluster.writes_for(intent, state))
+    return Plan(title=title, stages=(stage,), details={"cancels": file.identity})
 
 
 def _refuse_other_targets(file: PlanFile, moving: list[TopicPartition], state: ClusterState) -> None:

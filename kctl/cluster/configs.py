@@ -137,7 +137,10 @@ def plan_configs(
         raise Refused("kctl does not touch secrets; nothing was written", "use kafka-configs")
     after: dict[str, str | None] = {key: value for key, value in set.items() if present.get(key) != value}
     after.update(dict.fromkeys(unset))
-    _check_result(entity_type, present, set, after, version)
+    if cluster.backend != "admin" or entity_type != "brokers":  # brokers check their own, when they are asked
+        _check_result(entity_type, present, set, after, version)
+    elif any(map(is_secret_key, set)):
+        raise Refused("kctl stores no secrets; nothing was written", "use kafka-configs")
     title = f"configure {entity_type.removesuffix('s')} {entity_name}"
     if not after:
         return Plan(title=title, stages=())

@@ -232,10 +232,10 @@ def plan_deletion(
 
 
 def why_stuck(state: ClusterState, name: str) -> list[str]:
-    """What keeps the controller from deleting a topic now."""
+    """What keeps the controller from deleting a topic now; one of KRaft waits for nobody."""
     topic = state.topics.get(name)
     reasons = _without_controller(state)
-    if topic is None:
+    if topic is None or state.quorum is not None:
         return reasons
     dead = sorted({id for ids in topic.partitions.values() for id in ids if not state.is_alive(id)})
     if dead:
