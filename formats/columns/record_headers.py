@@ -3,8 +3,6 @@
 Source: clients/src/main/java/org/apache/kafka/common/record/DefaultRecord.java (readHeaders) @ 3.9.0-rc3
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -61,15 +59,3 @@ def header_fields(data: Octets, positions: Ints, counts: Ints) -> tuple[Ints, In
         going = counts[lanes] > step
         lanes, at = lanes[going], at[going]
     return columns[0], columns[1], columns[2], columns[3]
-
-
-def read_headers(data: bytes, position: int, count: int) -> Iterator[tuple[bytes, bytes | None]]:
-    """Keys and values of a list that was found right."""
-    from formats.varint import read_varint
-
-    for _ in range(count):
-        size, at = read_varint(data, position)
-        key = data[at : at + size]
-        size, at = read_varint(data, at + size)
-        yield key, data[at : at + size] if size >= 0 else None
-        position = at + max(size, 0)

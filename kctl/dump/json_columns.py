@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from formats.columns.headers import Headers
+from formats.columns.record_headers import header_fields
 from formats.kafka_text import codec_name, time_name
 from formats.record_batch import CONTROL, DELETE_HORIZON, LOG_OVERHEAD, TIMESTAMP_TYPE, TRANSACTIONAL, Record
 from kctl.dump.decoded import decoded
@@ -26,7 +27,7 @@ from kctl.dump.text_columns import (
     slices,
     with_empty_ones,
 )
-from kctl.dump.values import header_rows, named
+from kctl.dump.values import named
 from kctl.dump.wanted import Wanted
 from kctl.scan.records import Records
 
@@ -109,7 +110,7 @@ def record_lines(records: Records, starts: pa.Array, headers: Headers, wanted: W
     lines = joined(
         starts, numbers(records.offset),
         b',"timestamp":', numbers(records.timestamp),
-        b',"headers":', _headers(records),
+        b',"headers":', _headers(records, odd),
         b',"sequence":', b"-1" if (records.sequence == -1).all() else numbers(records.sequence),
         b',"decoded":', _decoded(records, headers, wanted), b",",
         field("key", records.data, records.key_position, records.key_size, odd, wanted.keys), b",",
@@ -118,11 +119,17 @@ def record_lines(records: Records, starts: pa.Array, headers: Headers, wanted: W
     return lines_of(lines)
 
 
-def _headers(records: Records) -> Column:
-    if not (records.headers_count > 0).any():
+def _headers(records: Records, odd: "Odd") -> Column:
+    counts = records.headers_count
+    if not (counts > 0).any():
         return b"[]"
-    texts = [encode(header_rows(one)) if one else b"[]" for one in records.headers()]
-    return pa.array(texts, pa.binary())
+    data = records.data
+    keys, key_sizes, values, value_sizes = header_fields(data, records.headers_position, counts)
+    key = field("key", data, keys, key_sizes, odd, "utf8")
+    value = field("value", data, values, value_sizes, odd, "utf8")
+    edges = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
+    lists = pa.ListArray.from_arrays(pa.array(edges), joined(b"{", key, b",", value, b"}"))
+    return joined(b"[", pc.binary_join(lists, b","), b"]")
 
 
 def _decoded(records: Records, headers: Headers, wanted: Wanted) -> Column:

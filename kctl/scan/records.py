@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from formats.columns.headers import Headers
-from formats.columns.record_headers import read_headers
+from formats.columns.record_headers import header_fields
 from formats.record_batch import TIMESTAMP_TYPE
 from kctl.scan.record_groups import Group
 
@@ -54,11 +55,12 @@ class Records:
 
     def headers(self) -> Iterator[tuple[tuple[bytes, bytes | None], ...]]:
         """The header list of each record."""
-        ends = (self.position + self.size_in_bytes).tolist()
-        for count, start, end in zip(
-            self.headers_count.tolist(), self.headers_position.tolist(), ends, strict=True
-        ):
-            yield tuple(read_headers(self.data[start:end].tobytes(), 0, count)) if count else ()
+        counts = self.headers_count
+        keys, key_sizes, values, value_sizes = header_fields(self.data, self.headers_position, counts)
+        names = (name or b"" for name in self._slices(keys, key_sizes))
+        pairs = zip(names, self._slices(values, value_sizes), strict=True)
+        for count in counts.tolist():
+            yield tuple(islice(pairs, count)) if count else ()
 
     def _slices(self, positions: Ints, sizes: Ints) -> Iterator[bytes | None]:
         view = memoryview(self.data.data)
