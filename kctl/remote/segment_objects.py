@@ -331,7 +331,8 @@ class _Examination:
         if not self.log_is_whole:
             return
         data = self.read(ObjectKind.TRANSACTION_INDEX)
-        if data is None and self.transactions.surely_aborted:
+        is_there = self.manifest is not None and ObjectKind.TRANSACTION_INDEX in self.manifest.indexes
+        if data is None and not is_there and self.transactions.surely_aborted:
             lacks = "it is missing, and the log holds aborted transactions"
             self.say(say.TRANSACTIONS_OBJECT, why=lacks)
         elif data is not None:
