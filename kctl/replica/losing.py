@@ -10,7 +10,9 @@ from kctl.broker_logs.sources import Sources, find_sources
 from kctl.errors import KctlError
 from kctl.evidence.model import Evidence
 from kctl.model import SILENT, OffsetRange, Progress, TopicPartition
+from kctl.replica.commitment import ExternalOffset
 from kctl.replica.copies import ByMoment, Moment, copies_of
+from kctl.replica.external import external_offsets
 from kctl.replica.loss import Loss, PartitionLosses, losses_of
 from kctl.replica.moments import Znodes, znodes_of
 from kctl.replica.testimony import Testimony, hear
@@ -61,6 +63,11 @@ class LossSearch:
         return hear(self.sources, lambda partition: partition in wanted)
 
     @cached_property
+    def external(self) -> dict[TopicPartition, list[ExternalOffset]]:
+        """What consumer groups and the metadata of a tier say was committed."""
+        return external_offsets(self.evidence, self.znodes)
+
+    @cached_property
     def sources(self) -> Sources:
         """The logs of the evidence."""
         if not self.evidence.broker_logs:
@@ -78,6 +85,7 @@ class LossSearch:
             self.testimony,
             given_leader=self.options.leader,
             is_compacted=compacted,
+            external=self.external.get(partition, ()),
         )
 
     def results(self, progress: Progress = SILENT) -> Iterator[PartitionLosses]:

@@ -112,6 +112,7 @@ def losses_of(
     claims = find_claims(partition, testimony, leaders, present)
     for epoch, group in _groups(scene, found, claims).items():
         result.losses += _losses_of_group(scene, found, znodes, epoch, group, external)
+    result.losses += _told_by_others(scene, found, external, result.losses)
     result.losses.sort(key=lambda one: (one.from_offset, one.drop.leader_epoch or -1))
     return result
 
@@ -146,6 +147,34 @@ def first_timestamp(parts: Sequence[LostPart], start: int) -> int | None:
             stamp = int(batches.max_timestamp[0])
             return stamp if stamp >= 0 else None
     return None
+
+
+def _told_by_others(
+    scene: Scene, found: LostParts, external: Sequence[ExternalOffset], known: Sequence[Loss]
+) -> list[Loss]:
+    """Committed offsets of an epoch that ends earlier in the present lineage, where no copy or line tells of them."""
+    assert scene.present.lineage is not None
+    losses: list[Loss] = []
+    for one in sorted(external, key=lambda e: -e.offset):
+        start = None if one.epoch is None or one.strength == "weak" else scene.present.starts_after(one.epoch)
+        if start is None:
+            continue
+        start = max(start, scene.present.lineage.log_start_offset)
+        for first, last in _uncovered(start, one.offset, [*known, *losses]):
+            epoch = claimed_epoch(scene, one.epoch, first, 0)
+            drop = explain_drop(scene, epoch, first, one.epoch, ())
+            proofs = [*drop.proofs, Proof(one.kind, one.strength, one.text, file=one.file)]
+            losses.append(_loss(scene, found, first, last, "committed", drop, proofs, ()))
+    return losses
+
+
+def _uncovered(start: int, end: int, known: Sequence[Loss]) -> list[tuple[int, int]]:
+    """What of [start, end) no loss covers."""
+    pieces = [OffsetRange(start, end)] if start < end else []
+    for loss in known:
+        until = end if loss.to_offset is None else loss.to_offset
+        pieces = [piece for one in pieces for piece in _without(one, loss.from_offset, until)]
+    return [(p.from_offset, p.to_offset) for p in pieces if p.to_offset is not None]
 
 
 def _overlap(one: LostPart, other: LostPart) -> bool:

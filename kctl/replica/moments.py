@@ -44,6 +44,7 @@ class Znodes:
     replicas: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
     live: set[int] = field(default_factory=set)
     created: dict[str, int] = field(default_factory=dict)  # topic to the czxid of its znode
+    created_ms: dict[str, int] = field(default_factory=dict)
     topic_ids: dict[str, str] = field(default_factory=dict)
     policies: dict[str, str] = field(default_factory=dict)
 
@@ -94,6 +95,7 @@ def _take(znodes: Znodes, path: str, znode: ExportedZnode) -> None:
     elif match := TOPIC.fullmatch(path):
         topic = parse_topic(znode.data)
         znodes.created[match[1]] = znode.czxid
+        znodes.created_ms[match[1]] = znode.ctime
         if topic.topic_id:
             znodes.topic_ids[match[1]] = topic.topic_id
         for number, replicas in topic.partitions.items():

@@ -82,7 +82,8 @@ def test_a_tail_without_epochs_on_a_broker_that_may_be_following_is_undecided(tm
     log_dir(tmp_path, 1, [message(o) for o in range(10)])
     log_dir(tmp_path, 2, [message(o) for o in range(12)])
     znodes(tmp_path, 1, 4, [1], live=(1, 2))
-    assert lost(tmp_path).of("loss") == []
+    ran = lost(tmp_path)
+    assert (ran.of("loss"), ran.codes(), ran.status) == ([], ["replica-undecided-tail"], 0)
     znodes(tmp_path, 1, 4, [1], live=(1,))  # it is away, so it fetched nothing from this leader
     assert [(a, b) for a, b, _ in spans(lost(tmp_path))] == [(10, 12)]
 
@@ -290,3 +291,47 @@ def test_a_znode_export_that_cannot_be_read_is_said_and_the_rest_goes_on(tmp_pat
     assert ran.status == 3
     assert "no znode at line 2" in ran.err
     assert [row["verdict"] for row in ran.of("verdict")] == ["equal"]
+
+
+def test_a_consumers_commit_of_an_older_epoch_proves_a_loss_that_no_copy_holds(tmp_path: Path) -> None:
+    from formats.record_batch import Record, write_batch
+
+    folder = log_dir(tmp_path, 1, [*FRONT, batch(15, 17, "b", 3)], epochs=[[0, 0], [3, 15]])
+    log_dir(tmp_path, 2, [*FRONT, batch(15, 17, "b", 3)], epochs=[[0, 0], [3, 15]])
+    znodes(tmp_path, 1, 3, [1, 2])
+    group, topic = b"readers", b"orders"
+    key = b"\0\1" + len(group).to_bytes(2, "big") + group + len(topic).to_bytes(2, "big") + topic + bytes(4)
+
+    def value(offset: int, epoch: int, committed_ms: int = 10_000) -> bytes:
+        fields = (
+            offset.to_bytes(8, "big")
+            + epoch.to_bytes(4, "big", signed=True)
+            + b"\0\0"
+            + committed_ms.to_bytes(8, "big")
+        )
+        return b"\0\3" + fields
+
+    commits = folder / "__consumer_offsets-0"
+    commits.mkdir()
+    log = commits / f"{0:020d}.log"
+    log.write_bytes(write_batch([Record(0, 10_000, key, value(19, 1))]))
+    (row,) = lost(tmp_path, "--topic", "orders").of("loss")
+    assert (row["from_offset"], row["to_offset"], row["class"]) == (15, 19, "committed")
+    assert (row["replaced"], row["missing"]) == ([[15, 17]], [[17, 19]])
+    assert row["recoverable_from"] == []
+    assert "group 'readers' committed offset 19" in [e["text"] for e in row["evidence"]]
+    # Of the epoch that is present, or without one, a commit proves nothing.
+    for epoch in (3, -1):
+        log.write_bytes(write_batch([Record(0, 10_000, key, value(40, epoch))]))
+        assert lost(tmp_path, "--topic", "orders").of("loss") == []
+
+
+def test_a_tier_remembers_what_every_replica_lost() -> None:
+    from tests.conftest import recording
+
+    (row,) = lost(recording("tier/e-unclean-election")).of("loss")
+    assert (row["topic"], row["from_offset"], row["to_offset"]) == ("sensor.raw", 100, 260)
+    assert (row["class"], row["cause"]) == ("committed", "unclean_election")
+    assert {e["kind"] for e in row["evidence"]} >= {"remote_segment", "election"}
+    for healthy in ("a-healthy", "bc-retention-topic-delete", "d-failed-copies", "g2-seeded-leader"):
+        assert lost(recording(f"tier/{healthy}")).of("loss") == []
