@@ -136,9 +136,13 @@ def _extend(found: LostParts, held: HeldCopy) -> None:
     """Take the tail of another copy of the same moment for present, where only the order of copying differs."""
     present, lineage = found.present, held.lineage
     while present.log_end_offset < lineage.log_end_offset:
-        end = _same_lineage_until(present, held)
-        if end <= present.log_end_offset:
+        start, end = present.log_end_offset, _same_lineage_until(present, held)
+        if end <= start:
             return
+        if lineage.epoch_at(start) is None:  # only the order of copying suggests that it is no loss
+            place = replace(held.copy.place, base_offset=start, last_offset=end - 1)
+            who = held.copy.broker_id
+            found.findings.append(say.UNDECIDED_TAIL.at(place, broker_id=who, start=start, end=end))
         present.log_end_offset = end
 
 
