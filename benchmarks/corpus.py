@@ -18,7 +18,7 @@ import numpy as np
 
 from formats.columns.headers import gather, walk
 from formats.compression import Codec
-from formats.record_batch import HEADER_SIZE, Record, write_batch
+from formats.record_batch import Record, write_batch
 
 MADE = 4 << 20  # bytes of records, before compression, that are made in truth
 INDEX_INTERVAL = 4096
@@ -93,25 +93,17 @@ def repeated(made: bytes, size: int) -> Iterator[bytes]:
         written += take
 
 
-def write_index(log: Path) -> None:
-    """The offset index as a leader writes it that was sent one batch at a time."""
-    data = (
-        np.fromfile(log, np.uint8, count=-1)
-        if log.stat().st_size < 1 << 28
-        else np.memmap(log, np.uint8, "r")
-    )
-    entries = []
-    position = last = 0
-    size = len(data)
-    while position + HEADER_SIZE <= size:
-        head = bytes(data[position : position + 27])
-        length = int.from_bytes(head[8:12], "big") + 12
-        if position - last > INDEX_INTERVAL:
-            offset = int.from_bytes(head[:8], "big") + int.from_bytes(head[23:27], "big")
-            entries.append((offset, position))
-            last = position
-        position += length
-    log.with_suffix(".index").write_bytes(np.array(entries, ">i4").tobytes())
+def write_index(log: Path, made: bytes) -> None:
+    """The offset index about as a leader writes it that was sent one batch at a time."""
+    data = np.frombuffer(made + bytes(64), np.uint8)
+    headers = gather(data, walk(data, 0, len(made)).positions)
+    size, span = log.stat().st_size, int(headers.last_offset[-1]) + 1
+    rounds = np.arange(-(-size // len(made)))[:, None]
+    positions = (headers.position + rounds * len(made)).ravel()
+    offsets = (headers.last_offset + rounds * span).ravel()
+    _, first = np.unique(positions // INDEX_INTERVAL, return_index=True)
+    chosen = first[(positions[first] < size) & (positions[first] > 0)]
+    np.stack((offsets[chosen], positions[chosen]), 1).astype(">i4").tofile(log.with_suffix(".index"))
 
 
 def make(folder: Path, shape: Shape, size: int) -> Path:
@@ -122,10 +114,11 @@ def make(folder: Path, shape: Shape, size: int) -> Path:
         partition.mkdir(parents=True, exist_ok=True)
         aside = log.with_suffix(".making")
         with aside.open("wb") as file:
-            for part in repeated(batches(shape), size):
+            made = batches(shape)
+            for part in repeated(made, size):
                 file.write(part)
         aside.rename(log)
-        write_index(log)
+        write_index(log, made)
         (partition / "leader-epoch-checkpoint").write_text("0\n1\n1 0\n")
     return log
 
