@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from commands.evidence_options import evidence_options, find_evidence
 from commands.frame import Frame, command
 from commands.render import Outcome, Page, Row
+
+if TYPE_CHECKING:
+    from kctl.scan.pool import Engine
 
 SEVERITIES = ("error", "warning")
 
@@ -21,6 +25,8 @@ SEVERITIES = ("error", "warning")
     kctl audit run evidence/ --out report
     kctl audit run broker-1/ broker-2/ broker-3/ --out report --jobs 8
     kctl audit run /var/lib/kafka/data --out /tmp/report --no-sha256 --output jsonl
+    kctl audit run /mnt/evidence --out /mnt/report --engine spark --master spark://host:7077
+    kctl audit run --merge broker-1-report/ broker-2-report/ --out report
     """,
     status="0 nothing wrong · 3 a path could not be opened · 4 the folder --out is in use · 5 something is wrong",
 )
@@ -35,10 +41,29 @@ SEVERITIES = ("error", "warning")
 @click.option(
     "--compacted", multiple=True, metavar="TOPIC", help="A topic that is compacted; may be repeated."
 )
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "spark"]),
+    default="local",
+    show_default=True,
+    help="What does the work.",
+)
+@click.option(
+    "--master",
+    default="local[*]",
+    show_default=True,
+    metavar="URL",
+    help="With --engine spark: spark://..., yarn, k8s://..., sc://..., local[N].",
+)
+@click.option(
+    "--merge",
+    is_flag=True,
+    help="EVIDENCE are folders of audits made on the brokers: join their tables and compare.",
+)
 @click.option("--no-sha256", is_flag=True, help="Do not compute the SHA-256 of each file.")
 def run(
     frame: Frame, paths: tuple[str, ...], brokers: tuple[str, ...], moments: tuple[str, ...],
-    out: Path, jobs: int | None, compacted: tuple[str, ...], no_sha256: bool,
+    out: Path, jobs: int | None, compacted: tuple[str, ...], no_sha256: bool, engine: str, master: str, merge: bool,
 ) -> Outcome:  # fmt: skip
     """Examine everything in the evidence, and write tables and an HTML report.
 
@@ -46,10 +71,12 @@ def run(
     of many, nested in any way. Nothing is written to it.
     """
     from kctl.audit.parts import Audit
+    from kctl.audit.run import merge as merge_audits
     from kctl.audit.run import run as run_audit
     from kctl.checks.report import CheckOptions
+    from kctl.evidence.discover import discover
 
-    evidence = find_evidence(frame, paths, brokers, moments)
+    evidence = discover(()) if merge else find_evidence(frame, paths, brokers, moments)
     audit = Audit(
         evidence, paths, frame.report, CheckOptions(compacted=frozenset(compacted)), jobs, not no_sha256,
         progress=frame.progress(),
@@ -57,13 +84,34 @@ def run(
 
     def rows() -> Iterator[Row]:
         found: list[Row] = []
-        summary = run_audit(
-            audit, out, lambda row: found.append(row) if row["kind"] in ("finding", "loss") else None
-        )
+
+        def keep(row: Row) -> None:
+            if row["kind"] in ("finding", "loss"):
+                found.append(row)
+
+        with _engine(engine, master) as started:
+            audit.jobs = started or jobs
+            if merge:
+                summary = merge_audits([Path(path) for path in paths], out, audit, keep)
+            else:
+                summary = run_audit(audit, out, keep)
         yield from found
         yield summary
 
     return Outcome(rows(), text=audit_text)
+
+
+@contextmanager
+def _engine(name: str, master: str) -> Iterator[Engine | None]:
+    """The engine that does the work; None for this machine's processes."""
+    if name == "local":
+        yield None
+        return
+    from kctl.spark.session import session
+    from kctl.spark.tasks import SparkEngine, cores_of
+
+    with session(master) as spark:
+        yield SparkEngine(spark, cores_of(spark))
 
 
 def audit_text(rows: Iterable[Row], page: Page) -> Iterator[str]:

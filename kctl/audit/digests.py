@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kctl.model import Progress
-from kctl.scan.pool import ordered
+from kctl.scan.pool import Jobs, ordered
 
 PIECE = 1 << 20
 
@@ -29,7 +29,7 @@ def digest(path: Path) -> tuple[str | None, int]:
     return total.hexdigest(), size
 
 
-def digests(paths: Sequence[Path], jobs: int | None, progress: Progress) -> dict[Path, str]:
+def digests(paths: Sequence[Path], jobs: Jobs, progress: Progress) -> dict[Path, str]:
     """The SHA-256 of each file that can be read."""
     progress.start("hashing", sum(path.stat().st_size for path in paths if path.is_file()))
     found = {}

@@ -14,6 +14,7 @@ from kctl.errors import KctlError
 from kctl.evidence.model import Evidence
 from kctl.model import SILENT, Progress
 from kctl.rows.audit import SEGMENT
+from kctl.scan.pool import Jobs
 
 Row = dict[str, object]
 
@@ -26,7 +27,7 @@ class Audit:
     paths: tuple[str, ...]
     report: Callable[[Exception], None]
     checks: CheckOptions = field(default_factory=CheckOptions)
-    jobs: int | None = None
+    jobs: Jobs = None
     sha256: bool = True
     now: int | None = None  # milliseconds; for what depends on the time, such as retention
     progress: Progress = SILENT
@@ -122,7 +123,7 @@ def comparison(audit: Audit) -> Iterator[Row]:
     """Lineages, divergences and verdicts of every partition that several brokers hold."""
     from kctl.replica.comparing import ComparedEvidence, CompareOptions, comparison_rows
 
-    options = CompareOptions(compacted=audit.checks.compacted)
+    options = CompareOptions(compacted=audit.checks.compacted, jobs=audit.jobs)
     for found in ComparedEvidence(audit.evidence, options, audit.report).comparisons(audit.progress):
         yield from comparison_rows(found, options)
 

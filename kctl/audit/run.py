@@ -31,12 +31,15 @@ class Totals:
     severities: Counter[str] = field(default_factory=Counter)
     partitions: set[tuple[object, object]] = field(default_factory=set)
     lost: dict[tuple[object, object], list[tuple[int, int | None]]] = field(default_factory=dict)
+    brokers: set[int] = field(default_factory=set)
 
     def count(self, row: Row) -> None:
         """Take a row into account."""
         if row["kind"] == "finding":
             self.severities[str(row["severity"])] += 1
         elif row["kind"] == "examined":
+            if isinstance(row["broker_id"], int):
+                self.brokers.add(row["broker_id"])
             self.files += 1
             self.bytes += _number(row["size_in_bytes"])
             self.batches += _number(row["batches"])
@@ -92,19 +95,40 @@ def prepare_folder(out: Path, evidence_paths: tuple[str, ...]) -> None:
 def run(audit: Audit, out: Path, on_row: Callable[[Row], None] = lambda row: None) -> Row:
     """Write the tables and the report below `out`; gives the row of kind `audit`, which is summary.json too."""
     prepare_folder(out, audit.paths)
+    parts = tuple(part for part in PARTS if part.is_there(audit.evidence))
+    return _run_parts(parts, audit, out, on_row)
+
+
+def _run_parts(
+    parts: tuple[Part, ...], audit: Audit, out: Path, on_row: Callable[[Row], None],
+    fill_batches: Callable[[TableWriter], None] = lambda writer: None,
+) -> Row:  # fmt: skip
     began, started = time.monotonic(), time.time_ns() // 1_000_000
-    totals, done = Totals(), []
+    totals = Totals()
     with ExitStack() as stack:
         writers = {name: stack.enter_context(table_writer(out, name)) for name in TABLES}
         batches = stack.enter_context(TableWriter(out, "batches", SCHEMAS["batches"]))
         audit.out, audit.write_batches = batches.workers, batches.batches
-        for part in PARTS:
-            if part.is_there(audit.evidence):
-                done.append(_run_part(part, audit, writers, totals, on_row))
+        fill_batches(batches)
+        done = [_run_part(part, audit, writers, totals, on_row) for part in parts]
     summary = _summary(audit, out, totals, done, started, time.monotonic() - began)
     write_summary(out, summary)
     write_report(out)
     return summary
+
+
+def merge(
+    folders: list[Path], out: Path, audit: Audit, on_row: Callable[[Row], None] = lambda row: None
+) -> Row:
+    """Join the audits in the folders into one below `out`, and compare what their brokers hold."""
+    from kctl.audit.merge import compared_rows, join_batches, joined_rows
+
+    prepare_folder(out, tuple(map(str, folders)))
+    parts = (
+        Part("join", lambda evidence: True, lambda audit: joined_rows(folders)),
+        Part("compare", lambda evidence: True, lambda audit: compared_rows(folders)),
+    )
+    return _run_parts(parts, audit, out, on_row, lambda writer: join_batches(folders, writer))
 
 
 def _run_part(
@@ -150,7 +174,7 @@ def _summary(audit: Audit, out: Path, totals: Totals, done: list[Row], started: 
         bytes=totals.bytes,
         batches=totals.batches,
         records=totals.records,
-        brokers=list(evidence.broker_ids),
+        brokers=sorted({*evidence.broker_ids, *totals.brokers}),
         moments=list(evidence.moments),
         partitions=len(totals.partitions),
         errors=errors,

@@ -28,7 +28,7 @@ from kctl.evidence.model import Evidence
 from kctl.findings import Finding, Place, Severity
 from kctl.model import SILENT, Progress, TopicPartition
 from kctl.rows.common import SUMMARY
-from kctl.scan.pool import ordered
+from kctl.scan.pool import Jobs, ordered
 
 Check = Callable[..., Report]
 """From a `ReplicaTask` and `options` to a report."""
@@ -74,7 +74,7 @@ def verify(
     evidence: Evidence,
     options: CheckOptions,
     *,
-    jobs: int | None = None,
+    jobs: Jobs = None,
     progress: Progress = SILENT,
     check: Check = check_replica,
     on_report: Callable[[Report], None] = lambda report: None,
@@ -120,7 +120,7 @@ def _size(evidence: Evidence) -> int:
 def _replica_reports(
     evidence: Evidence,
     options: CheckOptions,
-    jobs: int | None,
+    jobs: Jobs,
     topic_ids: list[tuple[Place, str]],
     check: Check,
 ) -> Iterator[Report]:
@@ -153,3 +153,4 @@ def _replica_reports(
         left[owner.log_dir.path] -= 1
         if not left[owner.log_dir.path] and owner.log_dir.is_whole:
             yield owner.finish()
+            yield owner.index_cache(evidence, options)

@@ -18,7 +18,7 @@ from kctl.replica.moments import Znodes, znodes_of
 from kctl.replica.scanned import LARGE, size_of
 from kctl.replication.rules import Rules
 from kctl.rows.replica import DIVERGENCE, REJOIN, VERDICT
-from kctl.scan.pool import ordered
+from kctl.scan.pool import Jobs, ordered
 
 Row = dict[str, object]
 
@@ -32,7 +32,7 @@ class CompareOptions:
     compacted: frozenset[str] = frozenset()
     if_leader: int | None = None
     rules: Rules | None = None
-    jobs: int | None = None  # processes; None: one a core
+    jobs: Jobs = None  # processes; None: one a core
 
 
 @dataclass
@@ -69,9 +69,13 @@ class ComparedEvidence:
         work = self.work()
         progress.start("compare", len(work), "partitions")
         jobs = self.options.jobs
-        for is_large, some in groupby(work, key=is_large_work):
+        processes = jobs if isinstance(jobs, int) else None
+        here = jobs is None or isinstance(jobs, int)  # another engine gets each comparison whole
+        for is_large, some in groupby(work, key=lambda one: here and is_large_work(one)):
             ones = list(some)
-            results = (compare(one, jobs) for one in ones) if is_large else ordered(compare, ones, jobs=jobs)
+            results = (
+                (compare(one, processes) for one in ones) if is_large else ordered(compare, ones, jobs=jobs)
+            )
             for found in results:
                 yield found
                 progress.advance(1)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.context import BaseContext
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from kctl.errors import KctlError
 
@@ -23,6 +23,17 @@ Result = TypeVar("Result")
 
 ALONE_FOR = 0.3  # seconds of work before other processes are started
 WAITING = 3  # results and items that may wait, for each process
+
+
+class Engine(Protocol):
+    """Something other than this machine's processes that work can be spread over."""
+
+    def ordered(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """function(item) for each item, in order."""
+
+
+Jobs = int | Engine | None
+"""How many processes (None: one a core), or an engine in their place."""
 
 
 class WorkerDied(KctlError):
@@ -40,13 +51,16 @@ def default_jobs() -> int:
 
 
 def ordered(
-    function: Callable[[Item], Result], items: Iterable[Item], *, jobs: int | None = None
+    function: Callable[[Item], Result], items: Iterable[Item], *, jobs: Jobs = None
 ) -> Iterator[Result]:
     """function(item) for each item, in order; function, items and results must be picklable.
 
     At most a few items for each process are taken ahead of what the caller has read. `jobs=1` stays in this
     process; an exception of the function is raised where its result would have been.
     """
+    if jobs is not None and not isinstance(jobs, int):
+        yield from jobs.ordered(function, items)
+        return
     jobs = jobs or default_jobs()
     waiting = iter(items)
     began = time.monotonic()

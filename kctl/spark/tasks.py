@@ -72,22 +72,34 @@ class Tasks(DataSource):
         return TasksReader(base64.b64decode(self.options["work"]))
 
 
-def ordered(
-    spark: SparkSession, function: Callable[[Item], Result], items: Iterable[Item], *, cores: int
-) -> Iterator[Result]:
-    """function(item) for each item, in order, on executors; `KctlError` with its first line where one fails."""
-    spark.dataSource.register(Tasks)
-    body = cloudpickle.dumps(function)
-    waiting = iter(items)
-    size = 1
-    while wave := list(islice(waiting, size * cores * PARTITIONS_A_WAVE)):
-        chunks = [
-            (at, [pickle.dumps(one) for one in wave[at : at + size]]) for at in range(0, len(wave), size)
-        ]
-        work = base64.b64encode(pickle.dumps((body, chunks))).decode()
-        yield from _results(spark, work)
-        # The first wave shows results early; later ones have fewer, larger partitions.
-        size = min(ITEMS_A_PARTITION, size * 4)
+class SparkEngine:
+    """An engine of `kctl.scan.pool`: the functions of the local pool, run by executors."""
+
+    def __init__(self, spark: SparkSession, cores: int) -> None:
+        self.spark, self.cores = spark, cores
+        spark.dataSource.register(Tasks)
+
+    def ordered(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """function(item) for each item, in order; `KctlError` with the task's own words where one fails."""
+        body = cloudpickle.dumps(function)
+        waiting = iter(items)
+        size = 1
+        while wave := list(islice(waiting, size * self.cores * PARTITIONS_A_WAVE)):
+            chunks = [
+                (at, [pickle.dumps(one) for one in wave[at : at + size]]) for at in range(0, len(wave), size)
+            ]
+            work = base64.b64encode(pickle.dumps((body, chunks))).decode()
+            yield from _results(self.spark, work)
+            # The first wave shows results early; later ones have fewer, larger partitions.
+            size = min(ITEMS_A_PARTITION, size * 4)
+
+
+def cores_of(spark: SparkSession) -> int:
+    """How many tasks run at once; a guess over Connect, which does not say."""
+    try:
+        return max(1, int(spark.sparkContext.defaultParallelism))
+    except Exception:
+        return 8
 
 
 def _results(spark: SparkSession, work: str) -> Iterator[Any]:
