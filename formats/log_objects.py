@@ -8,6 +8,7 @@ Each version prints them in its own way: see `core/src/main/scala/kafka/api/Lead
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 LEADER_ISR_EPOCH = re.compile(
     r"\(Leader:(?P<leader>-?\d+),ISR:(?P<isr>[-\d,]*)(?:,LeaderRecoveryState:(?P<leader_recovery_state>\w+))?"
@@ -70,6 +71,7 @@ def value_of(name: str, text: str) -> Value:
     return text.strip("'")
 
 
+@lru_cache(8192)
 def partition_state(text: str) -> Fields | None:
     """Leader, leader epoch, ISR and what else a printed partition state names; None for what is none.
 

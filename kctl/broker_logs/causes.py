@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import deque
+from bisect import bisect_left
 from typing import NamedTuple
 
 from formats.log_objects import topic_partition
@@ -28,7 +28,9 @@ AFTER = {
     "failure": 500,
     "unclean": 30_000,
 }
-MOST = 64
+# No mark counts for longer than this.
+LONGEST = 120_000
+MOST = 5_000
 BY_PARTITION = {
     "E18": "preferred", "E19": "preferred", "E25": "reassignment", "E26": "reassignment", "E27": "reassignment",
     "E28": "reassignment", "C28": "reassignment", "C29": "reassignment", "E24": "reassignment", "E14": "unclean",
@@ -50,8 +52,8 @@ class Causes:
     """What controllers said they were doing, by partition and by broker, the latest of each."""
 
     def __init__(self) -> None:
-        self._partitions: dict[TopicPartition, deque[Mark]] = {}
-        self._brokers: dict[int, deque[Mark]] = {}
+        self._partitions: dict[TopicPartition, list[Mark]] = {}
+        self._brokers: dict[int, list[Mark]] = {}
         self._last_leader: dict[TopicPartition, int] = {}
         # Brokers whose server.log is among the logs, so that each change of an ISR that they made is seen.
         self.servers: set[int] = set()
@@ -78,7 +80,8 @@ class Causes:
             changes = event.fields.get("changes")
             recovery = changes.get("leader_recovery_state") if isinstance(changes, dict) else None
             if recovery and recovery[1] == "RECOVERING" and event.topic_partition:
-                self._mark(event.topic_partition, "unclean", time_ms, None, event)
+                leader = changes["leader"][1] if isinstance(changes, dict) and "leader" in changes else None
+                self._mark(event.topic_partition, "unclean", time_ms, leader, event)
         else:
             self._note_brokers(name, event, time_ms)
 
@@ -102,14 +105,12 @@ class Causes:
                 kind = "controlled_shutdown" if "Shutdown" in context[1] else "failure"
         for broker_id in ids if isinstance(ids, list) else ():
             if isinstance(broker_id, int):
-                marks = self._brokers.setdefault(broker_id, deque(maxlen=MOST))
-                marks.append(Mark(kind, time_ms, None, event.proof()))
+                _append(self._brokers.setdefault(broker_id, []), Mark(kind, time_ms, None, event.proof()))
 
     def _mark(
         self, partition: TopicPartition, kind: str, time_ms: int, leader: int | None, event: Event
     ) -> None:
-        marks = self._partitions.setdefault(partition, deque(maxlen=MOST))
-        marks.append(Mark(kind, time_ms, leader, event.proof()))
+        _append(self._partitions.setdefault(partition, []), Mark(kind, time_ms, leader, event.proof()))
 
     def decide(self, before: Leadership | None, one: Leadership, known_isr: tuple[int, ...] | None) -> None:
         """Say how a leadership began, given the one before it (None where the logs do not have it).
@@ -144,21 +145,24 @@ class Causes:
             return self._same_leader(before, one, marks)
         return self._new_leader(before, one, marks)
 
-    def _near(self, one: Leadership) -> list[Mark]:
-        marks = self._partitions.get(one.topic_partition, ())
-        return [
-            mark
-            for mark in marks
-            if one.from_ms - BEFORE[mark.kind] <= mark.time_ms <= one.from_ms + AFTER[mark.kind]
-            and mark.leader in (None, one.leader)
-        ]
+    def _append(marks: list[Mark], mark: Mark) -> None:
+    """Add a mark, unless it says again what the last one said a moment before."""
+    last = marks[-1] if marks else None
+    if last and last.kind == mark.kind and last.leader == mark.leader and mark.time_ms - last.time_ms < 100:
+        return
+    if last and mark.time_ms < last.time_ms:
+        mark = mark._replace(time_ms=last.time_ms)
+    marks.append(mark)
+    if len(marks) > MOST:
+        del marks[: MOST // 2]
+
+
+def _near(self, one: Leadership) -> list[Mark]:
+        marks = self._partitions.get(one.topic_partition, [])
+        return [mark for mark in _near(marks, one) if mark.leader in (None, one.leader)]
 
     def _of_broker(self, broker_id: int, one: Leadership) -> list[Mark]:
-        return [
-            mark
-            for mark in self._brokers.get(broker_id, ())
-            if one.from_ms - BEFORE[mark.kind] <= mark.time_ms <= one.from_ms + AFTER[mark.kind]
-        ]
+        return _near(self._brokers.get(broker_id, []), one)
 
     def _why_none(self, before: Leadership | None, one: Leadership) -> str:
         if before is None or before.leader is None or before.leader < 0:
@@ -238,6 +242,32 @@ class Causes:
         if replicas and replicas[0] == one.leader and before.leader in (one.isr or ()):
             return "preferred", "the first replica leads again"
         return "unknown", ""
+
+
+def _append(marks: list[Mark], mark: Mark) -> None:
+    """Add a mark, unless it says again what the last one said a moment before."""
+    last = marks[-1] if marks else None
+    if last and last.kind == mark.kind and last.leader == mark.leader and mark.time_ms - last.time_ms < 100:
+        return
+    if last and mark.time_ms < last.time_ms:
+        mark = mark._replace(time_ms=last.time_ms)
+    marks.append(mark)
+    if len(marks) > MOST:
+        del marks[: MOST // 2]
+
+
+def _near(marks: list[Mark], one: Leadership) -> list[Mark]:
+    """The marks from the time that a leadership began, and from before it ended."""
+    ended = one.from_ms + LONGEST if one.to_ms is None else max(one.to_ms, one.from_ms + 1)
+    low = bisect_left(marks, one.from_ms - LONGEST, key=lambda mark: mark.time_ms)
+    found = []
+    for mark in marks[low:]:
+        if mark.time_ms > one.from_ms + LONGEST:
+            break
+        latest = min(one.from_ms + AFTER[mark.kind], ended)
+        if one.from_ms - BEFORE[mark.kind] <= mark.time_ms <= latest:
+            found.append(mark)
+    return found
 
 
 def is_outside(before: Leadership | None, one: Leadership, known_isr: tuple[int, ...] | None) -> bool | None:

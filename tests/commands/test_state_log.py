@@ -71,9 +71,9 @@ def test_a_topic_is_found_in_every_spelling(name: str) -> None:
     lines = content(logs).split(b"\n")
     wanted = sum(1 for line in lines if HEAD.match(line) and named.search(line))
     events = rows("state-log", "merge", "--topic", "orders", *logs).of("event")
-    # And those that name it in a stack trace or as a replica.
+    # And those that name it in a stack trace, as a replica, or by the id that some line gave it.
     assert len(events) >= wanted > 100
-    assert all(re.search(r"(?<![\w.-])orders(?![\w.])", event["text"]) for event in events)
+    assert all(re.search(r"(?<![\w.-])orders(?![\w.])|topicId=", event["text"]) for event in events)
     some = rows("state-log", "merge", "--topic", "orders", "--partitions", "0,4-5", *logs).of("event")
     said = {event["fields"].get("partition") for event in some if event["fields"].get("topic") == "orders"}
     assert said == {0, 4, 5}
@@ -203,6 +203,42 @@ def test_the_chart_is_readable_without_colour() -> None:
     assert re.match(r"  leader +1+-+!2+$", lines[1])
     assert re.match(r"  epoch +0 +1 +2 +3 +4$", lines[2])
     assert any("UNCLEAN" in line and "state-change.log:176" in line for line in lines)
+
+
+KRAFT = """\
+[2026-11-21 13:00:00,100] INFO [RaftManager id=3000] Completed transition to Leader(localId=3000, epoch=7) from CandidateState (org.apache.kafka.raft.QuorumState)
+[2026-11-21 13:00:00,150] INFO [QuorumController id=3000] Becoming the active controller at epoch 7, next write offset 99. (org.apache.kafka.controller.QuorumController)
+[2026-11-21 13:00:01,000] INFO [QuorumController id=3000] Replayed PartitionRecord for new partition t-0 with topic ID AAAAAAAAAAAAAAAAAAAAAA and PartitionRegistration(replicas=[1, 2], directories=[AAAAAAAAAAAAAAAAAAAAAA, AAAAAAAAAAAAAAAAAAAAAA], isr=[1, 2], removingReplicas=[], addingReplicas=[], elr=[], lastKnownElr=[], leader=1, leaderRecoveryState=RECOVERED, leaderEpoch=0, partitionEpoch=0). (org.apache.kafka.controller.ReplicationControlManager)
+[2026-11-21 13:00:05,000] INFO [QuorumController id=3000] Fencing broker 1 because its session has timed out. (org.apache.kafka.controller.ReplicationControlManager)
+[2026-11-21 13:00:20,000] INFO [QuorumController id=3000] UNCLEAN partition change for t-0 with topic ID AAAAAAAAAAAAAAAAAAAAAA: isr: [2] -> [3], leader: -1 -> 3, leaderRecoveryState: RECOVERED -> RECOVERING, leaderEpoch: 2 -> 3, partitionEpoch: 4 -> 5 (org.apache.kafka.controller.ReplicationControlManager)
+[2026-11-21 13:00:30,000] WARN [QuorumController id=3000] Renouncing the leadership due to a metadata log event. We were the leader at epoch 7, but in the new epoch 8, the leader is 3001. Reverting to last stable offset 120. (org.apache.kafka.controller.QuorumController)
+"""
+KRAFT_BROKERS = {
+    1: "[2026-11-21 13:00:01,010] INFO [Broker id=1] Leader t-0 with topic id Some(AAAAAAAAAAAAAAAAAAAAAA) starts at leader epoch 0 from offset 0 with partition epoch 0, high watermark 0, ISR [1,2], adding replicas [] and removing replicas [] . Previous leader None and previous leader epoch was -1. (state.change.logger)\n",
+    2: "[2026-11-21 13:00:01,012] INFO [Broker id=2] Follower t-0 starts at leader epoch 0 from offset 0 with partition epoch 0 and high watermark 0. Current leader is 1. Previous leader Some(1) and previous leader epoch was 0. (state.change.logger)\n"
+    "[2026-11-21 13:00:05,020] INFO [Broker id=2] Leader t-0 with topic id Some(AAAAAAAAAAAAAAAAAAAAAA) starts at leader epoch 1 from offset 10 with partition epoch 1, high watermark 9, ISR [2], adding replicas [] and removing replicas [] (under-min-isr). Previous leader Some(1) and previous leader epoch was 0. (state.change.logger)\n",
+}
+
+
+def test_kraft_clusters_have_a_timeline_too(tmp_path: Path) -> None:
+    (tmp_path / "controller-3000").mkdir()
+    (tmp_path / "controller-3000" / "controller.log").write_text(KRAFT)
+    for broker, text in KRAFT_BROKERS.items():
+        (tmp_path / f"broker-{broker}").mkdir()
+        (tmp_path / f"broker-{broker}" / "state-change.log").write_text(text)
+    ran = rows("state-log", "timeline", tmp_path)
+    assert [(row["leader_epoch"], row["leader"], row["isr"], row["how"]) for row in ran.of("leader")] == [
+        (0, 1, [1, 2], "creation"),
+        (1, 2, [2], "failure"),
+        (2, None, None, "unknown"),
+        (3, 3, [3], "unclean"),
+    ]
+    assert [(t["broker_id"], t["controller_epoch"], t["ended"]) for t in ran.of("controller_term")] == [
+        (3000, 7, "resigned")
+    ]
+    assert (1, "fenced") in [(row["broker_id"], row["state"]) for row in ran.of("broker_state")]
+    by_id = rows("state-log", "merge", tmp_path, "--topic", "t", "--partitions", "0").of("event")
+    assert {event["event"] for event in by_id} == {"Q04", "Q05", "L03", "L04"}
 
 
 # --- explain ----------------------------------------------------------------------------------------------
