@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from formats.log_dir_files import REMOTE_INDEX_CACHE
 from kctl.checks.directory import (
     CLEANER,
     LOG_START,
@@ -16,6 +17,7 @@ from kctl.checks.directory import (
     check_directory,
     read_checkpoints,
 )
+from kctl.checks.index_cache import check_index_cache
 from kctl.checks.replica import COMPACTED, ReplicaTask
 from kctl.checks.report import CheckOptions, LogFacts, Report
 from kctl.evidence.model import Evidence, LogDir, Replica
@@ -38,6 +40,15 @@ class DirectoryCheck:
         if self.log_dir.is_whole:
             check_directory(self.checkpoints, self.logs)
         return self.checkpoints.report
+
+    def index_cache(self, evidence: Evidence, options: CheckOptions) -> Report:
+        """The report on the broker's copies of remote indexes."""
+        folder = self.log_dir.path / REMOTE_INDEX_CACHE
+        if not self.log_dir.is_whole or not folder.is_dir():
+            return Report()
+        place = evidence.place_of(folder, self.log_dir.root)
+        place = replace(place, broker_id=self.log_dir.broker_id, moment=self.log_dir.moment)
+        return check_index_cache(folder, place, options)
 
 
 def open_directory(log_dir: LogDir, evidence: Evidence, options: CheckOptions) -> DirectoryCheck:

@@ -357,3 +357,16 @@ def test_what_looks_wrong_and_is_not(recorded: str, place: str, code: str) -> No
 def test_a_log_that_lost_its_tail_in_a_recording(place: str) -> None:
     folder = recording(f"incidents/{place}") / "moments/dark/broker-2/data"
     assert Seen(folder).wrong == {"high-watermark-above-log-end"}
+
+
+def test_a_damaged_copy_of_a_remote_index(tmp_path: Path) -> None:
+    recorded = ("tier/a-healthy", "brokers/3/data")
+    folder = copy_of(recorded, tmp_path)
+    assert not Seen(folder).wrong
+    cache = folder / "remote-log-index-cache"
+    index = next(p for p in sorted(cache.glob("*.index")) if p.stat().st_size >= 24)
+    change(index, 8, index.read_bytes()[:8])
+    cut(next(iter(sorted(cache.glob("*.timeindex")))), -5)
+    seen = Seen(folder)
+    assert {"index-entry-unordered", "index-fragment"} <= seen.wrong
+    assert all(f.place.remote_log_segment_id for f in seen.of("index-fragment"))
