@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-EXTRAS ?= fast,spark,wire,sql
+EXTRAS ?= fast,spark,wire,sql,sasl
 
 .PHONY: demo demo-spark test test-matrix check man bench bench-admin bench-spark format clean
 

@@ -5,7 +5,6 @@ the time given is over. A write that was sent is never sent again (`OutcomeUnkno
 """
 
 import contextlib
-import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from kazoo.exceptions import (
     SessionExpiredError,
     ZookeeperError,
 )
-from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
 from kazoo.protocol.paths import _prefix_root
 from kazoo.retry import KazooRetry
 from kazoo.security import ACL, Id
@@ -102,7 +101,7 @@ class Ensemble:
         self.location = access.hosts
         self.timeout = access.timeout
         self._remembered = Remembered()
-        self._client = _client(access, self._remembered.logger)
+        self._client = _client(access, self._remembered)
         self._has_multi_read: bool | None = None
         self._connect()
 
@@ -318,18 +317,39 @@ def acl_for(store: Ensemble, path: str) -> list[Acl] | None:
     return parent
 
 
-def _client(access: Access, logger: logging.Logger) -> KazooClient:
+class QuietThreads(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
+    """kazoo's threads, but an exception that ends one is remembered and not printed as a traceback."""
+
+    def __init__(self, remembered: Remembered) -> None:
+        super().__init__()
+        self.remembered = remembered
+
+    def spawn(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Run a function in a thread."""
+
+        def run() -> None:
+            try:
+                func(*args, **kwargs)
+            except Exception as error:
+                self.remembered.last = self.remembered.last or f"{type(error).__name__}: {error}"
+
+        return super().spawn(run)
+
+
+def _client(access: Access, remembered: Remembered) -> KazooClient:
     auth, sasl = None, None
     mechanism = (access.sasl_mechanism or "").upper()
     if mechanism == "DIGEST":
         auth = [("digest", f"{access.sasl_username}:{access.sasl_password}")]
     elif mechanism:
+        _require_sasl(mechanism)
         sasl = {"mechanism": mechanism, "username": access.sasl_username, "password": access.sasl_password}
     try:
         return KazooClient(
             access.hosts,
             timeout=SESSION_TIMEOUT,
-            logger=logger,
+            logger=remembered.logger,
+            handler=QuietThreads(remembered),
             read_only=access.read_only,
             auth_data=auth,
             sasl_options=sasl,
@@ -344,6 +364,13 @@ def _client(access: Access, logger: logging.Logger) -> KazooClient:
         )
     except (KazooException, ValueError, ImportError) as error:
         raise KctlError(f"{access.hosts!r} is no ZooKeeper connect string: {error}") from error
+
+
+def _require_sasl(mechanism: str) -> None:
+    from importlib.util import find_spec
+
+    if find_spec("puresasl") is None:
+        raise KctlError(f"SASL mechanism {mechanism} needs the extra `sasl`", "pip install 'kctl[sasl]'")
 
 
 def _words(error: BaseException) -> str:

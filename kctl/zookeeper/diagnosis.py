@@ -112,7 +112,7 @@ def _version_by_reading(access: Access) -> tuple[int, ...] | None:
     from kctl.zookeeper.connection import _client
 
     remembered = Remembered()
-    probe = _client(access, remembered.logger)
+    probe = _client(access, remembered)
     try:
         probe.start_async().wait(PROBE_TIMEOUT)
         multi_read(probe._call, GET_DATA, ["/zookeeper"], PROBE_TIMEOUT)

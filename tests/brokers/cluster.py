@@ -86,6 +86,7 @@ class Cluster:
     chroot: str = ""
     brokers: dict[int, BrokerProcess] = field(default_factory=dict)
     cluster_id: str | None = None
+    flags: tuple[str, ...] = ()  # of the brokers' JVMs
 
     @property
     def connect(self) -> str:
@@ -106,7 +107,7 @@ class Cluster:
                 classpath(self.version),
                 "kafka.Kafka",
                 [broker.folder / "server.properties"],
-                flags=(f"-Dlog4j.configuration=file:{self.folder}/log4j.properties",),
+                flags=(f"-Dlog4j.configuration=file:{self.folder}/log4j.properties", *self.flags),
             )
             broker.process = JavaProcess(command, broker.log)
         if wait:
@@ -274,16 +275,20 @@ def cluster(
     properties: Mapping[str, object] | None = None,
     zookeeper_settings: Mapping[str, object] | None = None,
     zookeeper_flags: tuple[str, ...] = (),
+    flags: tuple[str, ...] = (),
+    login: Mapping[str, Any] | None = None,
 ) -> Iterator[Cluster]:
     """A running cluster with ZooKeeper; ended, and its data removed, with the block.
 
     `zookeeper` is the Kafka version whose ZooKeeper serves (default: the same; "3.9" has multiRead).
+    `login` is what kazoo's clients of the tests need to be let in.
     """
     with _folder() as folder:
         server = ZooKeeper(
             folder / "zookeeper", zookeeper or version, settings=zookeeper_settings, flags=zookeeper_flags
         )
-        c = Cluster(version, folder, server, chroot)
+        c = Cluster(version, folder, server, chroot, flags=flags)
+        server.login = dict(login or {})
         try:
             server.start()
             if chroot:

@@ -37,11 +37,6 @@ class Traffic:
         """The numbers acknowledged so far."""
         return {int(n) for n in re.findall(r"^acked (\d+)", self.process.log.read_text(), re.M)}
 
-    @property
-    def refused(self) -> int:
-        """How many records the brokers refused for good."""
-        return len(re.findall(r"^failed ", self.process.log.read_text(), re.M))
-
     def require_progress(self, records: int = 5, timeout: float = 30) -> None:
         """Wait until so many more records are acknowledged: the topic can be written to."""
         wanted = len(self.acknowledged) + records

@@ -46,6 +46,7 @@ class ZooKeeper:
         self.config = folder / "zoo.cfg"
         self.config.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
         self.process: JavaProcess | None = None
+        self.login: dict[str, Any] = {}  # for the clients
 
     @property
     def address(self) -> str:
@@ -76,6 +77,6 @@ class ZooKeeper:
 
     def client(self, chroot: str = "", **options: Any) -> KazooClient:
         """A connected client; the caller stops it."""
-        client = KazooClient(self.address + chroot, timeout=10, **options)
+        client = KazooClient(self.address + chroot, timeout=10, **{**self.login, **options})
         client.start(timeout=20)
         return client

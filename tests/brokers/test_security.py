@@ -1,0 +1,189 @@
+"""ZooKeeper behind TLS, SASL and access lists, and one that is cut off from its quorum."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.brokers.cluster import Cluster, cluster
+from tests.brokers.processes import eventually, free_ports
+from tests.brokers.running import Kctl
+from tests.brokers.zookeeper import ZooKeeper
+
+pytestmark = pytest.mark.brokers
+LOGIN = {"sasl_options": {"mechanism": "DIGEST-MD5", "username": "kafka", "password": "hush"}}
+JAAS = """Server { org.apache.zookeeper.server.auth.DigestLoginModule required user_kafka="hush" user_other="else"; };
+Client { org.apache.zookeeper.server.auth.DigestLoginModule required username="kafka" password="hush"; };
+"""
+SASL = {"KCTL_SASL_MECHANISM": "DIGEST-MD5", "KCTL_SASL_USERNAME": "kafka", "KCTL_SASL_PASSWORD": "hush"}
+
+
+def certificates(folder: Path) -> dict[str, Path]:
+    """A CA, and certificates of the server and of a client, each a PEM file with its key."""
+
+    def openssl(*args: object) -> None:
+        subprocess.run(["openssl", *map(str, args)], check=True, capture_output=True, cwd=folder)
+
+    openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "ca.key", "-out", "ca.pem", "-days", 2,
+            "-subj", "/CN=test-ca")  # fmt: skip
+    (folder / "names").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+    for name in ("server", "client"):
+        openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{name}.key", "-out", f"{name}.csr",
+                "-subj", f"/CN={name}")  # fmt: skip
+        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
+                "-out", f"{name}.crt", "-days", 2, "-extfile", "names")  # fmt: skip
+        (folder / f"{name}.pem").write_text(
+            (folder / f"{name}.key").read_text() + (folder / f"{name}.crt").read_text()
+        )
+    return {path.name: path for path in folder.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, int, dict[str, Path]]]:
+    """A broker of 3.9 with zookeeper.set.acl, and a ZooKeeper that wants SASL; its TLS port; certificates."""
+    folder = tmp_path_factory.mktemp("security")
+    (folder / "jaas.conf").write_text(JAAS)
+    files = certificates(folder)
+    (tls_port,) = free_ports(1)
+    settings = {
+        "authProvider.1": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+        "authProvider.2": "org.apache.zookeeper.server.auth.X509AuthenticationProvider",
+        "sessionRequireClientSASLAuth": "true",
+        "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
+        "secureClientPort": tls_port,
+        "secureClientPortAddress": "127.0.0.1",
+        "ssl.keyStore.location": files["server.pem"],
+        "ssl.trustStore.location": files["ca.pem"],
+    }
+    jaas = f"-Djava.security.auth.login.config={folder / 'jaas.conf'}"
+    with cluster(
+        "3.9",
+        brokers=1,
+        properties={"zookeeper.set.acl": "true"},
+        zookeeper_settings=settings,
+        zookeeper_flags=(jaas,),
+        flags=(jaas,),
+        login=LOGIN,
+    ) as c:
+        yield c, tls_port, files
+
+
+def tls(files: dict[str, Path]) -> dict[str, str]:
+    return {
+        "KCTL_TLS_CA": str(files["ca.pem"]),
+        "KCTL_TLS_CERTIFICATE": str(files["client.crt"]),
+        "KCTL_TLS_KEY": str(files["client.key"]),
+    }
+
+
+def test_what_brokers_protect_kctl_protects(
+    secured: tuple[Cluster, int, dict[str, Path]], tmp_path: Path
+) -> None:
+    c, _, _ = secured
+    k = Kctl(c, tmp_path / "journal")
+    k.change("topic", "create", "guarded", "--partitions", 1, "--replication-factor", 1, **SASL)
+    k.change("topic", "config", "set", "guarded", "flush.ms=5", **SASL)
+    k.change("config", "set", "--entity-type", "users", "--entity-name", "u", "producer_byte_rate=5", **SASL)
+    with c.client() as client:
+        for path in ("/brokers/topics/guarded", "/config/topics/guarded"):
+            ours = client.get_acls(path)[0]
+            assert {(one.perms, one.id.scheme) for one in ours} == {(31, "sasl"), (1, "world")}, path
+            assert set(client.get_acls("/config/topics")[0]) == set(ours)
+        assert [one.id.scheme for one in client.get_acls("/config/users/u")[0]] == ["sasl"]
+    k.change("topic", "delete", "guarded", **SASL)
+    with c.client() as client:
+        assert not client.exists("/config/topics/guarded")
+
+
+def test_the_wrong_credentials(secured: tuple[Cluster, int, dict[str, Path]], tmp_path: Path) -> None:
+    c, _, _ = secured
+    k = Kctl(c, tmp_path / "journal")
+    wrong = {**SASL, "KCTL_SASL_PASSWORD": "wrong"}
+    ran = k("topic", "list", "--timeout", "3s", **wrong)
+    assert ran.status == 3 and ran.err.count("\n") == 1, ran.err
+    assert "wrong" not in ran.err
+    assert k("topic", "list", "--timeout", "3s").status == 3  # none at all
+    other = {**SASL, "KCTL_SASL_USERNAME": "other", "KCTL_SASL_PASSWORD": "else"}
+    ran = k("topic", "create", "x", "--partitions", 1, "--replication-factor", 1, "--yes", **other)
+    assert ran.status in (3, 4) and "nothing was written" in ran.err
+    with c.client() as client:
+        assert not client.exists("/brokers/topics/x")
+
+
+def test_tls_with_a_clients_certificate(
+    secured: tuple[Cluster, int, dict[str, Path]], tmp_path: Path
+) -> None:
+    c, port, files = secured
+    k = Kctl(c, tmp_path / "journal")
+    at = ("--zookeeper", f"127.0.0.1:{port}{c.chroot}", "--timeout", "5s")
+    ran = k("topic", "list", *at, **SASL, **tls(files))
+    assert ran.status == 0, ran.err
+    k.change(
+        "topic",
+        "create",
+        "by-tls",
+        "--partitions",
+        1,
+        "--replication-factor",
+        1,
+        *at[:2],
+        **SASL,
+        **tls(files),
+    )
+    k.change("topic", "delete", "by-tls", *at[:2], **SASL, **tls(files))
+    without_client = {**tls(files), "KCTL_TLS_CERTIFICATE": "", "KCTL_TLS_KEY": ""}
+    for environment in (without_client, {}, {"KCTL_TLS": "true"}):
+        ran = k("topic", "list", *at, **{**SASL, **environment})
+        assert ran.status == 3 and ran.err.count("\n") == 1, ran.err
+
+
+@pytest.fixture
+def cut_off(tmp_path: Path) -> Iterator[ZooKeeper]:
+    """One server of three, the others never up, with the znodes of a small cluster in it."""
+    server = ZooKeeper(tmp_path / "zookeeper", "3.9", flags=("-Dreadonlymode.enabled=true",))
+    (tmp_path / "log4j.properties").write_text("log4j.rootLogger=WARN, stdout\n")
+    server.start()
+    client = server.client()
+    for path in (
+        "/brokers/ids",
+        "/brokers/topics",
+        "/admin/delete_topics",
+        "/config/topics",
+        "/config/changes",
+    ):
+        client.create(path, b"", makepath=True)
+    client.create("/brokers/topics/a", b'{"version":1,"partitions":{"0":[1]}}')
+    client.stop()
+    client.close()
+    server.stop()
+    ports = free_ports(6)
+    lines = [f"server.{n + 1}=127.0.0.1:{ports[2 * n]}:{ports[2 * n + 1]}" for n in range(3)]
+    server.config.write_text(
+        server.config.read_text()
+        + "\n".join([*lines, "initLimit=4", "syncLimit=4", "localSessionsEnabled=true\n"])
+    )
+    (server.folder / "data" / "myid").write_text("1")
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def test_a_server_without_its_quorum(cut_off: ZooKeeper, tmp_path: Path) -> None:
+    k = Kctl(Cluster("3.9", tmp_path, cut_off), tmp_path / "journal")
+    stale = k("topic", "list")
+    for _ in eventually("the server serves reads", 60, pause=1):
+        stale = k("topic", "list", "--allow-stale", "--timeout", "5s")
+        if stale.status == 0:
+            break
+        print(stale.err, cut_off.folder)
+    assert [t["topic"] for t in stale.of("topic")] == ["a"]
+    assert "may be old" in stale.err
+    ran = k("topic", "list", "--timeout", "3s")
+    assert ran.status == 3 and ran.err.count("\n") == 1, ran.err
+    ran = k("topic", "create", "b", "--partitions", 1, "--replication-factor", 1, "--yes")
+    assert ran.status == 3, ran.err
