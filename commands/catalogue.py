@@ -437,6 +437,11 @@ COMMANDS: dict[str, Group | Verb] = {
                 "Play a scenario of produce, fetch, crash, restart and elect over a model of the brokers.",
                 ("replica.REPLICA_STATE", "replica.SIMULATION", "replica.VIOLATION", "replica.EXPLORATION"),
             ),
+            "verify": Verb(
+                "replica_verify:verify",
+                "Compare every replica of every partition while the cluster runs.",
+                ("live.VERIFIED", "live.VERIFICATION", "replica.DIVERGENCE", FINDING),
+            ),
         },
     ),
 }

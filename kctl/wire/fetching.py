@@ -1,0 +1,189 @@
+"""Bytes and offsets of replicas, from any broker that holds one: a Fetch that stores nothing and moves no watermark.
+
+From version 11 on a follower answers a Fetch of somebody who is no replica, up to its own high watermark. A
+positive replica id is never sent: a leader would take kctl for that follower.
+
+Source: core/src/main/scala/kafka/server/KafkaApis.scala, ReplicaManager.scala @ 2.4.1, 3.9.0; KIP-392
+"""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from kafka.protocol.consumer.fetch import FetchRequest
+from kafka.protocol.consumer.offsets import ListOffsetsRequest
+
+from kctl.errors import KctlError
+from kctl.model import TopicPartition
+from kctl.wire.adapter import Wire, error_name
+from kctl.wire.sending import parse_id
+
+CONSUMER, DEBUGGER = (
+    -1,
+    -2,
+)  # replica ids: who reads; the second one is told of a log's end, not of its watermark
+FOLLOWERS_ANSWER = 11  # the first version of Fetch that they do
+LATEST, EARLIEST, EARLIEST_LOCAL = -1, -2, -4  # timestamps that stand for a place
+SINCE = {EARLIEST_LOCAL: 8}  # an older broker would take it for a timestamp
+OFFSET_OUT_OF_RANGE = 1
+
+
+class Wanted(NamedTuple):
+    """What to fetch: a replica's bytes from an offset on."""
+
+    node: int
+    partition: TopicPartition
+    offset: int
+
+
+class Fetched(NamedTuple):
+    """What a replica answered; `data` may end within a batch."""
+
+    data: bytes
+    high_watermark: int
+    log_start_offset: int
+    error_code: int = 0
+
+    @property
+    def error(self) -> str | None:
+        """Kafka's name of the error; None where there was none."""
+        return error_name(self.error_code) if self.error_code else None
+
+
+class Fetcher:
+    """Fetches from chosen replicas. `topic_ids` are those of the state read before, in Kafka's form."""
+
+    def __init__(self, wire: Wire, topic_ids: Mapping[str, str | None]) -> None:
+        version = wire.version_of(FetchRequest) or 0
+        if version < FOLLOWERS_ANSWER:
+            raise KctlError(
+                f"brokers of {wire.location} are older than 2.4: their followers give no bytes to clients"
+            )
+        self._wire = wire
+        self._version = version
+        self._ids = {name: parse_id(id) if id else uuid.UUID(int=0) for name, id in topic_ids.items()}
+        self._names = {id: name for name, id in self._ids.items()}
+        if version >= 13 and any(id.int == 0 for id in self._ids.values()):
+            self._version = 12  # a topic without an id is asked for by name
+
+    def fetch(self, wanted: Sequence[Wanted], size: int) -> list[Fetched | KctlError]:
+        """The answers in order, each broker asked once for all of its partitions; `size` bytes of each.
+
+        A batch larger than that comes whole. A broker with a lower limit may leave later partitions empty.
+        """
+        by_node: dict[int, list[Wanted]] = {}
+        for one in wanted:
+            by_node.setdefault(one.node, []).append(one)
+        answers = self._wire.send_all([(node, self._request(some, size)) for node, some in by_node.items()])
+        found: dict[tuple[int, TopicPartition], Fetched | KctlError] = {}
+        for (node, some), answer in zip(by_node.items(), answers, strict=True):
+            if not isinstance(answer, KctlError) and answer.error_code:
+                answer = KctlError(f"broker {node} gives no bytes: {error_name(answer.error_code)}")
+            if isinstance(answer, KctlError):
+                found.update({(node, one.partition): answer for one in some})
+                continue
+            for topic in answer.responses:
+                name = topic.topic if self._version < 13 else self._names.get(topic.topic_id)
+                for p in topic.partitions:
+                    key = node, TopicPartition(str(name), p.partition_index)
+                    data = bytes(p.records) if p.records else b""
+                    found[key] = Fetched(data, p.high_watermark, p.log_start_offset, p.error_code)
+        missing = KctlError("the answer leaves it out")
+        return [found.get((one.node, one.partition), missing) for one in wanted]
+
+    def _request(self, wanted: Sequence[Wanted], size: int) -> FetchRequest:
+        kind = FetchRequest.FetchTopic
+        by_topic: dict[str, list[Wanted]] = {}
+        for one in wanted:
+            by_topic.setdefault(one.partition.topic, []).append(one)
+        topics = [
+            kind(
+                topic=name,
+                topic_id=self._ids[name],
+                partitions=[
+                    kind.FetchPartition(
+                        partition=one.partition.partition,
+                        current_leader_epoch=-1,
+                        fetch_offset=one.offset,
+                        last_fetched_epoch=-1,
+                        log_start_offset=-1,
+                        partition_max_bytes=size,
+                    )
+                    for one in some
+                ],
+            )
+            for name, some in by_topic.items()
+        ]
+        reader: dict[str, object] = (
+            {"replica_state": FetchRequest.ReplicaState(replica_id=CONSUMER, replica_epoch=-1)}
+            if self._version >= 15
+            else {"replica_id": CONSUMER}
+        )
+        return FetchRequest(
+            max_wait_ms=0,
+            min_bytes=0,
+            max_bytes=size * len(wanted),
+            isolation_level=0,
+            session_id=0,
+            session_epoch=-1,
+            topics=topics,
+            forgotten_topics_data=[],
+            rack_id="",
+            min_version=FOLLOWERS_ANSWER,
+            max_version=self._version,
+            **reader,
+        )
+
+
+def list_offsets(
+    wire: Wire, wanted: Sequence[tuple[int, TopicPartition]], place: int, *, replica_id: int = DEBUGGER
+) -> dict[tuple[int, TopicPartition], int | KctlError]:
+    """An offset of each replica (broker and partition): where its log begins or ends, or its high watermark.
+
+    With `DEBUGGER` the end of the log of any replica; with `CONSUMER` the high watermark, of leaders only.
+    """
+    version = wire.version_of(ListOffsetsRequest) or 0
+    if version < SINCE.get(place, 0):
+        raise KctlError(f"brokers of {wire.location} are too old to tell where local data begins")
+    by_node: dict[int, dict[str, list[int]]] = {}
+    for node, tp in wanted:
+        by_node.setdefault(node, {}).setdefault(tp.topic, []).append(tp.partition)
+    kind = ListOffsetsRequest.ListOffsetsTopic
+    requests = [
+        (
+            node,
+            ListOffsetsRequest(
+                replica_id=replica_id,
+                isolation_level=0,
+                topics=[
+                    kind(
+                        name=name,
+                        partitions=[
+                            kind.ListOffsetsPartition(
+                                partition_index=p, current_leader_epoch=-1, timestamp=place
+                            )
+                            for p in numbers
+                        ],
+                    )
+                    for name, numbers in topics.items()
+                ],
+            ),
+        )
+        for node, topics in by_node.items()
+    ]
+    found: dict[tuple[int, TopicPartition], int | KctlError] = {}
+    for (node, _), answer in zip(requests, wire.send_all(requests), strict=True):
+        if isinstance(answer, KctlError):
+            found |= {
+                (node, TopicPartition(name, p)): answer for name, ps in by_node[node].items() for p in ps
+            }
+            continue
+        for topic in answer.topics:
+            for p in topic.partitions:
+                key = node, TopicPartition(str(topic.name), p.partition_index)
+                found[key] = (
+                    KctlError(f"broker {node} does not tell: {error_name(p.error_code)}")
+                    if p.error_code
+                    else int(p.offset)
+                )
+    return found

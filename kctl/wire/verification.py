@@ -1,0 +1,290 @@
+"""Every replica of every partition compared while the cluster runs, up to the high watermark that all share.
+
+Followers store what the leader sent, so that the bytes of whole batches must be equal; the CRC of one side is
+checked as well. Where bytes differ, that part is compared as evidence is (`kctl.wire.spool`). Many partitions are
+read at once, each broker asked once a round; the rate is bounded where that is asked for.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from formats.columns.headers import PADDING, check_crc, gather, walk
+from kctl.cluster.state import ClusterState
+from kctl.errors import KctlError
+from kctl.findings import Finding, Place
+from kctl.findings import live as say
+from kctl.model import SILENT, Progress, TopicPartition
+from kctl.replica.compare import Divergence
+from kctl.wire.adapter import Wire
+from kctl.wire.fetching import (
+    CONSUMER,
+    EARLIEST,
+    LATEST,
+    OFFSET_OUT_OF_RANGE,
+    Fetched,
+    Fetcher,
+    Wanted,
+    list_offsets,
+)
+from kctl.wire.spool import Part, Spool
+
+AT_ONCE = 32  # partitions
+A_ROUND = 32 << 20  # bytes of each broker, below what brokers give at once (fetch.max.bytes, 55 MiB)
+LEAST, MOST = 1 << 20, 8 << 20  # bytes of a partition in a round
+CATCHING_UP = 5.0  # seconds in which a follower's high watermark may come up to the leader's
+WORST = ("equal", "unknown", "hole", "damaged", "diverged")
+
+
+@dataclass(kw_only=True)
+class Verified:
+    """A partition, how far it is compared, and what was found."""
+
+    partition: TopicPartition
+    replicas: tuple[int, ...]
+    leader: int
+    is_compacted: bool
+    from_offset: int = 0
+    to_offset: int = 0
+    offset: int = 0  # the next one to compare
+    ends: dict[int, int] = field(default_factory=dict)
+    compared: list[int] = field(default_factory=list)  # replicas that are still in it
+    size_in_bytes: int = 0
+    batches: int = 0
+    verdict: str = "equal"
+    reason: str = "the same batches, byte for byte, on the shared range"
+    best_source: int | None = None
+    branches: list[list[int]] = field(default_factory=list)
+    divergences: list[Divergence] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    waits_until: float = 0.0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is nothing left to compare."""
+        return self.offset >= self.to_offset or len(self.compared) < 2
+
+    @property
+    def place(self) -> Place:
+        """Where findings about it are."""
+        return Place(topic=self.partition.topic, partition=self.partition.partition)
+
+    def drop(self, broker_id: int, reason: str) -> None:
+        """Go on without a replica."""
+        self.compared.remove(broker_id)
+        where = replace(self.place, broker_id=broker_id, base_offset=self.offset)
+        self.findings.append(
+            say.REPLICA_UNREACHABLE.at(
+                where, broker_id=broker_id, partition=self.partition, start=self.offset, reason=reason
+            )
+        )
+        self.worsen("unknown", "not every replica could be compared")
+
+    def worsen(self, verdict: str, reason: str) -> None:
+        """Take a verdict that is worse than the present one."""
+        if WORST.index(verdict) > WORST.index(self.verdict):
+            self.verdict, self.reason = verdict, reason
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What to compare. `max_rate` is bytes a second of all replicas; `begin` where to start, by partition."""
+
+    max_rate: int | None = None
+    begin: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+
+class ReplicaVerification:
+    """One run over the partitions of a state, which holds the topics and their configurations."""
+
+    def __init__(
+        self, wire: Wire, state: ClusterState, options: Options, progress: Progress = SILENT
+    ) -> None:
+        self._wire = wire
+        self._state = state
+        self._options = options
+        self._progress = progress
+        self._fetcher = Fetcher(wire, {name: topic.topic_id for name, topic in state.topics.items()})
+        self._begun = time.monotonic()
+        self.bytes_read = 0
+
+    def results(self, partitions: Sequence[TopicPartition]) -> Iterator[Verified]:
+        """Each partition once it is compared, in about the order given."""
+        self._progress.start("compare", len(partitions), "partitions")
+        waiting = [self._prepared(tp) for tp in partitions]
+        self._bounds(waiting)
+        waiting.reverse()
+        active: list[Verified] = []
+        while waiting or active:
+            while waiting and len(active) < AT_ONCE:
+                active.append(waiting.pop())
+            over = [one for one in active if one.is_over]
+            active = [one for one in active if not one.is_over]
+            for one in over:
+                yield one
+                self._progress.advance(1)
+            if active:
+                self._round(active)
+                self._keep_rate()
+
+    def _prepared(self, tp: TopicPartition) -> Verified:
+        found = self._state.partition_states.get(tp)
+        replicas = self._state.topics[tp.topic].origin_replicas(tp.partition)
+        leader = found.leader if found else -1
+        one = Verified(
+            partition=tp,
+            replicas=replicas,
+            leader=leader,
+            is_compacted="compact" in self._state.config("topics", tp.topic).get("cleanup.policy", "")
+            or tp.topic in ("__consumer_offsets", "__transaction_state"),
+            compared=[leader, *(b for b in replicas if b != leader)]
+            if leader in replicas
+            else list(replicas),
+        )
+        for broker_id in [b for b in one.compared if not self._state.is_alive(b)]:
+            one.drop(broker_id, "the broker is not alive")
+        return one
+
+    def _bounds(self, partitions: Sequence[Verified]) -> None:
+        """Where each partition's comparison begins, and the leader's high watermark, at which it ends."""
+        wanted = [(b, one.partition) for one in partitions for b in one.compared]
+        starts = list_offsets(self._wire, wanted, EARLIEST)
+        ends = list_offsets(self._wire, wanted, LATEST)
+        leaders = [(one.leader, one.partition) for one in partitions if one.leader in one.compared]
+        watermarks = list_offsets(self._wire, leaders, LATEST, replica_id=CONSUMER)
+        for one in partitions:
+            first = []
+            for broker_id in list(one.compared):
+                start, end = starts[broker_id, one.partition], ends[broker_id, one.partition]
+                if isinstance(start, KctlError) or isinstance(end, KctlError):
+                    one.drop(broker_id, str(start if isinstance(start, KctlError) else end))
+                else:
+                    first.append(start)
+                    one.ends[broker_id] = end
+            until = watermarks.get((one.leader, one.partition), 0)
+            one.from_offset = max([*first, self._options.begin.get(one.partition, 0)], default=0)
+            one.offset = one.from_offset
+            one.to_offset = until if isinstance(until, int) else min(one.ends.values(), default=0)
+
+    # --- a round --------------------------------------------------------------------------------------
+
+    def _round(self, active: Sequence[Verified]) -> None:
+        ready = [one for one in active if one.waits_until <= time.monotonic()] or list(active[:1])
+        size = max(LEAST, min(MOST, A_ROUND // len(ready)))
+        wanted = [Wanted(b, one.partition, one.offset) for one in ready for b in one.compared]
+        answers = dict(
+            zip(((w.node, w.partition) for w in wanted), self._fetcher.fetch(wanted, size), strict=True)
+        )
+        for one in ready:
+            self._window(one, {b: answers[b, one.partition] for b in one.compared}, is_alone=len(ready) == 1)
+
+    def _window(self, one: Verified, answers: Mapping[int, Fetched | KctlError], *, is_alone: bool) -> None:
+        fetched: dict[int, Fetched] = {}
+        for broker_id, answer in answers.items():
+            if isinstance(answer, KctlError):
+                one.drop(broker_id, str(answer))
+            elif answer.error_code == OFFSET_OUT_OF_RANGE and answer.log_start_offset > one.offset:
+                one.offset = answer.log_start_offset  # retention was faster
+                return
+            elif answer.error:
+                one.drop(broker_id, answer.error)
+            else:
+                fetched[broker_id] = answer
+                self.bytes_read += len(answer.data)
+                one.size_in_bytes += len(answer.data)
+        if one.is_over:
+            return
+        empty = [b for b, answer in fetched.items() if not answer.data]
+        if empty:
+            self._nothing_from(one, fetched, empty, is_alone=is_alone)
+            return
+        if not self._equal(one, fetched):
+            self._in_detail(one)
+
+    def _equal(self, one: Verified, fetched: Mapping[int, Fetched]) -> bool:
+        """Compare the whole batches that all answers hold; whether they are equal and sound."""
+        first, *others = (answer.data for answer in fetched.values())
+        padded = np.frombuffer(first + bytes(PADDING), np.uint8)
+        found = walk(padded, 0, min(len(first), *map(len, others)))
+        if not len(found.positions):
+            return False
+        whole = first[: found.stop]
+        if any(other[: found.stop] != whole for other in others):
+            return False
+        headers = gather(padded, found.positions)
+        if headers.magic.min() >= 0:
+            check_crc(padded, headers)
+        last = int(headers.last_offset[-1])
+        if not headers.crc_valid.all() or last < one.offset:
+            return False
+        one.offset = last + 1
+        one.batches += len(headers)
+        return True
+
+    def _nothing_from(
+        self, one: Verified, fetched: Mapping[int, Fetched], empty: Sequence[int], *, is_alone: bool
+    ) -> None:
+        """Some gave no bytes: not that far yet, left out of a full answer, or with nothing at the offset."""
+        behind = {b: fetched[b].high_watermark for b in empty if fetched[b].high_watermark <= one.offset}
+        if not behind:
+            if is_alone:
+                self._in_detail(one)
+            return
+        now = time.monotonic()
+        if one.waits_until == 0.0:
+            one.waits_until = now + CATCHING_UP
+            end = now + CATCHING_UP
+            while time.monotonic() < end:
+                asked = [Wanted(b, one.partition, one.offset) for b in behind]
+                again = self._fetcher.fetch(asked, LEAST)
+                if all(isinstance(a, Fetched) and a.high_watermark > one.offset for a in again):
+                    one.waits_until = 0.0
+                    return
+                time.sleep(0.05)
+        for broker_id, watermark in behind.items():
+            where = replace(one.place, broker_id=broker_id, base_offset=watermark)
+            one.findings.append(
+                say.REPLICA_BEHIND.at(
+                    where,
+                    broker_id=broker_id,
+                    partition=one.partition,
+                    high_watermark=watermark,
+                    leader=one.to_offset,
+                )
+            )
+            one.compared.remove(broker_id)
+        one.waits_until = 0.0
+
+    def _in_detail(self, one: Verified) -> None:
+        """Compare the part from here on as evidence is compared."""
+        part = Spool(self._fetcher, one.partition, one.offset, one.to_offset).compare(
+            one.compared, is_compacted=one.is_compacted
+        )
+        self.bytes_read += part.size_in_bytes
+        one.size_in_bytes += part.size_in_bytes
+        one.divergences += part.divergences
+        one.findings += part.findings
+        self._judge(one, part)
+        if part.end <= one.offset:
+            one.worsen("unknown", f"nothing more could be read at offset {one.offset}")
+            one.compared.clear()
+        one.offset = part.end
+
+    def _judge(self, one: Verified, part: Part) -> None:
+        damaged = {f.place.broker_id for f in part.findings if f.code == "replica-damaged-copy"}
+        if damaged >= set(one.compared):
+            where = replace(one.place, base_offset=one.offset)
+            one.findings.append(
+                say.ALL_DAMAGED.at(where, count=len(damaged), partition=one.partition, start=one.offset)
+            )
+        if part.verdict != "equal":
+            one.worsen(part.verdict, part.reason)
+            one.best_source, one.branches = part.best_source, [list(b) for b in part.branches]
+
+    def _keep_rate(self) -> None:
+        if self._options.max_rate:
+            ahead = self.bytes_read / self._options.max_rate - (time.monotonic() - self._begun)
+            if ahead > 0:
+                time.sleep(ahead)

@@ -1,0 +1,1 @@
+"""kctl over Kafka's own protocol on real clusters, with KRaft and with ZooKeeper."""
