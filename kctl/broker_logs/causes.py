@@ -145,19 +145,7 @@ class Causes:
             return self._same_leader(before, one, marks)
         return self._new_leader(before, one, marks)
 
-    def _append(marks: list[Mark], mark: Mark) -> None:
-    """Add a mark, unless it says again what the last one said a moment before."""
-    last = marks[-1] if marks else None
-    if last and last.kind == mark.kind and last.leader == mark.leader and mark.time_ms - last.time_ms < 100:
-        return
-    if last and mark.time_ms < last.time_ms:
-        mark = mark._replace(time_ms=last.time_ms)
-    marks.append(mark)
-    if len(marks) > MOST:
-        del marks[: MOST // 2]
-
-
-def _near(self, one: Leadership) -> list[Mark]:
+    def _near(self, one: Leadership) -> list[Mark]:
         marks = self._partitions.get(one.topic_partition, [])
         return [mark for mark in _near(marks, one) if mark.leader in (None, one.leader)]
 
