@@ -44,8 +44,9 @@ def loss_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
     where = "all recoverable from copies in this evidence" if all_recoverable else "some recoverable"
     if not recoverable:
         where = "no copy in this evidence holds them"
+    total = lost + open_end
     at_least = "at least " if open_end else ""
-    yield f"{names} lost {at_least}{lost + open_end} records, {where}"
+    yield f"{names} lost {at_least}{total} {'record' if total == 1 else 'records'}, {where}"
 
 
 def _block(row: Row, page: Page) -> Iterator[str]:
@@ -60,8 +61,9 @@ def _block(row: Row, page: Page) -> Iterator[str]:
     if row["written_by"] is not None or row["first_timestamp"] is not None:
         yield f"{PAD}written  {_written(row)}"
     yield f"{PAD}dropped  {_dropped(row)}"
-    for proof in _proofs(row)[:2]:
-        yield page.style(f'{PAD}         {_place(proof)}   "{_short(str(proof["text"]), page)}"', "dim")
+    for proof in _proofs(row)[:1]:
+        place = f"{PAD}         {proof['file']}:{proof['line']}"
+        yield page.style(f'{place}   "{_end_of(str(proof["text"]), page.width - len(place) - 5)}"', "dim")
     yield from _now(row)
     copies = cast("list[dict[str, Any]]", row["recoverable_from"])
     if copies:
@@ -91,7 +93,9 @@ def _dropped(row: Row) -> str:
     if row["dropped_by"] is None:
         return "nobody says by which leadership"
     epoch = "" if row["lost_in_epoch"] is None else f" from epoch {row['lost_in_epoch']}"
-    return f"when broker {row['dropped_by']} led{epoch} at offset {row['from_offset']}"
+    isr = row["isr_before"]
+    outside = f", not in the ISR {isr}," if isinstance(isr, list) and row["dropped_by"] not in isr else ""
+    return f"when broker {row['dropped_by']}{outside} led{epoch} at offset {row['from_offset']}"
 
 
 def _proofs(row: Row) -> list[dict[str, Any]]:
@@ -99,13 +103,10 @@ def _proofs(row: Row) -> list[dict[str, Any]]:
     return [one for one in proofs if one["file"] and one["line"]]
 
 
-def _place(proof: dict[str, Any]) -> str:
-    return f"{proof['file']}:{proof['line']}"
-
-
-def _short(text: str, page: Page) -> str:
-    room = max(40, page.width - 60)
-    return text if len(text) <= room else text[: room - 3] + "..."
+def _end_of(text: str, room: int) -> str:
+    """The end of a line, where what was decided stands."""
+    room = max(room, 48)
+    return text if len(text) <= room else "..." + text[3 - room :]
 
 
 def _now(row: Row) -> Iterator[str]:

@@ -47,7 +47,7 @@ def simulate(
     power-failure. With --random the steps are drawn, and the protocol's promises are checked after each.
     """
     from kctl.replication.rules import rules_for
-    from kctl.replication.scenario import read_scenario
+    from kctl.replication.scenario_file import read_scenario
 
     versions = [v.strip() for v in compare.split(",")] if compare else [kafka_version]
     rules = [rules_for(version) for version in versions]

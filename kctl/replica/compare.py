@@ -15,6 +15,7 @@ from kctl.replica.lineage import Lineage
 from kctl.replica.moments import INTERNAL_COMPACTED
 from kctl.replica.pairs import Pair, compare_pairs
 from kctl.replica.replica_log import ReplicaLog
+from kctl.scan.pool import Jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ def compare_partition(
     assigned: Sequence[int] = (),
     *,
     is_compacted: bool | None = None,
-    jobs: int | None = None,
+    jobs: Jobs = None,
 ) -> PartitionComparison:
     """The comparison of these copies; `is_compacted` None leaves it to what the logs show.
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from kctl.replica.replica_log import NO_BATCHES, Batches, ReplicaLog, joined
 from kctl.replica.scanned import shared_scan
+from kctl.scan.pool import Jobs
 
 
 @dataclass
@@ -45,7 +46,7 @@ class Window:
     is_over: tuple[bool, ...]
 
 
-def windows(logs: Sequence[ReplicaLog], jobs: int | None = None) -> Iterator[Window]:
+def windows(logs: Sequence[ReplicaLog], jobs: Jobs = None) -> Iterator[Window]:
     """Windows in order of offset until every log is read; large ones by several processes."""
     shared = shared_scan([log.copy.folder for log in logs], jobs)
     streams = [_Stream(log.batches(shared.of(index) if shared else None)) for index, log in enumerate(logs)]

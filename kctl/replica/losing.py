@@ -114,6 +114,7 @@ def loss_row(loss: Loss, exported: str | None = None) -> Row:
         written_by=loss.drop.written_by,
         written_in_epoch=loss.drop.written_in_epoch,
         dropped_by=loss.drop.leader,
+        isr_before=None if loss.drop.isr_before is None else list(loss.drop.isr_before),
         records=records,
         first_timestamp=first,
         last_timestamp=last,

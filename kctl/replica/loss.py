@@ -10,13 +10,13 @@ from kctl.findings import replica as say
 from kctl.model import OffsetRange, TopicPartition
 from kctl.replica.commitment import Commitment, ExternalOffset, commitment_of
 from kctl.replica.copies import ByMoment, Moment
+from kctl.replica.drop_causes import explain_drop
 from kctl.replica.drops import (
     Drop,
     Proof,
     Scene,
     claimed_epoch,
     dropping_epoch,
-    explain_drop,
     line_proof,
 )
 from kctl.replica.leaders import leaders_of

@@ -11,6 +11,7 @@ from kctl.replica.batches import BatchColumns, BatchDifference, Kind, batch_diff
 from kctl.replica.lockstep import Window, windows
 from kctl.replica.record_ranges import Content, Ranges, contents, is_same
 from kctl.replica.replica_log import Batches, ReplicaLog
+from kctl.scan.pool import Jobs
 
 NOT_OVER = 1 << 62
 
@@ -34,7 +35,7 @@ class Pair:
 
 
 def compare_pairs(
-    logs: Sequence[ReplicaLog], indexes: Iterable[tuple[int, int]], jobs: int | None = None
+    logs: Sequence[ReplicaLog], indexes: Iterable[tuple[int, int]], jobs: Jobs = None
 ) -> list[Pair]:
     """Every pair compared in one pass over the logs, by so many processes where the logs are large."""
     pairs = [Pair(first, second) for first, second in indexes]

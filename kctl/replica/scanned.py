@@ -18,7 +18,7 @@ from formats.columns.headers import Headers
 from formats.records import Damage
 from kctl.log.folder import Folder, Segment, read_folder
 from kctl.scan.options import Chunk, Level, ScanOptions
-from kctl.scan.pool import default_jobs, ordered
+from kctl.scan.pool import Jobs, default_jobs, ordered
 from kctl.scan.segment import scan_segment
 from kctl.scan.source import local_file
 from kctl.scan.splits import hints_of, plan_splits
@@ -131,7 +131,7 @@ def _scanned(piece: Piece, chunk: Chunk, size: int) -> Scanned:
 class SharedScan:
     """Several copies scanned at once by worker processes."""
 
-    def __init__(self, folders: Sequence[Path], jobs: int) -> None:
+    def __init__(self, folders: Sequence[Path], jobs: Jobs) -> None:
         pieces = [piece for owner, folder in enumerate(folders) for piece in _pieces(owner, folder)]
         pieces.sort(key=lambda piece: (piece.order, piece.owner, piece.start))
         self._left = [sum(piece.owner == owner for piece in pieces) for owner in range(len(folders))]
@@ -188,9 +188,9 @@ def size_of(folder: Path) -> int:
         return 0
 
 
-def shared_scan(folders: Sequence[Path], jobs: int | None) -> SharedScan | None:
+def shared_scan(folders: Sequence[Path], jobs: Jobs) -> SharedScan | None:
     """A scan by several processes, where there is enough to read and more than one process may run."""
-    jobs = jobs or default_jobs()
-    if jobs < 2 or sum(map(size_of, folders)) < LARGE:
+    jobs = default_jobs() if jobs is None else jobs
+    if jobs == 1 or sum(map(size_of, folders)) < LARGE:
         return None
     return SharedScan(folders, jobs)

@@ -86,6 +86,7 @@ LOSS = RowType(
     written_by=nullable(integer("broker that led when they were written")),
     written_in_epoch=nullable(integer()),
     dropped_by=nullable(integer("broker that led when they were dropped")),
+    isr_before=nullable(array("the last ISR that had members before that leadership")),
     records=nullable(integer("records in the copies that still hold them")),
     first_timestamp=nullable(integer("ms, of the first lost batch")),
     last_timestamp=nullable(integer("ms, of the last lost batch")),

@@ -13,7 +13,8 @@ from kctl.errors import BadValue
 from kctl.replication.epochs import EpochEnd
 from kctl.replication.exploration import explore
 from kctl.replication.rules import parse_version, rules_for
-from kctl.replication.scenario import STEPS, Run, Step, built_in_names, parse_scenario, play, read_scenario
+from kctl.replication.scenario import Run, Step, play
+from kctl.replication.scenario_file import STEPS, built_in_names, parse_scenario, read_scenario
 from kctl.replication.simulated_partition import SimulatedPartition, SimulatedReplica
 from kctl.replication.truncation import Algorithm, Round, Truncation
 from tests.conftest import kctl, rows, vectors
