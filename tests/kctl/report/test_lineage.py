@@ -78,6 +78,8 @@ def test_colour_is_never_needed() -> None:
 def test_damage_is_hatched() -> None:
     damaged = {
         "code": "replica-damaged-copy",
+        "severity": "error",
+        "position": 300,
         "broker_id": 1,
         "moment": None,
         "base_offset": 10,
