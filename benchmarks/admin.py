@@ -123,7 +123,7 @@ def run(command: list[str], environment: dict[str, str] | None = None) -> Cost:
     before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     ended = subprocess.run(
         command,
-        env={**os.environ, **(environment or {})},
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", **(environment or {})},  # as it is installed
         capture_output=True,
         stdin=subprocess.DEVNULL,
         check=False,
@@ -196,9 +196,10 @@ JOBS = (
 
 def reads(address: str) -> None:
     """The state of 10,000 partitions: kctl's reading against a raw multiRead, and kazoo's own pipelined reads."""
+    from kctl.zookeeper.access import Access
     from kctl.zookeeper.bulk import GET_DATA, multi_read, pipelined
     from kctl.zookeeper.cluster import ZookeeperCluster
-    from kctl.zookeeper.connection import Access, Ensemble
+    from kctl.zookeeper.connection import Ensemble
 
     paths = [
         f"/brokers/topics/{topic(n)}/partitions/{p}/state" for n in range(TOPICS) for p in range(PARTITIONS)

@@ -46,9 +46,8 @@ class At:
     def open(self, frame: Frame) -> Cluster:
         """The cluster. Raises KctlError where it cannot be reached or read."""
         if self.snapshot is not None:
-            from kctl.zookeeper.snapshot import read_snapshot
-
             from kctl.zookeeper.cluster import RecordedCluster
+            from kctl.zookeeper.snapshot import read_snapshot
 
             return RecordedCluster(read_snapshot(self.snapshot))
         return connect(frame, timeout=self.timeout, allow_stale=self.allow_stale)
@@ -113,8 +112,9 @@ def connect(frame: Frame, *, timeout: float = ANSWER_TIMEOUT, allow_stale: bool 
     if frame.given.get("bootstrap_server") and not frame.given.get("zookeeper"):
         return _by_protocol(frame, timeout)
     if context.zookeeper:
+        from kctl.zookeeper.access import access_from
         from kctl.zookeeper.cluster import ZookeeperCluster
-        from kctl.zookeeper.connection import Ensemble, access_from
+        from kctl.zookeeper.connection import Ensemble
 
         ensemble = Ensemble(access_from(context, timeout=timeout, read_only=allow_stale))
         if ensemble.is_read_only:

@@ -12,7 +12,7 @@ import ssl
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kctl.zookeeper.connection import Access
+    from kctl.zookeeper.access import Access
 
 VERSION = re.compile(rb"version: (\d+)\.(\d+)\.(\d+)")
 PROBE_TIMEOUT = 2.0  # seconds
@@ -108,11 +108,11 @@ def _version_by_reading(access: Access) -> tuple[int, ...] | None:
     """Whether a server has multiRead, tried on a session of its own, because an old one closes it."""
     from kazoo.exceptions import KazooException
 
+    from kctl.zookeeper.access import open_client
     from kctl.zookeeper.bulk import GET_DATA, multi_read
-    from kctl.zookeeper.connection import _client
 
     remembered = Remembered()
-    probe = _client(access, remembered)
+    probe = open_client(access, remembered)
     try:
         probe.start_async().wait(PROBE_TIMEOUT)
         multi_read(probe._call, GET_DATA, ["/zookeeper"], PROBE_TIMEOUT)

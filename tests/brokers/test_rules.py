@@ -29,8 +29,9 @@ from kctl.cluster.state import Replicas
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
 from kctl.zookeeper import connection, request_writes, writes
+from kctl.zookeeper.access import Access
 from kctl.zookeeper.cluster import ZookeeperCluster
-from kctl.zookeeper.connection import Access, Ensemble
+from kctl.zookeeper.connection import Ensemble
 from tests.brokers.cluster import Cluster, eventually
 from tests.brokers.running import Kctl
 

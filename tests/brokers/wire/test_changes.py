@@ -82,7 +82,7 @@ def test_a_reassignment_with_throttles_and_its_undo(
 ) -> None:
     k.change("topic", "create", topic, "--replica-assignment", SPREAD)
     fill(w, topic)
-    others = "leader.replication.throttled.replicas=7:1"
+    others = "leader.replication.throttled.replicas=7:9"
     k.change("topic", "config", "set", topic, others)
     plan = plan_of(tmp_path, topic, [2, 3], [3, 1], [3, 1])
     assert k("reassign", "verify", plan).status == 5
