@@ -27,7 +27,8 @@ from kctl.remote.metadata_checks import Judged, against_local, place_of, unfinis
 from kctl.remote.metadata_log import find_metadata
 from kctl.remote.partition_tier import DELETED, FINISHED, STARTED, PartitionTier, partition_tiers
 from kctl.remote.replicas import against_replicas, local_files
-from kctl.remote.segment_objects import Examined, Task, epochs_against_leader, examine, missing_objects
+from kctl.remote.segment_objects import examine
+from kctl.remote.segment_tasks import Examined, Task, epochs_against_leader, missing_objects
 from kctl.remote.stores import LocalStore, Store, bounded_map
 from kctl.rows.remote import TIER_PARTITION, TIER_SUMMARY
 from kctl.scan.options import Level

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from formats.errors import FormatError
-from formats.message_schema import uuid_bytes, uuid_text
+from formats.message_schema import uuid_text
 from formats.remote_log_metadata import (
     Layout,
     PartitionDelete,
@@ -26,56 +26,32 @@ from formats.remote_log_metadata import (
     TopicIdPartition,
     read_remote_log_metadata,
 )
-from formats.remote_metadata_columns import MetadataColumns, read_epochs, read_metadata_columns
+from formats.remote_metadata_columns import MetadataColumns, read_metadata_columns
 from formats.remote_metadata_lines import same_names, uuid_texts
 from kctl.findings import Place, Severity
 from kctl.findings import remote as say
+from kctl.remote.fold_rows import (
+    ADD,
+    KNOWN,
+    UPDATE,
+    Column,
+    Rows,
+    by_segment,
+    joined,
+    merged,
+    no_rows,
+    row_of,
+    rows_of,
+    taken,
+)
 from kctl.remote.metadata_log import METADATA_TOPIC, Say, ValueChunk, bad_record
 from kctl.remote.states import may_follow
 
-Column = NDArray[Any]
 FEWEST_PENDING = 1 << 18
 ROWS_AT_ONCE = 1 << 14
-ADD, UPDATE, KNOWN = 0, 1, 2
 _STATES = tuple(SegmentState)
-_ROW = {
-    "kind": np.uint8,
-    "id_high": np.uint64,
-    "id_low": np.uint64,
-    "partition": np.int32,  # index in Fold.partitions
-    "metadata_partition": np.int32,
-    "first_offset": np.int64,  # of the record that started the copy
-    "offset": np.int64,  # of the last record
-    "finished_offset": np.int64,  # of the record that finished the copy; -1: none
-    "deleting_offset": np.int64,  # of the record that started the deletion; -1: none
-    "start_offset": np.int64,
-    "end_offset": np.int64,
-    "max_timestamp": np.int64,
-    "event_timestamp": np.int64,
-    "broker_id": np.int32,
-    "size_in_bytes": np.int32,
-    "state": np.int8,
-    "old_layout": np.bool_,
-    "epochs_count": np.int32,
-    "custom_length": np.int32,  # -1 for null
-}
-# What a later record of the segment replaces.
-_REPLACED = ("offset", "event_timestamp", "broker_id", "state", "metadata_partition", "old_layout")
 # LEGAL[before, after]
 _LEGAL = np.array([[may_follow(a, b) for b in SegmentState] for a in SegmentState])
-
-
-@dataclass(slots=True)
-class Rows:
-    """Rows of records or of segments: columns of `_ROW`, epochs and custom metadata of all rows one after another."""
-
-    columns: dict[str, Column]
-    epochs: NDArray[np.int32]
-    epoch_offsets: NDArray[np.int64]
-    custom: NDArray[np.uint8]
-
-    def __len__(self) -> int:
-        return len(self.columns["kind"])
 
 
 class RemoteSegment(NamedTuple):
@@ -87,48 +63,6 @@ class RemoteSegment(NamedTuple):
     last_offset: int
     finished_offset: int = -1  # of the record that finished the copy; -1: none
     deleting_offset: int = -1  # of the record that started the deletion; -1: none
-
-
-def no_rows() -> Rows:
-    """Nothing."""
-    empty: dict[str, Column] = {name: np.empty(0, dtype) for name, dtype in _ROW.items()}
-    return Rows(empty, np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.uint8))
-
-
-def ranges(starts: Column, counts: Column) -> Column:
-    """Every index of the ranges that begin at `starts`, range after range."""
-    counts = np.maximum(counts, 0).astype(np.int64)
-    first = np.repeat(starts, counts)
-    found: Column = first + np.arange(len(first)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return found
-
-
-def taken(
-    rows: Rows, which: Column, epochs_of: Column | None = None, custom_of: Column | None = None
-) -> Rows:
-    """Some rows; epochs and custom metadata may come from others."""
-    counts, lengths = rows.columns["epochs_count"], np.maximum(rows.columns["custom_length"], 0)
-    epochs_at, custom_at = np.cumsum(counts) - counts, np.cumsum(lengths) - lengths
-    e = which if epochs_of is None else epochs_of
-    c = which if custom_of is None else custom_of
-    columns = {name: column[which] for name, column in rows.columns.items()}
-    columns["epochs_count"], columns["custom_length"] = counts[e], rows.columns["custom_length"][c]
-    epochs = ranges(epochs_at[e], counts[e])
-    held = rows.custom[ranges(custom_at[c], lengths[c])]
-    return Rows(columns, rows.epochs[epochs], rows.epoch_offsets[epochs], held)
-
-
-def joined(parts: list[Rows]) -> Rows:
-    """The rows of all parts."""
-    if len(parts) == 1:
-        return parts[0]
-    columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in _ROW}
-    return Rows(
-        columns,
-        np.concatenate([part.epochs for part in parts]),
-        np.concatenate([part.epoch_offsets for part in parts]),
-        np.concatenate([part.custom for part in parts]),
-    )
 
 
 @dataclass
@@ -162,7 +96,7 @@ class Fold:
         slow = columns.slow if odd is None else np.union1d(columns.slow, which[odd])
         if odd is not None:
             which, codes = which[~odd], codes[~odd]
-        fast = _rows_of(chunk, columns, which, codes)
+        fast = rows_of(chunk, columns, which, codes)
         if len(slow):
             fast = self._with_slow(chunk, fast, which, slow)
         self._take(fast)
@@ -268,7 +202,7 @@ class Fold:
             return
         rows = joined([self._known, *self._pending])
         self._pending, self._waiting = [], 0
-        order, first = _by_segment(rows)
+        order, first = by_segment(rows)
         self._known = self._folded(rows, order, first)
 
     def _folded(self, rows: Rows, order: Column, first: Column) -> Rows:
@@ -289,7 +223,7 @@ class Fold:
         fine[group[repeated]] = False
         self._say_wiped(rows, order, inner)
         base, final = order[starts[fine]], order[last[fine]]
-        kept = _merged(rows, base, final)
+        kept = merged(rows, base, final)
         for name in ("finished_offset", "deleting_offset"):
             kept.columns[name] = np.maximum.reduceat(rows.columns[name][order], starts)[fine]
         replayed = [
@@ -328,7 +262,7 @@ class Fold:
                 self.say(say.METADATA_STATE_BACKWARDS.at(place, before=state.name, after=after.name))
         if current is None:
             return None
-        made = _merged(rows, np.array([current[0]]), np.array([current[1]]))
+        made = merged(rows, np.array([current[0]]), np.array([current[1]]))
         for name in ("finished_offset", "deleting_offset"):
             made.columns[name] = rows.columns[name][indexes].max(keepdims=True)
         return made
@@ -418,89 +352,3 @@ def _ids(high: Column, low: Column) -> list[str]:
 def _id(column: dict[str, Column], index: int) -> str:
     high, low = int(column["id_high"][index]), int(column["id_low"][index])
     return uuid_text((high << 64 | low).to_bytes(16, "big"))
-
-
-def _by_segment(rows: Rows) -> tuple[Column, Column]:
-    """The order that brings each segment's rows together, oldest first, and where each segment begins."""
-    high, low = rows.columns["id_high"], rows.columns["id_low"]
-    order = np.argsort(high ^ (low * np.uint64(0x9E3779B97F4A7C15)), kind="stable")
-    a, b = high[order], low[order]
-    first = np.ones(len(order), np.bool_)
-    first[1:] = (a[1:] != a[:-1]) | (b[1:] != b[:-1])
-    mixed = (high ^ (low * np.uint64(0x9E3779B97F4A7C15)))[order]
-    if (first[1:] & (mixed[1:] == mixed[:-1])).any():  # two ids of one hash
-        order = np.lexsort((low, high))
-        a, b = high[order], low[order]
-        first[1:] = (a[1:] != a[:-1]) | (b[1:] != b[:-1])
-    return order, first
-
-
-def _merged(rows: Rows, base: Column, final: Column) -> Rows:
-    """Rows `base` with what their last records, rows `final`, replace."""
-    made = taken(rows, base, custom_of=final)
-    for name in _REPLACED:
-        made.columns[name] = rows.columns[name][final]
-    made.columns["kind"] = np.full(len(base), KNOWN, np.uint8)
-    return made
-
-
-def _rows_of(chunk: ValueChunk, columns: MetadataColumns, which: Column, codes: Column) -> Rows:
-    """The rows that were read in columns."""
-    number = -1 if chunk.metadata_partition is None else chunk.metadata_partition
-    made: dict[str, Column] = {
-        "kind": columns.kind[which],
-        "partition": codes,
-        "metadata_partition": np.full(len(which), number, np.int32),
-        "first_offset": chunk.offsets[which],
-        "offset": chunk.offsets[which],
-        "finished_offset": np.where(columns.state[which] == 1, chunk.offsets[which], -1),
-        "deleting_offset": np.where(columns.state[which] == 2, chunk.offsets[which], -1),
-        "old_layout": ~columns.has_custom[which],
-        "epochs_count": columns.epochs_count[which].astype(np.int32),
-        "custom_length": columns.custom_length[which].astype(np.int32),
-    }
-    for name in _ROW:
-        if name not in made:
-            made[name] = getattr(columns, name)[which]
-    epochs, offsets = read_epochs(chunk.data, columns.epochs_position[which], columns.epochs_count[which])
-    held = chunk.data[ranges(columns.custom_position[which], columns.custom_length[which])]
-    return Rows(made, epochs, offsets, held)
-
-
-def row_of(
-    record: SegmentMetadata | SegmentMetadataUpdate, code: int, metadata_partition: int | None, offset: int
-) -> Rows:
-    """One record as a row."""
-    raw = uuid_bytes(record.remote_log_segment_id)
-    custom = record.custom_metadata
-    values: dict[str, Any] = {
-        "kind": int(record.api_key),
-        "id_high": int.from_bytes(raw[:8], "big"),
-        "id_low": int.from_bytes(raw[8:], "big"),
-        "partition": code,
-        "metadata_partition": -1 if metadata_partition is None else metadata_partition,
-        "first_offset": offset,
-        "offset": offset,
-        "finished_offset": offset if record.state == SegmentState.COPY_SEGMENT_FINISHED else -1,
-        "deleting_offset": offset if record.state == SegmentState.DELETE_SEGMENT_STARTED else -1,
-        "event_timestamp": record.event_timestamp,
-        "broker_id": record.broker_id,
-        "state": int(record.state),
-        "old_layout": record.layout is Layout.BEFORE_CUSTOM_METADATA,
-        "custom_length": -1 if custom is None else len(custom),
-    }
-    epochs: tuple[tuple[int, int], ...] = ()
-    if isinstance(record, SegmentMetadata):
-        epochs = record.segment_leader_epochs
-        for name in ("start_offset", "end_offset", "max_timestamp", "size_in_bytes"):
-            values[name] = getattr(record, name)
-        values["epochs_count"] = len(epochs)
-    columns: dict[str, Column] = {
-        name: np.array([values.get(name, 0)], dtype) for name, dtype in _ROW.items()
-    }
-    return Rows(
-        columns,
-        np.array([epoch for epoch, _ in epochs], np.int32),
-        np.array([start for _, start in epochs], np.int64),
-        np.frombuffer(custom or b"", np.uint8),
-    )

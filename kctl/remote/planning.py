@@ -14,7 +14,7 @@ from kctl.remote.copying import CopyPlan, copy_plan
 from kctl.remote.deciding import Subject
 from kctl.remote.local_logs import LocalLog
 from kctl.remote.metadata_checks import effective_log_start, leader_log, limits
-from kctl.remote.retention import Why, expire
+from kctl.remote.retention import Expiration, Why, expire
 from kctl.rows.remote import PLAN_PARTITION, PLAN_STEP
 from kctl.scan.options import Level, ScanOptions
 from kctl.scan.segment import scan_segment
@@ -118,6 +118,13 @@ def plan_rows(subject: Subject, now: int | None) -> Iterator[Row]:
         local_retention_ms=local_limit(config, "ms"),
         local_retention_bytes=local_limit(config, "bytes"),
     )
+    yield from _steps(subject, log, plan, run, max(start, run.log_start_offset or 0), at)
+
+
+def _steps(
+    subject: Subject, log: LocalLog, plan: CopyPlan, run: Expiration, start: int, now: int
+) -> Iterator[Row]:
+    where = subject.tier.where
     sizes = {segment.base_offset: segment.log.size_in_bytes for segment in log.segments if segment.log}
     same = {"topic": where.topic, "partition": where.partition, "broker_id": log.broker_id}
     for copy in plan.copies:
@@ -142,8 +149,7 @@ def plan_rows(subject: Subject, now: int | None) -> Iterator[Row]:
             segment_leader_epochs=[list(entry) for entry in segment.segment_leader_epochs],
             reason=REASONS[why],
         )
-    after = max(start, run.log_start_offset or 0)
-    for one in local_deletions(log, plan.highest_copied.offset, after, config, at):
+    for one in local_deletions(log, plan.highest_copied.offset, start, subject.config, now):
         yield PLAN_STEP(
             **same,
             action="delete_local",
