@@ -105,9 +105,10 @@ class ZookeeperCluster:
     ) -> int:
         """How many partitions, from the front, fit in one request."""
         encode = format_reassignment if kind == "reassign" else format_election
+        around = len(encode([])) - 1  # a comma follows each
         used = REQUEST_ROOM
         for count, (tp, replicas) in enumerate(partitions):
-            used += len(encode([Requested(tp.topic, tp.partition, tuple(replicas))]))
+            used += len(encode([Requested(tp.topic, tp.partition, tuple(replicas))])) - around
             if used > LARGEST_REQUEST:
                 return count
         return len(partitions)
