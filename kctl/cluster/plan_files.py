@@ -13,7 +13,9 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple
+
+import msgspec
 
 from kctl.errors import BadValue, KctlError, Refused, UnreadableFile
 from kctl.model import Json, TopicPartition
@@ -118,6 +120,9 @@ def read_plan(path: Path) -> PlanFile:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableFile(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    plain = _plain_entries(text)
+    if plain is not None:
+        return PlanFile(path=path, targets=plain)
     try:
         values = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -136,6 +141,28 @@ def read_plan(path: Path) -> PlanFile:
     moves_disks = sum(any(d != "any" for d in row.get("log_dirs") or ()) for row in rows)
     notes = (f"{path}: log_dirs of {moves_disks} entries are left out",) if moves_disks else ()
     return PlanFile(path=path, targets=targets, notes=notes)
+
+
+class _Row(msgspec.Struct, forbid_unknown_fields=True):
+    topic: str
+    partition: Annotated[int, msgspec.Meta(ge=0, le=LARGEST_BROKER_ID)]
+    replicas: tuple[Annotated[int, msgspec.Meta(ge=0, le=LARGEST_BROKER_ID)], ...]
+
+
+class _Rows(msgspec.Struct):
+    partitions: list[_Row]
+    version: Literal[1] = 1
+
+
+def _plain_entries(text: str) -> dict[TopicPartition, Replicas] | None:
+    """The targets of a plan in which nothing is wrong or unusual; None where an entry must be looked at."""
+    try:
+        rows = msgspec.json.decode(text, type=_Rows).partitions
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    targets = {TopicPartition(row.topic, row.partition): row.replicas for row in rows}
+    sound = all(row.topic and row.replicas and len(set(row.replicas)) == len(row.replicas) for row in rows)
+    return targets if sound and len(targets) == len(rows) else None
 
 
 def _entry(path: Path, number: int, row: Json) -> tuple[TopicPartition, Replicas]:

@@ -60,14 +60,13 @@ class _Planning:
             self._replace(self.index[old], self.index[new])
         self._shrink()
         self._set_racks_needed()
+        loads = list(self.sets.load)
         if self.goal.brokers:
             self._spread_over_racks()
         bounds = self._bounds()
         topics = {name: i for i, name in enumerate(sorted({tp.topic for tp in self.scope}))}
         topic_of = [topics[tp.topic] for tp in self.scope]
-        Rebalance(
-            self.sets, bounds, topic_of, self.targets, may_uproot=bool(self.goal.brokers)
-        ).run()
+        Rebalance(self.sets, bounds, topic_of, self.targets, loads, may_uproot=bool(self.goal.brokers)).run()
         self._check_the_living()
         return self._ordered()
 

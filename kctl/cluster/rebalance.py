@@ -19,7 +19,10 @@ Path = list[tuple[int, int, int]]  # (partition, source, target) in the order in
 
 
 class Rebalance:
-    """One run over replica sets. `may_uproot`: replicas that need not move may make way on a path."""
+    """One run over replica sets. `may_uproot`: replicas that need not move may make way on a path.
+
+    `loads` are those from before replicas were freed to spread partitions over racks.
+    """
 
     def __init__(
         self,
@@ -27,10 +30,12 @@ class Rebalance:
         bounds: Bounds,
         topic_of: Sequence[int],
         targets: Sequence[int],
+        loads: Sequence[int],
         *,
         may_uproot: bool,
     ) -> None:
         self.sets = sets
+        self.loads = loads
         self.targets = targets
         self.target_set = set(targets)
         self.least, self.most = bounds
@@ -39,6 +44,7 @@ class Rebalance:
 
     def run(self) -> None:
         """Place what must move, then even out."""
+        self._least_moves = self._fewest_possible()
         waiting = self._place(list(self._must_move()), self.least)
         self._shed(self.least)
         waiting = self._place(waiting, self.most)
@@ -46,8 +52,21 @@ class Rebalance:
         for partition, source in waiting:
             self._force(partition, source)
         self._fill()
-        while self.may_uproot and self._improve():
+        while self.may_uproot and self._made() > self._least_moves and self._improve():
             pass
+
+    def _fewest_possible(self) -> int:
+        """A number of moves that no placement can do without: what must go, what is too much, what is too little."""
+        must = sum(1 for _ in self._must_move())
+        freed = sum(self.loads) - sum(self.sets.load)  # to spread over racks; which of them was a choice
+        too_many = sum(max(0, self.loads[b] - self.most[b]) for b in self.targets)
+        too_few = sum(max(0, self.least[b] - self.loads[b]) for b in self.targets)
+        return max(must, must - freed + too_many, too_few)
+
+    def _made(self) -> int:
+        """Replicas that are new on their broker."""
+        sets = self.sets
+        return sum(b not in sets.origin[p] for p in sets.changed for b in sets.members[p])
 
     def _must_move(self) -> Iterator[tuple[int, int]]:
         sets = self.sets

@@ -5,16 +5,21 @@ journal of whoever executed it; where there is none, from the lists themselves: 
 partitions.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kctl.changes.entry import Entry
 from kctl.changes.intents import ClearThrottle, Reassign, intent_from_json
-from kctl.cluster.disk_sizes import ReplicaSize
 from kctl.cluster.reassignment import Targets, waits_for
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.throttles import throttle_of_partitions
 from kctl.model import TopicPartition
+
+if TYPE_CHECKING:
+    from kctl.cluster.disk_sizes import ReplicaSize
 
 DONE, IN_PROGRESS, NOT_STARTED, FAILED = "done", "in_progress", "not_started", "failed"
 
