@@ -16,6 +16,9 @@ class Recorded:
         self._children: dict[str, set[str]] = {}
         for path in nodes:
             self._note(path)
+        for path, below in self._children.items():
+            if node := self._nodes.get(path):
+                self._nodes[path] = node._replace(stat=node.stat._replace(num_children=len(below)))
 
     def _note(self, path: str) -> None:
         while path != "/":
