@@ -1,5 +1,6 @@
 """What a command costs: CPU seconds of it and its children, wall seconds, peak memory."""
 
+import contextlib
 import os
 import platform
 import subprocess
@@ -20,14 +21,13 @@ class Cost(NamedTuple):
 
     cpu: float
     wall: float
-    peak: int  # bytes, of its largest process
+    peak: int  # bytes, of the process itself; 0 where it was not watched
     status: int
 
 
-def cost_of(command: Sequence[object]) -> Cost:
-    """Run a command, its output thrown away."""
+def cost_of(command: Sequence[object], *, watch: bool = False) -> Cost:
+    """Run a command, its output thrown away; `watch` looks at its memory many times a second."""
     began = time.monotonic()
-    # One arena: what a process holds back for its threads would be counted as its own need.
     environment = {**os.environ, "KCTL_CONFIG": os.devnull + "/none"}
     process = subprocess.Popen(
         [str(part) for part in command],
@@ -36,10 +36,25 @@ def cost_of(command: Sequence[object]) -> Cost:
         stdin=subprocess.DEVNULL,
         env=environment,
     )
+    peak = _watched(process.pid) if watch else 0
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     wall = time.monotonic() - began
-    return Cost(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss << 10, process.returncode)
+    return Cost(usage.ru_utime + usage.ru_stime, wall, peak, process.returncode)
+
+
+def _watched(process: int) -> int:
+    """The most memory of a process until it ends.
+
+    What wait4 says would not do: it counts this process, which the new one was for a moment.
+    """
+    peak = 0
+    while os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        with contextlib.suppress(OSError, StopIteration, ValueError):
+            lines = Path(f"/proc/{process}/status").read_text().splitlines()
+            peak = max(peak, int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) << 10)
+        time.sleep(0.02)
+    return peak
 
 
 def least_cpu(command: Sequence[object], repeats: int = 2) -> float:

@@ -102,17 +102,20 @@ def _batch_sizes(log: Path) -> tuple[int, int, int]:
 def part_crc(setting: Setting) -> Iterator[Line]:
     """`segment verify --level crc` against a plain run of Kafka's dump tool, and against memcpy."""
     kctl = Tool(_verify("crc"), setting.tiny)
-    kafka = Tool(lambda log: dump_command(setting.kafka, log), setting.tiny) if setting.kafka else None
+    kafka = None
+    if setting.kafka:
+        jars = setting.kafka
+        kafka = Tool(lambda log: dump_command(jars, log), setting.tiny)
     memory = memcpy_rate()
     for shape in setting.shapes:
         log = setting.log(shape)
         batches, _, size = _batch_sizes(log)
-        mine = kctl.cpu(log)
+        mine = kctl.cpu(log, 3)
         each = size / batches
         what = f"{shape}, batches of {each:,.0f} B: {size / mine / 1e9:.2f} GB/s"
         if kafka:
             goal = 5 if shape.records == 1 else 4 if each <= 20_000 else 2.5
-            yield at_least(f"{what}; times Kafka's dump tool", kafka.cpu(log) / mine, goal)
+            yield at_least(f"{what}; times Kafka's dump tool", kafka.cpu(log, 1) / mine, goal)
         share = size / mine / memory
         yield at_least(f"{what}; of memcpy", share, 0.15 if each >= 10_000 else None)
 
@@ -127,13 +130,13 @@ def part_records(setting: Setting) -> Iterator[Line]:
     for shape in setting.shapes:
         log = setting.log(shape)
         _, records, _ = _batch_sizes(log)
-        mine = kctl.cpu(log)
+        mine = kctl.cpu(log, 3)
         what = f"{shape}: {records / mine / 1e6:.2f} million records/s"
         bound = shape.codec in (Codec.GZIP, Codec.ZSTD) or (shape.codec is Codec.LZ4 and shape.value >= 1000)
         quick = shape.records == 1 or (shape.codec in (Codec.LZ4, Codec.SNAPPY) and shape.value == 100)
         if kafka:
             goal = None if bound else 8 if quick else 5
-            yield at_least(f"{what}; times Kafka with --deep-iteration", kafka.cpu(log) / mine, goal)
+            yield at_least(f"{what}; times Kafka with --deep-iteration", kafka.cpu(log, 1) / mine, goal)
         if shape.codec:
             share = _codec_cpu(log) / mine
             yield at_least(f"{what}; the codec's share", share, 0.5 if bound else None)
@@ -170,7 +173,7 @@ def part_dump(setting: Setting) -> Iterator[Line]:
     for shape in setting.shapes:
         log = setting.log(shape)
         _, records, _ = _batch_sizes(log)
-        mine = kctl.cpu(log, 1)
+        mine = kctl.cpu(log, 2)
         what = f"{shape}: {records / mine / 1e6:.2f} million records/s"
         if kafka:
             yield at_least(f"{what}; times Kafka with --print-data-log", kafka.cpu(log, 1) / mine, 3)
@@ -254,7 +257,7 @@ def part_memory(setting: Setting) -> Iterator[Line]:
             ],
         }
         for what, command in commands.items():
-            cost = cost_of(command)
+            cost = cost_of(command, watch=True)
             text = f"{cost.wall:.1f} s"
             yield at_most(
                 f"{what}, {name} of {setting.large >> 20} MiB", cost.peak / (1 << 20), 300, " MiB", text
