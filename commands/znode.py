@@ -238,7 +238,7 @@ def export(frame: Frame, at: At, file: Path, show_secrets: bool) -> Outcome:
 
     with at.open(frame) as cluster:
         reader = reader_of(frame, cluster)
-        acls = reader.acl if isinstance(reader, Ensemble) else None
+        acls = reader.acl_many if isinstance(reader, Ensemble) else None
         lines = export_lines(reader, show_secrets=show_secrets, acls=acls)
         if str(file) == "-":
             written = list(lines)

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 from kazoo.exceptions import EXCEPTIONS, NoNodeError
 
-from kctl.zookeeper.store import Stat, Znode
+from kctl.zookeeper.store import Acl, Stat, Znode
 
-GET_DATA, GET_CHILDREN, ERROR = 4, 8, -1
+GET_DATA, GET_ACL, GET_CHILDREN = 4, 6, 8
 HEADER = struct.Struct(">i?i")
 INTEGER = struct.Struct(">i")
 STAT = struct.Struct(">qqqqiiiqiiq")
@@ -69,21 +69,23 @@ class MultiRead:
 
 
 class Read:
-    """One getData or getChildren, decoded without kazoo's own values, which cost more than the read."""
+    """One getData, getACL or getChildren, decoded without kazoo's own values, which cost more than the read."""
 
     def __init__(self, operation: int, path: str) -> None:
         self.type = operation
         self.path = path
 
     def serialize(self) -> bytes:
-        """The body of the request."""
+        """The body of the request; all but getACL end in whether to watch."""
         encoded = self.path.encode()
-        return INTEGER.pack(len(encoded)) + encoded + b"\0"
+        return INTEGER.pack(len(encoded)) + encoded + (b"" if self.type == GET_ACL else b"\0")
 
     def deserialize(self, data: bytes, offset: int) -> Any:
-        """A znode, or the names below one."""
+        """A znode, its access list, or the names below it."""
         if self.type == GET_CHILDREN:
             return read_names(data, offset)[0]
+        if self.type == GET_ACL:
+            return read_acl(data, offset)
         (length,) = INTEGER.unpack_from(data, offset)
         end = offset + 4 + max(length, 0)
         return Znode(bytes(data[offset + 4 : end]), Stat._make(STAT.unpack_from(data, end)))
@@ -95,12 +97,29 @@ def read_names(data: bytes, offset: int) -> tuple[list[str], int]:
     offset += 4
     names = []
     for _ in range(max(count, 0)):
-        (length,) = INTEGER.unpack_from(data, offset)
-        offset += 4
-        names.append(bytes(data[offset : offset + length]).decode("utf-8", "surrogateescape"))
-        offset += length
+        name, offset = _text(data, offset)
+        names.append(name)
     names.sort()
     return names, offset
+
+
+def read_acl(data: bytes, offset: int) -> list[Acl]:
+    """An access list."""
+    (count,) = INTEGER.unpack_from(data, offset)
+    offset += 4
+    found = []
+    for _ in range(max(count, 0)):
+        (permissions,) = INTEGER.unpack_from(data, offset)
+        scheme, offset = _text(data, offset + 4)
+        id, offset = _text(data, offset)
+        found.append(Acl(permissions, scheme, id))
+    return found
+
+
+def _text(data: bytes, offset: int) -> tuple[str, int]:
+    (length,) = INTEGER.unpack_from(data, offset)
+    end = offset + 4 + max(length, 0)
+    return bytes(data[offset + 4 : end]).decode("utf-8", "surrogateescape"), end
 
 
 class Answers:

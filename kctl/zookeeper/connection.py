@@ -35,7 +35,7 @@ from kctl.changes.plan import Write
 from kctl.cluster.interface import Conflict
 from kctl.errors import KctlError, Refused
 from kctl.zookeeper.access import Access, open_client
-from kctl.zookeeper.bulk import GET_CHILDREN, GET_DATA, multi_read, pipelined
+from kctl.zookeeper.bulk import GET_ACL, GET_CHILDREN, GET_DATA, multi_read, pipelined
 from kctl.zookeeper.diagnosis import Remembered, server_version, why_not
 from kctl.zookeeper.store import LARGEST_REQUEST, Acl, OutcomeUnknown, Znode, parent_of, request_size
 
@@ -137,11 +137,13 @@ class Ensemble:
 
     def acl(self, path: str) -> list[Acl]:
         """The access list of a znode; empty where there is none."""
-        try:
-            found = self._again(lambda: self._client.get_acls_async(path).get(timeout=self.timeout), path)[0]
-        except NoNodeError:
-            return []
-        return [Acl(one.perms, one.id.scheme, one.id.id) for one in found]
+        return self.acl_many([path])[0]
+
+    def acl_many(self, paths: Sequence[str]) -> list[list[Acl]]:
+        """The access lists of many znodes; empty where there is none."""
+        full = [_prefix_root(self._client.chroot, path) for path in paths]
+        found = self._again(lambda: pipelined(self._client._call, GET_ACL, full, self.timeout), "")
+        return [one or [] for one in found]
 
     def _again(self, read: Callable[[], Any], path: str) -> Any:
         """Read, once more after each lost connection, until the time is over."""
@@ -153,8 +155,6 @@ class Ensemble:
                 raise KctlError(f"{path or 'a znode'}: ZooKeeper does not let this session read it") from None
             except AuthFailedError:
                 raise KctlError(f"ZooKeeper {self.location} refused the credentials") from None
-            except NoNodeError:
-                raise
             except LOST:
                 left = end - time.monotonic()
                 if left <= 0 or not self._wait_connected(left):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import pty
+import sys
 import time
 from itertools import count
 from pathlib import Path
@@ -228,6 +232,35 @@ def test_a_cluster_that_migrates_is_not_touched(c: Cluster, k: Kctl, topic: str)
         finally:
             client.delete("/migration")
     assert seen(c, topic) == (0, None) and k.ids() == []
+
+
+@pytest.mark.parametrize("shared", ["2.8"], indirect=True)
+@pytest.mark.brokers
+def test_the_question_wants_the_clusters_name(c: Cluster, k: Kctl, topic: str) -> None:
+    """On a terminal the plan is shown and the cluster's id, or its context's name, has to be typed."""
+    name = c.znode("/cluster/id")["id"]
+    args = ["topic", "create", topic, "--partitions", "1", "--replication-factor", "1"]
+    for answer, status in (("yes", 4), (name, 0)):
+        ended, said = on_a_terminal([*args, "--color", "never"], {**k.environment, "COLUMNS": "200"}, answer)
+        assert ended == status, said
+        assert f"/brokers/topics/{topic}" in said and f"Type {name} to go on" in said
+    assert seen(c, topic) == (1, None) and len(k.ids()) == 1
+
+
+def on_a_terminal(args: list[str], environment: dict[str, str], answer: str) -> tuple[int, str]:
+    """kctl in a pseudo-terminal, asked once."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(sys.executable, [sys.executable, "-m", "commands", *args], {**os.environ, **environment})
+    said = b""
+    while b" to go on" not in said:
+        said += os.read(terminal, 4096)
+    os.write(terminal, answer.encode() + b"\n")
+    with contextlib.suppress(OSError):  # a terminal that is gone reads as an error
+        while more := os.read(terminal, 4096):
+            said += more
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), said.decode()
 
 
 def test_too_large_a_topic_is_refused_before_it_is_sent(c: Cluster, k: Kctl, topic: str) -> None:

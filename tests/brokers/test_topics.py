@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import count
 
@@ -151,6 +152,8 @@ def test_an_export_reads_like_the_cluster(c: Cluster, k: Kctl, topic: str) -> No
     file = c.folder / f"{topic}.jsonl"
     (row,) = k("znode", "export", file).of("export")
     assert row["znodes"] > 20
+    for line in file.read_text().splitlines():
+        assert json.loads(line)["acl"] == [{"perms": 31, "scheme": "world", "id": "anyone"}], line
     assert k("topic", "describe", "--snapshot", file).rows == k("topic", "describe").rows
     assert k("znode", "export", file).status == 4
     assert k("topic", "describe", "nope", "--snapshot", file).status == 3

@@ -78,14 +78,22 @@ def topic(request: pytest.FixtureRequest) -> str:
     return f"t{next(NUMBERS)}-{re.sub('[^a-z0-9]', '-', request.function.__name__)[:30]}"
 
 
-def fill(c: Cluster, topic: str, *, partition: int = 0, records: int = 100, size: int = 1000) -> None:
+def fill(
+    c: Cluster,
+    topic: str,
+    *,
+    partition: int = 0,
+    records: int = 100,
+    size: int = 1000,
+    key: bytes | None = None,
+) -> None:
     """Records in a partition, acknowledged by all."""
     from kafka import KafkaProducer
 
     producer = KafkaProducer(bootstrap_servers=c.bootstrap.split(","), acks="all", linger_ms=5)
     try:
         sent = [
-            producer.send(topic, value=n.to_bytes(8, "big") * (size // 8), partition=partition)
+            producer.send(topic, key=key, value=n.to_bytes(8, "big") * (size // 8), partition=partition)
             for n in range(records)
         ]
         for one in sent:

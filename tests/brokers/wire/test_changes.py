@@ -109,7 +109,7 @@ def test_a_move_that_runs_is_seen_and_cancelled(w: Cluster, k: WireKctl, topic: 
     assert "being moved already" in refused.err or "being reassigned already" in refused.err
     k.change("reassign", "cancel", plan)
     assert k.replicas(topic) == [[1, 2]]
-    k.change("reassign", "throttle", "clear", "--plan", plan)
+    k.change("reassign", "throttle", "clear", plan)
     assert configs_of(k, topic) == {}
 
 
