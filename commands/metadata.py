@@ -10,7 +10,6 @@ import click
 
 from commands.evidence_options import as_of_option, evidence_options, find_evidence, read_as_of
 from commands.frame import Frame, command
-from commands.offsets import unreadable_rows
 from commands.render import Outcome, Row
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ def show(frame: Frame, topics: tuple[str, ...], **options: Any) -> Outcome:
     """Show topics, partitions, brokers, features and configurations of a KRaft cluster."""
     from kctl.errors import KctlError
     from kctl.internal_topics.metadata_log import TOPIC, read_image
+    from kctl.internal_topics.rows import unreadable_rows
 
     evidence = find_evidence(frame, options["paths"], options["brokers"], options["moments"])
     folders = [one.path / f"{TOPIC}-0" for one in evidence.log_dirs if (one.path / f"{TOPIC}-0").is_dir()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +12,7 @@ from commands.frame import Frame, command
 from commands.render import Outcome, Row
 
 if TYPE_CHECKING:
-    from kctl.internal_topics.groups import Commit, Groups
+    from kctl.internal_topics.groups import Groups
     from kctl.internal_topics.reading import TopicRecord, Unreadable
 
 TOPIC = "__consumer_offsets"
@@ -21,60 +21,34 @@ STATUS = "0 read · 3 no __consumer_offsets there, or no such group · 5 some of
 
 def records_of(frame: Frame, options: dict[str, Any], trouble: list[Unreadable]) -> Iterator[TopicRecord]:
     """The records of the topic as of the time asked for, partition by partition."""
-    from kctl.errors import KctlError
     from kctl.internal_topics.reading import copies_to_read, topic_records
 
     evidence = find_evidence(frame, options["paths"], options["brokers"], options["moments"])
     copies = copies_to_read(evidence, TOPIC)
     if not copies:
-        raise KctlError(
-            f"no copy of {TOPIC} in {' '.join(options['paths'])}", "name a broker's log directory"
-        )
+        raise no_copy(options["paths"])
     as_of = read_as_of(options["as_of"])
     for replica in copies:
         yield from topic_records(replica, as_of=as_of, trouble=trouble)
 
 
+def no_copy(paths: tuple[str, ...]) -> Exception:
+    """The error that no copy of the topic is there."""
+    from kctl.errors import KctlError
+
+    return KctlError(f"no copy of {TOPIC} in {' '.join(paths)}", "name a broker's log directory")
+
+
 def state_of(frame: Frame, options: dict[str, Any]) -> tuple[Groups, list[Row]]:
     """The groups, and findings about what could not be read."""
-    from kctl.internal_topics.groups import fold_groups
+    from kctl.internal_topics.rows import groups_in, unknown_rows, unreadable_rows
 
-    trouble: list[Unreadable] = []
-    groups = fold_groups(records_of(frame, options, trouble))
-    return groups, [*unreadable_rows(TOPIC, groups.unreadable, trouble), *_unknown_rows(groups)]
-
-
-def unreadable_rows(
-    topic: str, records: Iterable[tuple[int, int, str]], trouble: Iterable[Unreadable]
-) -> Iterator[Row]:
-    """Findings about records and ranges that could not be read."""
-    from kctl.findings import Place
-    from kctl.findings.internal_topics import LOG_UNREADABLE, RECORD_UNREADABLE
-
-    for partition, offset, what in records:
-        place = Place(topic=topic, partition=partition, base_offset=offset, last_offset=offset)
-        yield RECORD_UNREADABLE.at(place, offset=offset, topic=topic, partition=partition, what=what).row()
-    for one in trouble:
-        yield LOG_UNREADABLE.at(
-            Place(topic=topic, file=str(one.file), position=one.position), what=one.what
-        ).row()
-
-
-def _unknown_rows(groups: Groups) -> Iterator[Row]:
-    from kctl.findings import Place
-    from kctl.findings.internal_topics import RECORD_TYPE_UNKNOWN
-
-    for kind, count in sorted(groups.unknown_types.items()):
-        yield RECORD_TYPE_UNKNOWN.at(Place(topic=TOPIC), count=count, type=kind, topic=TOPIC).row()
-
-
-def commit_row(commit: Commit) -> Row:
-    """The row of a commit."""
-    from kctl.rows.internal_topics import COMMITTED_OFFSET
-
-    values = commit._asdict()
-    del values["log_timestamp"]
-    return COMMITTED_OFFSET(**values)
+    evidence = find_evidence(frame, options["paths"], options["brokers"], options["moments"])
+    found = groups_in(evidence, read_as_of(options["as_of"]))
+    if found is None:
+        raise no_copy(options["paths"])
+    groups, trouble = found
+    return groups, [*unreadable_rows(TOPIC, groups.unreadable, trouble), *unknown_rows(groups)]
 
 
 def chosen(groups: Groups, group: str) -> None:
@@ -103,25 +77,16 @@ def chosen(groups: Groups, group: str) -> None:
 )
 def list_groups(frame: Frame, idle: str | None, **options: Any) -> Outcome:
     """List the consumer groups."""
-    from kctl.rows.internal_topics import GROUP
+    from kctl.internal_topics.rows import group_row
     from kctl.times import parse_time
 
     groups, findings = state_of(frame, options)
     since = None if idle is None else parse_time(idle)
-    rows = []
-    for name in groups.names():
-        group, commits = groups.group(name), groups.commits.get(name, {}).values()
-        last = max((c.commit_timestamp for c in commits if c.commit_timestamp is not None), default=None)
-        if since is not None and last is not None and last >= since:
-            continue
-        rows.append(
-            GROUP(
-                group=name, state=group.state, protocol_type=group.protocol_type, protocol=group.protocol,
-                generation=group.generation, leader=group.leader, state_timestamp=group.state_timestamp,
-                members=len(group.members), offsets=len(commits), last_commit_timestamp=last,
-                log_partition=group.log_partition,
-            )
-        )  # fmt: skip
+    rows = [
+        row
+        for row in (group_row(groups, name) for name in groups.names())
+        if since is None or not isinstance(last := row["last_commit_timestamp"], int) or last < since
+    ]
     return Outcome([*rows, *findings])
 
 
@@ -135,17 +100,11 @@ def list_groups(frame: Frame, idle: str | None, **options: Any) -> Outcome:
 @as_of_option
 def show(frame: Frame, group: str, **options: Any) -> Outcome:
     """Show a group's members and committed offsets."""
-    from kctl.rows.internal_topics import GROUP_MEMBER
+    from kctl.internal_topics.rows import commit_row, member_row
 
     groups, findings = state_of(frame, options)
     chosen(groups, group)
-    members = [
-        GROUP_MEMBER(
-            group=group, member_id=m.member_id, group_instance_id=m.group_instance_id, client_id=m.client_id,
-            client_host=m.client_host, topics=m.topics, assignment=None if m.assignment is None else list(map(str, m.assignment)),
-        )
-        for m in groups.group(group).members
-    ]  # fmt: skip
+    members = [member_row(group, member) for member in groups.group(group).members]
     commits = [commit_row(commit) for _, commit in sorted(groups.commits.get(group, {}).items())]
     return Outcome([*members, *commits, *findings])
 
@@ -162,6 +121,7 @@ def show(frame: Frame, group: str, **options: Any) -> Outcome:
 def history(frame: Frame, group: str, topic: str | None, **options: Any) -> Outcome:
     """Show every commit of a group that is still in the log, oldest first."""
     from kctl.internal_topics.groups import Groups, commit_of, read_group_records
+    from kctl.internal_topics.rows import commit_row, unreadable_rows
 
     trouble: list[Unreadable] = []
 

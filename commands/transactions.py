@@ -9,47 +9,25 @@ import click
 
 from commands.evidence_options import as_of_option, evidence_options, find_evidence, read_as_of
 from commands.frame import Frame, command
-from commands.offsets import unreadable_rows
 from commands.render import Outcome, Page, Row, aligned
 
 if TYPE_CHECKING:
     from kctl.evidence.model import Evidence
-    from kctl.internal_topics.reading import Unreadable
-    from kctl.internal_topics.transactions import OpenTransaction, Transaction, Transactions
+    from kctl.internal_topics.transactions import Transactions
 
 TOPIC = "__transaction_state"
 STATUS = "0 read · 3 no __transaction_state there, or no such transactional id · 5 some of its records cannot be read"
 
 
-def state_of(evidence: Evidence, as_of: str | None) -> tuple[Transactions | None, list[Unreadable]]:
-    """The transactions that coordinators know; None where no copy of the topic is there."""
-    from kctl.internal_topics.reading import copies_to_read, topic_records
-    from kctl.internal_topics.transactions import fold_transactions
-
-    trouble: list[Unreadable] = []
-    copies = copies_to_read(evidence, TOPIC)
-    if not copies:
-        return None, trouble
-    bound = read_as_of(as_of)
-    return fold_transactions(
-        r for one in copies for r in topic_records(one, as_of=bound, trouble=trouble)
-    ), trouble
-
-
-def transaction_row(one: Transaction) -> Row:
-    """The row of a transactional id."""
-    from kctl.rows.internal_topics import TRANSACTION
-
-    return TRANSACTION(**{**one._asdict(), "partitions": list(map(str, one.partitions))})
-
-
 def known(evidence: Evidence, paths: tuple[str, ...], as_of: str | None) -> tuple[Transactions, list[Row]]:
     """The transactions and findings about what could not be read; an error where there is no copy of the topic."""
     from kctl.errors import KctlError
+    from kctl.internal_topics.rows import transactions_in, unreadable_rows
 
-    state, trouble = state_of(evidence, as_of)
-    if state is None:
+    found = transactions_in(evidence, read_as_of(as_of))
+    if found is None:
         raise KctlError(f"no copy of {TOPIC} in {' '.join(paths)}", "name a broker's log directory")
+    state, trouble = found
     return state, list(unreadable_rows(TOPIC, state.unreadable, trouble))
 
 
@@ -65,6 +43,8 @@ def known(evidence: Evidence, paths: tuple[str, ...], as_of: str | None) -> tupl
 )
 def list_transactions(frame: Frame, states: tuple[str, ...], **options: Any) -> Outcome:
     """List the transactional ids that coordinators know."""
+    from kctl.internal_topics.rows import transaction_row
+
     evidence = find_evidence(frame, options["paths"], options["brokers"], options["moments"])
     state, findings = known(evidence, options["paths"], options["as_of"])
     wanted = [one for _, one in sorted(state.by_id.items()) if not states or one.state in states]
@@ -80,6 +60,7 @@ def show(frame: Frame, transactional_id: str, **options: Any) -> Outcome:
     from formats.errors import FormatError
     from kctl.errors import KctlError
     from kctl.internal_topics.reading import copies_to_read, topic_records
+    from kctl.internal_topics.rows import transaction_row
     from kctl.internal_topics.transactions import transaction_of
 
     evidence = find_evidence(frame, options["paths"], options["brokers"], options["moments"])
@@ -109,43 +90,9 @@ def show(frame: Frame, transactional_id: str, **options: Any) -> Outcome:
 def hanging(frame: Frame, every: bool, **options: Any) -> Outcome:
     """Find transactions that data logs hold open and nobody will end."""
     evidence = find_evidence(frame, options["paths"], options["brokers"], options["moments"])
-    return Outcome(_open_rows(evidence, every), text=laid_out)
+    from kctl.internal_topics.rows import open_rows
 
-
-def _open_rows(evidence: Evidence, every: bool) -> Iterator[Row]:
-    from kctl.internal_topics.reading import copies_to_read, entries
-    from kctl.internal_topics.transactions import open_transactions
-
-    state, _ = state_of(evidence, None)
-    for topic in sorted({replica.topic for replica in evidence.replicas}):
-        for replica in copies_to_read(evidence, topic):
-            for one in open_transactions(replica.topic_partition, entries(replica.folder, [])):
-                yield from _rows_of(one, state, every)
-
-
-def _rows_of(one: OpenTransaction, state: Transactions | None, every: bool) -> Iterator[Row]:
-    from kctl.findings import Place
-    from kctl.findings.internal_topics import HANGING_TRANSACTION
-    from kctl.internal_topics.transactions import abort_command, why_it_hangs
-    from kctl.rows.internal_topics import OPEN_TRANSACTION
-
-    coordinator = state.of_producer(one.producer_id) if state else None
-    why = why_it_hangs(one, coordinator) if state else None
-    if why or every:
-        yield OPEN_TRANSACTION(
-            **one._asdict(), transactional_id=coordinator.transactional_id if coordinator else None,
-            hanging=bool(why) if state else None, why=why, abort_command=abort_command(one) if why else None,
-        )  # fmt: skip
-    if why:
-        place = Place(
-            topic=one.topic,
-            partition=one.partition,
-            base_offset=one.first_offset,
-            last_offset=one.last_offset,
-        )
-        yield HANGING_TRANSACTION.at(
-            place, producer_id=one.producer_id, producer_epoch=one.producer_epoch, why=why
-        ).row()
+    return Outcome(open_rows(evidence, every=every), text=laid_out)
 
 
 def laid_out(rows: Iterable[Row], page: Page) -> Iterator[str]:

@@ -162,6 +162,18 @@ def tiered_storage(audit: Audit) -> Iterator[Row]:
     return tier_rows(audit.evidence, audit.now, audit.progress)
 
 
+def internal_topics(audit: Audit) -> Iterator[Row]:
+    """Groups with their offsets, transactions with those that hang."""
+    from kctl.internal_topics.rows import internal_topic_rows
+
+    return internal_topic_rows(audit.evidence)
+
+
+def has_internal_topics(evidence: Evidence) -> bool:
+    """Whether a copy of one is there."""
+    return any(one.topic in INTERNAL_TOPICS for one in evidence.replicas)
+
+
 def has_tier(evidence: Evidence) -> bool:
     """Whether objects of a tier are there, or its metadata."""
     return bool(evidence.tiers) or any(one.topic == "__remote_log_metadata" for one in evidence.replicas)
@@ -178,5 +190,6 @@ PARTS: tuple[Part, ...] = (
     Part("compare", lambda evidence: len(evidence.broker_ids) > 1, comparison),
     Part("loss", lambda evidence: len(evidence.replicas) > 1, losses),
     Part("timeline", lambda evidence: bool(evidence.broker_logs), leaderships),
+    Part("internal topics", has_internal_topics, internal_topics),
     Part("tier", has_tier, tiered_storage),
 )

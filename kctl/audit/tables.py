@@ -32,6 +32,10 @@ TABLES: dict[str, str] = {
     "verdicts": "replica.VERDICT",
     "losses": "replica.LOSS",
     "leaders": "state_log.LEADER",
+    "groups": "internal_topics.GROUP",
+    "committed_offsets": "internal_topics.COMMITTED_OFFSET",
+    "transactions": "internal_topics.TRANSACTION",
+    "open_transactions": "internal_topics.OPEN_TRANSACTION",
     "remote_segments": "remote.REMOTE_SEGMENT",
     "tier_partitions": "remote.TIER_PARTITION",
 }

@@ -1,0 +1,158 @@
+"""Groups, offsets and transactions of evidence as rows: what the commands print and the audit writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from kctl.evidence.model import Evidence
+from kctl.findings import Place
+from kctl.findings.internal_topics import (
+    HANGING_TRANSACTION,
+    LOG_UNREADABLE,
+    RECORD_TYPE_UNKNOWN,
+    RECORD_UNREADABLE,
+)
+from kctl.internal_topics.groups import Commit, Groups, Member, fold_groups
+from kctl.internal_topics.reading import NOW, AsOf, Unreadable, copies_to_read, entries, topic_records
+from kctl.internal_topics.transactions import (
+    OpenTransaction,
+    Transaction,
+    Transactions,
+    abort_command,
+    fold_transactions,
+    open_transactions,
+    why_it_hangs,
+)
+from kctl.rows.internal_topics import COMMITTED_OFFSET, GROUP, GROUP_MEMBER, OPEN_TRANSACTION, TRANSACTION
+
+Row = dict[str, object]
+CONSUMER_OFFSETS = "__consumer_offsets"
+TRANSACTION_STATE = "__transaction_state"
+
+
+def groups_in(evidence: Evidence, as_of: AsOf = NOW) -> tuple[Groups, list[Unreadable]] | None:
+    """The groups, and what could not be read; None where no copy of the topic is there."""
+    trouble: list[Unreadable] = []
+    copies = copies_to_read(evidence, CONSUMER_OFFSETS)
+    if not copies:
+        return None
+    records = (r for one in copies for r in topic_records(one, as_of=as_of, trouble=trouble))
+    return fold_groups(records), trouble
+
+
+def transactions_in(evidence: Evidence, as_of: AsOf = NOW) -> tuple[Transactions, list[Unreadable]] | None:
+    """The transactional ids that coordinators know; None where no copy of the topic is there."""
+    trouble: list[Unreadable] = []
+    copies = copies_to_read(evidence, TRANSACTION_STATE)
+    if not copies:
+        return None
+    records = (r for one in copies for r in topic_records(one, as_of=as_of, trouble=trouble))
+    return fold_transactions(records), trouble
+
+
+def group_row(groups: Groups, name: str) -> Row:
+    """The row of a group."""
+    group, commits = groups.group(name), groups.commits.get(name, {}).values()
+    return GROUP(
+        group=name,
+        state=group.state,
+        protocol_type=group.protocol_type,
+        protocol=group.protocol,
+        generation=group.generation,
+        leader=group.leader,
+        state_timestamp=group.state_timestamp,
+        members=len(group.members),
+        offsets=len(commits),
+        last_commit_timestamp=max(
+            (c.commit_timestamp for c in commits if c.commit_timestamp is not None), default=None
+        ),
+        log_partition=group.log_partition,
+    )
+
+
+def member_row(group: str, member: Member) -> Row:
+    """The row of a member."""
+    values = member._asdict()
+    values["assignment"] = None if member.assignment is None else list(map(str, member.assignment))
+    return GROUP_MEMBER(group=group, **values)
+
+
+def commit_row(commit: Commit) -> Row:
+    """The row of a commit."""
+    values = commit._asdict()
+    del values["log_timestamp"]
+    return COMMITTED_OFFSET(**values)
+
+
+def transaction_row(one: Transaction) -> Row:
+    """The row of a transactional id."""
+    return TRANSACTION(**{**one._asdict(), "partitions": list(map(str, one.partitions))})
+
+
+def unreadable_rows(
+    topic: str, records: Iterable[tuple[int, int, str]], trouble: Iterable[Unreadable]
+) -> Iterator[Row]:
+    """Findings about records and ranges that could not be read."""
+    for partition, offset, what in records:
+        place = Place(topic=topic, partition=partition, base_offset=offset, last_offset=offset)
+        yield RECORD_UNREADABLE.at(place, offset=offset, topic=topic, partition=partition, what=what).row()
+    for one in trouble:
+        place = Place(topic=topic, file=str(one.file), position=one.position)
+        yield LOG_UNREADABLE.at(place, what=one.what).row()
+
+
+def unknown_rows(groups: Groups) -> Iterator[Row]:
+    """Findings about records of types that kctl does not know."""
+    for kind, count in sorted(groups.unknown_types.items()):
+        place = Place(topic=CONSUMER_OFFSETS)
+        yield RECORD_TYPE_UNKNOWN.at(place, count=count, type=kind, topic=CONSUMER_OFFSETS).row()
+
+
+def open_rows(evidence: Evidence, *, every: bool) -> Iterator[Row]:
+    """Transactions that data logs hold open and nobody will end; `every`: those that somebody will, too."""
+    known = transactions_in(evidence)
+    state = known[0] if known else None
+    for topic in sorted({replica.topic for replica in evidence.replicas}):
+        for replica in copies_to_read(evidence, topic):
+            for one in open_transactions(replica.topic_partition, entries(replica.folder, [])):
+                yield from _rows_of(one, state, every)
+
+
+def _rows_of(one: OpenTransaction, state: Transactions | None, every: bool) -> Iterator[Row]:
+    coordinator = state.of_producer(one.producer_id) if state else None
+    why = why_it_hangs(one, coordinator) if state else None
+    if why or every:
+        yield OPEN_TRANSACTION(
+            **one._asdict(),
+            transactional_id=coordinator.transactional_id if coordinator else None,
+            hanging=bool(why) if state else None,
+            why=why,
+            abort_command=abort_command(one) if why else None,
+        )
+    if why:
+        place = Place(
+            topic=one.topic,
+            partition=one.partition,
+            base_offset=one.first_offset,
+            last_offset=one.last_offset,
+        )
+        yield HANGING_TRANSACTION.at(
+            place, producer_id=one.producer_id, producer_epoch=one.producer_epoch, why=why
+        ).row()
+
+
+def internal_topic_rows(evidence: Evidence) -> Iterator[Row]:
+    """Everything that the internal topics of the evidence say, for the audit."""
+    groups = groups_in(evidence)
+    if groups:
+        for name in groups[0].names():
+            yield group_row(groups[0], name)
+            for _, commit in sorted(groups[0].commits.get(name, {}).items()):
+                yield commit_row(commit)
+        yield from unreadable_rows(CONSUMER_OFFSETS, groups[0].unreadable, groups[1])
+        yield from unknown_rows(groups[0])
+    transactions = transactions_in(evidence)
+    if transactions:
+        yield from (transaction_row(one) for _, one in sorted(transactions[0].by_id.items()))
+        yield from unreadable_rows(TRANSACTION_STATE, transactions[0].unreadable, transactions[1])
+        yield from open_rows(evidence, every=True)
