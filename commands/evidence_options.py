@@ -59,6 +59,10 @@ def find_evidence(
     """What lies below the paths; those that cannot be opened are reported and the rest goes on."""
     from kctl.evidence.discover import discover
 
+    if frame.given.get("bootstrap_server"):
+        from commands.live_paths import with_live
+
+        paths = with_live(frame, paths)
     evidence = discover(paths, brokers=brokers, moments=moments)
     for failure in evidence.failures:
         frame.report(failure)

@@ -46,6 +46,10 @@ def segments(
     """
     from kctl.remote.asking import NOW, parse_as_of
 
+    if frame.given.get("bootstrap_server"):
+        from commands.live_paths import with_live
+
+        sources = with_live(frame, sources)
     when = parse_as_of(as_of) if as_of else NOW
     return Outcome(_segments(frame, sources, topic, partition, when, everything), text=_segments_text)
 

@@ -84,6 +84,10 @@ def remote_format(
         since=parse_time(since) if since else None,
         until=parse_time(until) if until else None,
     )
+    if frame.given.get("bootstrap_server"):
+        from commands.live_paths import with_live
+
+        sources = with_live(frame, sources)
     found: list[Finding] = []
     chunks = _chunks(frame, sources, found, follow, until_idle)
     if form == "rows":

@@ -104,6 +104,10 @@ def verify(
         max_findings=max_findings,
         compacted=frozenset(compacted),
     )
+    if frame.given.get("bootstrap_server"):
+        from commands.live_paths import live_files
+
+        paths = live_files(frame, paths)
     evidence = find_evidence(frame, paths, brokers, moments)
     _say_what_is_left_out(frame, evidence)
     return Outcome(

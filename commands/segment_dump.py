@@ -103,6 +103,10 @@ def dump(frame: Frame, files: tuple[str, ...], **options: object) -> Outcome:
     dump goes on.
     """
     chosen = Chosen(**options)  # type: ignore[arg-type]  # click gives exactly these
+    if frame.given.get("bootstrap_server"):
+        from commands.live_paths import live_files
+
+        files = live_files(frame, files)
     if chosen.form == "kafka":
         return as_kafka(frame, files, chosen)
     if chosen.decoder != "text":

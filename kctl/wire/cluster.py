@@ -10,6 +10,7 @@ from kctl.changes.waiting import config_types_of, topics_of
 from kctl.cluster.interface import Oddity
 from kctl.cluster.old_groups import OldGroup
 from kctl.cluster.state import ClusterState, Replicas
+from kctl.cluster.stuck import moving_targets
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import KctlError, NotFinished
 from kctl.model import TopicPartition
@@ -27,6 +28,7 @@ from kctl.wire.sending import Item, can_be_validated, send
 from kctl.wire.writes import TRANSLATIONS
 
 PARTITIONS_IN_A_REQUEST = 2000
+LAGGING = 2.0  # seconds that brokers may be behind a controller that keeps its state in ZooKeeper
 SETTLING = 5.0  # seconds in which the fate of a lost request is found out
 
 
@@ -38,6 +40,7 @@ class AdminCluster:
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
         self.location = wire.location
+        self._moving: dict[TopicPartition, Replicas] = {}  # as seen last
 
     def read_state(
         self,
@@ -48,12 +51,27 @@ class AdminCluster:
         kafka_version: KafkaVersion | None = None,
     ) -> ClusterState:
         """The cluster now, from a broker that has seen all that was committed before."""
-        return read_cluster(
-            self.wire,
-            topics,
-            partition_states=partition_states,
-            configs=configs,
-            kafka_version=kafka_version,
+        end = time.monotonic() + LAGGING
+        while True:
+            state = read_cluster(
+                self.wire,
+                topics,
+                partition_states=partition_states,
+                configs=configs,
+                kafka_version=kafka_version,
+            )
+            if state.quorum is not None or not self._has_just_ended(state) or time.monotonic() > end:
+                self._moving = moving_targets(state)
+                return state
+            time.sleep(0.05)
+
+    def _has_just_ended(self, state: ClusterState) -> bool:
+        """Whether the list says that a move is over which the metadata, sent out after it, still shows."""
+        return any(
+            not state.is_reassigning(tp)
+            and (replicas := state.replicas(tp)) is not None
+            and set(replicas) > set(target)
+            for tp, target in self._moving.items()
         )
 
     def writes_for(self, intent: Intent, state: ClusterState) -> tuple[Write, ...]:

@@ -51,11 +51,12 @@ def read_cluster(
 ) -> ClusterState:
     """The cluster now; see `kctl.cluster.interface.Cluster.read_state`."""
     problems: list[Problem] = []
+    if wire.version_of(DescribeQuorumRequest) is None:
+        read_from_controller(wire)
+    # The list comes from the controller, so that what is read from a broker afterwards is not older.
+    moving = read_reassignments(wire)
     quorum = read_quorum(wire)
     features = await_metadata(wire, quorum)
-    if quorum is None:
-        read_from_controller(wire)
-    moving = read_reassignments(wire)
     metadata = wire.read(MetadataRequest(topics=None))
     brokers = _brokers(wire, metadata)
     names = tuple(sorted(str(one.name) for one in metadata.topics if one.name is not None))
@@ -221,7 +222,10 @@ def _topic(one: Any, moving: Mapping[TopicPartition, tuple[Replicas, Replicas]])
     adding: dict[int, Replicas] = {}
     removing: dict[int, Replicas] = {}
     for p in listed if moving else ():
-        if (found := moving.get(TopicPartition(name, p.partition_index))) is not None:
+        found = moving.get(TopicPartition(name, p.partition_index))
+        if found is not None and set(found[0]) | set(found[1]) <= set(
+            p.replica_nodes
+        ):  # else it has just ended
             adding[p.partition_index], removing[p.partition_index] = found
     return Topic(
         name=name,

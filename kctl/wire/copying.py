@@ -1,0 +1,146 @@
+"""Partitions of a running cluster as folders of evidence: whole batches from the leader, up to its high watermark.
+
+What a folder of a broker has beside the batches is not to be had: no indexes, no producer snapshots, no
+leader-epoch-checkpoint, and other segment boundaries. Checkpoints of watermark and log start are written.
+"""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from formats.checkpoints import OffsetEntry, format_checkpoint
+from kctl.cluster.state import ClusterState
+from kctl.errors import KctlError
+from kctl.model import SILENT, Progress, TopicPartition
+from kctl.wire.adapter import Wire
+from kctl.wire.fetching import CONSUMER, EARLIEST, LATEST, Fetched, Fetcher, Wanted, list_offsets
+from kctl.wire.spool import headers_of
+
+SEGMENT = 256 << 20  # bytes after which the next file begins
+AT_ONCE, A_ROUND, LEAST, MOST = 16, 32 << 20, 1 << 20, 8 << 20
+ROOM = 1 << 30  # bytes that are left free below the folder
+
+
+@dataclass(kw_only=True)
+class _Copy:
+    partition: TopicPartition
+    leader: int
+    folder: Path
+    offset: int
+    until: int
+    start: int
+    file: BinaryIO | None = None
+    in_file: int = 0
+
+    def write(self, data: bytes, base_offset: int) -> None:
+        if self.file is None or self.in_file >= SEGMENT:
+            self.close()
+            self.file = (self.folder / f"{base_offset:020d}.log").open("wb")
+            self.in_file = 0
+        self.file.write(data)
+        self.in_file += len(data)
+
+    def close(self) -> None:
+        if self.file is not None:
+            self.file.close()
+
+
+def copy_partitions(
+    wire: Wire,
+    state: ClusterState,
+    partitions: Sequence[TopicPartition],
+    folder: Path,
+    *,
+    progress: Progress = SILENT,
+) -> list[KctlError]:
+    """Copy partitions into `folder/broker-ID/TOPIC-PARTITION`; what could not be copied, or not to its end.
+
+    Raises KctlError where the disk has no room.
+    """
+    fetcher = Fetcher(wire, {name: topic.topic_id for name, topic in state.topics.items()})
+    copies, failures = _begin(wire, state, partitions, folder)
+    progress.start("copy", None, "bytes")
+    waiting, active = list(reversed(copies)), list[_Copy]()
+    while waiting or active:
+        while waiting and len(active) < AT_ONCE:
+            active.append(waiting.pop())
+        for one in active:
+            if one.offset >= one.until:
+                one.close()
+        active = [one for one in active if one.offset < one.until]
+        if not active:
+            continue
+        _refuse_full(folder)
+        size = max(LEAST, min(MOST, A_ROUND // len(active)))
+        answers = fetcher.fetch([Wanted(one.leader, one.partition, one.offset) for one in active], size)
+        for one, answer in zip(active, answers, strict=True):
+            failure = _take(one, answer, is_alone=len(active) == 1)
+            if failure is not None:
+                failures.append(failure)
+                one.until = one.offset
+            if isinstance(answer, Fetched):
+                progress.advance(len(answer.data))
+    _write_checkpoints(copies, folder)
+    return failures
+
+
+def _begin(
+    wire: Wire, state: ClusterState, partitions: Sequence[TopicPartition], folder: Path
+) -> tuple[list[_Copy], list[KctlError]]:
+    leaders = {tp: found.leader for tp in partitions if (found := state.partition_states.get(tp)) is not None}
+    wanted = [(leaders[tp], tp) for tp in partitions if leaders.get(tp, -1) >= 0]
+    starts = list_offsets(wire, wanted, EARLIEST)
+    ends = list_offsets(wire, wanted, LATEST, replica_id=CONSUMER)
+    copies, failures = [], []
+    for tp in partitions:
+        leader = leaders.get(tp, -1)
+        start, end = starts.get((leader, tp)), ends.get((leader, tp))
+        if not isinstance(start, int) or not isinstance(end, int):
+            why = start if isinstance(start, KctlError) else end
+            failures.append(KctlError(f"{tp}: {why or 'it has no leader'}"))
+            continue
+        path = folder / f"broker-{leader}" / str(tp)
+        path.mkdir(parents=True)
+        copies.append(_Copy(partition=tp, leader=leader, folder=path, offset=start, until=end, start=start))
+    return copies, failures
+
+
+def _take(one: _Copy, answer: Fetched | KctlError, *, is_alone: bool) -> KctlError | None:
+    """Write the whole batches of an answer; why it cannot go on, if it cannot."""
+    if isinstance(answer, KctlError):
+        return KctlError(f"{one.partition}: {answer}")
+    if answer.error:
+        return KctlError(f"{one.partition} from offset {one.offset} on: {answer.error}")
+    if not answer.data:
+        return KctlError(f"{one.partition}: no bytes at offset {one.offset}") if is_alone else None
+    headers = headers_of(answer.data)
+    if not len(headers) or int(headers.last_offset[-1]) < one.offset:
+        one.write(answer.data, one.offset)
+        return KctlError(
+            f"{one.partition}: bytes at offset {one.offset} are no batch, and nothing behind is given"
+        )
+    end = int(headers.position[-1] + headers.size_in_bytes[-1])
+    one.write(answer.data[:end], int(headers.base_offset[0]))
+    one.offset = int(headers.last_offset[-1]) + 1
+    return None
+
+
+def _refuse_full(folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < ROOM:
+        raise KctlError(f"{folder} has {free:,} bytes left for copies", "TMPDIR names another place")
+
+
+def _write_checkpoints(copies: Sequence[_Copy], folder: Path) -> None:
+    by_leader: dict[int, list[_Copy]] = {}
+    for one in copies:
+        by_leader.setdefault(one.leader, []).append(one)
+    for leader, some in by_leader.items():
+        for name, value in (
+            ("replication-offset-checkpoint", "until"),
+            ("log-start-offset-checkpoint", "start"),
+        ):
+            rows = [OffsetEntry(o.partition.topic, o.partition.partition, getattr(o, value)) for o in some]
+            (folder / f"broker-{leader}" / name).write_text(format_checkpoint(rows), "utf-8")
