@@ -17,6 +17,7 @@ from kctl.rows.audit import SEGMENT
 from kctl.scan.pool import Jobs
 
 Row = dict[str, object]
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
 
 
 @dataclass
