@@ -52,7 +52,7 @@ class FakeStore:
             parent = parent_of(path)
             self.counters[parent] = self.counters.get(parent, 0) + 1
             owner = 0x1000 if ephemeral else 0
-            stat = Stat(self.zxid, self.zxid, 1000, 1000, 0, 0, 0, owner, len(data), 0, self.zxid)
+            stat = Stat(self.zxid, self.zxid, 1000 + self.zxid, 1000, 0, 0, 0, owner, len(data), 0, self.zxid)
         else:
             stat = old.stat._replace(mzxid=self.zxid, version=old.stat.version + 1, data_length=len(data))
         self.nodes[path] = Znode(data, stat)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kctl.changes.entry import Entry
 from kctl.changes.faults import reach
-from kctl.changes.intents import Reassign, ReplaceStuckReassignment
+from kctl.changes.intents import CreateTopic, Reassign, ReplaceStuckReassignment
 from kctl.changes.journal import Journal
 from kctl.changes.waiting import Waited, config_types_of, how_far, topics_of, wait_for
 from kctl.cluster.interface import Cluster
@@ -74,6 +74,10 @@ def _stage(entry: Entry, index: int, course: Course) -> None:
         if not waited.is_done:
             raise _unfinished(entry, course, _missing(waited))
         stage.state = "finished"
+        if isinstance(stage.intent, CreateTopic):
+            # A topic of the same name may be made by somebody else later; undo must know this one.
+            topic = _look(entry, index, course).topics.get(stage.intent.topic)
+            entry.details["created_at"] = topic.created_at if topic else None
         course.journal.write(entry)
         reach(f"finished:{index}")
 

@@ -317,6 +317,14 @@ def test_undo_of_a_creation_refuses_a_topic_that_has_grown(store: FakeStore, cou
         plan_undo(entry, course)
 
 
+def test_undo_of_a_creation_refuses_a_topic_that_somebody_made_anew(store: FakeStore, course: Course) -> None:
+    entry = carry_out(plan_creation(course.cluster, NEW), course)
+    carry_out(plan_deletion(course.cluster, "a"), course)
+    carry_out(plan_creation(course.cluster, NEW), course)
+    with pytest.raises(Refused, match="created again since"):
+        plan_undo(entry, course)
+
+
 def test_undo_of_a_move_refuses_a_dead_broker(store: FakeStore, course: Course) -> None:
     add_topic(store, "a", [[1, 2]])
     intent = Reassign(targets={A0: (2, 3)}, origins={A0: (1, 2)})
