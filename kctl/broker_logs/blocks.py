@@ -50,14 +50,20 @@ class Block:
         """The line number of each record."""
         return np.searchsorted(self.line_ends, self.starts) + self.first_line
 
+    @cached_property
+    def places(self) -> tuple[list[int], list[int], list[int], list[int]]:
+        """Starts, ends, times and keys as lists, which are quicker to look up one by one."""
+        return self.starts.tolist(), self.ends.tolist(), self.times.tolist(), self.keys.tolist()
+
     def time_of(self, index: int) -> int | None:
         """UTC milliseconds of one record; None for bytes before the first record of a file.
 
         Threads take the time before they take the file, so that a record may be some milliseconds older than
         the one before it: it counts as written with that one. A clock that steps back is told as it is.
         """
-        time = int(self.times[index])
-        latest = int(self.keys[index]) - self.shift
+        _, _, times, keys = self.places
+        time = times[index]
+        latest = keys[index] - self.shift
         if time == BEFORE_ALL:
             return None
         return latest if latest - time <= JUMP_BACK else time
@@ -68,7 +74,8 @@ class Block:
 
     def record(self, index: int) -> bytes:
         """The bytes of one record, its last line end included."""
-        return self.data[self.starts[index] : self.ends[index]]
+        starts, ends, _, _ = self.places
+        return self.data[starts[index] : ends[index]]
 
     def only(self, keep: Bools) -> Block:
         """The same block with some of its records."""

@@ -39,13 +39,13 @@ class Event:
     @property
     def logged_ms(self) -> int | None:
         """UTC milliseconds as the line says."""
-        time = int(self._block.times[self._index])
+        time = self._block.places[2][self._index]
         return None if time == BEFORE_ALL else time
 
     @property
     def order_ms(self) -> int:
         """What the merge ordered it by: the greatest time so far in its source."""
-        return int(self._block.keys[self._index])
+        return self._block.places[3][self._index]
 
     @property
     def previous_ms(self) -> int | None:
@@ -74,7 +74,7 @@ class Event:
         """The broker that wrote it: as the line says, else as its file does."""
         for name, _, start, end in self.shape.speaker:
             if name != "controller_epoch" and self.shape.message != (-1, -1):
-                first = int(self._block.starts[self._index])
+                first = self._block.places[0][self._index]
                 return int(self._block.data[first + start : first + end])
         return self._block.file.broker_id
 
@@ -171,14 +171,12 @@ class Event:
         value = self.fields.get(name)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
-    def raw(self, names: frozenset[str]) -> bytes:
-        """The bytes of some fields, one after the other, without taking the record apart."""
-        block, shape = self._block, self.shape
-        start = int(block.starts[self._index])
+    def state_key(self) -> bytes:
+        """The partition, its state and who sent it, as printed: equal for lines that repeat the same."""
+        block = self._block
+        start = block.places[0][self._index]
         data = block.data
-        return b"|".join(
-            [data[start + a : start + b] for name, _, a, b in shape.speaker + shape.spans if name in names]
-        )
+        return b"|".join([data[start + a : start + b] for a, b in self.shape.state])
 
     def proof(self) -> dict[str, object]:
         """What to point at: file, line, broker, template and the sentence."""

@@ -1,7 +1,7 @@
 """Records taken apart quickly: lines of the same shape have their fields in the same places.
 
-Lines that differ only in digits (with the same number of them) and in the topic's name have one shape: its
-template, level, logger and the places of its fields are worked out once. This is exact because no template
+Lines that differ only in digits (with the same number of them) have one shape: its template, level, logger
+and the places of its fields are worked out once. This is exact because no template
 holds a digit and the types of fields treat all digits alike.
 """
 
@@ -24,12 +24,8 @@ from formats.log_templates import Template, state_change_table, table_of
 from kctl.broker_logs.blocks import Block
 
 DIGITS = bytes.maketrans(b"123456789", b"000000000")
-# Names of topics by what stands before them; sorting them out makes one shape of the same line of many topics.
-TOPIC = re.compile(
-    rb"(?:partition \[?|topicName='|Leader |Follower |Partition \[?|Topic=)([\w.-]+?)(?=-\d+[\] ,.:]|, ?\d+\]|'|,P)"
-)
+STATE = frozenset(("controller_id", "controller_epoch", "tp", "state", "partition_state"))
 MOST = 50_000
-FEW = 0.03
 Span = tuple[str, str, int, int]
 
 
@@ -47,6 +43,8 @@ class Shape(NamedTuple):
     """The ids and epochs of the identity."""
     partition: tuple[int, int] | None
     """Where the identity names a partition."""
+    state: tuple[tuple[int, int], ...] = ()
+    """Where the partition, its state and who sent it stand: what repeated lines repeat."""
     is_record: bool = True
 
 
@@ -84,6 +82,7 @@ def shape_of(record: bytes, head: Head | None, message_at: int) -> Shape:
         spans,
         speaker,
         partition,
+        tuple((a, b) for name, _, a, b in speaker + spans if name in STATE),
     )
 
 
@@ -150,7 +149,7 @@ class Shapes:
         at = record.find(head.message) if head.message else 0
         if at < 0:
             # JSON escapes: the message stands nowhere as it is, so that its fields are taken from a copy.
-            return shape_of(head.message, head, 0)._replace(message=(-1, -1))
+            return shape_of(head.message, head, 0)._replace(message=(-1, -1), state=())
         return shape_of(record, head, at)
 
 

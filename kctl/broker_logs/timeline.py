@@ -29,7 +29,6 @@ WANTED: frozenset[str] = frozenset().union(
 )  # fmt: skip
 # Lines that say again and again what is known: each broker and each request repeats the state of a partition.
 REPEATED = frozenset(("C01", "C02", "C04", "C05", "C06", "B01", "B02", "B36", "L06", "L08"))
-SAME = frozenset(("controller_id", "controller_epoch", "tp", "state", "partition_state"))
 SPEAKING = frozenset(("C03", "C07"))
 MOST_SEEN = 100_000
 TOPIC_DELETED = "successfully completed"
@@ -161,7 +160,7 @@ class _Builder:
         for where, seen in observations(event):
             if self.wanted(where):
                 found = self._history(where).observe(seen, time_ms)
-                if event.event in REPEATED and found is not None:
+                if event.event in REPEATED and event.shape.state and found is not None:
                     self._remember(event, found)
         self.lines.note(event, partition, time_ms)
         if partition is not None:
@@ -170,13 +169,15 @@ class _Builder:
     def _is_known(self, event: Event, time_ms: int) -> bool:
         """Whether a line only repeats what an earlier one proved at least as well."""
         name = event.event or ""
+        if not event.shape.state:
+            return False
         if name in SPEAKING:
-            key = event.raw(SAME)
+            key = event.state_key()
             if key in self.seen:
                 return True
             self.seen[key] = None
         elif name in REPEATED:
-            known = self.seen.get(event.raw(SAME))
+            known = self.seen.get(event.state_key())
             if known is not None and RANKS[name] >= known.rank:
                 known.last_seen_ms = max(known.last_seen_ms, time_ms)
                 return True
@@ -185,7 +186,7 @@ class _Builder:
     def _remember(self, event: Event, one: Leadership) -> None:
         if len(self.seen) > MOST_SEEN:
             self.seen.clear()
-        self.seen[event.raw(SAME)] = one
+        self.seen[event.state_key()] = one
 
     def _history(self, partition: TopicPartition) -> PartitionHistory:
         return self.histories.setdefault(partition, PartitionHistory(partition))
