@@ -63,6 +63,31 @@ COMMANDS: dict[str, Group | Verb] = {
             ),
         },
     ),
+    "group": Group(
+        "Consumer groups of a running cluster, over Kafka's own protocol.",
+        {
+            "list": Verb(
+                "group:list_groups",
+                "List the groups of all coordinators, of both group protocols.",
+                ("live_groups.GROUP",),
+            ),
+            "describe": Verb(
+                "group:describe",
+                "Describe groups: members, what each has, committed offsets and how far behind they are.",
+                ("live_groups.GROUP", "live_groups.MEMBER", "live_groups.OFFSET"),
+            ),
+            "export": Verb(
+                "group:export",
+                "Export a group's committed offsets, in the form that kafka-consumer-groups resets from.",
+                ("live_groups.OFFSET",),
+            ),
+            "reset-plan": Verb(
+                "group:reset_plan",
+                "Plan where a group's offsets would be put, and what it would skip or read again.",
+                ("live_groups.RESET",),
+            ),
+        },
+    ),
     "config": Group(
         "Configurations of topics, brokers, clients, users and ips.",
         {

@@ -6,8 +6,10 @@ read at once, each broker asked once a round; the rate is bounded where that is 
 """
 
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 import numpy as np
 
@@ -111,20 +113,16 @@ class ReplicaVerification:
         self.bytes_read = 0
 
     def results(self, partitions: Sequence[TopicPartition]) -> Iterator[Verified]:
-        """Each partition once it is compared, in about the order given."""
+        """Each partition once it is compared, in the order given."""
         self._progress.start("compare", len(partitions), "partitions")
         waiting = [self._prepared(tp) for tp in partitions]
         self._bounds(waiting)
-        waiting.reverse()
-        active: list[Verified] = []
-        while waiting or active:
-            while waiting and len(active) < AT_ONCE:
-                active.append(waiting.pop())
-            over = [one for one in active if one.is_over]
-            active = [one for one in active if not one.is_over]
-            for one in over:
-                yield one
+        unfinished = deque(waiting)
+        while unfinished:
+            while unfinished and unfinished[0].is_over:
+                yield unfinished.popleft()
                 self._progress.advance(1)
+            active = list(islice((one for one in unfinished if not one.is_over), AT_ONCE))
             if active:
                 self._round(active)
                 self._keep_rate()
