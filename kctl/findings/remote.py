@@ -405,3 +405,11 @@ OBJECT_ENCRYPTED = FindingType(
     "The storage plug-in encrypts.",
     "Nothing.",
 )
+METADATA_ABSENT = FindingType(
+    "remote-metadata-absent",
+    Severity.INFO,
+    "{count} objects ({size} bytes) of the partition could not be judged: its metadata partition is not in the evidence.",
+    "They may be in use.",
+    "Evidence of some brokers only.",
+    "Add a replica of every partition of `__remote_log_metadata`.",
+)

@@ -21,11 +21,12 @@ from kctl.model import SILENT, Progress, TopicPartition
 from kctl.remote.asking import NOW, AsOf
 from kctl.remote.fold import Fold
 from kctl.remote.inventory import Inventory, SegmentObjects, take_inventory
-from kctl.remote.listing import fold_findings, folded, segment_row
+from kctl.remote.listing import fold_findings, folded, metadata_partitions, segment_row
 from kctl.remote.local_logs import LocalLogs, LocalPartition, read_local_logs
-from kctl.remote.metadata_checks import Judged, against_local, place_of, unfinished
+from kctl.remote.metadata_checks import Judged, against_local, given_up, place_of, unfinished
 from kctl.remote.metadata_log import find_metadata
 from kctl.remote.partition_tier import DELETED, FINISHED, STARTED, PartitionTier, partition_tiers
+from kctl.remote.partitioner import metadata_partition
 from kctl.remote.replicas import against_replicas, local_files
 from kctl.remote.segment_objects import examine
 from kctl.remote.segment_tasks import Examined, Task, epochs_against_leader, missing_objects
@@ -182,15 +183,9 @@ class _Audit:
                 place = replace(place_of(segment), size_in_bytes=held.size_in_bytes)
                 self.found.append(say.OBJECT_LEFT.at(place, count=count, size=size))
                 self._remove(held, "deleted by its metadata")
-            elif segment.state is STARTED and held.all():
-                self._remove(held, "of a copy that never finished") if self._given_up(
-                    tier, one.first_offset
-                ) else None
+            elif segment.state is STARTED and given_up(tier, one):
+                self._remove(held, "of a copy that never finished")
         return total
-
-    def _given_up(self, tier: PartitionTier, first_offset: int) -> bool:
-        """Whether anything was recorded for the partition after this copy started."""
-        return any(one.last_offset > first_offset for one in tier.segments)
 
     def _names(self, tier: PartitionTier, held: SegmentObjects, start_offset: int, segment_id: str) -> None:
         for name, stored in held.all():
@@ -251,10 +246,17 @@ class _Audit:
 
     def _orphans(self, inventory: Inventory) -> None:
         known = {(w.topic_id, segment_id) for w, tier in self.tiers.items() for segment_id in tier.by_id}
+        partitions = metadata_partitions(self.fold, self.log)
+        untold: dict[tuple[str, int], list[int]] = {}
         for key, held in inventory.segments.items():
             if key in known:
                 continue
             name, first = held.all()[0]
+            if not self._is_told(name.topic_id, name.partition, partitions):
+                sums = untold.setdefault((name.topic, name.partition), [0, 0])
+                sums[0] += len(held.all())
+                sums[1] += held.size_in_bytes
+                continue
             self.found.append(
                 say.OBJECT_ORPHAN.at(
                     Place(
@@ -270,12 +272,21 @@ class _Audit:
                 )
             )
             self._remove(held, "no metadata record names it")
+        for (topic, partition), (count, size) in sorted(untold.items()):
+            place = Place(topic=topic, partition=partition, size_in_bytes=size)
+            self.found.append(say.METADATA_ABSENT.at(place, count=count, size=f"{size:,}"))
         for stored in inventory.unknown:
             size = stored.size_in_bytes or 0
             place = Place(file=stored.key, size_in_bytes=stored.size_in_bytes)
             self.found.append(say.OBJECT_UNKNOWN.at(place, size=f"{size:,}"))
             if stored.size_in_bytes is not None:
                 self.audited.orphans.append((stored.key, size, "not of the layout"))
+
+    def _is_told(self, topic_id: str, partition: int, partitions: int | None) -> bool:
+        """Whether the metadata partition that would name an object's segment is in the evidence."""
+        if partitions is None:
+            return bool(self.log.replicas)
+        return metadata_partition(topic_id, partition, partitions) in self.log.replicas
 
     def _remove(self, held: SegmentObjects, why: str) -> None:
         self.audited.orphans += [(stored.key, stored.size_in_bytes or 0, why) for _, stored in held.all()]

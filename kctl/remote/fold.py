@@ -247,24 +247,26 @@ class Fold:
         state: SegmentState | None = None
         for index in indexes.tolist():
             kind, after = int(rows.columns["kind"][index]), SegmentState(int(rows.columns["state"][index]))
-            if kind == KNOWN or (kind == ADD and after == 0 and may_follow(state, after)):
+            # What was deleted is forgotten: its id is as good as new.
+            known = None if state is SegmentState.DELETE_SEGMENT_FINISHED else state
+            if kind == KNOWN or (kind == ADD and after == 0 and may_follow(known, after)):
                 current, state = (index, index), after
-            elif kind == UPDATE and state is not None and after != 0 and may_follow(state, after):
-                assert current is not None
+            elif kind == UPDATE and current and after != 0 and may_follow(state, after):
                 current, state = (current[0], index), after
-            elif state is None:
-                # Deleted segments are forgotten: their last record once more is a repetition, and harmless.
+            elif known is None:
+                # A deleted segment's last record once more is a repetition, and harmless.
                 mild = Severity.INFO if after == SegmentState.DELETE_SEGMENT_FINISHED else None
                 place = self._place(rows, index)
                 self.say(say.METADATA_UNKNOWN_SEGMENT.at(place, severity=mild, after=after.name))
             else:
                 place = self._place(rows, index)
-                self.say(say.METADATA_STATE_BACKWARDS.at(place, before=state.name, after=after.name))
+                self.say(say.METADATA_STATE_BACKWARDS.at(place, before=known.name, after=after.name))
         if current is None:
             return None
         made = merged(rows, np.array([current[0]]), np.array([current[1]]))
+        life = indexes[np.flatnonzero(indexes == current[0])[0] :]
         for name in ("finished_offset", "deleting_offset"):
-            made.columns[name] = rows.columns[name][indexes].max(keepdims=True)
+            made.columns[name] = rows.columns[name][life].max(keepdims=True)
         return made
 
     def _place(self, rows: Rows, index: int) -> Place:

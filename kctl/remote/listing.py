@@ -116,12 +116,7 @@ def fold_findings(fold: Fold, log: MetadataLog | None = None) -> Iterator[Findin
     old, new = (fold.layouts[layout] for layout in sorted(fold.layouts))
     if old and new:
         yield say.METADATA_LAYOUTS_MIXED.at(old=old, new=new)
-    partitions = log.partitions if log else None
-    if partitions is None:
-        folders = (
-            max((number for number in (log.replicas if log else ()) if number is not None), default=-1) + 1
-        )
-        partitions = _partitions_that_fit(fold, folders)
+    partitions = metadata_partitions(fold, log)
     if partitions is not None:
         yield from _wrong_partitions(fold, partitions)
     ids: dict[str, set[str]] = {}
@@ -130,6 +125,14 @@ def fold_findings(fold: Fold, log: MetadataLog | None = None) -> Iterator[Findin
     for topic, held in sorted(ids.items()):
         if len(held) > 1:
             yield say.TOPIC_IDS_DIFFER.at(Place(topic=topic), count=len(held), ids=", ".join(sorted(held)))
+
+
+def metadata_partitions(fold: Fold, log: MetadataLog | None) -> int | None:
+    """How many partitions the metadata topic has: from a znode, else as the records lie; None: not to be told."""
+    if log is not None and log.partitions is not None:
+        return log.partitions
+    folders = max((number for number in (log.replicas if log else ()) if number is not None), default=-1) + 1
+    return _partitions_that_fit(fold, folders)
 
 
 def _wrong_partitions(fold: Fold, partitions: int) -> Iterator[Finding]:

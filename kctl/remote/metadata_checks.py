@@ -61,14 +61,13 @@ def time_text(ms: int) -> str:
 
 def unfinished(tier: PartitionTier, now: int, objects: dict[str, int]) -> Iterator[Finding]:
     """Copies and deletions without an end. `objects` are the bytes of each segment's objects, where known."""
-    newest = max((one.last_offset for one in tier.segments), default=-1)
     for one in tier.live:
         segment = one.metadata
         if segment.state not in (STARTED, DELETING):
             continue
         held = objects.get(segment.remote_log_segment_id)
         left = "its objects were not looked for" if held is None else f"{held:,} bytes of it lie in the tier"
-        old = now - segment.event_timestamp >= GIVEN_UP_MS or one.last_offset < newest
+        old = now - segment.event_timestamp >= GIVEN_UP_MS or given_up(tier, one)
         details: dict[str, Any] = {"when": time_text(segment.event_timestamp), "left": left}
         place = place_of(segment, broker_id=segment.broker_id)
         if segment.state is DELETING:
@@ -78,6 +77,23 @@ def unfinished(tier: PartitionTier, now: int, objects: dict[str, int]) -> Iterat
         retried = ", and the same offsets were copied again" if again else ""
         type_ = say.COPY_FAILED if old or again else say.COPY_UNFINISHED
         yield type_.at(place, retried=retried, **details)
+
+
+def given_up(tier: PartitionTier, unfinished: RemoteSegment) -> bool:
+    """Whether the leader went on to something else: it copies one segment after the other, and deletes so too.
+
+    Copies and deletions go on side by side (3.9), and a topic's deletion begins all of its segments first.
+    """
+    others = (one for one in tier.segments if one is not unfinished)
+    if unfinished.metadata.state is STARTED:
+        return any(max(one.first_offset, one.finished_offset) > unfinished.first_offset for one in others)
+    since = unfinished.deleting_offset
+    return any(
+        one.deleting_offset > since
+        if one.metadata.state is DELETED
+        else max(one.first_offset, one.finished_offset) > since
+        for one in others
+    )
 
 
 def _retried(tier: PartitionTier, failed: RemoteSegment) -> bool:

@@ -293,6 +293,22 @@ def test_objects_that_are_not_kafkas_and_folders_that_cannot_be_listed(tmp_path:
     assert ran.codes() == ["remote-object-unknown"] * 2 and ran.rows[-1]["orphan_bytes"] == 8
 
 
+def test_objects_whose_metadata_partition_is_not_in_the_evidence_are_no_orphans(tmp_path: Path) -> None:
+    made = Tiered(tmp_path)
+    for folder in made.brokers.glob("*/data/__remote_log_metadata-2"):
+        shutil.rmtree(folder)
+    ran = rows("remote", "audit", made.folder)
+    assert (
+        ran.status == 0
+        and set(ran.codes()) == {"remote-metadata-absent"}
+        and ran.rows[-1]["orphan_bytes"] == 0
+    )
+    for folder in made.brokers.glob("*/data/__remote_log_metadata-*"):
+        shutil.rmtree(folder)
+    ran = rows("remote", "audit", made.folder)
+    assert ran.status == 0 and set(ran.codes()) == {"remote-metadata-absent"}
+
+
 def test_without_content_objects_are_only_listed() -> None:
     brokers = recording("tier/a-healthy") / "brokers"
     ran = rows("remote", "audit", brokers, "--tier", DAMAGED / "tier", "--no-content")

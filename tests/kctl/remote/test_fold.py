@@ -65,7 +65,7 @@ def codes(found: list[Finding]) -> list[str]:
 
 
 @pytest.mark.parametrize("pending", [1, 3, 1 << 18])
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 @given(records=st.lists(metadata_records(), max_size=30), size=st.integers(1, 9))
 def test_what_is_left_is_what_the_brokers_cache_holds(
     pending: int, records: list[RemoteLogMetadata], size: int
@@ -118,6 +118,15 @@ def test_steps_that_are_not_legal_are_findings_and_change_nothing() -> None:
     assert segment.metadata.state is FINISHED
     assert codes(found) == ["remote-metadata-state-illegal warning"] * 3
     assert "asks for DELETE_SEGMENT_FINISHED where the segment is in COPY_SEGMENT_STARTED" in found[0].message
+
+
+@pytest.mark.parametrize("keep_deleted", [False, True])
+def test_an_id_that_was_deleted_is_as_good_as_new(keep_deleted: bool) -> None:
+    life = [add(), update(DELETING), update(DELETED)]
+    for size in (1, 100):
+        fold, found = fold_of(*life, add(time=9), size=size, keep_deleted=keep_deleted)
+        (segment,) = fold.segments()
+        assert not found and (segment.metadata.state, segment.metadata.event_timestamp) == (STARTED, 9)
 
 
 def test_an_update_without_a_copy_is_a_finding() -> None:

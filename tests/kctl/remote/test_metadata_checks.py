@@ -197,6 +197,29 @@ def test_copies_and_deletions_without_an_end() -> None:
         ([*started, *copy("b", 0, 19)], {id_of("a"): 7}, [("remote-copy-failed", "warning", "a")]),
         ([*started, *copy("b", 20, 39)], {}, [("remote-copy-failed", "warning", "a")]),
         ([*copy("a", 0, 19), *steps("a", DELETING)], {}, [("remote-deletion-unfinished", "info", "a")]),
+        # Copies and deletions go on side by side: the one does not end the other.
+        (
+            [*copy("b", 20, 39), *started, *steps("b", DELETING, DELETED)],
+            {},
+            [("remote-copy-unfinished", "info", "a")],
+        ),
+        # A topic's deletion begins all of its segments before it ends the first.
+        (
+            [
+                *copy("a", 0, 19),
+                *copy("b", 20, 39),
+                *steps("b", DELETING),
+                *steps("a", DELETING),
+                *steps("b", DELETED),
+            ],
+            {},
+            [("remote-deletion-unfinished", "info", "a")],
+        ),
+        (
+            [*copy("a", 0, 19), *copy("b", 20, 39), *steps("a", DELETING), *steps("b", DELETING, DELETED)],
+            {},
+            [("remote-deletion-interrupted", "warning", "a")],
+        ),
         (
             [*copy("a", 0, 19), *steps("a", DELETING), *copy("b", 20, 39)],
             {},
