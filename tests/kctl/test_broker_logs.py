@@ -127,11 +127,11 @@ def test_rotated_and_compressed_parts_are_one_log(tmp_path: Path) -> None:
     folder = tmp_path / "broker-7"
     folder.mkdir()
     parts = {
-        "state-change.log.2026-11-21-13.gz": gzip.compress(line(1).encode()),
-        "state-change.log.3": line(2).encode(),
-        "state-change.log.2.zst": zstandard.compress(line(3).encode()),
-        "state-change.log.1": line(4).encode().replace(b"\n", b"\r\n"),
-        "state-change.log": line(5).rstrip("\n").encode(),
+        "state-change.log.2026-11-21-13.gz": gzip.compress(line(1, 7).encode()),
+        "state-change.log.3": line(2, 7).encode(),
+        "state-change.log.2.zst": zstandard.compress(line(3, 7).encode()),
+        "state-change.log.1": line(4, 7).encode().replace(b"\n", b"\r\n"),
+        "state-change.log": line(5, 7).rstrip("\n").encode(),
     }
     for name, data in parts.items():
         (folder / name).write_bytes(data)
