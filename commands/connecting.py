@@ -169,10 +169,25 @@ def open_for_change(frame: Frame, *, timeout: float = ANSWER_TIMEOUT) -> Cluster
     cluster = connect(frame, timeout=timeout)
     try:
         refuse_other_cluster(frame, cluster)
+        _refuse_second_best(frame, cluster)
     except BaseException:
         cluster.close()
         raise
     return cluster
+
+
+def _refuse_second_best(frame: Frame, cluster: Cluster) -> None:
+    """Raise Refused for writes into ZooKeeper that brokers would do better, unless it was named on purpose."""
+    from kctl.cluster.versions import V2_4
+
+    if cluster.backend != "zookeeper" or frame.given.get("zookeeper"):
+        return
+    version = cluster.read_state((), partition_states=False).kafka_version
+    if version >= V2_4:
+        raise Refused(
+            f"brokers of Kafka {version} do this themselves, and check it; nothing was written into ZooKeeper",
+            "give --bootstrap-server HOSTS, or --zookeeper on purpose",
+        )
 
 
 def refuse_other_cluster(frame: Frame, cluster: Cluster) -> None:

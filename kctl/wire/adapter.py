@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import kafka.errors as kafka_errors
+from kafka.net.connection import KafkaConnection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
@@ -29,6 +30,7 @@ PRIVATE = (
     (KafkaConnectionManager, "wait_for"),
     (KafkaConnectionManager, "close"),
     (KafkaConnectionManager, "get_connection"),
+    (KafkaConnection, "init_future"),
     (NetworkSelector, "start"),
     (NetworkSelector, "stop"),
 )
@@ -158,7 +160,7 @@ class Wire:
         raise _no_cluster(self.access, failure or KctlError("the cluster names no broker"), words)
 
     async def _connected(self, node: int) -> None:
-        await self._manager.wait_for(self._manager.get_connection(node)._init_future, self._milliseconds)
+        await self._manager.wait_for(self._manager.get_connection(node).init_future, self._milliseconds)
 
     @property
     def _milliseconds(self) -> int:

@@ -1,0 +1,89 @@
+"""The adapter to kafka-python: the names that it relies on, addresses, and causes in a line."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from kctl.changes.intents import AlterConfig
+from kctl.errors import BadValue, KctlError
+from kctl.wire.adapter import PRIVATE, Access, Wire, cause_of, error_name, server_list
+from kctl.wire.writes import operations
+
+LIST = "leader.replication.throttled.replicas"
+
+
+@pytest.mark.parametrize(("owner", "name"), PRIVATE, ids=lambda value: getattr(value, "__name__", value))
+def test_the_library_still_has_what_is_used(owner: type, name: str) -> None:
+    assert hasattr(owner, name)
+
+
+def test_the_pin_is_the_version_that_the_names_were_read_in() -> None:
+    text = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    assert 'wire = ["kafka-python>=3.0.12,<3.1"]' in text
+
+
+def test_servers() -> None:
+    assert server_list("a:1, b ,[::1]:9093") == ["a:1", "b:9092", "[::1]:9093"]
+    for text in ("", " , ", "a:b", ":9092", "a:70000"):
+        with pytest.raises(BadValue):
+            server_list(text)
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (OSError(111, "ECONNREFUSED"), "connection refused"),
+        (OSError("Handshake failed: [SSL: CERTIFICATE_VERIFY_FAILED]"), "the certificate is not trusted"),
+        (OSError("[SSL: WRONG_VERSION_NUMBER] wrong version number"), "it does not speak TLS there"),
+        (TimeoutError("Timed out after 5 ms"), "no answer in time"),
+        (ValueError("something else\nand more"), "ValueError: something else"),
+    ],
+)
+def test_causes_are_a_clause(error: Exception, cause: str) -> None:
+    assert cause_of(error) == cause
+
+
+def test_a_failed_connection_leaves_nothing_behind() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        before = threading.active_count()
+        with pytest.raises(KctlError, match=f"^no broker of {address} can be used: connection refused$"):
+            Wire(Access(servers=address, timeout=0.3))
+        assert threading.active_count() == before
+
+
+def test_settings_of_tls_and_sasl() -> None:
+    assert Access(servers="a:1").settings()["security_protocol"] == "PLAINTEXT"
+    assert Access(servers="a:1", tls=True).settings()["security_protocol"] == "SSL"
+    assert Access(servers="a:1", tls_ca="ca.pem").settings()["security_protocol"] == "SSL"
+    sasl = Access(servers="a:1", sasl_mechanism="SCRAM-SHA-256", sasl_username="u", sasl_password="p")
+    assert sasl.settings()["security_protocol"] == "SASL_PLAINTEXT"
+    assert (
+        Access(servers="a:1", tls=True, sasl_mechanism="PLAIN").settings()["security_protocol"] == "SASL_SSL"
+    )
+
+
+def test_errors_have_kafkas_names() -> None:
+    assert error_name(41) == "NOT_CONTROLLER" and error_name(36) == "TOPIC_ALREADY_EXISTS"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("1:1", "1:1,2:2", {"operation": "APPEND", "value": "2:2"}),
+        ("1:1,2:2", "2:2", {"operation": "SUBTRACT", "value": "1:1"}),
+        ("1:1", "2:2", {"operation": "SET", "value": "2:2"}),
+        (None, "2:2", {"operation": "SET", "value": "2:2"}),
+        ("2:2", None, {"operation": "DELETE"}),
+    ],
+)
+def test_lists_of_throttled_replicas_are_added_to(
+    before: str | None, after: str | None, expected: dict[str, str]
+) -> None:
+    change = AlterConfig(entity_type="topics", entity_name="t", before={LIST: before}, after={LIST: after})
+    assert operations(change) == [{"key": LIST, **expected}]
