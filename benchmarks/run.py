@@ -32,7 +32,7 @@ def main() -> None:
     arguments.add_argument(
         "--shape", action="append", type=shape_of, help="only this shape, as zstd-100x1000"
     )
-    arguments.add_argument("--size", type=bytes_of, default=bytes_of("128M"), help="of each file")
+    arguments.add_argument("--size", type=bytes_of, default=bytes_of("256M"), help="of each file")
     arguments.add_argument("--large", type=bytes_of, default=bytes_of("1G"), help="of the large files")
     arguments.add_argument("--write", action="store_true", help="write RESULTS.md also after some parts only")
     given = arguments.parse_args()
