@@ -312,6 +312,11 @@ COMMANDS: dict[str, Group | Verb] = {
                 "Find transactions that data logs hold open and nobody will end.",
                 ("internal_topics.OPEN_TRANSACTION", FINDING),
             ),
+            "abort": Verb(
+                "transactions_abort:abort",
+                "End a transaction that a partition holds open and its coordinator has forgotten.",
+                CHANGE,
+            ),
         },
     ),
     "metadata": Group(

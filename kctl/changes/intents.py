@@ -218,6 +218,26 @@ class ClearThrottle(Intent):
         return self
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbortTransaction(Intent):
+    """End a transaction that a partition's log holds open and its coordinator has forgotten. No inverse.
+
+    `start_offset` is its first one; refused where it is not open any more.
+    """
+
+    kind: ClassVar[str] = "abort-transaction"
+    final: ClassVar[str] = "the marker stands in the log, and readers have gone past it"
+    topic: str
+    partition: int
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    start_offset: int
+
+    def __str__(self) -> str:
+        return f"abort the transaction of producer {self.producer_id} in {self.topic}-{self.partition} at {self.start_offset}"
+
+
 class Codec(NamedTuple):
     """How a field goes to JSON and comes back."""
 
@@ -231,6 +251,11 @@ BY_PARTITION = Codec(partition_rows, partitions_from)
 CODECS: dict[str, Codec] = {
     "topic": PLAIN,
     "broker_id": PLAIN,
+    "partition": PLAIN,
+    "producer_id": PLAIN,
+    "producer_epoch": PLAIN,
+    "coordinator_epoch": PLAIN,
+    "start_offset": PLAIN,
     "entity_type": PLAIN,
     "entity_name": PLAIN,
     "configs": TEXTS,
@@ -270,6 +295,7 @@ INTENTS: dict[str, type[Intent]] = {
         MoveController,
         ReplaceStuckReassignment,
         ClearThrottle,
+        AbortTransaction,
     )
 }
 

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import NamedTuple, cast
 
 from kctl.changes.intents import (
+    AbortTransaction,
     AddPartitions,
     AlterConfig,
     ClearThrottle,
@@ -59,7 +60,7 @@ def topics_of(intent: Intent) -> set[str] | None:
     """The topics whose state tells how far the intent is; None: all of them."""
     if isinstance(intent, ClearThrottle):
         return None  # a broker keeps its rate while any topic is throttled there
-    if isinstance(intent, (CreateTopic, DeleteTopic, AddPartitions)):
+    if isinstance(intent, (CreateTopic, DeleteTopic, AddPartitions, AbortTransaction)):
         return {intent.topic}
     if isinstance(intent, (Reassign, ReplaceStuckReassignment)):
         return {tp.topic for tp in intent.targets}

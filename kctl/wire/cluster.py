@@ -17,6 +17,7 @@ from kctl.model import TopicPartition
 from kctl.wire.adapter import NoAnswer, Wire
 from kctl.wire.expectations import (
     config_types_touched,
+    content,
     is_done,
     item_count,
     name_of,
@@ -25,6 +26,7 @@ from kctl.wire.expectations import (
 )
 from kctl.wire.reading import read_cluster
 from kctl.wire.sending import Item, can_be_validated, send
+from kctl.wire.transactions import is_open
 from kctl.wire.writes import TRANSLATIONS
 
 PARTITIONS_IN_A_REQUEST = 2000
@@ -119,7 +121,7 @@ class AdminCluster:
         end = time.monotonic() + SETTLING
         while True:
             with contextlib.suppress(KctlError):
-                if is_done(write, self._state_of([write])):
+                if self._is_done(write, self._state_of([write])):
                     return
             if time.monotonic() > end:
                 break
@@ -137,9 +139,14 @@ class AdminCluster:
         end = time.monotonic() + SETTLING
         while time.monotonic() < end:
             state = self._state_of(writes)
-            if all(is_done(write, state) or name_of(write) == "CreateTopics" for write in writes):
+            if all(self._is_done(write, state) or name_of(write) == "CreateTopics" for write in writes):
                 return
             time.sleep(0.05)
+
+    def _is_done(self, write: Write, state: ClusterState) -> bool:
+        if name_of(write) == "WriteTxnMarkers":
+            return not is_open(self.wire, content(write))
+        return is_done(write, state)
 
     def _state_of(self, writes: Sequence[Write]) -> ClusterState:
         return self.read_state(topics_touched(writes), configs=config_types_touched(writes))
@@ -147,7 +154,7 @@ class AdminCluster:
     def is_written(self, writes: Sequence[Write]) -> bool:
         """Whether requests that were sent before have been carried out, as far as reading can tell."""
         state = self._state_of(writes)
-        return all(is_done(write, state) for write in writes)
+        return all(self._is_done(write, state) for write in writes)
 
     def request_partitions_fitting(
         self, partitions: Sequence[tuple[TopicPartition, Replicas]], kind: str

@@ -231,6 +231,13 @@ def _elect_leaders(wire: Wire, after: Mapping[str, Any], validate_only: bool) ->
                 yield Item(f"{topic.topic}-{one.partition_id}", one.error_code, one.error_message)
 
 
+def _write_markers(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[Item]:
+    from kctl.wire.transactions import abort
+
+    code, what = abort(wire, after)
+    yield Item(what, code, None)
+
+
 SENDERS: dict[str, Callable[[Wire, Mapping[str, Any], bool], Iterator[Item]]] = {
     "CreateTopics": _create_topics,
     "DeleteTopics": _delete_topics,
@@ -239,4 +246,5 @@ SENDERS: dict[str, Callable[[Wire, Mapping[str, Any], bool], Iterator[Item]]] = 
     "AlterClientQuotas": _alter_quotas,
     "AlterPartitionReassignments": _alter_reassignments,
     "ElectLeaders": _elect_leaders,
+    "WriteTxnMarkers": _write_markers,
 }

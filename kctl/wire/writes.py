@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kctl.changes.intents import (
+    AbortTransaction,
     AddPartitions,
     AlterConfig,
     ClearThrottle,
@@ -285,6 +286,20 @@ def elect_preferred(fresh: ClusterState, intent: ElectPreferred, _: ClusterState
     return [request("ElectLeaders", f"preferred {len(wanted)}", after)]
 
 
+def abort_transaction(fresh: ClusterState, intent: AbortTransaction, _: ClusterState) -> list[Write]:
+    """The marker, to the partition's leader."""
+    tp = TopicPartition(intent.topic, intent.partition)
+    _present(fresh, tp)
+    after: dict[str, Json] = {
+        "partitions": [_row(tp)],
+        "producer_id": intent.producer_id,
+        "producer_epoch": intent.producer_epoch,
+        "coordinator_epoch": intent.coordinator_epoch,
+        "start_offset": intent.start_offset,
+    }
+    return [request("WriteTxnMarkers", f"abort {tp}", after)]
+
+
 def _no_such_request(why: str) -> "Translation":
     def refuse(fresh: ClusterState, intent: Intent, planned: ClusterState) -> list[Write]:
         raise Refused(f"{intent}: {why}; nothing was written")
@@ -301,6 +316,7 @@ TRANSLATIONS: dict[str, Translation] = {
     "clear-throttle": clear_throttle,
     "reassign": reassign,
     "elect-preferred": elect_preferred,
+    "abort-transaction": abort_transaction,
     "move-controller": _no_such_request("no request moves the controller; restart it"),
     "replace-stuck-reassignment": _no_such_request(
         "brokers cancel a move that is stuck: leave --move-controller out"

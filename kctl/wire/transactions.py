@@ -1,0 +1,156 @@
+"""Transactions that a partition's log holds open: who began them, whether anybody will end them, and the marker.
+
+Source: KIP-664 (DescribeProducers, ListTransactions); KIP-98 (WriteTxnMarkers)
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from kafka.protocol.admin.transactions import DescribeProducersRequest, ListTransactionsRequest
+from kafka.protocol.metadata import MetadataRequest
+from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
+
+from kctl.changes.intents import AbortTransaction
+from kctl.changes.plan import Plan, Stage
+from kctl.cluster.interface import Cluster, Conflict
+from kctl.errors import KctlError, Refused
+from kctl.model import TopicPartition
+from kctl.wire.adapter import Wire, error_name
+
+ENDED = frozenset({"Empty", "CompleteCommit", "CompleteAbort", "Dead"})
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction that is open in a partition; timestamps are milliseconds."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    start_offset: int
+    last_timestamp: int
+
+
+def leader_of(wire: Wire, tp: TopicPartition) -> int:
+    """The partition's leader. Raises KctlError for an unknown partition or one without a leader."""
+    wanted = MetadataRequest.MetadataRequestTopic(name=tp.topic)
+    answer = wire.read(MetadataRequest(topics=[wanted], allow_auto_topic_creation=False))
+    found = {p.partition_index: p.leader_id for topic in answer.topics for p in topic.partitions}
+    if tp.partition not in found:
+        raise KctlError(f"no partition {tp}")
+    if found[tp.partition] < 0:
+        raise KctlError(f"{tp} has no leader")
+    return int(found[tp.partition])
+
+
+def open_transactions(wire: Wire, tp: TopicPartition) -> list[OpenTransaction]:
+    """The transactions that are open in a partition, by offset. Raises KctlError."""
+    topic = DescribeProducersRequest.TopicRequest(name=tp.topic, partition_indexes=[tp.partition])
+    answer = wire.send(DescribeProducersRequest(topics=[topic]), leader_of(wire, tp))
+    (one,) = answer.topics[0].partitions
+    if one.error_code:
+        raise KctlError(
+            f"{tp}: its producers are not told: {one.error_message or error_name(one.error_code)}"
+        )
+    found = [
+        OpenTransaction(
+            int(p.producer_id),
+            int(p.producer_epoch),
+            max(
+                int(p.coordinator_epoch), 0
+            ),  # a producer's first transaction shows -1, which no marker may say
+            int(p.current_txn_start_offset),
+            int(p.last_timestamp),
+        )
+        for p in one.active_producers
+        if p.current_txn_start_offset >= 0
+    ]
+    return sorted(found, key=lambda one: one.start_offset)
+
+
+def known_to_coordinators(wire: Wire, producer_id: int) -> list[tuple[str, str]]:
+    """Transactional id and state of what coordinators have of a producer and have not ended."""
+    nodes = wire.nodes
+    request = ListTransactionsRequest
+    answers = wire.send_all(
+        [(n, request(state_filters=[], producer_id_filters=[producer_id], max_version=0)) for n in nodes]
+    )
+    found = []
+    for node, answer in zip(nodes, answers, strict=True):
+        if isinstance(answer, KctlError):
+            raise Refused(f"{answer}: it may coordinate the transaction; nothing was written")
+        if answer.error_code:
+            raise Refused(f"broker {node} does not list transactions: {error_name(answer.error_code)}")
+        found += [
+            (str(one.transactional_id), str(one.transaction_state))
+            for one in answer.transaction_states
+            if one.transaction_state not in ENDED
+        ]
+    return found
+
+
+def plan_abort(
+    cluster: Cluster, wire: Wire, tp: TopicPartition, start_offset: int | None, *, force: bool = False
+) -> Plan:
+    """The plan of ending an open transaction; `start_offset` None: the only one there is.
+
+    Raises Refused where a coordinator still has it, unless `force`, KctlError where none is open there.
+    """
+    found = [one for one in open_transactions(wire, tp) if start_offset in (None, one.start_offset)]
+    if not found:
+        where = "" if start_offset is None else f" from offset {start_offset} on"
+        raise KctlError(f"no transaction is open in {tp}{where}")
+    if len(found) > 1:
+        offsets = ", ".join(str(one.start_offset) for one in found)
+        raise Refused(
+            f"{len(found)} transactions are open in {tp}, at {offsets}", "say which with --start-offset"
+        )
+    (one,) = found
+    warnings = []
+    for id, state in known_to_coordinators(wire, one.producer_id):
+        said = f"the coordinator of {id} still has the transaction ({state})"
+        if not force:
+            raise Refused(
+                f"{said} and will end it; nothing was written", "--force writes the marker all the same"
+            )
+        warnings.append(f"{said}: it stays {state} there until it times out or the producer ends it")
+    intent = AbortTransaction(
+        topic=tp.topic,
+        partition=tp.partition,
+        producer_id=one.producer_id,
+        producer_epoch=one.producer_epoch,
+        coordinator_epoch=one.coordinator_epoch,
+        start_offset=one.start_offset,
+    )
+    state_now = cluster.read_state([tp.topic])
+    stage = Stage(intent=intent, writes=cluster.writes_for(intent, state_now))
+    return Plan(title=str(intent), stages=(stage,), warnings=tuple(warnings))
+
+
+def is_open(wire: Wire, after: Mapping[str, Any]) -> bool:
+    """Whether the transaction that a marker is to end is still open."""
+    (row,) = after["partitions"]
+    found = open_transactions(wire, TopicPartition(row["topic"], row["partition"]))
+    return any(
+        (o.producer_id, o.start_offset) == (after["producer_id"], after["start_offset"]) for o in found
+    )
+
+
+def abort(wire: Wire, after: Mapping[str, Any]) -> tuple[int, str]:
+    """Write the marker; the error code of the answer and what it is about. Raises Conflict where nothing is open."""
+    (row,) = after["partitions"]
+    tp = TopicPartition(row["topic"], row["partition"])
+    if not is_open(wire, after):
+        raise Conflict(
+            f"the transaction at offset {after['start_offset']} of {tp} has ended; nothing was written"
+        )
+    kind = WriteTxnMarkersRequest.WritableTxnMarker
+    marker = kind(
+        producer_id=after["producer_id"],
+        producer_epoch=after["producer_epoch"],
+        transaction_result=False,
+        topics=[kind.WritableTxnMarkerTopic(name=tp.topic, partition_indexes=[tp.partition])],
+        coordinator_epoch=after["coordinator_epoch"],
+    )
+    answer = wire.send(WriteTxnMarkersRequest(markers=[marker], max_version=1), leader_of(wire, tp))
+    (one,) = answer.markers[0].topics[0].partitions
+    return int(one.error_code), str(tp)
