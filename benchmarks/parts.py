@@ -208,11 +208,22 @@ def part_memory_rates(setting: Setting) -> Iterator[Line]:
             yield at_least(what, rate / memory, goal)
 
 
+def whole_batches(data: bytes, size: int) -> bytes:
+    """The batches at the start of a log that fit into a size."""
+    end = 0
+    while end + 12 <= min(len(data), size):
+        following = end + 12 + int.from_bytes(data[end + 8 : end + 12], "big")
+        if following > size:
+            break
+        end = following
+    return data[:end]
+
+
 def part_decode(setting: Setting) -> Iterator[Line]:
     """Every record into Arrow, keys, values and headers included, against a plain decoder in Python."""
     for shape in setting.shapes:
         log = setting.log(shape)
-        data = log.read_bytes()[: 16 << 20]
+        data = whole_batches(log.read_bytes(), 16 << 20)
         source = InMemory(data)
         rows = _to_arrow(source)
         mine, plain = best_cpu(partial(_to_arrow, source)), best_cpu(partial(records_of, data), 1)
