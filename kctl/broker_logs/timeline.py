@@ -31,6 +31,7 @@ WANTED: frozenset[str] = frozenset().union(
 REPEATED = frozenset(("C01", "C02", "C04", "C05", "C06", "B01", "B02", "B36", "L06", "L08"))
 SPEAKING = frozenset(("C03", "C07"))
 MOST_SEEN = 100_000
+STATE_CHANGES = "state.change.logger"
 TOPIC_DELETED = "successfully completed"
 
 
@@ -47,6 +48,8 @@ class Timeline:
     isr_lines: IsrLines
     minimum_isr: dict[str, int]
     """min.insync.replicas by topic, where the logs say it; the brokers' default under `""`."""
+    levels: dict[int, set[str]] = field(default_factory=dict)
+    """Levels of the lines of each broker's state-change log."""
     first_ms: int | None = None
     last_ms: int | None = None
 
@@ -80,6 +83,9 @@ class Timeline:
             yield from self._below_minimum(ones, min_isr)
         yield from self.lines.findings()
         yield from self.isr_lines.findings()
+        for broker_id, levels in sorted(self.levels.items()):
+            if "TRACE" not in levels:
+                yield say.LOG_LEVEL_TOO_HIGH.at(Place(broker_id=broker_id), broker=broker_id)
         for term in self.controllers:
             if term.rejections:
                 first = term.rejections[0]
@@ -138,6 +144,7 @@ class _Builder:
     isr_lines: IsrLines = field(default_factory=IsrLines)
     first_ms: int | None = None
     last_ms: int | None = None
+    levels: dict[int, set[str]] = field(default_factory=dict)
     # What repeated lines said, and the leadership that they were about.
     seen: dict[bytes, Leadership | None] = field(default_factory=dict)
 
@@ -148,6 +155,8 @@ class _Builder:
             return
         self.first_ms = time_ms if self.first_ms is None else self.first_ms
         self.last_ms = time_ms
+        if event.logger == STATE_CHANGES and event.broker_id is not None:
+            self.levels.setdefault(event.broker_id, set()).add(event.level)
         if event.event is None or self._is_known(event, time_ms):
             return
         self.causes.note(event, time_ms)
@@ -236,6 +245,7 @@ class _Builder:
             self.lines,
             self.isr_lines,
             self.lines.minimum_isr,
+            self.levels,
             self.first_ms,
             self.last_ms,
         )

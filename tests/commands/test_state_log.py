@@ -167,7 +167,10 @@ def test_logs_without_trace_lines_still_tell_who_led(tmp_path: Path) -> None:
         copy.write_bytes(b"".join(line for line in lines if b"] TRACE " not in line))
     keys = ("topic", "partition", "leader", "leader_epoch")
     full = rows("state-log", "timeline", *logs_of(name)).of("leader")
-    less = rows("state-log", "timeline", tmp_path).of("leader")
+    ran = rows("state-log", "timeline", tmp_path)
+    less = ran.of("leader")
+    assert ran.codes() == ["log-level-hides-transitions"] * 3
+    assert ran.status == 0
     assert [[row[key] for key in keys] for row in less] == [[row[key] for key in keys] for row in full]
 
 
@@ -236,9 +239,22 @@ def test_kraft_clusters_have_a_timeline_too(tmp_path: Path) -> None:
     assert [(t["broker_id"], t["controller_epoch"], t["ended"]) for t in ran.of("controller_term")] == [
         (3000, 7, "resigned")
     ]
+    assert "unclean-leader-election" in ran.codes("error")
     assert (1, "fenced") in [(row["broker_id"], row["state"]) for row in ran.of("broker_state")]
     by_id = rows("state-log", "merge", tmp_path, "--topic", "t", "--partitions", "0").of("event")
     assert {event["event"] for event in by_id} == {"Q04", "Q05", "L03", "L04"}
+
+
+def test_a_cut_below_the_high_watermark_is_a_finding(tmp_path: Path) -> None:
+    log = tmp_path / "broker-2" / "server.log"
+    log.parent.mkdir()
+    log.write_text(
+        "[2026-11-21 13:00:00,000] WARN [ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] Truncating t-0 to offset"
+        " 40 below high watermark 70 (kafka.server.ReplicaFetcherThread)\n" * 2
+    )
+    ran = rows("state-log", "timeline", tmp_path)
+    assert (ran.status, ran.codes("warning")) == (5, ["truncated-below-high-watermark"])
+    assert "offset 40, below its high watermark 70" in ran.rows[-1]["message"]
 
 
 # --- explain ----------------------------------------------------------------------------------------------

@@ -5,8 +5,9 @@ from __future__ import annotations
 import gzip
 import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from formats.log_layouts import KAFKA, detect, layout_of_pattern
 from formats.log_lines import find_records
+from kctl.broker_logs import sources
 from kctl.broker_logs.blocks import Reading, blocks_of
 from kctl.broker_logs.events import Event, prepare, read_events
 from kctl.broker_logs.merging import merged
@@ -81,8 +83,8 @@ def spans(block: object, low: int, high: int) -> list[tuple[int, int]]:
 def test_the_merge_is_a_stable_permutation_in_order(
     logs: list[list[int]], chunk: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    sources = sources_of(tmp_path_factory.mktemp("logs"), logs)
-    out = merged_text(sources, chunk)
+    made = sources_of(tmp_path_factory.mktemp("logs"), logs)
+    out = merged_text(made, chunk)
     # What a plain merge of records by the greatest time so far gives.
     keyed = []
     for rank, times in enumerate(logs):
@@ -100,13 +102,13 @@ def test_merging_in_two_steps_is_merging_at_once(
 ) -> None:
     folder = tmp_path_factory.mktemp("logs")
     logs = [sorted(times) for times in logs]
-    sources = sources_of(folder, logs)
+    made = sources_of(folder, logs)
     halves = []
-    for number, half in enumerate((sources[:cut], sources[cut:])):
+    for number, half in enumerate((made[:cut], made[cut:])):
         path = folder / f"half-{number}"
         path.write_bytes(b"".join(merged_text(half, 200)))
         halves.append(LogSource(number, "other", (LogFile(str(path), path.name, "other", number, KAFKA, 0),)))
-    assert merged_text(halves, 200) == merged_text(sources, 200)
+    assert merged_text(halves, 200) == merged_text(made, 200)
 
 
 @settings(deadline=None)
@@ -316,3 +318,34 @@ def test_binary_and_empty_files_are_findings(tmp_path: Path) -> None:
     found = find_sources([str(tmp_path)])
     assert sorted(finding.code for finding in found.findings) == ["log-empty", "log-not-text"]
     assert len(list(prepare(found).events())) == 1
+
+
+def test_a_zone_that_changes_between_two_starts_is_a_finding(tmp_path: Path) -> None:
+    start = "[2026-11-21 {:02d}:00:00,000] INFO Kafka startTimeMs: {} (org.apache.kafka.common.utils.AppInfoParser)\n"
+    log = tmp_path / "broker-1" / "server.log"
+    log.parent.mkdir()
+    first = 1_795_262_400_000  # 12:00 UTC
+    log.write_text(start.format(14, first) + start.format(16, first + 3 * 3_600_000))
+    found = find_sources([str(tmp_path)])
+    events = list(prepare(found).events())
+    assert [finding.code for finding in found.findings] == ["log-zone-changed"]
+    assert [event.time for event in events] == ["2026-11-21T12:00:00.000Z", "2026-11-21T15:00:00.000Z"]
+
+
+def test_a_log_that_cannot_be_read_is_a_finding_below_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, b1=line(1), b2=line(2, 2))
+    real = sources.chunks_of
+
+    def failing(path: str, *arguments: Any, **options: Any) -> Iterator[bytes]:
+        if "broker-1" in path:
+            raise OSError(5, "Input/output error")
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(sources, "chunks_of", failing)
+    found = find_sources([str(tmp_path)])
+    assert [finding.code for finding in found.findings] == ["log-unreadable"]
+    assert [event.broker_id for event in prepare(found).events()] == [2]
+    named = find_sources([str(tmp_path / "broker-1" / "state-change.log")])
+    assert "input/output error" in str(named.failures[0])
