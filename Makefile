@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS ?= fast,spark,wire,sql,sasl
 
-.PHONY: demo demo-spark test test-matrix check man bench bench-admin bench-spark format clean
+.PHONY: demo demo-spark test test-matrix check man bench bench-admin bench-wire bench-spark format clean
 
 $(BIN)/kctl:
 	$(PYTHON) -m venv $(VENV)
@@ -41,6 +41,9 @@ bench: $(VENV)/.dev
 
 bench-admin: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.admin
+
+bench-wire: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.wire
 
 bench-spark: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.spark

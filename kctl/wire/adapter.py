@@ -37,6 +37,8 @@ PRIVATE = (
 IN_FLIGHT = 500  # requests to a broker at once; above its limit the library refuses or hangs
 LARGEST_ANSWER = 512 << 20  # bytes
 SERVER_ROOM = 5.0  # seconds by which the client waits longer than the broker
+ENDED = "it ends the connection (TLS or SASL needed?)"
+ENDED_SASL = "it ends the connection (are user, password and mechanism right?)"
 CAUSES = (
     (r"ECONNREFUSED|Connection refused", "connection refused"),
     (r"Name or service not known|gaierror|DNS|resolve", "the host name is not known"),
@@ -47,7 +49,7 @@ CAUSES = (
     (r"UnsupportedSaslMechanism|mechanism", "the SASL mechanism is not enabled there"),
     (r"controller \(no metadata support\)", "that is a controller's listener, not a broker's"),
     (r"timed? ?out|Timeout|ETIMEDOUT", "no answer in time"),
-    (r"socket disconnected|ECONNRESET|reset by peer", "it ends the connection (TLS or SASL needed?)"),
+    (r"socket disconnected|ECONNRESET|reset by peer", ENDED),
     (r"No route to host|EHOSTUNREACH|ENETUNREACH", "there is no route to it"),
 )
 
@@ -290,6 +292,8 @@ def _no_cluster(access: Access, error: BaseException, words: Iterable[str]) -> K
     for said in reversed(list(words)):
         for pattern, meaning in CAUSES:
             if re.search(pattern, said, re.IGNORECASE):
+                if meaning == ENDED and access.sasl_mechanism:
+                    meaning = ENDED_SASL
                 return KctlError(f"no broker of {access.servers} can be used: {meaning}")
     said = next(iter(words), "") or str(error)
     return KctlError(f"no broker of {access.servers} can be used: {said.splitlines()[0][:200]}")

@@ -1,0 +1,190 @@
+"""Administration over Kafka's own protocol against Kafka 3.9's own tools: CPU seconds, start-up included.
+
+    make bench-wire            # or: python -m benchmarks.wire [JOB...]; KCTL_BENCH_TOPICS=100 for less
+
+1,000 topics of 10 partitions on two KRaft nodes, and one topic of 512 MB with two replicas for `replica verify`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.admin import Cost, kctl, run
+from tests.brokers.cluster import Cluster, kraft_cluster
+from tests.brokers.jars import classpath
+from tests.brokers.processes import java_command
+
+TOPICS, PARTITIONS = int(os.environ.get("KCTL_BENCH_TOPICS", "1000")), 10
+MEGABYTES = int(os.environ.get("KCTL_BENCH_MEGABYTES", "512"))
+ROUNDS = 3
+VERSION = "3.9"
+
+
+class Job(NamedTuple):
+    """The same work for both, and how many times less kctl is to take."""
+
+    name: str
+    at_least: float
+    ours: Callable[[str, Path], list[str]]
+    theirs: Callable[[str, Path], list[str]]
+
+
+def kafka(main: str, *args: object) -> list[str]:
+    """Kafka's own tool."""
+    quiet = "-Dlog4j.rootLogger=WARN"
+    return java_command(
+        classpath(VERSION), f"org.apache.kafka.tools.{main}", args, heap="512m", flags=(quiet,)
+    )
+
+
+JOBS = (
+    Job(
+        "list",
+        3,
+        lambda at, _: kctl("topic", "list", "--bootstrap-server", at),
+        lambda at, _: kafka("TopicCommand", "--bootstrap-server", at, "--list"),
+    ),
+    Job(
+        "describe",
+        2.5,
+        lambda at, _: kctl("topic", "describe", "--bootstrap-server", at),
+        lambda at, _: kafka("TopicCommand", "--bootstrap-server", at, "--describe"),
+    ),
+    Job(
+        "verify",
+        5,
+        lambda at, folder: kctl("reassign", "verify", folder / "current.json", "--bootstrap-server", at),
+        lambda at, folder: kafka(
+            "reassign.ReassignPartitionsCommand",
+            *("--bootstrap-server", at, "--verify", "--reassignment-json-file", folder / "current.json"),
+        ),
+    ),
+)
+
+
+def populate(c: Cluster, folder: Path) -> None:
+    """Topics of one replica, and a plan that says that they are where they are."""
+    from kafka.protocol.admin.topics import CreateTopicsRequest
+
+    from kctl.wire.adapter import Access, Wire
+
+    kind = CreateTopicsRequest.CreatableTopic
+    rows = []
+    with Wire(Access(servers=c.bootstrap, timeout=120)) as wire:
+        for first in range(0, TOPICS, 100):
+            topics = []
+            for n in range(first, min(first + 100, TOPICS)):
+                name = f"bench-topic-{n:04d}"
+                placed = [[1 + (n + p) % 2] for p in range(PARTITIONS)]
+                rows += [{"topic": name, "partition": p, "replicas": ids} for p, ids in enumerate(placed)]
+                assignments = [
+                    kind.CreatableReplicaAssignment(partition_index=p, broker_ids=ids)
+                    for p, ids in enumerate(placed)
+                ]
+                topics.append(
+                    kind(
+                        name=name,
+                        num_partitions=-1,
+                        replication_factor=-1,
+                        assignments=assignments,
+                        configs=[],
+                    )
+                )
+            answer = wire.send(CreateTopicsRequest(topics=topics, timeout_ms=120_000, validate_only=False))
+            failed = [one for one in answer.topics if one.error_code]
+            assert not failed, failed[:1]
+    (folder / "current.json").write_text(json.dumps({"version": 1, "partitions": rows}))
+
+
+def measure(command: list[str]) -> Cost:
+    """The least of some runs."""
+    return min((run(command) for _ in range(ROUNDS)), key=lambda cost: cost.cpu)
+
+
+def fill(c: Cluster) -> None:
+    """One topic of two replicas."""
+    subprocess.run(kctl("topic", "create", "bulk", "--replica-assignment", "1:2", "--yes", "--bootstrap-server",
+                        c.bootstrap), check=True, env={**os.environ, "KCTL_JOURNAL": str(c.folder / "journal")},
+                   capture_output=True)  # fmt: skip
+    c.tool(
+        "org.apache.kafka.tools.ProducerPerformance",
+        *("--topic", "bulk", "--num-records", MEGABYTES * 1000, "--record-size", 1000, "--throughput", -1),
+        *(
+            "--producer-props",
+            f"bootstrap.servers={c.bootstrap}",
+            "acks=all",
+            "batch.size=262144",
+            "linger.ms=20",
+        ),
+        timeout=600,
+    )
+
+
+def verify_replicas(c: Cluster) -> None:
+    """Bytes a second and a CPU second of `replica verify`, and of Kafka's tool until it is where the log ends."""
+    command = [
+        *kctl("replica", "verify", "--topic", "bulk", "--bootstrap-server", c.bootstrap),
+        "--output",
+        "jsonl",
+    ]
+    best = measure(command)
+    said = subprocess.run(command, capture_output=True, check=True).stdout.decode().splitlines()
+    total, verdict = json.loads(said[-1]), json.loads(said[-2])
+    size = total["bytes"]
+    print(f"replica verify  {size / 1e6:,.0f} MB  {best.cpu:.2f} s CPU  {best.wall:.2f} s  "
+          f"{size / best.cpu / 1e6:,.0f} MB a CPU second (at least 100)")  # fmt: skip
+    begun, end = time.perf_counter(), verdict["to_offset"]
+    theirs = subprocess.Popen(
+        kafka("ReplicaVerificationTool", "--broker-list", c.bootstrap, "--topics-include", "bulk",
+              "--report-interval-ms", "200", "--fetch-size", "8388608"),
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    assert theirs.stdout
+    reached = 0
+    for line in theirs.stdout:
+        if found := re.search(r"at offset (\d+)", line):
+            reached = int(found[1])
+        if reached >= end - 1 or time.perf_counter() - begun > 300:
+            break
+    wall = time.perf_counter() - begun
+    usage = Path(f"/proc/{theirs.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    cpu = (int(usage[11]) + int(usage[12])) / os.sysconf("SC_CLK_TCK")
+    theirs.kill()
+    theirs.wait()
+    done = size * min(1.0, (reached + 1) / max(end, 1))
+    print(f"Kafka's tool    {done / 1e6:,.0f} MB  {cpu:.2f} s CPU  {wall:.2f} s  {done / cpu / 1e6:,.0f} MB a CPU second; "
+          f"kctl: {size / best.wall / (done / wall):.1f} times the rate (at least 5)")  # fmt: skip
+
+
+def main(chosen: list[str]) -> None:
+    """Run the jobs named, all where none is."""
+    with tempfile.TemporaryDirectory(prefix="kctl-bench-") as name, kraft_cluster(VERSION, brokers=2) as c:
+        folder = Path(name)
+        if not chosen or "replica-verify" in chosen:
+            fill(c)
+            verify_replicas(c)
+        if chosen == ["replica-verify"]:
+            return
+        populate(c, folder)
+        for job in JOBS:
+            if chosen and job.name not in chosen:
+                continue
+            ours = measure(job.ours(c.bootstrap, folder))
+            theirs = measure(job.theirs(c.bootstrap, folder))
+            print(
+                f"{job.name:<10} kctl {ours.cpu:.2f} s CPU, {ours.wall:.2f} s; Kafka {theirs.cpu:.2f} s CPU, "
+                f"{theirs.wall:.2f} s: {theirs.cpu / ours.cpu:.1f} times less (at least {job.at_least})"
+            )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

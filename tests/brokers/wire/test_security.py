@@ -1,0 +1,109 @@
+"""TLS and SASL over Kafka's own protocol, each once, and what is said where they do not fit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.brokers import cluster as rig
+from tests.brokers.processes import free_ports
+from tests.conftest import Ran, rows
+
+pytestmark = [pytest.mark.brokers, pytest.mark.matrix]
+MODULE = "org.apache.kafka.common.security"
+LISTENERS = {"PLAINTEXT": "PLAINTEXT", "TLS": "SSL", "PLAIN": "SASL_PLAINTEXT", "SCRAM": "SASL_SSL"}
+
+
+@dataclass
+class Secured:
+    """A broker with a listener of each kind."""
+
+    ports: dict[str, int]
+    folder: Path
+
+    def __call__(self, listener: str, *args: object, **env: str) -> Ran:
+        return rows(
+            *args,
+            *("--bootstrap-server", f"127.0.0.1:{self.ports[listener]}", "--timeout", "4"),
+            env={"KCTL_CONFIG": os.devnull + "/none", **env},
+        )
+
+    @property
+    def ca(self) -> str:
+        return str(self.folder / "ca.pem")
+
+
+def certificates(folder: Path) -> None:
+    """A CA, and a key and certificate of 127.0.0.1 that it has signed, in one file."""
+
+    def openssl(*args: str) -> None:
+        subprocess.run(["openssl", *args], check=True, cwd=folder, capture_output=True)
+
+    (folder / "san.cnf").write_text("subjectAltName=IP:127.0.0.1\n")
+    new = ("-newkey", "rsa:2048", "-nodes")
+    openssl("req", "-x509", *new, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=test CA")
+    openssl("req", *new, "-keyout", "server.key", "-out", "server.csr", "-subj", "/CN=127.0.0.1")
+    signed = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "san.cnf")
+    openssl("x509", "-req", "-in", "server.csr", "-out", "server.crt", *signed)
+    both = (folder / "server.key").read_text() + (folder / "server.crt").read_text()
+    (folder / "server.pem").write_text(both)
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    folder = tmp_path_factory.mktemp("secured")
+    certificates(folder)
+    plaintext, quorum, *others = free_ports(2 + len(LISTENERS) - 1)
+    ports = dict(zip(LISTENERS, [plaintext, *others], strict=True))
+    where = ",".join(f"{name}://127.0.0.1:{port}" for name, port in ports.items())
+    kinds = ",".join(f"{name}:{kind}" for name, kind in LISTENERS.items())
+    properties = {
+        "listeners": f"{where},CONTROLLER://127.0.0.1:{quorum}",
+        "advertised.listeners": where,
+        "listener.security.protocol.map": f"{kinds},CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": folder / "server.pem",
+        "listener.name.plain.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.plain.plain.sasl.jaas.config": f'{MODULE}.plain.PlainLoginModule required user_ann="right";',
+        "listener.name.scram.sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        "listener.name.scram.scram-sha-256.sasl.jaas.config": f"{MODULE}.scram.ScramLoginModule required;",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rig, "free_ports", lambda count: [plaintext, quorum][:count])
+        with rig.kraft_cluster("4.3", brokers=1, properties=properties) as c:
+            c.tool(
+                "kafka.admin.ConfigCommand",
+                *("--bootstrap-server", c.bootstrap, "--alter", "--entity-type", "users"),
+                *("--entity-name", "ann", "--add-config", "SCRAM-SHA-256=[password=right]"),
+            )
+            yield Secured(ports, folder)
+
+
+def test_tls(secured: Secured) -> None:
+    ran = secured("TLS", "cluster", "describe", KCTL_TLS_CA=secured.ca)
+    assert ran.status == 0 and ran.of("cluster")[0]["brokers"] == 1
+    untrusted = secured("TLS", "cluster", "describe", KCTL_TLS="true")
+    assert untrusted.status == 3 and "the certificate is not trusted" in untrusted.err
+    plain = secured("PLAINTEXT", "cluster", "describe", KCTL_TLS_CA=secured.ca)
+    assert plain.status == 3 and plain.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("listener", "mechanism"), [("PLAIN", "PLAIN"), ("SCRAM", "SCRAM-SHA-256")])
+def test_sasl(secured: Secured, listener: str, mechanism: str) -> None:
+    env = {"KCTL_SASL_MECHANISM": mechanism, "KCTL_SASL_USERNAME": "ann", "KCTL_SASL_PASSWORD": "right"}
+    env |= {"KCTL_TLS_CA": secured.ca} if listener == "SCRAM" else {}
+    ran = secured(listener, "cluster", "describe", **env)
+    assert ran.status == 0 and ran.of("cluster")[0]["brokers"] == 1, ran.err
+    wrong = secured(listener, "cluster", "describe", **{**env, "KCTL_SASL_PASSWORD": "wrong"})
+    assert wrong.status == 3 and "password" in wrong.err and wrong.err.count("\n") == 1
+
+
+def test_a_protocol_that_does_not_fit_is_one_line(secured: Secured) -> None:
+    ran = secured("SCRAM", "cluster", "describe")
+    assert ran.status == 3 and ran.err.count("\n") == 1
