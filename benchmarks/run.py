@@ -8,13 +8,37 @@ Without Java and Maven the comparisons with Kafka are left out, and said so.
 
 import argparse
 import datetime
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from benchmarks import remote, state_log
 from benchmarks.corpus import SHAPES, bytes_of, shape_of
 from benchmarks.kafka_jars import CACHE, VERSION, jars
 from benchmarks.measure import machine, memcpy_rate
 from benchmarks.parts import PARTS, Line, Setting
 
+
+def part_state_log(setting: Setting) -> Iterator[Line]:
+    """State-change logs: merging, parsing and timelines against `sort -m` and Kafka's merger."""
+    for one in state_log.run(setting.folder, min(setting.size, MOST_LOGS), setting.kafka):
+        sign = "at most" if one.is_most else "at least"
+        goal = "" if one.goal is None else f"{sign} {one.goal:g}"
+        yield Line(one.what, f"{one.measured:.2f} {one.text}".strip(), goal, one.reached)
+
+
+def part_remote(setting: Setting) -> Iterator[Line]:
+    """Remote log metadata: printing and folding against Kafka's own tools."""
+    for text in remote.measure(REMOTE_RECORDS):
+        yield Line(text, "")
+
+
+MOST_LOGS = 150 << 20
+REMOTE_RECORDS = 1_000_000
+EVERY_PART: dict[str, Callable[[Setting], Iterator[Line]]] = {
+    **PARTS,
+    "state-log": part_state_log,
+    "remote": part_remote,
+}
 RESULTS = Path(__file__).parent / "RESULTS.md"
 STATES = {True: "yes", False: "**no**", None: ""}
 
@@ -28,7 +52,9 @@ def table(lines: list[Line]) -> str:
 def main() -> None:
     """Run the parts that were asked for."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    arguments.add_argument("--part", action="append", choices=PARTS, help="only this part; may be repeated")
+    arguments.add_argument(
+        "--part", action="append", choices=EVERY_PART, help="only this part; may be repeated"
+    )
     arguments.add_argument(
         "--shape", action="append", type=shape_of, help="only this shape, as zstd-100x1000"
     )
@@ -43,11 +69,11 @@ def main() -> None:
     head = f"{machine()}; memcpy {memcpy_rate() / 1e9:.1f} GB/s on one core; {compared}."
     print(head)
     sections = []
-    for name in given.part or PARTS:
+    for name in given.part or EVERY_PART:
         lines = []
-        title = (PARTS[name].__doc__ or "").strip()
+        title = (EVERY_PART[name].__doc__ or "").strip()
         print(f"\n{name}: {title}")
-        for line in PARTS[name](setting):
+        for line in EVERY_PART[name](setting):
             lines.append(line)
             state = {True: "ok", False: "SHORT", None: ""}[line.reached]
             print(f"  {line.what}: {line.figure}  {line.goal}  {state}", flush=True)

@@ -136,7 +136,9 @@ def main(args: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("KCTL_DEBUG"):
             raise
-        complain(f"a bug in kctl: {type(error).__name__}: {error}; please report it with what KCTL_DEBUG=1 prints")
+        complain(
+            f"a bug in kctl: {type(error).__name__}: {error}; please report it with what KCTL_DEBUG=1 prints"
+        )
         return 1
 
 

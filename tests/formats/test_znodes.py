@@ -161,7 +161,7 @@ def test_notifications_of_every_form(form: int) -> None:
 def test_configurations() -> None:
     assert parse_config(format_config({"b": "2", "a": "1"})).config == {"a": "1", "b": "2"}
     assert parse_config(b'{"version":1}').config == {}
-    with pytest.raises(FormatError, match="config.a"):
+    with pytest.raises(FormatError, match=r"config\.a"):
         parse_config(b'{"config":{"a":5}}')
 
 
