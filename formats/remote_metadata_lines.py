@@ -22,6 +22,7 @@ ID_CHARACTERS = 22
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _STATES = pa.array([state.name for state in SegmentState])
 _ID = np.dtype("V16")
+_WORD = np.dtype(">u8")
 
 Text = Any  # a pyarrow string array or scalar
 _TYPES = {
@@ -77,29 +78,28 @@ def _partitions(
         except UnicodeDecodeError:
             name, odd[group == index] = "", True
         texts.append(f"{ids[index]}:{name}-{columns.partition[row]}")
-    odd |= ~same_names(data, columns, which, which[first][group])
+    odd |= ~same_names(data, columns, which, first, group)
     return pa.array(texts, pa.string()).take(arrow(group)), odd
 
 
-def same_names(data: NDArray[np.uint8], columns: MetadataColumns, a: Ints, b: Ints) -> NDArray[np.bool_]:
-    """Whether rows `a` have the same topic id, partition and name as rows `b`."""
-    same: NDArray[np.bool_] = (columns.topic_id_high[a] == columns.topic_id_high[b]) & (
-        columns.topic_id_low[a] == columns.topic_id_low[b]
-    )
-    same &= (columns.partition[a] == columns.partition[b]) & (
-        columns.name_length[a] == columns.name_length[b]
-    )
-    longest = int(columns.name_length[a].max(initial=0))
-    for at in range(0, longest, 8):
-        left = np.clip(columns.name_length[a] - at, 0, 8).astype(np.uint64)
-        # Names that ended before are not looked at behind their end, which may be that of the buffer.
-        here = np.where(left > 0, at, 0)
-        x, y = (
-            windows(data, columns.name_position[r] + here, np.dtype(">u8")).astype(np.uint64) for r in (a, b)
-        )
+def same_names(
+    data: NDArray[np.uint8], columns: MetadataColumns, which: Ints, first: Ints, group: Ints
+) -> NDArray[np.bool_]:
+    """Whether rows `which` have topic id, partition and name of their group's row, `which[first][group]`."""
+    one = which[first]
+    same: NDArray[np.bool_] = columns.topic_id_high[which] == columns.topic_id_high[one][group]
+    for column in (columns.topic_id_low, columns.partition, columns.name_length):
+        same &= column[which] == column[one][group]
+    length, start = columns.name_length[which], columns.name_position[which]
+    for at in range(0, int(length.max(initial=0)), 8):
+        # Words that begin behind a name's end are not looked at: it may be that of the buffer.
+        held = columns.name_length[one] > at
+        words = windows(data, columns.name_position[one] + np.where(held, at, 0), _WORD)
+        found = windows(data, start + np.where(length > at, at, 0), _WORD)
+        differs = (found ^ words[group]).astype(np.uint64)
         # Bytes behind the name's end are shifted out; a shift by all 64 bits is not defined, so in two steps.
-        shift = (np.uint64(8) - left) * np.uint64(4)
-        same &= (x >> shift >> shift) == (y >> shift >> shift)
+        shift = (np.uint64(8) - np.clip(length - at, 0, 8).astype(np.uint64)) * np.uint64(4)
+        same &= (differs >> shift >> shift) == 0
     return same
 
 

@@ -47,7 +47,7 @@ from kctl.remote.fold_rows import (
 from kctl.remote.metadata_log import METADATA_TOPIC, Say, ValueChunk, bad_record
 from kctl.remote.states import may_follow
 
-FEWEST_PENDING = 1 << 18
+FEWEST_PENDING = 1 << 19
 ROWS_AT_ONCE = 1 << 14
 _STATES = tuple(SegmentState)
 # LEGAL[before, after]
@@ -155,7 +155,7 @@ class Fold:
                 continue
             topic_id = uuid_text(data[at + size : at + size + 16].tobytes())
             codes[index] = self.code(TopicIdPartition(topic_id, name, int(columns.partition[row])))
-        odd = ~same_names(data, columns, which, which[first][group]) | (codes[group] < 0)
+        odd = ~same_names(data, columns, which, first, group) | (codes[group] < 0)
         return codes[group], odd if odd.any() else None
 
     # --- rows for the plain reader --------------------------------------------------------------------
