@@ -36,6 +36,226 @@ DUMP_ENTRIES = (
 CHANGE = ("changes.CHANGE", "changes.WRITE")
 
 COMMANDS: dict[str, Group | Verb] = {
+    "segment": Group(
+        "Segments and the files beside them: print, check, rebuild.",
+        {
+            "dump": Verb(
+                "segment_dump:dump",
+                "Print the batches, records and entries of files of a partition.",
+                ("dump.BATCH", "dump.RECORD", *DUMP_ENTRIES, FINDING),
+            ),
+            "verify": Verb(
+                "segment:verify",
+                "Check segments and the files beside them, byte by byte.",
+                (FINDING, "verify.FILE", "common.SUMMARY"),
+            ),
+            "rebuild": Verb(
+                "segment_rebuild:rebuild",
+                "Write indexes, snapshots and epochs anew from the log.",
+                ("verify.REBUILT",),
+            ),
+        },
+    ),
+    "checkpoint": Group(
+        "Checkpoint files of a log directory.",
+        {
+            "show": Verb(
+                "checkpoint:show",
+                "Print the entries of checkpoint files.",
+                ("dump.OFFSET_ENTRY", "dump.EPOCH_ENTRY"),
+            ),
+        },
+    ),
+    "epoch": Group(
+        "Leader epochs of replicas, and what brokers would make of them.",
+        {
+            "show": Verb(
+                "epoch:show",
+                "Show the epochs of each replica: its checkpoint, its batches, and their differences.",
+                ("replica.LINEAGE", "replica.EPOCH_DIFFERENCE", FINDING),
+            ),
+            "end-offset": Verb(
+                "epoch:end_offset",
+                "Say what each replica would answer to OffsetsForLeaderEpoch.",
+                ("replica.END_OFFSET",),
+            ),
+            "truncation": Verb(
+                "epoch:truncation",
+                "Say to which offset each follower would truncate under a leader, by version.",
+                ("replica.TRUNCATION",),
+            ),
+            "compare": Verb(
+                "epoch:compare",
+                "Show normalised lineages side by side, and where each pair of them parts.",
+                ("replica.LINEAGE", "replica.DIVERGENCE", "replica.VERDICT", FINDING),
+            ),
+        },
+    ),
+    "replica": Group(
+        "Replicas of a partition, from copies of brokers' log directories.",
+        {
+            "compare": Verb(
+                "replica:compare",
+                "Compare the replicas of every partition that two or more brokers hold.",
+                ("replica.LINEAGE", "replica.DIVERGENCE", "replica.VERDICT", "replica.REJOIN", FINDING),
+            ),
+            "loss": Verb(
+                "replica:loss",
+                "Say which records a leader once held and the present lineage lacks, since when, and why.",
+                ("replica.LOSS", FINDING),
+            ),
+            "explain": Verb(
+                "replica:explain",
+                "Tell the story of one offset: who wrote it, where it is, when it was committed, why it is gone.",
+                ("replica.EXPLANATION",),
+            ),
+            "simulate": Verb(
+                "replica_simulate:simulate",
+                "Play a scenario of produce, fetch, crash, restart and elect over a model of the brokers.",
+                ("replica.REPLICA_STATE", "replica.SIMULATION", "replica.VIOLATION", "replica.EXPLORATION"),
+            ),
+            "verify": Verb(
+                "replica_verify:verify",
+                "Compare every replica of every partition while the cluster runs.",
+                ("live.VERIFIED", "live.VERIFICATION", "replica.DIVERGENCE", FINDING),
+            ),
+        },
+    ),
+    "state-log": Group(
+        "What brokers' logs say: merged, as a history of who led when, line by line.",
+        {
+            "merge": Verb(
+                "state_log:merge",
+                "Merge brokers' logs by time, whatever their version, rotation, compression and zone.",
+                ("state_log.EVENT", FINDING),
+            ),
+            "timeline": Verb(
+                "state_log:timeline",
+                "Say who led each partition from when to when, how each leadership began, and what proves it.",
+                ("state_log.LEADER", "state_log.CONTROLLER_TERM", "state_log.BROKER_STATE", FINDING),
+            ),
+            "explain": Verb(
+                "state_log:explain",
+                "Say in words what a line of a broker's log means.",
+                ("state_log.TEMPLATE",),
+            ),
+        },
+    ),
+    "remote": Group(
+        "Tiered storage: metadata, objects and local logs.",
+        {
+            "format": Verb(
+                "remote_format:remote_format",
+                "Print the records of the remote log metadata topic.",
+                ("remote.METADATA_RECORD", FINDING),
+            ),
+            "segments": Verb(
+                "remote:segments",
+                "List the remote segments, as their metadata records leave them.",
+                ("remote.REMOTE_SEGMENT", "remote.REMOTE_TOTAL", FINDING),
+            ),
+            "lookup": Verb(
+                "remote_rules:lookup",
+                "Say which remote segment and objects serve an offset, and why none does.",
+                ("remote.LOOKUP", FINDING),
+            ),
+            "plan": Verb(
+                "remote_rules:plan",
+                "Say what each leader's tasks would do next: copy, delete remote segments, free local ones.",
+                ("remote.PLAN_PARTITION", "remote.PLAN_STEP", FINDING),
+            ),
+            "follower": Verb(
+                "remote_rules:follower",
+                "Say what a new, lagging or returning follower would do, and what it builds its state from.",
+                ("remote.FOLLOWER", FINDING),
+            ),
+            "audit": Verb(
+                "remote_audit:audit",
+                "Hold metadata, stored objects and local logs of tiered storage against each other.",
+                (FINDING, "remote.TIER_PARTITION", "remote.TIER_SUMMARY"),
+            ),
+            "partition-of": Verb(
+                "remote:partition_of",
+                "Say which partition of the metadata topic holds a partition's records.",
+                ("remote.METADATA_PARTITION",),
+            ),
+        },
+    ),
+    "offsets": Group(
+        "Consumer groups and their offsets, read from segments.",
+        {
+            "list": Verb(
+                "offsets:list_groups", "List the consumer groups.", ("internal_topics.GROUP", FINDING)
+            ),
+            "show": Verb(
+                "offsets:show",
+                "Show a group's members and committed offsets.",
+                ("internal_topics.GROUP_MEMBER", "internal_topics.COMMITTED_OFFSET", FINDING),
+            ),
+            "history": Verb(
+                "offsets:history",
+                "Show every commit of a group that is still in the log, oldest first.",
+                ("internal_topics.COMMITTED_OFFSET", FINDING),
+            ),
+            "reset-file": Verb(
+                "offsets:reset_file",
+                "Print a group's offsets as a file for `kafka-consumer-groups --reset-offsets --from-file`.",
+            ),
+        },
+    ),
+    "transactions": Group(
+        "Transactions, read from segments: known, open, hanging.",
+        {
+            "list": Verb(
+                "transactions:list_transactions",
+                "List the transactional ids that coordinators know.",
+                ("internal_topics.TRANSACTION", FINDING),
+            ),
+            "show": Verb(
+                "transactions:show",
+                "Show what happened to a transactional id, oldest first.",
+                ("internal_topics.TRANSACTION",),
+            ),
+            "hanging": Verb(
+                "transactions:hanging",
+                "Find transactions that data logs hold open and nobody will end.",
+                ("internal_topics.OPEN_TRANSACTION", FINDING),
+            ),
+            "abort": Verb(
+                "transactions_abort:abort",
+                "End a transaction that a partition holds open and its coordinator has forgotten.",
+                CHANGE,
+            ),
+        },
+    ),
+    "metadata": Group(
+        "The metadata log of a KRaft cluster.",
+        {
+            "show": Verb(
+                "metadata:show",
+                "Show topics, partitions, brokers, features and configurations of a KRaft cluster.",
+                (
+                    "internal_topics.METADATA",
+                    "internal_topics.METADATA_BROKER",
+                    "internal_topics.METADATA_TOPIC",
+                    "internal_topics.METADATA_PARTITION",
+                    FINDING,
+                ),
+            ),
+        },
+    ),
+    "audit": Group(
+        "Everything, over the evidence of a whole cluster.",
+        {
+            "run": Verb(
+                "audit:run",
+                "Examine everything in the evidence, and write tables and an HTML report.",
+                (FINDING, "replica.LOSS", "audit.AUDIT"),
+            ),
+            "report": Verb("audit:report", "Make the HTML report anew from the tables of an audit."),
+            "sql": Verb("audit:sql", "Ask the tables of an audit in SQL.", ("audit.SQL_ROW",)),
+        },
+    ),
     "topic": Group(
         "Topics of a cluster.",
         {
@@ -60,31 +280,6 @@ COMMANDS: dict[str, Group | Verb] = {
                 "config:topic_config",
                 "Show, set or unset the configuration of a topic.",
                 ("cluster.CONFIG", *CHANGE),
-            ),
-        },
-    ),
-    "group": Group(
-        "Consumer groups of a running cluster, over Kafka's own protocol.",
-        {
-            "list": Verb(
-                "group:list_groups",
-                "List the groups of all coordinators, of both group protocols.",
-                ("live_groups.GROUP",),
-            ),
-            "describe": Verb(
-                "group:describe",
-                "Describe groups: members, what each has, committed offsets and how far behind they are.",
-                ("live_groups.GROUP", "live_groups.MEMBER", "live_groups.OFFSET"),
-            ),
-            "export": Verb(
-                "group:export",
-                "Export a group's committed offsets, in the form that kafka-consumer-groups resets from.",
-                ("live_groups.OFFSET",),
-            ),
-            "reset-plan": Verb(
-                "group:reset_plan",
-                "Plan where a group's offsets would be put, and what it would skip or read again.",
-                ("live_groups.RESET",),
             ),
         },
     ),
@@ -153,8 +348,8 @@ COMMANDS: dict[str, Group | Verb] = {
         {
             "describe": Verb(
                 "cluster:describe",
-                "Describe the cluster in one row: version, controller, counts.",
-                ("cluster_wide.CLUSTER",),
+                "Describe the cluster: version, controller, counts; of KRaft the quorum and the features as well.",
+                ("cluster_wide.CLUSTER", "cluster_wide.QUORUM_MEMBER", "cluster_wide.FEATURE"),
             ),
             "brokers": Verb(
                 "cluster:brokers",
@@ -175,6 +370,31 @@ COMMANDS: dict[str, Group | Verb] = {
                 "cluster:predict",
                 "Say which leader each partition would get if brokers stopped, and which would have none.",
                 ("cluster_wide.PREDICTION",),
+            ),
+        },
+    ),
+    "group": Group(
+        "Consumer groups of a running cluster, over Kafka's own protocol.",
+        {
+            "list": Verb(
+                "group:list_groups",
+                "List the groups of all coordinators, of both group protocols.",
+                ("live_groups.GROUP",),
+            ),
+            "describe": Verb(
+                "group:describe",
+                "Describe groups: members, what each has, committed offsets and how far behind they are.",
+                ("live_groups.GROUP", "live_groups.MEMBER", "live_groups.OFFSET"),
+            ),
+            "export": Verb(
+                "group:export",
+                "Export a group's committed offsets, in the form that kafka-consumer-groups resets from.",
+                ("live_groups.OFFSET",),
+            ),
+            "reset-plan": Verb(
+                "group:reset_plan",
+                "Plan where a group's offsets would be put, and what it would skip or read again.",
+                ("live_groups.RESET",),
             ),
         },
     ),
@@ -242,131 +462,6 @@ COMMANDS: dict[str, Group | Verb] = {
             ),
         },
     ),
-    "segment": Group(
-        "Segments and the files beside them: print, check, rebuild.",
-        {
-            "dump": Verb(
-                "segment_dump:dump",
-                "Print the batches, records and entries of files of a partition.",
-                ("dump.BATCH", "dump.RECORD", *DUMP_ENTRIES, FINDING),
-            ),
-            "verify": Verb(
-                "segment:verify",
-                "Check segments and the files beside them, byte by byte.",
-                (FINDING, "verify.FILE", "common.SUMMARY"),
-            ),
-            "rebuild": Verb(
-                "segment_rebuild:rebuild",
-                "Write indexes, snapshots and epochs anew from the log.",
-                ("verify.REBUILT",),
-            ),
-        },
-    ),
-    "checkpoint": Group(
-        "Checkpoint files of a log directory.",
-        {
-            "show": Verb(
-                "checkpoint:show",
-                "Print the entries of checkpoint files.",
-                ("dump.OFFSET_ENTRY", "dump.EPOCH_ENTRY"),
-            ),
-        },
-    ),
-    "offsets": Group(
-        "Consumer groups and their offsets, read from segments.",
-        {
-            "list": Verb(
-                "offsets:list_groups", "List the consumer groups.", ("internal_topics.GROUP", FINDING)
-            ),
-            "show": Verb(
-                "offsets:show",
-                "Show a group's members and committed offsets.",
-                ("internal_topics.GROUP_MEMBER", "internal_topics.COMMITTED_OFFSET", FINDING),
-            ),
-            "history": Verb(
-                "offsets:history",
-                "Show every commit of a group that is still in the log, oldest first.",
-                ("internal_topics.COMMITTED_OFFSET", FINDING),
-            ),
-            "reset-file": Verb(
-                "offsets:reset_file",
-                "Print a group's offsets as a file for `kafka-consumer-groups --reset-offsets --from-file`.",
-            ),
-        },
-    ),
-    "transactions": Group(
-        "Transactions, read from segments: known, open, hanging.",
-        {
-            "list": Verb(
-                "transactions:list_transactions",
-                "List the transactional ids that coordinators know.",
-                ("internal_topics.TRANSACTION", FINDING),
-            ),
-            "show": Verb(
-                "transactions:show",
-                "Show what happened to a transactional id, oldest first.",
-                ("internal_topics.TRANSACTION",),
-            ),
-            "hanging": Verb(
-                "transactions:hanging",
-                "Find transactions that data logs hold open and nobody will end.",
-                ("internal_topics.OPEN_TRANSACTION", FINDING),
-            ),
-            "abort": Verb(
-                "transactions_abort:abort",
-                "End a transaction that a partition holds open and its coordinator has forgotten.",
-                CHANGE,
-            ),
-        },
-    ),
-    "metadata": Group(
-        "The metadata log of a KRaft cluster.",
-        {
-            "show": Verb(
-                "metadata:show",
-                "Show topics, partitions, brokers, features and configurations of a KRaft cluster.",
-                (
-                    "internal_topics.METADATA",
-                    "internal_topics.METADATA_BROKER",
-                    "internal_topics.METADATA_TOPIC",
-                    "internal_topics.METADATA_PARTITION",
-                    FINDING,
-                ),
-            ),
-        },
-    ),
-    "state-log": Group(
-        "What brokers' logs say: merged, as a history of who led when, line by line.",
-        {
-            "merge": Verb(
-                "state_log:merge",
-                "Merge brokers' logs by time, whatever their version, rotation, compression and zone.",
-                ("state_log.EVENT", FINDING),
-            ),
-            "timeline": Verb(
-                "state_log:timeline",
-                "Say who led each partition from when to when, how each leadership began, and what proves it.",
-                ("state_log.LEADER", "state_log.CONTROLLER_TERM", "state_log.BROKER_STATE", FINDING),
-            ),
-            "explain": Verb(
-                "state_log:explain",
-                "Say in words what a line of a broker's log means.",
-                ("state_log.TEMPLATE",),
-            ),
-        },
-    ),
-    "audit": Group(
-        "Everything, over the evidence of a whole cluster.",
-        {
-            "run": Verb(
-                "audit:run",
-                "Examine everything in the evidence, and write tables and an HTML report.",
-                (FINDING, "replica.LOSS", "audit.AUDIT"),
-            ),
-            "report": Verb("audit:report", "Make the HTML report anew from the tables of an audit."),
-            "sql": Verb("audit:sql", "Ask the tables of an audit in SQL.", ("audit.SQL_ROW",)),
-        },
-    ),
     "finding": Verb(
         "finding:finding",
         "Say what a finding means, where it comes from and what to do.",
@@ -378,100 +473,5 @@ COMMANDS: dict[str, Group | Verb] = {
         "Say what is set, from where, and whether codecs, CRC, Java and Spark are in order.",
         ("house.SETTING", "house.CHECK"),
     ),
-    "remote": Group(
-        "Tiered storage: metadata, objects and local logs.",
-        {
-            "format": Verb(
-                "remote_format:remote_format",
-                "Print the records of the remote log metadata topic.",
-                ("remote.METADATA_RECORD", FINDING),
-            ),
-            "segments": Verb(
-                "remote:segments",
-                "List the remote segments, as their metadata records leave them.",
-                ("remote.REMOTE_SEGMENT", "remote.REMOTE_TOTAL", FINDING),
-            ),
-            "lookup": Verb(
-                "remote_rules:lookup",
-                "Say which remote segment and objects serve an offset, and why none does.",
-                ("remote.LOOKUP", FINDING),
-            ),
-            "plan": Verb(
-                "remote_rules:plan",
-                "Say what each leader's tasks would do next: copy, delete remote segments, free local ones.",
-                ("remote.PLAN_PARTITION", "remote.PLAN_STEP", FINDING),
-            ),
-            "follower": Verb(
-                "remote_rules:follower",
-                "Say what a new, lagging or returning follower would do, and what it builds its state from.",
-                ("remote.FOLLOWER", FINDING),
-            ),
-            "audit": Verb(
-                "remote_audit:audit",
-                "Hold metadata, stored objects and local logs of tiered storage against each other.",
-                (FINDING, "remote.TIER_PARTITION", "remote.TIER_SUMMARY"),
-            ),
-            "partition-of": Verb(
-                "remote:partition_of",
-                "Say which partition of the metadata topic holds a partition's records.",
-                ("remote.METADATA_PARTITION",),
-            ),
-        },
-    ),
     "completion": Verb("completion:completion", "Print the completion script of a shell."),
-    "epoch": Group(
-        "Leader epochs of replicas, and what brokers would make of them.",
-        {
-            "show": Verb(
-                "epoch:show",
-                "Show the epochs of each replica: its checkpoint, its batches, and their differences.",
-                ("replica.LINEAGE", "replica.EPOCH_DIFFERENCE", FINDING),
-            ),
-            "end-offset": Verb(
-                "epoch:end_offset",
-                "Say what each replica would answer to OffsetsForLeaderEpoch.",
-                ("replica.END_OFFSET",),
-            ),
-            "truncation": Verb(
-                "epoch:truncation",
-                "Say to which offset each follower would truncate under a leader, by version.",
-                ("replica.TRUNCATION",),
-            ),
-            "compare": Verb(
-                "epoch:compare",
-                "Show normalised lineages side by side, and where each pair of them parts.",
-                ("replica.LINEAGE", "replica.DIVERGENCE", "replica.VERDICT", FINDING),
-            ),
-        },
-    ),
-    "replica": Group(
-        "Replicas of a partition, from copies of brokers' log directories.",
-        {
-            "compare": Verb(
-                "replica:compare",
-                "Compare the replicas of every partition that two or more brokers hold.",
-                ("replica.LINEAGE", "replica.DIVERGENCE", "replica.VERDICT", "replica.REJOIN", FINDING),
-            ),
-            "loss": Verb(
-                "replica:loss",
-                "Say which records a leader once held and the present lineage lacks, since when, and why.",
-                ("replica.LOSS", FINDING),
-            ),
-            "explain": Verb(
-                "replica:explain",
-                "Tell the story of one offset: who wrote it, where it is, when it was committed, why it is gone.",
-                ("replica.EXPLANATION",),
-            ),
-            "simulate": Verb(
-                "replica_simulate:simulate",
-                "Play a scenario of produce, fetch, crash, restart and elect over a model of the brokers.",
-                ("replica.REPLICA_STATE", "replica.SIMULATION", "replica.VIOLATION", "replica.EXPLORATION"),
-            ),
-            "verify": Verb(
-                "replica_verify:verify",
-                "Compare every replica of every partition while the cluster runs.",
-                ("live.VERIFIED", "live.VERIFICATION", "replica.DIVERGENCE", FINDING),
-            ),
-        },
-    ),
 }

@@ -15,6 +15,7 @@ from commands.cluster_rows import (
     health_text,
     prediction_row,
     prediction_text,
+    quorum_rows,
 )
 from commands.connecting import At, reads
 from commands.frame import Frame, command
@@ -36,12 +37,12 @@ if TYPE_CHECKING:
 )
 @reads
 def describe(frame: Frame, at: At) -> Outcome:
-    """Describe the cluster in one row: version, controller, counts."""
+    """Describe the cluster: version, controller, counts; of KRaft the quorum and the features as well."""
     with at.open(frame) as cluster:
         state = cluster.read_state(configs=("topics", "brokers"), kafka_version=at.version)
         backend = cluster.backend
     note_problems(frame, state)
-    return Outcome([cluster_row(state, backend)])
+    return Outcome([cluster_row(state, backend), *quorum_rows(state)])
 
 
 @command(

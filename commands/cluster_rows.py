@@ -40,6 +40,26 @@ def cluster_row(state: ClusterState, backend: str) -> Row:
     )
 
 
+def quorum_rows(state: ClusterState) -> Iterator[Row]:
+    """The members of the KRaft quorum and the features; nothing of a cluster with ZooKeeper."""
+    from kctl.rows.cluster_wide import FEATURE, QUORUM_MEMBER
+
+    quorum = state.quorum
+    members = sorted(quorum.members, key=lambda one: (not one.is_voter, one.node_id)) if quorum else []
+    newest = max((one.log_end_offset for one in members), default=0)
+    for one in members:
+        yield QUORUM_MEMBER(
+            node_id=one.node_id,
+            is_voter=one.is_voter,
+            is_leader=quorum is not None and one.node_id == quorum.leader_id,
+            log_end_offset=one.log_end_offset,
+            lag=newest - one.log_end_offset,
+            last_caught_up_timestamp=one.last_caught_up_at,
+        )
+    for name, level in sorted(state.features.items()):
+        yield FEATURE(feature=name, level=level)
+
+
 def broker_rows(state: ClusterState) -> Iterator[Row]:
     """Every broker that is alive or holds a replica, by id."""
     from kctl.cluster.election_rules import leader_imbalance

@@ -10,6 +10,7 @@ import click
 from commands.connecting import At, reads
 from commands.frame import Frame, command
 from commands.lists import Brokers, Names
+from commands.live_sizes import live_sizes
 from commands.render import Outcome
 from commands.segment import Size
 from commands.topic import note_problems
@@ -78,6 +79,8 @@ def plan(frame: Frame, at: At, to: Path, **given: object) -> Outcome:
         sizes = partition_sizes(read_disk_sizes(given["disk_sizes"]))
     with at.open(frame) as cluster:
         state = cluster.read_state(kafka_version=at.version)
+        if sizes is None and (known := live_sizes(cluster, goal.topics)) is not None:
+            sizes = partition_sizes(known)
     note_problems(frame, state)
     planned = _planned(state, goal, sizes, given)
     for note in planned.notes:

@@ -10,6 +10,7 @@ import click
 from commands.changing import How, carry_out, typed_command
 from commands.connecting import At, reads, refuse_other_cluster
 from commands.frame import Frame, command
+from commands.live_sizes import live_sizes
 from commands.reassign import read_for
 from commands.render import Outcome
 
@@ -141,6 +142,8 @@ def status(frame: Frame, at: At, plan: Path | None, disk_sizes: Path | None) -> 
         targets = file.targets if file else None
         names = None if targets is None else {tp.topic for tp in targets}
         state = cluster.read_state(names, configs=("topics", "brokers"), kafka_version=at.version)
+        if sizes is None and (known := live_sizes(cluster, names)) is not None:
+            sizes = by_replica(known)
     entries = list(Journal().entries(frame.report)) if at.snapshot is None else []
     own = entries_of(entries, file.identity) if file else entries
     found = list(standings(targets if targets is not None else moving_targets(state), state, own, sizes))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from kctl.cluster.goals import ids
 from kctl.cluster.interface import Oddity
 from kctl.cluster.partition_health import health_of
 from kctl.cluster.state import NO_LEADER, ClusterState
@@ -20,6 +21,7 @@ ERROR, WARNING, INFO = "error", "warning", "info"
 SHOWN = 5
 OLD_REQUEST = 10 * 60_000  # milliseconds after which a request is suspicious
 OLD_MARKER = 60_000  # and a deletion marker
+VOTER_BEHIND = 10_000  # milliseconds after the voter that is furthest
 
 
 class Seen(NamedTuple):
@@ -74,6 +76,17 @@ def _controller_loop(seen: Seen) -> Iterator[str]:
         yield f"the controller epoch grew by {seen.epoch_growth} while it was watched"
 
 
+def _quorum(seen: Seen) -> Iterator[str]:
+    quorum = seen.state.quorum
+    voters = [m for m in quorum.members if m.is_voter] if quorum else []
+    newest = max((m.last_caught_up_at or 0 for m in voters), default=0)
+    for voter in voters:
+        behind = newest - (voter.last_caught_up_at or 0)
+        if voter.last_caught_up_at is None or behind > VOTER_BEHIND:
+            since = f"{behind // 1000} s behind" if voter.last_caught_up_at else "not heard of"
+            yield f"voter {voter.node_id} is {since}"
+
+
 def _migration(seen: Seen) -> Iterator[str]:
     if seen.state.is_migrating:
         yield "a KRaft quorum has claimed the cluster; what is written to ZooKeeper is overwritten"
@@ -96,7 +109,9 @@ def _offline(seen: Seen) -> Iterator[str]:
         health = health_of(tp, seen.state)
         if health.is_offline:
             leader = "never had a leader" if health.leader is None else "has no live leader"
-            yield f"{tp} {leader}"
+            eligible = seen.state.eligible_leaders.get(tp)
+            hope = f"; it comes back without loss with broker {ids(eligible)}" if eligible else ""
+            yield f"{tp} {leader}{hope}"
 
 
 def _under_min_isr(seen: Seen) -> Iterator[str]:
@@ -242,6 +257,12 @@ CHECKS = (
         ERROR,
         "Controllers follow each other without end; look for why each gives up.",
         _controller_loop,
+    ),
+    Check(
+        "quorum",
+        WARNING,
+        "Voters of the KRaft quorum that are behind: without a majority nothing can be changed.",
+        _quorum,
     ),
     Check("migration", WARNING, "The cluster is under migration to KRaft: kctl only reads.", _migration),
     Check("unreadable", ERROR, "A controller that cannot read this may never start again.", _unreadable),

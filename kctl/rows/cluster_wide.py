@@ -40,6 +40,24 @@ BROKER = RowType(
     imbalance=nullable(integer("percent of those that it does not lead")),
 )
 
+QUORUM_MEMBER = RowType(
+    "quorum_member",
+    "A voter or observer of the KRaft quorum.",
+    node_id=integer(),
+    is_voter=boolean(),
+    is_leader=boolean("the controller"),
+    log_end_offset=integer("of the metadata log"),
+    lag=integer("offsets behind the leader"),
+    last_caught_up_timestamp=nullable(integer("milliseconds")),
+)
+
+FEATURE = RowType(
+    "feature",
+    "A feature of the cluster and the level that is finalized.",
+    feature=string(),
+    level=integer(),
+)
+
 CONTROLLER = RowType(
     "controller",
     "Who is controller.",

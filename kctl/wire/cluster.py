@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from kctl.changes.intents import Intent
 from kctl.changes.plan import Write
 from kctl.changes.waiting import config_types_of, topics_of
+from kctl.cluster.disk_sizes import ReplicaSize
 from kctl.cluster.interface import Oddity
 from kctl.cluster.old_groups import OldGroup
 from kctl.cluster.state import ClusterState, Replicas
@@ -24,6 +25,7 @@ from kctl.wire.expectations import (
     refuse_other_state,
     topics_touched,
 )
+from kctl.wire.log_dirs import read_replica_sizes
 from kctl.wire.reading import read_cluster
 from kctl.wire.sending import Item, can_be_validated, send
 from kctl.wire.transactions import is_open
@@ -161,6 +163,10 @@ class AdminCluster:
     ) -> int:
         """How many partitions, from the front, go in one request."""
         return min(len(partitions), PARTITIONS_IN_A_REQUEST)
+
+    def replica_sizes(self, topics: Collection[str] | None = None) -> list[ReplicaSize]:
+        """The size of every replica, of these topics or all, on every broker that answers."""
+        return read_replica_sizes(self.wire, topics)
 
     def read_oddities(self, state: ClusterState, now: int) -> Sequence[Oddity]:
         """None: brokers keep them to themselves."""

@@ -6,6 +6,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from kctl.cluster.log_ends import answer, log_end_offsets, request, total_lag
 from kctl.cluster.old_consumers import deal, streams
 from kctl.cluster.old_groups import OldMember
 from kctl.cluster.prediction import may_be_unclean, predict
-from kctl.cluster.state import ClusterState
+from kctl.cluster.state import ClusterState, Quorum, QuorumMember
 from kctl.cluster.versions import parse_version
 from kctl.errors import BadValue, Refused
 from kctl.model import TopicPartition
@@ -139,7 +140,27 @@ def test_each_check_finds_what_it_is_for(store: FakeStore, check: str) -> None:
 
 
 def test_every_check_has_its_sickness() -> None:
-    assert {check.name for check in CHECKS} == {*SICK, "controller-loop"}
+    assert {check.name for check in CHECKS} == {*SICK, "controller-loop", "quorum"}
+
+
+def test_voters_that_are_behind(store: FakeStore) -> None:
+    members = (
+        QuorumMember(1, True, 100, 90_000),
+        QuorumMember(2, True, 40, 60_000),
+        QuorumMember(3, True, 0, None),
+        QuorumMember(4, False, 10, 1),
+    )
+    quorum = Quorum(leader_id=1, leader_epoch=3, high_watermark=99, members=members)
+    state = replace(look(store), quorum=quorum)
+    found = {r.check: r.examples for r in check_health(Seen(state, (), NOW))}
+    assert found["quorum"] == ("voter 2 is 30 s behind", "voter 3 is not heard of")
+
+
+def test_an_offline_partition_says_who_may_lead_it(store: FakeStore) -> None:
+    put_state(store, "a", 0, -1, [])
+    state = replace(look(store), eligible_leaders={TopicPartition("a", 0): (2,)})
+    found = {r.check: r.examples for r in check_health(Seen(state, (), NOW))}
+    assert found["offline"] == ("a-0 has no live leader; it comes back without loss with broker 2",)
 
 
 def test_controllers_that_follow_each_other(store: FakeStore) -> None:
