@@ -103,6 +103,8 @@ def test_a_move_that_runs_is_seen_and_cancelled(w: Cluster, k: WireKctl, topic: 
     k.change("reassign", "execute", plan, "--throttle", "1000", "--no-wait")
     ran = k("reassign", "verify", plan)
     assert ran.status == 5 and [p["state"] for p in ran.of("partition")] == ["in_progress"]
+    (row,) = k("reassign", "status", plan).of("partition")
+    assert row["bytes_left"] > 0, "brokers tell the sizes"
     other = tmp_path / "other"
     other.mkdir()
     refused = k.change("reassign", "execute", plan_of(other, topic, [3, 2]), status=4)

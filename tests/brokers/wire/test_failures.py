@@ -1,0 +1,66 @@
+"""Brokers and controllers that die in the middle, and brokers that are too old."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.brokers.cluster import Cluster, cluster, eventually
+from tests.brokers.wire.conftest import WireKctl, fill
+from tests.brokers.wire.test_changes import configs_of, plan_of
+
+
+@pytest.mark.matrix
+def test_the_controller_dies_during_a_reassignment(
+    w: Cluster, k: WireKctl, topic: str, tmp_path: Path
+) -> None:
+    (controller,) = [c["broker_id"] for c in k("cluster", "controller").of("controller")]
+    first, second = sorted({1, 2, 3} - {controller})
+    k.change("topic", "create", topic, "--replica-assignment", f"{first}")
+    fill(w, topic, records=300, size=20_000)
+    plan = plan_of(tmp_path, topic, [second])
+    k.change("reassign", "execute", plan, "--throttle", "1000", "--no-wait")
+    w.kill(controller)
+    for _ in eventually("another broker is controller"):
+        found = k("cluster", "controller").of("controller")
+        if found and found[0]["broker_id"] in (first, second):
+            break
+    ran = k("reassign", "status", plan)
+    (row,) = ran.of("partition")
+    assert (ran.status, row["state"]) == (5, "in_progress") and row["bytes_left"] > 0
+    k.change("reassign", "cancel", plan)
+    assert k.replicas(topic) == [[first]]
+    k.change("reassign", "throttle", "clear", plan)
+    assert configs_of(k, topic) == {}
+
+
+@pytest.mark.matrix
+def test_a_target_dies_during_a_reassignment(w: Cluster, k: WireKctl, topic: str, tmp_path: Path) -> None:
+    (controller,) = [c["broker_id"] for c in k("cluster", "controller").of("controller")]
+    target = next(b for b in (3, 2, 1) if b != controller)
+    others = sorted({1, 2, 3} - {target})
+    k.change("topic", "create", topic, "--replica-assignment", ":".join(map(str, others)))
+    fill(w, topic, records=300, size=20_000)
+    plan = plan_of(tmp_path, topic, [others[0], target])
+    k.change("reassign", "execute", plan, "--throttle", "1000", "--no-wait")
+    w.kill(target)
+    for _ in eventually("the target is seen to be dead"):
+        if target not in [b["broker_id"] for b in k("cluster", "brokers").of("broker") if b["is_alive"]]:
+            break
+    ran = k("reassign", "status", plan)
+    assert ran.status == 5 and "is not alive" in ran.err
+    k.change("reassign", "cancel", plan)
+    assert k.replicas(topic) == [others]
+
+
+@pytest.mark.brokers
+@pytest.mark.matrix
+def test_a_broker_that_is_too_old_is_named(tmp_path: Path) -> None:
+    with cluster("1.1", brokers=1) as old:
+        k = WireKctl(old, tmp_path / "journal")
+        ran = k("replica", "verify")
+        assert ran.status == 3 and "older than 2.4" in ran.err and ran.err.count("\n") == 1
+        ran = k.change("topic", "create", "t", "--replica-assignment", "1", status=0)
+        ran = k.change("topic", "config", "set", "t", "retention.ms=1000", status=3)
+        assert "is too old: it does not know IncrementalAlterConfigs" in ran.err
