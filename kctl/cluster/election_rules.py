@@ -10,7 +10,7 @@ core/src/main/scala/kafka/controller/Election.scala @ 2.8.2; .../ReplicaStateMac
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from kctl.cluster.versions import V0_8_2, V0_10_1, V1_1, KafkaVersion
+from kctl.cluster.versions import V0_8_2, V0_10_1, V1_1, V2_4, KafkaVersion
 
 NO_LEADER = -1
 Replicas = tuple[int, ...]
@@ -37,11 +37,12 @@ class Rules(NamedTuple):
     offline_by_isr_order: bool = False  # until 0.8.1
     shutdown_by_isr_order: bool = False  # until 0.10.0 (KAFKA-3670)
     last_isr_member_always_stays: bool = True  # from 1.1
+    new_controller_leaves_the_dead: bool = False  # until 2.3: as they stand (KAFKA-3143)
 
 
 def rules_of(version: KafkaVersion) -> Rules:
     """The rules of a version."""
-    return Rules(version < V0_8_2, version < V0_10_1, version >= V1_1)
+    return Rules(version < V0_8_2, version < V0_10_1, version >= V1_1, version < V2_4)
 
 
 def elect_offline(

@@ -44,7 +44,8 @@ class Prediction:
     @property
     def is_under_min_isr(self) -> bool:
         """Whether producers with acks=all would be refused."""
-        return self.leader in (None, NO_LEADER) or len(self.isr) < self.min_insync_replicas
+        lost = self.outcome == "offline" or self.leader in (None, NO_LEADER)
+        return lost or len(self.isr) < self.min_insync_replicas
 
 
 def predict(
@@ -54,7 +55,8 @@ def predict(
     strangers = [broker for broker in stopped if not state.is_alive(broker)]
     if strangers:
         raise BadValue(f"brokers {', '.join(map(str, strangers))} are not alive now")
-    rules = rules_of(state.kafka_version)
+    rules, live = rules_of(state.kafka_version), set(state.live_brokers)
+    controller = state.controller.broker_id if state.controller else None
     for tp in state.partitions():
         replicas = state.topics[tp.topic].partitions[tp.partition]
         found = state.partition_states.get(tp)
@@ -72,11 +74,10 @@ def predict(
             )
             continue
         fate = _Fate(replicas, found, rules, may_be_unclean(tp.topic, state, unclean))
-        live = set(state.live_brokers)
         if how == "controlled":
             fate.shut_down(stopped, live)
-        fate.crash(stopped, live)
-        yield _prediction(tp, replicas, found, fate, least)
+        fate.crash(stopped, live, controller_goes=controller in stopped)
+        yield _prediction(tp, replicas, found, fate, least, live - set(stopped))
 
 
 def may_be_unclean(topic: str, state: ClusterState, given: bool | None) -> bool:
@@ -121,8 +122,11 @@ class _Fate:
             else:
                 self._remove(broker)
 
-    def crash(self, stopped: Sequence[int], live: set[int]) -> None:
-        """First a new leader where the leader is gone, then every gone replica leaves the ISR."""
+    def crash(self, stopped: Sequence[int], live: set[int], *, controller_goes: bool) -> None:
+        """First a new leader where the leader is gone, then every gone replica leaves the ISR.
+
+        Until 2.3 a controller that has just started leaves a partition that it can find no leader for as it is.
+        """
         left = live - set(stopped)
         if not left:
             return  # no controller is left to write anything
@@ -137,6 +141,8 @@ class _Fate:
                     by_isr_order=self.rules.offline_by_isr_order,
                 )
             )
+        if self.leader not in left and controller_goes and self.rules.new_controller_leaves_the_dead:
+            return
         for broker in sorted(set(stopped) & set(self.replicas)):
             self._remove(broker)
 
@@ -151,10 +157,15 @@ class _Fate:
 
 
 def _prediction(
-    tp: TopicPartition, replicas: Replicas, before: PartitionState, fate: _Fate, least: int
+    tp: TopicPartition,
+    replicas: Replicas,
+    before: PartitionState,
+    fate: _Fate,
+    least: int,
+    left: set[int],
 ) -> Prediction:
     outcome = "unaffected"
-    if fate.leader == NO_LEADER:
+    if left and fate.leader not in left:
         outcome = "offline" if before.leader != NO_LEADER or fate.isr != before.isr else "unaffected"
     elif fate.leader != before.leader:
         outcome = "unclean" if fate.was_unclean else "new_leader"

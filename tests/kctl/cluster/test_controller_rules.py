@@ -100,11 +100,11 @@ def test_every_vector_of_elections_is_used() -> None:
 @pytest.mark.parametrize(
     ("version", "expected"),
     [
-        ("0.8.1", rules.Rules(True, True, False)),
-        ("0.8.2", rules.Rules(False, True, False)),
-        ("0.10.1", rules.Rules(False, False, False)),
-        ("1.1", rules.Rules(False, False, True)),
-        ("3.9", rules.Rules(False, False, True)),
+        ("0.8.1", rules.Rules(True, True, False, True)),
+        ("0.8.2", rules.Rules(False, True, False, True)),
+        ("0.10.1", rules.Rules(False, False, False, True)),
+        ("1.1", rules.Rules(False, False, True, True)),
+        ("3.9", rules.Rules(False, False, True, False)),
     ],
 )
 def test_rules_by_version(version: str, expected: rules.Rules) -> None:

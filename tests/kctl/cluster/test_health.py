@@ -226,6 +226,14 @@ def test_the_last_of_the_isr_by_version(store: FakeStore) -> None:
     assert fates(store, 2, version="1.1")["c-0"] == ("offline", -1, (2,))
 
 
+def test_a_new_controller_until_2_3_leaves_what_it_cannot_mend(store: FakeStore) -> None:
+    put_state(store, "a", 0, 1, [1])
+    assert fates(store, 1, version="2.3")["a-0"] == ("offline", 1, (1,)), "broker 1 is controller"
+    assert fates(store, 1, version="2.4")["a-0"] == ("offline", -1, (1,))
+    put_state(store, "a", 1, 2, [2])
+    assert fates(store, 2, version="2.3")["a-1"] == ("offline", -1, (2,)), "and 2 is not"
+
+
 def test_a_controlled_shutdown(store: FakeStore) -> None:
     add_topic(store, "c", [[1, 2, 3]])
     put_state(store, "c", 0, 1, [3, 1, 2])
