@@ -76,6 +76,7 @@ def populate(c: Cluster, folder: Path) -> None:
     from kafka.protocol.admin.topics import CreateTopicsRequest
 
     from kctl.wire.adapter import Access, Wire
+    from kctl.wire.reading import await_metadata, read_quorum
 
     kind = CreateTopicsRequest.CreatableTopic
     rows = []
@@ -102,6 +103,7 @@ def populate(c: Cluster, folder: Path) -> None:
             answer = wire.send(CreateTopicsRequest(topics=topics, timeout_ms=120_000, validate_only=False))
             failed = [one for one in answer.topics if one.error_code]
             assert not failed, failed[:1]
+        await_metadata(wire, read_quorum(wire))  # the brokers make folders for a while
     (folder / "current.json").write_text(json.dumps({"version": 1, "partitions": rows}))
 
 

@@ -35,7 +35,6 @@ from kctl.model import TopicPartition
 from kctl.wire.adapter import NoAnswer, TooOld, Wire, error_name
 from kctl.wire.configs import read_configs
 
-BARRIER_TIMEOUT = 5.0  # seconds
 NO_ERROR, NOT_CONTROLLER, NOT_AUTHORIZED = 0, 41, 29
 METADATA_TOPIC = "__cluster_metadata"
 ELR_PAGE = 2000  # partitions; brokers give no more in an answer
@@ -123,7 +122,7 @@ def await_metadata(wire: Wire, quorum: Quorum | None, node: int | None = None) -
 
     Raises NoAnswer where it does not come that far: its answers would be old.
     """
-    end = time.monotonic() + BARRIER_TIMEOUT
+    end = time.monotonic() + wire.access.timeout
     while True:
         request = ApiVersionsRequest(client_software_name="kctl", client_software_version="1", min_version=3)
         try:
