@@ -1,0 +1,134 @@
+"""`replica verify` over made-up brokers: what differs is found, in whatever pieces the bytes come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from kctl.cluster.state import Broker, ClusterState, EntityConfig, PartitionState, Topic
+from kctl.cluster.versions import KafkaVersion
+from kctl.errors import KctlError
+from kctl.model import TopicPartition
+from kctl.wire import verification
+from kctl.wire.fetching import CONSUMER, EARLIEST, Fetched, Wanted
+from kctl.wire.verification import Options, ReplicaVerification, Verified
+from tests.kctl.replica.test_compare import batch
+
+TP = TopicPartition("ledger", 0)
+Log = list[tuple[int, int, bytes]]  # first offset, next offset, bytes
+
+
+def log(*batches: tuple[int, int, str, int]) -> Log:
+    return [(start, end, batch(start, end, text, epoch)) for start, end, text, epoch in batches]
+
+
+class FakeBrokers:
+    """A fetcher over logs in memory; an answer ends within a batch, as a broker's does."""
+
+    def __init__(
+        self, logs: Mapping[int, Log], watermark: int, marks: Mapping[int, int] | None = None
+    ) -> None:
+        self.logs = logs
+        self.watermark = watermark
+        self.marks = marks or {}
+        self.size = 150
+
+    def fetch(self, wanted: Sequence[Wanted], size: int) -> list[Fetched | KctlError]:
+        return [self._one(one) for one in wanted]
+
+    def _one(self, one: Wanted) -> Fetched:
+        mark = self.marks.get(one.node, self.watermark)
+        data = b"".join(d for _, end, d in self.logs[one.node] if end > one.offset and end <= mark)
+        first = next((len(d) for _, end, d in self.logs[one.node] if end > one.offset and end <= mark), 0)
+        return Fetched(data[: max(self.size, first)], mark, self.logs[one.node][0][0])
+
+    def offsets(
+        self, _: Any, wanted: Sequence[tuple[int, TopicPartition]], place: int, *, replica_id: int = -2
+    ) -> Any:
+        def offset(node: int) -> int:
+            if place == EARLIEST:
+                return self.logs[node][0][0]
+            return self.watermark if replica_id == CONSUMER else self.logs[node][-1][1]
+
+        return {(node, tp): offset(node) for node, tp in wanted}
+
+
+def verified(
+    monkeypatch: pytest.MonkeyPatch,
+    brokers: FakeBrokers,
+    *,
+    policy: str = "delete",
+    alive: Sequence[int] = (1, 2, 3),
+) -> Verified:
+    ids = sorted(brokers.logs)
+    state = ClusterState(
+        cluster_id="c",
+        kafka_version=KafkaVersion(4, 3),
+        brokers={id: Broker(broker_id=id, host="h", port=1) for id in alive},
+        controller=None,
+        topic_names=("ledger",),
+        topics={"ledger": Topic(name="ledger", partitions={0: tuple(ids)})},
+        partition_states={TP: PartitionState(1, 0, tuple(ids))},
+        configs={
+            ("topics", "ledger"): EntityConfig(
+                entity_type="topics", entity_name="ledger", values={"cleanup.policy": policy}
+            )
+        },
+    )
+    monkeypatch.setattr(verification, "Fetcher", lambda wire, ids: brokers)
+    monkeypatch.setattr(verification, "list_offsets", brokers.offsets)
+    monkeypatch.setattr(verification, "CATCHING_UP", 0.05)
+    (found,) = ReplicaVerification(None, state, Options()).results([TP])  # type: ignore[arg-type]
+    return found
+
+
+WHOLE = log((0, 3, "a", 0), (3, 6, "b", 0), (6, 9, "c", 1), (9, 12, "d", 1))
+
+
+def test_equal_logs_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = verified(monkeypatch, FakeBrokers({1: WHOLE, 2: WHOLE, 3: WHOLE}, 12))
+    assert (found.verdict, found.batches, found.offset, found.findings) == ("equal", 4, 12, [])
+
+
+def test_other_records_are_a_divergence(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = log((0, 3, "a", 0), (3, 6, "x", 0), (6, 9, "c", 1), (9, 12, "d", 1))
+    found = verified(monkeypatch, FakeBrokers({1: WHOLE, 2: WHOLE, 3: other}, 12))
+    assert found.verdict == "diverged" and found.offset == 12
+    assert [(d.broker_ids, d.from_offset, d.to_offset) for d in found.divergences] == [
+        ((1, 3), 3, 6),
+        ((2, 3), 3, 6),
+    ]
+
+
+def test_a_missing_batch_is_a_hole(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = verified(monkeypatch, FakeBrokers({1: WHOLE, 2: [WHOLE[0], *WHOLE[2:]]}, 12))
+    assert (found.verdict, [f.code for f in found.findings]) == ("hole", ["replica-hole"])
+
+
+def test_a_missing_batch_of_a_compacted_topic_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    brokers = FakeBrokers({1: WHOLE, 2: [WHOLE[0], *WHOLE[2:]]}, 12)
+    assert verified(monkeypatch, brokers, policy="compact").verdict == "equal"
+
+
+def test_a_wrong_crc_on_every_side_is_damage_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, end, data = WHOLE[1]
+    wrong = [WHOLE[0], (start, end, data[:-1] + bytes([data[-1] ^ 1])), *WHOLE[2:]]
+    found = verified(monkeypatch, FakeBrokers({1: wrong, 2: wrong}, 12))
+    codes = [f.code for f in found.findings]
+    assert found.verdict == "damaged" and codes.count("replica-damaged-copy") == 2
+    assert "replica-batch-damaged-everywhere" in codes
+
+
+def test_a_follower_that_is_behind_is_compared_as_far_as_it_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = verified(monkeypatch, FakeBrokers({1: WHOLE, 2: WHOLE, 3: WHOLE}, 12, {3: 6}))
+    (finding,) = found.findings
+    assert (finding.code, finding.place.broker_id) == ("replica-behind-watermark", 3)
+    assert (found.verdict, found.offset, found.compared) == ("equal", 12, [1, 2])
+
+
+def test_a_dead_broker_makes_it_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = verified(monkeypatch, FakeBrokers({1: WHOLE, 2: WHOLE, 3: WHOLE}, 12), alive=(1, 2))
+    assert (found.verdict, found.compared) == ("unknown", [1, 2])
+    assert [f.code for f in found.findings] == ["replica-not-verified"]
