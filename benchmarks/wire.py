@@ -50,19 +50,21 @@ JOBS = (
     Job(
         "list",
         3,
-        lambda at, _: kctl("topic", "list", "--bootstrap-server", at),
+        lambda at, _: kctl("topic", "list", "--timeout", "300", "--bootstrap-server", at),
         lambda at, _: kafka("TopicCommand", "--bootstrap-server", at, "--list"),
     ),
     Job(
         "describe",
         2.5,
-        lambda at, _: kctl("topic", "describe", "--bootstrap-server", at),
+        lambda at, _: kctl("topic", "describe", "--timeout", "300", "--bootstrap-server", at),
         lambda at, _: kafka("TopicCommand", "--bootstrap-server", at, "--describe"),
     ),
     Job(
         "verify",
         5,
-        lambda at, folder: kctl("reassign", "verify", folder / "current.json", "--bootstrap-server", at),
+        lambda at, folder: kctl(
+            *("reassign", "verify", folder / "current.json", "--timeout", "300", "--bootstrap-server", at)
+        ),
         lambda at, folder: kafka(
             "reassign.ReassignPartitionsCommand",
             *("--bootstrap-server", at, "--verify", "--reassignment-json-file", folder / "current.json"),
@@ -80,7 +82,7 @@ def populate(c: Cluster, folder: Path) -> None:
 
     kind = CreateTopicsRequest.CreatableTopic
     rows = []
-    with Wire(Access(servers=c.bootstrap, timeout=120)) as wire:
+    with Wire(Access(servers=c.bootstrap, timeout=300)) as wire:
         for first in range(0, TOPICS, 100):
             topics = []
             for n in range(first, min(first + 100, TOPICS)):

@@ -95,8 +95,8 @@ class Access:
 class NoAnswer(KctlError):
     """A broker could not be reached or did not answer: whether it did what was asked is not known."""
 
-    def __init__(self, message: str, node: int | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, node: int | None = None, hint: str = "") -> None:
+        super().__init__(message, hint)
         self.node = node
 
 

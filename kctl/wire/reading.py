@@ -138,6 +138,7 @@ def await_metadata(wire: Wire, quorum: Quorum | None, node: int | None = None) -
                 f"broker {where} is behind the controller: it has applied the metadata up to "
                 f"{answer.finalized_features_epoch}, committed is {quorum.high_watermark}",
                 where,
+                "what it says would be old; give it longer with --timeout",
             )
         time.sleep(0.005)
 
