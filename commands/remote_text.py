@@ -75,11 +75,13 @@ def segments_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
 def _total(row: Row) -> Iterator[str]:
     name = row["topic"] if row["topic"] is not None else "in all"
     parts = [f"{row['segments']:,} segments", size(row["size_in_bytes"])]
-    parts += [
-        f"{row[f'{state}_segments']:,} {word} ({size(row[f'{state}_bytes'])})"
-        for state, word in (("unfinished", "copies unfinished"), ("deleting", "deletions unfinished"))
-        if row[f"{state}_segments"]
-    ]
+    for state, one, many in (
+        ("unfinished", "unfinished copy", "unfinished copies"),
+        ("deleting", "unfinished deletion", "unfinished deletions"),
+    ):
+        number = int(str(row[f"{state}_segments"]))
+        if number:
+            parts.append(f"{number:,} {one if number == 1 else many} ({size(row[f'{state}_bytes'])})")
     yield f"{name}: {', '.join(parts)}"
 
 

@@ -6,6 +6,7 @@ are held against the local logs alone. Nothing is changed anywhere.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -338,4 +339,4 @@ def stores_in(evidence: Evidence) -> list[Store]:
     """The tiers that lie in the evidence; of several moments those of the newest."""
     newest = evidence.moments[-1] if evidence.moments else None
     chosen = [one for one in evidence.tiers if one.moment in (newest, None)] or list(evidence.tiers)
-    return [LocalStore(one.path) for one in chosen]
+    return [LocalStore(one.root.path, os.path.relpath(one.path, one.root.path)) for one in chosen]

@@ -47,7 +47,7 @@ from kctl.remote.fold_rows import (
 from kctl.remote.metadata_log import METADATA_TOPIC, Say, ValueChunk, bad_record
 from kctl.remote.states import may_follow
 
-FEWEST_PENDING = 1 << 19
+FEWEST_PENDING = 1 << 18
 ROWS_AT_ONCE = 1 << 14
 _STATES = tuple(SegmentState)
 # LEGAL[before, after]

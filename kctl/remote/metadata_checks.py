@@ -109,8 +109,8 @@ def _retried(tier: PartitionTier, failed: RemoteSegment) -> bool:
 def effective_log_start(tier: PartitionTier, log: LocalLog) -> int:
     """Where the log starts once this replica leads: the checkpoint's, moved on by the first remote segment."""
     remote = log_start_offset_on_leader(log.epochs, tier.cache, log.first_base_offset)
-    written = log.checkpointed_log_start
-    return remote if written is None else max(written, min(remote, log.first_base_offset))
+    # Up to 3.6 nothing is written for a log that starts in the tier.
+    return max(log.checkpointed_log_start or 0, min(remote, log.first_base_offset))
 
 
 def against_local(

@@ -95,13 +95,16 @@ class LocalStore:
 
     requests_in_flight = 1
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, start: str = "") -> None:
         self.root = root
-        self.name = str(root)
+        self.start = (
+            "" if start == "." else start
+        )  # keys are relative to the root, whatever folder below it the tier is
+        self.name = str(root / start)
 
     def objects(self, say_: Say) -> Iterator[StoredObject]:
         """Every file; links are not followed."""
-        folders = deque([""])
+        folders = deque([self.start])
         while folders:
             folder = folders.popleft()
             try:
