@@ -3,11 +3,11 @@
 import contextlib
 import time
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 from kctl.changes.intents import Intent
 from kctl.changes.plan import Write
 from kctl.changes.waiting import config_types_of, topics_of
-from kctl.cluster.disk_sizes import ReplicaSize
 from kctl.cluster.interface import Oddity
 from kctl.cluster.old_groups import OldGroup
 from kctl.cluster.state import ClusterState, Replicas
@@ -25,11 +25,13 @@ from kctl.wire.expectations import (
     refuse_other_state,
     topics_touched,
 )
-from kctl.wire.log_dirs import read_replica_sizes
 from kctl.wire.reading import read_cluster
 from kctl.wire.sending import Item, can_be_validated, send
 from kctl.wire.transactions import is_open
 from kctl.wire.writes import TRANSLATIONS
+
+if TYPE_CHECKING:
+    from kctl.cluster.disk_sizes import ReplicaSize
 
 PARTITIONS_IN_A_REQUEST = 2000
 LAGGING = 2.0  # seconds that brokers may be behind a controller that keeps its state in ZooKeeper
@@ -164,8 +166,10 @@ class AdminCluster:
         """How many partitions, from the front, go in one request."""
         return min(len(partitions), PARTITIONS_IN_A_REQUEST)
 
-    def replica_sizes(self, topics: Collection[str] | None = None) -> list[ReplicaSize]:
+    def replica_sizes(self, topics: Collection[str] | None = None) -> "list[ReplicaSize]":
         """The size of every replica, of these topics or all, on every broker that answers."""
+        from kctl.wire.log_dirs import read_replica_sizes
+
         return read_replica_sizes(self.wire, topics)
 
     def read_oddities(self, state: ClusterState, now: int) -> Sequence[Oddity]:
