@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from kctl.scan.tables import SCHEMAS
 from kctl.times import iso
 
 Row = dict[str, object]
+DISK_SAYS_NO = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})
 
 
 @dataclass
@@ -105,16 +108,32 @@ def _run_parts(
 ) -> Row:  # fmt: skip
     began, started = time.monotonic(), time.time_ns() // 1_000_000
     totals = Totals()
-    with ExitStack() as stack:
+    with said_in_one_line(out), ExitStack() as stack:
         writers = {name: stack.enter_context(table_writer(out, name)) for name in TABLES}
         batches = stack.enter_context(TableWriter(out, "batches", SCHEMAS["batches"]))
         audit.out, audit.write_batches = batches.workers, batches.batches
         fill_batches(batches)
         done = [_run_part(part, audit, writers, totals, on_row) for part in parts]
     summary = _summary(audit, out, totals, done, started, time.monotonic() - began)
-    write_summary(out, summary)
-    write_report(out)
+    with said_in_one_line(out):
+        write_summary(out, summary)
+        write_report(out)
     return summary
+
+
+@contextmanager
+def said_in_one_line(out: Path) -> Iterator[None]:
+    """A full or read-only disk below `out` as a `KctlError`; other errors are none of its business."""
+    try:
+        yield
+    except OSError as error:
+        mine = str(error.filename or "").startswith(str(out))
+        if error.errno not in DISK_SAYS_NO and not mine:
+            raise
+        why = os.strerror(error.errno) if error.errno else str(error).splitlines()[0]
+        raise KctlError(
+            f"{out}: {why}", "no table was left half written; name another folder with --out"
+        ) from error
 
 
 def merge(

@@ -101,14 +101,21 @@ class TableWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None and self._rows:
-            self._flush()
-        self._part.__exit__(kind, error, trace)
-        if kind is None:
-            self._take_in_parts_of_workers()
-        else:
+        if kind is not None:
+            self._part.__exit__(kind, error, trace)
             shutil.rmtree(self.aside, ignore_errors=True)
             return
+        try:
+            if self._rows:
+                self._flush()
+            self._part.__exit__(None, None, None)
+            self._take_in_parts_of_workers()
+        except BaseException:  # the disk is full, or Ctrl-C
+            shutil.rmtree(self.aside, ignore_errors=True)
+            raise
+        self._put_in_place()
+
+    def _put_in_place(self) -> None:
         place = self.folder / self.name
         if place.exists():
             old = self.folder / f".{self.name}.old"

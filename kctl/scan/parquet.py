@@ -3,6 +3,7 @@
 Each worker writes parts of its own; a part appears under its name only when it is whole.
 """
 
+import contextlib
 import os
 from pathlib import Path
 from types import TracebackType
@@ -44,10 +45,12 @@ class ParquetPart:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None and self._held:
+        if kind is not None:
+            with contextlib.suppress(OSError):  # a full disk refuses the footer too
+                self._writer.close()
+            self._aside.unlink(missing_ok=True)
+            return
+        if self._held:
             self._flush()
         self._writer.close()
-        if kind is None:
-            os.replace(self._aside, self.path)
-        else:
-            self._aside.unlink(missing_ok=True)
+        os.replace(self._aside, self.path)

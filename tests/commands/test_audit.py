@@ -1,8 +1,11 @@
 """`kctl audit`: tables, summary and report of recorded incidents; nothing half written, nothing in the evidence."""
 
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -173,3 +176,55 @@ def test_a_table_survives_what_evidence_holds(tmp_path: Path) -> None:
 )
 def test_lost_offsets_are_counted_once(ranges: list[tuple[int, int | None]], covered: int) -> None:
     assert _covered(ranges) == covered
+
+
+def test_a_disk_that_is_full_is_one_line_and_no_half_table(tmp_path: Path) -> None:
+    folder = recording("incidents/unclean-2.8")
+    program = f"ulimit -f 8; exec {sys.executable} -c 'from commands.main import run; run()'"
+    ran = subprocess.run(
+        ["bash", "-c", f'{program} audit run "$0" --out "$1"', folder, tmp_path / "out"],
+        capture_output=True, text=True, check=False, env={**os.environ, "KCTL_CONFIG": "/none"},
+    )  # fmt: skip
+    assert ran.returncode == 3, ran.stderr
+    assert "File too large" in ran.stderr
+    assert ran.stderr.count("\n") == 1
+    assert [p.name for p in (tmp_path / "out").iterdir() if "writing" in p.name] == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "locked").mkdir(mode=0o500)
+    ran = kctl("audit", "run", recording("incidents/halt-0.10.2"), "--out", tmp_path / "locked" / "out")
+    assert ran.status == 3
+    assert ran.err.count("\n") == 1
+
+
+def test_a_file_in_the_place_of_the_folder_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    ran = kctl("audit", "run", recording("incidents/halt-0.10.2"), "--out", tmp_path / "file" / "out")
+    assert ran.status == 3
+    assert ran.err.count("\n") == 1
+
+
+def test_audits_of_single_brokers_joined_find_the_same_divergences(evidence: Any, tmp_path: Path) -> None:
+    folder = evidence("incidents/unclean-2.8") / "moments" / "during"
+    parts = []
+    for broker in sorted(folder.glob("broker-*")):
+        parts.append(tmp_path / broker.name)
+        assert kctl("audit", "run", broker, "--out", parts[-1]).status in (0, 5)
+    assert len(parts) > 1
+    ran = rows("audit", "run", "--merge", *parts, "--out", tmp_path / "joined")
+    assert ran.status in (0, 5), ran.err
+    compared = rows("replica", "compare", folder)
+
+    def ranges(found: list[dict[str, Any]]) -> set[tuple[Any, ...]]:
+        return {
+            (row["topic"], row["partition"], str(row["broker_ids"]), row["from_offset"], row["to_offset"])
+            for row in found
+        }
+
+    assert ranges(table(tmp_path / "joined", "divergences")) == ranges(compared.of("divergence")) != set()
+    for name in ("files", "batches", "segments"):
+        count = sum(len(table(part, name)) for part in parts)
+        assert len(table(tmp_path / "joined", name)) == count > 0
+    assert kctl("audit", "run", "--merge", tmp_path / "nowhere", "--out", tmp_path / "x").status == 3
