@@ -69,6 +69,18 @@ def machine_checks() -> Iterator[Check]:
     """Everything kctl can use here, whether it is there or not."""
     for check in CHECKS:
         yield check()
+    if _version("pyspark"):
+        yield from _spark_settings()
+
+
+def _spark_settings() -> Iterator[Check]:
+    """What kctl sets for Spark, each with its reason."""
+    from kctl.spark.session import DONE_BY_KCTL, SETTINGS
+
+    for name, (value, reason) in SETTINGS.items():
+        yield Check("spark setting", "ok", f"{name}={value}: {reason}")
+    for what, reason in DONE_BY_KCTL.items():
+        yield Check("spark setting", "ok", f"{what}: {reason}")
 
 
 def _python() -> Check:

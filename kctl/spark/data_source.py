@@ -4,8 +4,10 @@
     spark.read.format("kafka-segments").option("table", "batches").load("/data/evidence")
 
 Options: `table` (batches, records, findings, segments), `path` (what `load` is given: a folder, or a URI of S3,
-GCS, Azure or HDFS), `split_bytes`. Columns are pruned by the schema asked for: `.schema("topic string, offset
-bigint")`. Filters on topic, partition, broker_id, offsets and timestamps skip segments and rows where
+GCS, Azure or HDFS), `split_bytes` (about so much in one partition of the job), `least_split_bytes` (which
+it is never below: each task costs some milliseconds). Columns are pruned by the schema asked for:
+`.schema("topic string, offset bigint")`. Filters on topic, partition, broker_id, offsets and timestamps skip
+segments and rows where
 `spark.sql.python.filterPushdown.enabled` is set and the option `pushdown` says so; they are exact only
 together with Spark's own, which run again. Rows of one partition of the job come in the order of the log;
 topic, partition, broker_id, moment and offset are the key of a record.
@@ -133,7 +135,8 @@ class KafkaSegments(DataSource):
         unknown = [name for name in schema.fieldNames() if name not in SCHEMAS[self.table].names]
         if unknown:
             raise KctlError(f"the table {self.table} has no column {unknown[0]!r}")
-        target = max(LEAST_SPLIT, int(self.options.get("split_bytes", TARGET)))
+        least = int(self.options.get("least_split_bytes", LEAST_SPLIT))
+        target = max(1, least, int(self.options.get("split_bytes", TARGET)))
         kind = FilteringReader if self.options.get("pushdown") == "true" else Reader
         return kind(where, self.table, list(schema.fieldNames()), target)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -90,15 +91,38 @@ def _read_split(
         end=split.end, base_offset=segment.base_offset, place=place,
     )  # fmt: skip
     scan = scan_segment(source, options, hints=inside)
-    for chunk in scan:
+    chunks: Iterator[Chunk] = iter(scan)
+    if table == "batches":
+        chunks = _with_old_sets_opened(source, options, chunks)
+    for chunk in chunks:
         if table == "findings":
             yield from _findings(table, columns, chunk.findings)
         elif table == "batches" and len(chunk.headers):
             yield from _chosen(batches_table(chunk, place, _needed(table, columns)), table, columns, wanted)
         elif table == "records" and chunk.records is not None and _any_wanted(chunk, wanted):
             yield from _chosen(records_table(chunk, place, _needed(table, columns)), table, columns, wanted)
+        elif table == "segments" and _old_sets(chunk):
+            # What they hold is counted only where they are opened.
+            scan = scan_segment(source, replace(options, level=Level.RECORDS), hints=inside)
+            for _ in scan:
+                pass
+            break
     if table == "segments":
         yield _segment(scan, segment, columns)
+
+
+def _old_sets(chunk: Chunk) -> bool:
+    """Whether compressed sets of magic 0 or 1 are there: only their records tell where they begin."""
+    return bool((chunk.headers.records_count < 0).any())
+
+
+def _with_old_sets_opened(source: Source, options: ScanOptions, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    for chunk in chunks:
+        if _old_sets(chunk):
+            opened = replace(options, level=Level.RECORDS, start=chunk.position, end=chunk.end)
+            yield from scan_segment(source, opened)
+        else:
+            yield chunk
 
 
 def _any_wanted(chunk: Chunk, wanted: Wanted) -> bool:
