@@ -550,3 +550,94 @@ def test_every_recorded_case_ends_without_a_crash() -> None:
 def test_kafkas_own_bytes_are_not_taken_for_ours() -> None:
     with pytest.raises(ValueError):
         read_remote_log_metadata(b"\2\0\0")
+
+
+def test_what_the_recordings_say_in_passing() -> None:
+    """Findings of severity info: of healthy clusters, and worth knowing."""
+    seeded = rows("remote", "audit", recording("tier/g-follower-from-tier"))
+    assert seeded.codes() == ["remote-seeded-snapshot-empty"] * 2
+    assert {row["broker_id"] for row in seeded.of("finding")} == {3}
+    brokers = recording("tier/bc-retention-topic-delete") / "brokers"
+    assert rows("remote", "audit", brokers).codes() == ["remote-topic-unknown"] * 2
+    assert set(rows("remote", "audit", recording("tier/h-kafka-35")).codes("info")) == {
+        "remote-log-timestamp"
+    }
+
+
+def test_a_log_newer_than_its_metadata_is_another_log(tmp_path: Path) -> None:
+    made = Tiered(tmp_path)
+    found = rows("remote", "segments", made.brokers, "--topic", "orders", "--partition", 0).of(
+        "remote_segment"
+    )
+    old, new = (made.objects(found[at]["remote_log_segment_id"]) for at in (0, -1))
+    for suffix, path in new.items():
+        old[suffix].write_bytes(path.read_bytes())
+    codes = {
+        row["code"] for row in about(rows("remote", "audit", made.folder), found[0]["remote_log_segment_id"])
+    }
+    assert {"remote-log-timestamp", "remote-log-offsets", "remote-leader-epochs-differ"} <= codes
+
+
+def test_metadata_and_objects_that_cannot_be_read(tmp_path: Path) -> None:
+    made = Tiered(tmp_path)
+    log = made.metadata_logs(0)[0]
+    log.unlink()
+    log.mkdir()
+    found = rows("remote", "segments", made.brokers, "--topic", "metrics", "--partition", 0).of(
+        "remote_segment"
+    )
+    target = made.objects(found[0]["remote_log_segment_id"])[".log"]
+    target.unlink()
+    target.symlink_to("/nowhere")
+    ran = rows("remote", "audit", made.folder)
+    assert (
+        ran.status == 5 and "remote-object-missing" in ran.codes() and "remote-object-unknown" in ran.codes()
+    )
+    assert {"remote-metadata-unreadable", "evidence-unreadable", "evidence-not-a-file"} & set(ran.codes())
+
+
+def test_objects_that_go_while_they_are_examined(tmp_path: Path) -> None:
+    from formats.tier_layouts import LOCAL_TIERED_STORAGE
+    from kctl.findings import Finding
+    from kctl.remote.inventory import take_inventory
+    from kctl.remote.segment_objects import examine
+    from kctl.remote.segment_tasks import Task
+    from kctl.remote.stores import LocalStore
+
+    made = Tiered(tmp_path)
+    _, segment = first_segment(made, "metrics", 0)
+    store = LocalStore(made.tier)
+    said: list[Finding] = []
+    held = take_inventory(store.objects(said.append)).of(
+        segment.topic_id_partition.topic_id, segment.remote_log_segment_id
+    )
+    for path in made.objects(segment.remote_log_segment_id).values():
+        path.unlink()
+    found = examine(Task(segment, held), store, LOCAL_TIERED_STORAGE).findings
+    assert {one.code for one in found} == {"remote-object-vanished"} and not said
+    shutil.rmtree(made.tier)
+    assert not list(store.objects(said.append)) and [one.code for one in said] == ["tier-unreadable"]
+
+
+def test_a_broker_that_believes_in_segments_the_metadata_do_not_know(tmp_path: Path) -> None:
+    from formats.remote_log_snapshot import read_remote_log_snapshot, write_remote_log_snapshot
+
+    made = Tiered(tmp_path, "tier/h-kafka-35")
+    paths = sorted(made.brokers.rglob("remote_log_snapshot"))
+    path = next(p for p in paths if p.stat().st_size)
+    snapshot = read_remote_log_snapshot(path.read_bytes())
+    assert snapshot is not None
+    strange = snapshot.segments[0]._replace(remote_log_segment_id="bCqX9U--S-6U8XUM9II25Q")
+    path.write_bytes(write_remote_log_snapshot(snapshot._replace(segments=(strange, *snapshot.segments))))
+    (found,) = about(rows("remote", "audit", made.folder), "bCqX9U--S-6U8XUM9II25Q")
+    assert found["code"] == "remote-log-snapshot-differs"
+
+
+def test_damaged_segments_on_standard_input() -> None:
+    log = min(
+        (recording("tier/a-healthy") / "brokers" / "1" / "data" / "__remote_log_metadata-0").glob("*.log")
+    )
+    data = bytearray(log.read_bytes())
+    data[100] ^= 1
+    ran = rows("remote", "format", "-", stdin=bytes(data))
+    assert ran.status == 5 and ran.codes() == ["remote-metadata-damaged"]
