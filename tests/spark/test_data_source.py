@@ -1,0 +1,276 @@
+"""The data source `kafka-segments` gives what the scan gives: every row once, whatever is cut, pruned or filtered."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from benchmarks.corpus import write_index
+from formats.compression import Codec
+from formats.log_dir_files import parse_segment_file
+from formats.record_batch import Record, write_batch
+from kctl.scan.options import Level, ScanOptions
+from kctl.scan.segment import scan_segment
+from kctl.scan.source import local_file
+from kctl.scan.tables import SCHEMAS, batches_table, findings_table, records_table, segment_row
+from kctl.spark.listing import list_segments
+from tests.conftest import recording
+
+pytest.importorskip("pyspark")
+
+from pyspark.sql.datasource import (
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+)  # fmt: skip
+
+from kctl.errors import KctlError
+from kctl.spark.data_source import TABLES, KafkaSegments, wanted_by
+from kctl.spark.planning import Wanted, plan
+from kctl.spark.reading import read_pieces
+
+SMALL, LARGE = "small", "large"
+NOW = 1_700_000_000_000
+CLOSED = "endpoint_override=127.0.0.1:9&scheme=http"
+RECORDINGS = ["segments/2.4.1", "segments/0.10.1.1", "incidents/unclean-2.8"]
+Row = dict[str, Any]
+
+
+def scanned(where: Path, table: str) -> list[Row]:
+    """The rows of a table by a plain scan of each segment from its first byte to its last."""
+    found: list[Row] = []
+    for one in list_segments(str(where), []):
+        place = one.place()
+        options = ScanOptions(
+            level=Level.RECORDS, keep_records=table == "records", base_offset=one.base_offset, place=place
+        )  # fmt: skip
+        with local_file(where / one.key) as source:
+            scan = scan_segment(source, options)
+            for chunk in scan:
+                if table == "batches" and len(chunk.headers):
+                    found += batches_table(chunk, place).to_pylist()
+                elif table == "records" and chunk.records is not None:
+                    found += records_table(chunk, place).to_pylist()
+                elif table == "findings" and chunk.findings:
+                    found += findings_table(list(chunk.findings)).to_pylist()
+            if table == "segments":
+                found.append(segment_row(place, one.size_in_bytes, scan.totals))
+    return found
+
+
+def read(spark: Any, where: object, table: str, schema: str | None = None, **options: object) -> pa.Table:
+    reader = spark.read.format("kafka-segments").option("table", table)
+    for key, value in options.items():
+        reader = reader.option(key, value)
+    return (reader.schema(schema) if schema else reader).load(str(where))
+
+
+def same(found: list[Row], expected: list[Row]) -> None:
+    """Row for row, in any order."""
+
+    def key(row: Row) -> str:
+        return json.dumps(row, sort_keys=True, default=repr)
+
+    assert sorted(map(key, found)) == sorted(map(key, expected))
+
+
+def hurt(folder: Path) -> None:
+    """Damage in every larger segment."""
+    for log in sorted(folder.rglob("*.log")):
+        data = bytearray(log.read_bytes())
+        if parse_segment_file(log.name) is not None and len(data) > 2000:
+            data[len(data) // 2 : len(data) // 2 + 40] = bytes(40)
+            log.write_bytes(data)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two partitions with an index: one of many small batches, one of few large compressed ones."""
+    folder = tmp_path_factory.mktemp("corpus")
+    for topic, codec, size, count in ((SMALL, Codec.NONE, 10, 300), (LARGE, Codec.ZSTD, 100, 40)):
+        made = b"".join(
+            write_batch(
+                [
+                    Record(
+                        at + n, NOW + at + n, b"key-%d" % n, bytes(random.Random(at + n).randbytes(90)), ()
+                    )
+                    for n in range(size)
+                ],
+                codec=codec,
+            )
+            for at in range(0, size * count, size)
+        )
+        log = folder / f"{topic}-0" / f"{0:020d}.log"
+        log.parent.mkdir()
+        log.write_bytes(made)
+        write_index(log, made)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def hurt_evidence(tmp_path_factory: pytest.TempPathFactory, corpus: Path) -> Path:
+    """Recordings of old and new formats and the corpus, damaged here and there."""
+    folder = tmp_path_factory.mktemp("hurt")
+    for name in RECORDINGS:
+        shutil.copytree(recording(name), folder / name, symlinks=True)
+    shutil.copytree(corpus, folder / "corpus")
+    hurt(folder)
+    return folder
+
+
+def in_process(where: object, table: str, wanted: Wanted | None = None, target: int = 1 << 27) -> list[Row]:
+    """What executors would give, without Spark: each partition of the job on its own."""
+    bounds = wanted or Wanted()
+    segments = list_segments(str(where), [])
+    return [
+        row
+        for pieces in plan(segments, table, bounds, target)
+        for batch in read_pieces(pieces, table, SCHEMAS[table].names, bounds, target)
+        for row in batch.to_pylist()
+    ]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("table", TABLES)
+def test_every_table_is_the_scan_s(spark: Any, table: str, hurt_evidence: Path) -> None:
+    expected = scanned(hurt_evidence, table)
+    assert len(expected) > 10
+    found = read(spark, hurt_evidence, table, split_bytes=60_000, least_split_bytes=1)
+    assert found.rdd.getNumPartitions() > 5
+    arrow = found.toArrow()
+    assert arrow.schema.names == SCHEMAS[table].names
+    same(arrow.to_pylist(), expected)
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("target", [20_000, 1 << 27])
+def test_no_cut_loses_or_doubles_a_row(hurt_evidence: Path, table: str, target: int) -> None:
+    same(in_process(hurt_evidence, table, target=target), scanned(hurt_evidence, table))
+
+
+CONDITIONS = [
+    ("records", [GreaterThanOrEqual(("offset",), 1000), LessThan(("offset",), 1100)],
+     lambda row: 1000 <= row["offset"] < 1100),
+    ("records", [EqualTo(("offset",), 77), EqualTo(("topic",), SMALL)],
+     lambda row: row["offset"] == 77 and row["topic"] == SMALL),
+    ("records", [GreaterThan(("timestamp",), NOW + 2000), LessThanOrEqual(("timestamp",), NOW + 2500)],
+     lambda row: NOW + 2000 < row["timestamp"] <= NOW + 2500),
+    ("records", [In(("topic",), ("nothing", SMALL)), EqualTo(("partition",), 0), LessThan(("offset",), 50)],
+     lambda row: row["topic"] == SMALL and row["offset"] < 50),
+    ("batches", [LessThanOrEqual(("base_offset",), 500), GreaterThanOrEqual(("last_offset",), 400)],
+     lambda row: row["base_offset"] <= 500 and row["last_offset"] >= 400),
+    ("batches", [GreaterThanOrEqual(("max_timestamp",), NOW + 2000), EqualTo(("partition",), 1)],
+     lambda row: False),
+    ("records", [Not(EqualTo(("offset",), 3)), EqualTo(("offset", "below"), 3), EqualTo(("offset",), "3")],
+     lambda row: True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("table", "filters", "passes"), CONDITIONS)
+def test_filters_lose_nothing_that_passes(corpus: Path, table: str, filters: list[Any], passes: Any) -> None:
+    left = in_process(corpus, table, wanted_by(filters), 60_000)
+    expected = [row for row in scanned(corpus, table) if passes(row)]
+    same([row for row in left if passes(row)], expected)
+    if table == "records":  # bounds on records are exact
+        assert len(left) <= len(expected) + 1
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "condition",
+    [
+        f"topic = '{SMALL}' AND offset >= 1000 AND offset < 1100",
+        f"timestamp > {NOW + 2000} AND offset < 2500",
+    ],
+)
+def test_pushed_filters_and_pruned_columns(spark: Any, corpus: Path, condition: str) -> None:
+    narrow = "timestamp bigint, topic string, offset bigint"
+    pushed = read(spark, corpus, "records", narrow, pushdown="true", split_bytes=60_000, least_split_bytes=1)
+    found = pushed.where(condition)
+    rows = pa.Table.from_pylist(
+        [{n: row[n] for n in ("timestamp", "topic", "offset")} for row in scanned(corpus, "records")]
+    )
+    expected = rows.to_pylist()
+    offsets = (1000, 1100) if "1100" in condition else (0, 2500)
+    after = NOW + 2000 if "timestamp" in condition else 0
+    expected = [
+        row for row in expected
+        if offsets[0] <= row["offset"] < offsets[1] and row["timestamp"] > after
+        and (row["topic"] == SMALL or "topic" not in condition)
+    ]  # fmt: skip
+    assert expected
+    arrow = found.toArrow()
+    assert arrow.schema.names == ["timestamp", "topic", "offset"]
+    same(arrow.to_pylist(), expected)
+
+
+def test_filters_leave_segments_unread(corpus: Path) -> None:
+    segments = list_segments(str(corpus), [])
+    whole = plan(segments, "records", Wanted(), 60_000)
+    some = plan(segments, "records", wanted_by([EqualTo(("topic",), SMALL)]), 60_000)
+    assert 0 < sum(map(len, some)) < sum(map(len, whole))
+    assert plan(segments, "records", wanted_by([In(("topic",), ("nothing",))])) == []
+    assert plan(segments, "records", wanted_by([LessThan(("offset",), 0)])) == []
+
+
+def test_what_cannot_be_read_is_a_finding_and_the_rest_is_there(corpus: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "evidence"
+    shutil.copytree(corpus, folder)
+    segments = list_segments(str(folder), [])
+    (gone,) = folder.glob(f"{SMALL}*/*.log")
+    gone.unlink()
+    for table in TABLES:
+        (pieces,) = plan(segments, table, Wanted())
+        found = [
+            row
+            for batch in read_pieces(pieces, table, SCHEMAS[table].names, Wanted())
+            for row in batch.to_pylist()
+        ]
+        if table == "findings":
+            name = str(gone.relative_to(folder))
+            assert [(row["code"], row["file"]) for row in found] == [("evidence-vanished", name)]
+        else:
+            assert {row["topic"] for row in found} == {LARGE}
+    gone.mkdir()
+    (pieces,) = plan(segments, "findings", Wanted())
+    unreadable = [
+        r for b in read_pieces(pieces, "findings", ["code", "file"], Wanted()) for r in b.to_pylist()
+    ]
+    assert [row["code"] for row in unreadable] == ["evidence-unreadable"]
+
+
+@pytest.mark.parametrize(
+    ("options", "columns", "words"),
+    [
+        ({"table": "nothing"}, "crc bigint", "no table 'nothing'"),
+        ({}, "nothing bigint", "has no column 'nothing'"),
+        ({"path": "/no/such/folder"}, "crc bigint", "/no/such/folder"),
+        ({"path": f"s3://nowhere/x?region=r&access_key=a&secret_key=hidden&{CLOSED}"}, "crc bigint", "s3://nowhere"),
+        ({"path": ""}, "crc bigint", "no path"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(corpus: Path, options: dict[str, str], columns: str, words: str) -> None:
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    schema = StructType([StructField(columns.split()[0], LongType())])
+    with pytest.raises(KctlError) as raised:
+        KafkaSegments({"path": str(corpus), **options}).reader(schema).partitions()
+    assert words in str(raised.value)
+    assert "hidden" not in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.spark
+def test_a_refusal_reaches_the_one_who_asked(spark: Any) -> None:
+    with pytest.raises(Exception, match="/no/such/folder"):
+        read(spark, "/no/such/folder", "batches").count()
