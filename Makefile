@@ -27,8 +27,9 @@ check: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Two processes: one starts clusters and waits for them, the other has the rest.
 test: check
-	$(BIN)/python -m pytest -m 'not matrix' $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not matrix' $(PYTEST_ARGS)
 
 test-matrix: check
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

@@ -50,7 +50,15 @@ def missing(name: str) -> str | None:
     return None
 
 
+# Tests that share what is dear to start stay together in one process; the others are spread over all.
+TOGETHER = ("brokers", "spark")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for name in TOGETHER:
+            if item.get_closest_marker(name):
+                item.add_marker(pytest.mark.xdist_group(name))
     for name in ("java", "spark", "brokers"):
         marked = [item for item in items if item.get_closest_marker(name)]
         why = missing(name) if marked else None
