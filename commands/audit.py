@@ -26,6 +26,7 @@ SEVERITIES = ("error", "warning")
     kctl audit run broker-1/ broker-2/ broker-3/ --out report --jobs 8
     kctl audit run /var/lib/kafka/data --out /tmp/report --no-sha256 --output jsonl
     kctl audit run /mnt/evidence --out /mnt/report --engine spark --master spark://host:7077
+    kctl audit run /mnt/evidence --out /mnt/report --resume
     kctl audit run --merge broker-1-report/ broker-2-report/ --out report
     """,
     status="0 nothing wrong · 3 a path could not be opened · 4 the folder --out is in use · 5 something is wrong",
@@ -60,10 +61,16 @@ SEVERITIES = ("error", "warning")
     is_flag=True,
     help="EVIDENCE are folders of audits made on the brokers: join their tables and compare.",
 )
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Keep in DIR/.resume what is finished, and go on from there after a run that was killed.",
+)
 @click.option("--no-sha256", is_flag=True, help="Do not compute the SHA-256 of each file.")
 def run(
     frame: Frame, paths: tuple[str, ...], brokers: tuple[str, ...], moments: tuple[str, ...],
     out: Path, jobs: int | None, compacted: tuple[str, ...], no_sha256: bool, engine: str, master: str, merge: bool,
+    resume: bool,
 ) -> Outcome:  # fmt: skip
     """Examine everything in the evidence, and write tables and an HTML report.
 
@@ -94,7 +101,7 @@ def run(
             if merge:
                 summary = merge_audits([Path(path) for path in paths], out, audit, keep)
             else:
-                summary = run_audit(audit, out, keep)
+                summary = run_audit(audit, out, keep, resume=resume)
         yield from found
         yield summary
 

@@ -28,6 +28,11 @@ class ReportWithBatches(Report):
     segment_times: dict[str, int] = field(default_factory=dict)  # file name to its largest timestamp
 
 
+def part_name(place: Place) -> str:
+    """The name of the Parquet file of a folder's own, without suffix: the same in every run."""
+    return f"part-{sha256(f'{place}'.encode('utf-8', 'surrogateescape')).hexdigest()[:20]}"
+
+
 class BatchRows:
     """Takes the chunks of one folder; keeps few rows, writes many."""
 
@@ -54,8 +59,7 @@ class BatchRows:
             return
         self.held.append(rows)
         if self.rows > OWN_PART:
-            digest = sha256(f"{self.place}".encode()).hexdigest()[:20]
-            self.part = ParquetPart(self.out, "batches", f"part-{digest}", SCHEMAS["batches"])
+            self.part = ParquetPart(self.out, "batches", part_name(self.place), SCHEMAS["batches"])
             for one in self.held:
                 self.part.write(one)
             self.held = []

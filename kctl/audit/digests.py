@@ -5,6 +5,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from kctl.audit.resume import KeptDigests
 from kctl.model import Progress
 from kctl.scan.pool import Jobs, ordered
 
@@ -29,12 +30,17 @@ def digest(path: Path) -> tuple[str | None, int]:
     return total.hexdigest(), size
 
 
-def digests(paths: Sequence[Path], jobs: Jobs, progress: Progress) -> dict[Path, str]:
-    """The SHA-256 of each file that can be read."""
-    progress.start("hashing", sum(path.stat().st_size for path in paths if path.is_file()))
-    found = {}
-    for path, (value, size) in zip(paths, ordered(digest, paths, jobs=jobs), strict=True):
+def digests(
+    paths: Sequence[Path], jobs: Jobs, progress: Progress, kept: Path | None = None
+) -> dict[Path, str]:
+    """The SHA-256 of each file that can be read; in the folder `kept` are those of an earlier run."""
+    earlier = KeptDigests(kept)
+    found = {path: value for path in paths if (value := earlier.of(path)) is not None}
+    left = [path for path in paths if path not in found]
+    progress.start("hashing", sum(path.stat().st_size for path in left if path.is_file()))
+    for path, (new, size) in zip(left, ordered(digest, left, jobs=jobs), strict=True):
         progress.advance(size)
-        if value is not None:
-            found[path] = value
+        if new is not None:
+            found[path] = new
+            earlier.add(path, new)
     return found

@@ -33,6 +33,7 @@ class Audit:
     now: int | None = None  # milliseconds; for what depends on the time, such as retention
     progress: Progress = SILENT
     out: Path | None = None  # where workers write large tables themselves; None: `batches` is not written
+    kept: Path | None = None  # where what is finished is kept for a run that goes on; see kctl.audit.resume
     write_batches: Callable[[list[Any]], None] = lambda batches: None
 
 
@@ -48,8 +49,9 @@ def files_and_findings(audit: Audit) -> Iterator[Row]:
     """Every file verified: its findings, then what it holds, with its SHA-256; every batch and segment."""
     from kctl.audit.batch_rows import ReportWithBatches, check_with_batches
     from kctl.audit.digests import digests
+    from kctl.audit.resume import check_or_recall
     from kctl.checks.report import FileReport, Report
-    from kctl.checks.verify import verify
+    from kctl.checks.verify import Check, verify
     from kctl.rows.audit import EXAMINED
 
     files: list[Row] = []
@@ -63,7 +65,9 @@ def files_and_findings(audit: Audit) -> Iterator[Row]:
                     key = file.place.evidence, file.place.moment, file.place.file
                     times[key] = report.segment_times[str(file.place.file)]
 
-    check = partial(check_with_batches, out=audit.out) if audit.out else check_replica
+    check: Check = partial(check_with_batches, out=audit.out) if audit.out else check_replica
+    if audit.kept:
+        check = partial(check_or_recall, check=check, kept=audit.kept, out=audit.out)
     items = verify(
         audit.evidence, audit.checks, jobs=audit.jobs, progress=audit.progress, check=check, on_report=take
     )
@@ -74,7 +78,9 @@ def files_and_findings(audit: Audit) -> Iterator[Row]:
             yield item.row()
     keys = [key for key in EXAMINED.fields if key != "sha256"]
     sums = (
-        digests([_path_of(audit, row) for row in files], audit.jobs, audit.progress) if audit.sha256 else {}
+        digests([_path_of(audit, row) for row in files], audit.jobs, audit.progress, audit.kept)
+        if audit.sha256
+        else {}
     )
     for row in files:
         yield EXAMINED(**{key: row.get(key) for key in keys}, sha256=sums.get(_path_of(audit, row)))

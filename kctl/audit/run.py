@@ -13,6 +13,7 @@ from pathlib import Path
 
 from kctl import __version__
 from kctl.audit.parts import PARTS, Audit, Part
+from kctl.audit.resume import forget, keep_below
 from kctl.audit.tables import TABLE_OF_KIND, TABLES, TableWriter, table_writer, write_summary
 from kctl.errors import KctlError, Refused
 from kctl.rows.audit import AUDIT
@@ -80,7 +81,7 @@ def prepare_folder(out: Path, evidence_paths: tuple[str, ...]) -> None:
                 f"{out} lies inside the evidence {path}",
                 "write elsewhere with --out; evidence is never written to",
             )
-    known = {*TABLES, "batches", "summary.json", "report.html"}
+    known = {*TABLES, "batches", "summary.json", "report.html", "resume"}
     if out.is_dir():
         foreign = sorted(
             one.name
@@ -95,11 +96,20 @@ def prepare_folder(out: Path, evidence_paths: tuple[str, ...]) -> None:
         raise KctlError(f"{out}: {error.strerror}") from error
 
 
-def run(audit: Audit, out: Path, on_row: Callable[[Row], None] = lambda row: None) -> Row:
-    """Write the tables and the report below `out`; gives the row of kind `audit`, which is summary.json too."""
+def run(
+    audit: Audit, out: Path, on_row: Callable[[Row], None] = lambda row: None, *, resume: bool = False
+) -> Row:
+    """Write the tables and the report below `out`; gives the row of kind `audit`, which is summary.json too.
+
+    `resume` keeps what is finished until all is, and begins with what an earlier such run kept.
+    """
     prepare_folder(out, audit.paths)
     parts = tuple(part for part in PARTS if part.is_there(audit.evidence))
-    return _run_parts(parts, audit, out, on_row)
+    with said_in_one_line(out):
+        audit.kept = keep_below(out) if resume else None
+    summary = _run_parts(parts, audit, out, on_row)
+    forget(out)
+    return summary
 
 
 def _run_parts(

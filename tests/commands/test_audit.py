@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -228,3 +229,78 @@ def test_audits_of_single_brokers_joined_find_the_same_divergences(evidence: Any
         count = sum(len(table(part, name)) for part in parts)
         assert len(table(tmp_path / "joined", name)) == count > 0
     assert kctl("audit", "run", "--merge", tmp_path / "nowhere", "--out", tmp_path / "x").status == 3
+
+
+@pytest.fixture
+def scanned_folders(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The folders that are checked, not recalled; runs must have `--jobs 1`."""
+    seen: list[Path] = []
+    check = batch_rows.check_replica
+
+    def counted(task: Any, *args: Any) -> Any:
+        seen.append(task.folder)
+        return check(task, *args)
+
+    monkeypatch.setattr(batch_rows, "check_replica", counted)
+    return seen
+
+
+def same_tables(one: Path, other: Path) -> None:
+    assert Tables(one).names() == Tables(other).names()
+    for name in Tables(one).names():
+        left, right = (sorted(map(repr, table(out, name))) for out in (one, other))
+        assert left == right, name
+
+
+def test_a_killed_run_goes_on_where_it_was(
+    evidence: Any, tmp_path: Path, scanned_folders: list[Path]
+) -> None:
+    folder, out = evidence("segments/2.4.1"), tmp_path / "out"
+    command = [sys.executable, "-c", "from commands.main import run; run()", "audit", "run", folder]
+    with subprocess.Popen(
+        [*command, "--out", out, "--resume", "--jobs", "1"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "KCTL_CONFIG": "/none"},
+    ) as process:  # fmt: skip
+        while process.poll() is None and len(list(out.glob(".resume/*.report"))) < 5:
+            time.sleep(0.005)
+        process.kill()
+    kept = len(list(out.glob(".resume/*.report")))
+    assert kept >= 5
+    assert kctl("audit", "run", folder, "--out", out, "--resume", "--jobs", "1").status in (0, 5)
+    again = len(scanned_folders)
+    scanned_folders.clear()
+    assert kctl("audit", "run", folder, "--out", tmp_path / "whole", "--jobs", "1").status in (0, 5)
+    assert again + kept == len(scanned_folders)
+    same_tables(out, tmp_path / "whole")
+    assert [p.name for p in out.iterdir() if p.name.startswith(".")] == []
+
+
+def test_what_changed_since_is_scanned_again(
+    tmp_path: Path, scanned_folders: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch_rows, "OWN_PART", 3)  # folders have files of their own, which must be kept too
+    shutil.copytree(recording("incidents/unclean-2.8") / "moments" / "during", tmp_path / "evidence")
+    out = tmp_path / "out"
+    parts = PARTS[:1]
+
+    def fails(audit: Any) -> Any:
+        yield from parts[0].rows(audit)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("kctl.audit.run.PARTS", (parts[0]._replace(rows=fails),))
+        args = "audit", "run", tmp_path / "evidence", "--out", out, "--resume", "--jobs", "1"
+        assert kctl(*args).status == 130
+    every = len(scanned_folders)
+    scanned_folders.clear()
+    assert every > 3
+    assert (out / ".resume" / "sha256.jsonl").exists()
+    log = max((tmp_path / "evidence").rglob("0*.log"), key=lambda path: path.stat().st_size)
+    log.write_bytes(log.read_bytes()[:-3])
+    for kept in sorted((out / ".resume").glob("*.report"))[:1]:
+        kept.write_bytes(kept.read_bytes()[:50])  # torn by a crash of the machine
+    assert kctl(*args).status == 5
+    assert 1 <= len(scanned_folders) <= 2
+    assert log.parent in scanned_folders
+    kctl("audit", "run", tmp_path / "evidence", "--out", tmp_path / "whole", "--jobs", "1")
+    same_tables(out, tmp_path / "whole")
