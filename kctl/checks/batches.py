@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from formats.columns.headers import Headers
 from formats.crc import crc32, crc32c
 from formats.message_set import CRC_STARTS_AT as MESSAGES_CRC_STARTS_AT
-from formats.record_batch import CRC_STARTS_AT
+from formats.record_batch import CONTROL, CRC_STARTS_AT, HEADER_SIZE, TRANSACTIONAL
 from kctl.checks.edges import Edge, divide, offset_gap
 from kctl.checks.producers import ProducerChecks
 from kctl.findings import Finding, FindingType, Place, segments
@@ -110,7 +110,27 @@ class BatchChecks:
             count = int(headers.records_count[row])
             why = "it is negative" if count < 0 else f"its offsets span {int(span[row])}"
             yield row, self._at(headers, row, segments.RECORDS_COUNT_TOO_LARGE, count=count, why=why)
+        empty = new & (headers.records_count == 0) & (headers.size_in_bytes > HEADER_SIZE)
+        for row in self._some(empty, segments.RECORDS_COUNT_TOO_LARGE):
+            why = f"{int(headers.size_in_bytes[row]) - HEADER_SIZE} bytes follow the header"
+            yield row, self._at(headers, row, segments.RECORDS_COUNT_TOO_LARGE, count=0, why=why)
+        yield from self._producer_fields(headers)
         yield from self._against_name(headers)
+
+    def _producer_fields(self, headers: Headers) -> Iterable[RowFinding]:
+        """Producer ids, epochs and sequences that no producer has (`S:LogValidator.java @ 3.9.0`)."""
+        new, known = headers.magic == 2, headers.producer_id >= 0
+        is_control = headers.attributes & CONTROL != 0
+        nobody = new & ~known & (headers.attributes & TRANSACTIONAL != 0)
+        half = new & known & ((headers.producer_epoch < 0) | (~is_control & (headers.base_sequence < 0)))
+        for row in self._some(nobody | half, segments.PRODUCER_FIELDS):
+            why = "a transaction has a producer" if nobody[row] else "they come together"
+            details = {
+                "producer_id": int(headers.producer_id[row]),
+                "producer_epoch": int(headers.producer_epoch[row]),
+                "base_sequence": int(headers.base_sequence[row]),
+            }
+            yield row, self._at(headers, row, segments.PRODUCER_FIELDS, why=why, **details)
 
     def _against_name(self, headers: Headers) -> Iterable[RowFinding]:
         named = self.options.base_offset

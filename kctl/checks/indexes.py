@@ -21,6 +21,7 @@ from kctl.findings import indexes as say
 
 Mask = NDArray[np.bool_]
 INDEX_INTERVAL_BYTES = 4096
+FEWEST_WITNESSES = 3  # a clean stop adds an entry to the time index alone, but not that many that far apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,7 @@ class OffsetIndex:
                 report.say(say.INDEX_ENTRY_UNORDERED, place, **details)
             report.damaged_bytes += OFFSET_ENTRY_SIZE
         _say_stale(report, stale, check.used, OFFSET_ENTRY_SIZE)
+        _say_untrimmed(report, check.used, OFFSET_ENTRY_SIZE, log)
         if not check.used.count and log.batches > 1 and log.size_in_bytes > 2 * INDEX_INTERVAL_BYTES:
             report.say(say.INDEX_EMPTY, size=log.size_in_bytes)
         if log.is_last and log.is_clean and log.is_sound and wrong.any():
@@ -135,6 +137,40 @@ class TimeIndex:
                 report.say(say.TIME_INDEX_ENTRY_UNORDERED, place, **details)
             report.damaged_bytes += TIME_ENTRY_SIZE
         _say_stale(report, stale, check.used, TIME_ENTRY_SIZE)
+        _say_untrimmed(report, check.used, TIME_ENTRY_SIZE, log)
+        if log.is_last or not log.is_sound or (wrong | unordered).any() or check.newest < 0:
+            return
+        last = int(check.timestamp[-1]) if check.used.count else None
+        if last != check.newest:
+            said = "none" if last is None else last
+            report.say(say.TIME_INDEX_INCOMPLETE, last=said, latest=check.newest)
+
+
+def say_entries_missing(offsets: OffsetIndex, times: TimeIndex, log: IndexedLog) -> None:
+    """Say when an offset index ends before the time index does that was written along with it.
+
+    Entries are `index.interval.bytes` apart at least, which the entries that are there tell; a time index
+    gets one more at a roll and at each clean stop (`S:LogSegment.java @ 3.9.0`, append).
+    """
+    index, other = offsets.check, times.check
+    if log.is_last or not log.is_sound or index.used.is_padded or index.misplaced().any():
+        return
+    apart = np.diff(index.target, prepend=0)
+    interval = int(apart.min()) if len(apart) else INDEX_INTERVAL_BYTES
+    last_offset, end = (int(index.offset[-1]), int(index.target[-1])) if len(apart) else (-1, 0)
+    count, tail = int((other.offset > last_offset).sum()), log.size_in_bytes - end
+    if count >= FEWEST_WITNESSES and tail >= count * interval * 3 // 4:
+        place = offsets.report.at(offsets.report.size_in_bytes, 0)
+        offsets.report.say(say.INDEX_ENTRIES_MISSING, place, tail=tail, count=count)
+
+
+def _say_untrimmed(report: FileReport, used: Used, width: int, log: IndexedLog) -> None:
+    """Kafka trims the indexes of a segment when it rolls it."""
+    if used.is_padded and used.dirty_entry is None and not log.is_last and log.is_sound:
+        start = used.count * width
+        size = report.size_in_bytes - used.fragment - start
+        report.say(say.INDEX_UNTRIMMED, report.at(start, size), entry=used.count)
+        report.damaged_bytes += size
 
 
 def stale_from(wrong: Mask, unordered: Mask, used: Used, log: IndexedLog) -> int:

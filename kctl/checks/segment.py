@@ -12,7 +12,7 @@ import numpy as np
 from formats.columns.headers import Headers
 from formats.records import Reason
 from kctl.checks.edges import Edge
-from kctl.checks.indexes import IndexedLog, OffsetIndex, TimeIndex
+from kctl.checks.indexes import IndexedLog, OffsetIndex, TimeIndex, say_entries_missing
 from kctl.checks.offset_index import OffsetIndexCheck
 from kctl.checks.outliers import Seen, without_outliers
 from kctl.checks.report import CheckOptions, FileReport
@@ -181,6 +181,8 @@ class Indexes:
         """Say what is wrong with them, now that the log was seen."""
         for index in self.all():
             index.finish(log)
+        if self.offset and self.time:
+            say_entries_missing(self.offset, self.time, log)
 
 
 LARGEST_INDEX = 1 << 31

@@ -37,17 +37,20 @@ class TimeIndexCheck:
         self._batch = np.full(self.used.count, NOWHERE, np.int64)  # the timestamp of the batch named
         self._largest = np.full(self.used.count, NOWHERE, np.int64)  # the largest up to it
         self._excused = np.zeros(self.used.count, bool)
-        self._newest = NOWHERE
+        self.newest = NOWHERE  # the largest timestamp of the log so far
         self._end = 0
         self.last_offset_before = self.base_offset - 1
 
     def feed(self, headers: Headers) -> None:
         """The next batches of the log; only sound ones count, what lies between them cannot be judged."""
         sound = headers if headers.crc_valid.all() else headers[headers.crc_valid]
-        if not len(sound) or not self.used.count:
+        if not len(sound):
+            return
+        if not self.used.count:
+            self.newest = max(self.newest, int(sound.max_timestamp.max()))
             return
         highest = np.maximum.accumulate(np.maximum(sound.last_offset, self.last_offset_before))
-        newest = np.maximum.accumulate(np.maximum(sound.max_timestamp, self._newest))
+        newest = np.maximum.accumulate(np.maximum(sound.max_timestamp, self.newest))
         here = np.flatnonzero((self.offset > self.last_offset_before) & (self.offset <= highest[-1]))
         row = np.searchsorted(highest, self.offset[here])
         self._batch[here] = sound.max_timestamp[row]
@@ -56,7 +59,7 @@ class TimeIndexCheck:
         before = np.concatenate(([self.last_offset_before], highest[:-1]))
         for gap in np.flatnonzero(sound.position > ended).tolist():
             self._excused |= (self.offset > before[gap]) & (self.offset < sound.base_offset[gap])
-        self._newest = int(newest[-1])
+        self.newest = int(newest[-1])
         self.last_offset_before, self._end = int(highest[-1]), int(sound.next_position[-1])
 
     def excuse_tail(self) -> None:

@@ -37,6 +37,8 @@ def read_identity(folder: Path) -> Identity:
             found = parse_meta_properties(file.read(LARGEST).decode("latin-1"))
     except (OSError, FormatError) as error:
         return Identity(trouble=str(error))
+    if found.broker_id is None:
+        return Identity(None, found.cluster_id, found.directory_id, trouble="it names no broker id")
     return Identity(found.broker_id, found.cluster_id, found.directory_id, found.version == 1)
 
 

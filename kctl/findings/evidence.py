@@ -52,7 +52,7 @@ BROKER_UNKNOWN = FindingType(
 )
 BROKER_DIFFERS = FindingType(
     "evidence-broker-id-differs",
-    Severity.WARNING,
+    Severity.INFO,
     "`meta.properties` says broker {stored}, the folder {named}.",
     "The id in `meta.properties` was taken.",
     "A renamed copy, or files of another broker.",

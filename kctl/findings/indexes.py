@@ -62,6 +62,22 @@ INDEX_EMPTY = FindingType(
     "A large `index.interval.bytes`, one large fetch, or an index that was lost and made anew empty.",
     "Nothing, or rebuild it with `kctl segment rebuild`.",
 )
+INDEX_UNTRIMMED = FindingType(
+    "index-untrimmed",
+    Severity.WARNING,
+    "From entry {entry} on the file holds zeros, although a later segment exists.",
+    "Kafka cuts an index to its entries when it rolls the segment; searches by halving run into the zeros.",
+    "Zeros in place of the entries after a power loss, or damage.",
+    REBUILD,
+)
+INDEX_ENTRIES_MISSING = FindingType(
+    "index-entries-missing",
+    Severity.WARNING,
+    "The last {tail} bytes of the segment have no entry, and the time index has {count} for them.",
+    "Both indexes get their entries together; reads scan what has none, and nothing is lost.",
+    "An index cut short, or lost and made anew.",
+    REBUILD,
+)
 INDEX_ORPHANED = FindingType(
     "index-orphaned",
     Severity.ERROR,
@@ -100,6 +116,14 @@ TIME_INDEX_ENTRY_UNORDERED = FindingType(
     "Entry {entry} (timestamp {timestamp}, offset {offset}) does not come after the entry before it.",
     "Timestamps of a time index strictly increase and its offsets do not fall.",
     "Damage of the time index.",
+    REBUILD,
+)
+TIME_INDEX_INCOMPLETE = FindingType(
+    "timeindex-incomplete",
+    Severity.WARNING,
+    "Its last timestamp is {last}, the segment's latest is {latest}.",
+    "The last entry of a rolled segment is its latest timestamp: searches and retention by time go by it.",
+    "A time index cut short, or lost and made anew empty.",
     REBUILD,
 )
 TRANSACTION_INDEX_VERSION = FindingType(

@@ -206,6 +206,14 @@ NOT_EXAMINED = FindingType(
     "A very large or very repetitive batch, or one made to exhaust its readers.",
     "Raise `--max-decompressed-bytes` and run again.",
 )
+PRODUCER_FIELDS = FindingType(
+    "batch-producer-fields",
+    WARNING,
+    "The batch has producer id {producer_id}, epoch {producer_epoch} and base sequence {base_sequence}: {why}.",
+    "Brokers refuse such a batch, and clients do not make one.",
+    "A client that writes batches of its own, or a hand edit.",
+    CLIENT_BUG,
+)
 CONTROL_BATCH = FindingType(
     "control-batch-malformed",
     ERROR,
