@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,16 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from benchmarks.corpus import write_index
-from formats.compression import Codec
 from formats.log_dir_files import parse_segment_file
-from formats.record_batch import Record, write_batch
 from kctl.scan.options import Level, ScanOptions
 from kctl.scan.segment import scan_segment
 from kctl.scan.source import local_file
 from kctl.scan.tables import SCHEMAS, batches_table, findings_table, records_table, segment_row
 from kctl.spark.listing import list_segments
-from tests.conftest import recording
 
 pytest.importorskip("pyspark")
 
@@ -91,41 +86,6 @@ def hurt(folder: Path) -> None:
         if parse_segment_file(log.name) is not None and len(data) > 2000:
             data[len(data) // 2 : len(data) // 2 + 40] = bytes(40)
             log.write_bytes(data)
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two partitions with an index: one of many small batches, one of few large compressed ones."""
-    folder = tmp_path_factory.mktemp("corpus")
-    for topic, codec, size, count in ((SMALL, Codec.NONE, 10, 300), (LARGE, Codec.ZSTD, 100, 40)):
-        made = b"".join(
-            write_batch(
-                [
-                    Record(
-                        at + n, NOW + at + n, b"key-%d" % n, bytes(random.Random(at + n).randbytes(90)), ()
-                    )
-                    for n in range(size)
-                ],
-                codec=codec,
-            )
-            for at in range(0, size * count, size)
-        )
-        log = folder / f"{topic}-0" / f"{0:020d}.log"
-        log.parent.mkdir()
-        log.write_bytes(made)
-        write_index(log, made)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def hurt_evidence(tmp_path_factory: pytest.TempPathFactory, corpus: Path) -> Path:
-    """Recordings of old and new formats and the corpus, damaged here and there."""
-    folder = tmp_path_factory.mktemp("hurt")
-    for name in RECORDINGS:
-        shutil.copytree(recording(name), folder / name, symlinks=True)
-    shutil.copytree(corpus, folder / "corpus")
-    hurt(folder)
-    return folder
 
 
 def in_process(where: object, table: str, wanted: Wanted | None = None, target: int = 1 << 27) -> list[Row]:
