@@ -54,13 +54,12 @@ def batch(row: Row, page: Page) -> Iterator[str]:
     count = row["records_count"]
     span = f"[{base}, {int(str(row['last_offset'])) + 1})"
     main = (
-        f"{span:<16} {number(row['position']):>11}+{number(row['size_in_bytes']):<8}"
-        f" {number(count):>5} {'record ' if count == 1 else 'records'}"
-        f" {row['codec']!s:<6} {moment(row['max_timestamp'])}"
+        f"{span:<12} {number(row['position']):>10}+{number(row['size_in_bytes']):<7}"
+        f" {number(count):>4} {'record ' if count == 1 else 'records'}  {moment(row['max_timestamp'])}"
     )
     more = "  ".join(_extraordinary(row))
     if more and len(main) + 2 + len(more) > page.width:
-        main, more = main + "\n", f"{'':<17}{more}"
+        main, more = main + "\n", f"{'':<13}{more}"
     elif more:
         main += "  "
     wrong = "" if row["crc_valid"] else page.style("  CRC WRONG", "error")
@@ -73,6 +72,8 @@ def _extraordinary(row: Row) -> Iterator[str]:
         yield f"magic {row['magic']}"
     if row["partition_leader_epoch"] is not None:
         yield f"epoch {row['partition_leader_epoch']}"
+    if row["codec"] != "none":
+        yield str(row["codec"])
     if row["producer_id"] not in (None, -1):
         yield f"producer {row['producer_id']}/{row['producer_epoch']}"
     if row["base_sequence"] not in (None, -1):

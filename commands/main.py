@@ -1,6 +1,6 @@
 """The root command: groups loaded on demand from the catalogue, and how failures leave.
 
-Exit status (design: scripts are written against it): 0 done and nothing wrong found, 1 a bug in kctl,
+Exit status (scripts are written against it): 0 done and nothing wrong found, 1 a bug in kctl,
 2 wrong usage, 3 could not, 4 would not, 5 done and something wrong found or not finished, 130 interrupted,
 141 the reader of the output went away.
 """
@@ -8,6 +8,7 @@ Exit status (design: scripts are written against it): 0 done and nothing wrong f
 import os
 import sys
 from collections.abc import Sequence
+from errno import EDQUOT, EFBIG, EIO, ENOSPC
 from importlib import import_module
 from typing import NoReturn
 
@@ -23,6 +24,9 @@ EXIT_STATUS = (
     "Exit status: 0 done, nothing wrong · 1 a bug in kctl · 2 wrong usage · 3 could not · 4 would not · "
     "5 something is wrong, or not finished · 130 interrupted · 141 the reader went away"
 )
+
+FULL = (ENOSPC, EDQUOT, EFBIG, EIO)
+"""What writing says where the output's disk is full or broken."""
 
 
 def load(verb: Verb) -> click.Command:
@@ -100,6 +104,17 @@ def complain(message: str) -> None:
     click.echo(visible(text) if sys.stderr.isatty() else text, err=True)
 
 
+def could_not(error: OSError) -> int:
+    """Say which file the system refused, or that the output's disk is full; gives the exit status."""
+    if error.filename is None:
+        # Only standard output is written without a name. What is buffered would fail again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    place = "standard output" if error.filename is None else os.fsdecode(error.filename)
+    next_step = "; make room, or send it elsewhere" if error.errno in FULL[:2] else ""
+    complain(f"{place}: {error.strerror or error}{next_step}")
+    return 3
+
+
 def main(args: Sequence[str] | None = None) -> int:
     """Run kctl and give its exit status."""
     try:
@@ -134,6 +149,8 @@ def main(args: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 141
     except Exception as error:
+        if isinstance(error, OSError) and (error.filename is not None or error.errno in FULL):
+            return could_not(error)
         if os.environ.get("KCTL_DEBUG"):
             raise
         complain(

@@ -28,7 +28,7 @@ COMPACTED = click.option(
     examples="""
     kctl replica compare evidence/moments/during
     kctl replica compare broker-1/data broker-2/data broker-3/data --topic orders
-    kctl replica compare evidence/ --if-leader 2 --kafka-version 2.8      what each would drop
+    kctl replica compare evidence/ --if-leader 2 --kafka-version 2.8
     """,
     status="0 nothing wrong · 3 could not · 5 replicas differ, or a copy is damaged",
 )
@@ -85,7 +85,7 @@ def _compare_rows(frame: Frame, compared: ComparedEvidence) -> Iterator[Row]:
     kctl replica loss evidence/
     kctl replica loss evidence/ --topic ledger --partition 0 --output jsonl
     kctl replica loss broker-1/data broker-2/data --leader 2
-    kctl replica loss evidence/ --export lost/       a segment and JSON lines for each loss
+    kctl replica loss evidence/ --export lost/
     """,
     status="0 nothing lost · 3 could not · 5 something was lost, or nobody can tell",
 )

@@ -170,3 +170,15 @@ def test_interrupted_is_130() -> None:
     _, err = process.communicate(timeout=20)
     assert process.returncode == 130
     assert err.strip() == "kctl: interrupted"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+@pytest.mark.parametrize("args", [["finding"], ["--help"], ["schema", "segment", "dump"]])
+def test_a_full_disk_is_one_line(args: list[str]) -> None:
+    env = {name: value for name, value in os.environ.items() if name != "KCTL_DEBUG"}
+    with open("/dev/full", "wb") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "commands", *args], stdout=full, stderr=subprocess.PIPE, text=True, env=env
+        )
+    assert ran.returncode == 3
+    assert ran.stderr == "kctl: standard output: No space left on device; make room, or send it elsewhere\n"
