@@ -1,0 +1,109 @@
+"""A session, and the audit's engine on it: what fails says so in one line."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kctl.errors import KctlError
+from kctl.spark.session import check_java, session
+from tests.conftest import kctl, recording
+
+
+def fake_java(folder: Path, says: str) -> Path:
+    java = folder / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\necho '{says}' >&2\n")
+    java.chmod(java.stat().st_mode | stat.S_IXUSR)
+    return folder
+
+
+def test_no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(KctlError, match="Java 17 or later and none was found"):
+        check_java()
+
+
+@pytest.mark.parametrize(
+    "says", ['openjdk version "11.0.2" 2019-01-15', 'java version "1.8.0_292"', "", "what?"]
+)
+def test_java_too_old(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, says: str) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, says)))
+    with pytest.raises(KctlError) as raised:
+        check_java()
+    assert raised.value.hint == "Spark 4 needs Java 17 or later"
+
+
+@pytest.mark.spark
+def test_java_too_old_is_one_line_of_the_command(tmp_path: Path, no_session: None) -> None:
+    home = fake_java(tmp_path / "java", 'openjdk version "1.8.0_292"')
+    ran = kctl(
+        "audit", "run", recording("incidents/halt-0.10.2"), "--out", tmp_path / "out", "--engine", "spark",
+        env={"JAVA_HOME": str(home)},
+    )  # fmt: skip
+    assert ran.status == 3
+    assert "1.8.0_292" in ran.err
+    assert "Traceback" not in ran.err
+    assert len(ran.err.strip().splitlines()) <= 2
+
+
+@pytest.fixture
+def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if no Spark ran in this process."""
+    from pyspark.sql import SparkSession
+
+    monkeypatch.setattr(SparkSession, "getActiveSession", classmethod(lambda cls: None))
+
+
+@pytest.mark.spark
+def test_a_running_session_is_used_and_left_running(spark: Any) -> None:
+    with session("spark://nowhere:1") as same:
+        assert same is spark
+    assert spark.range(3).count() == 3
+
+
+def shout(item: int) -> str:
+    if item == 13:
+        raise ValueError(f"item {item} is unlucky")
+    return f"{item}!" * (item % 5)
+
+
+@pytest.mark.spark
+def test_the_engine_gives_results_in_order(spark: Any) -> None:
+    from kctl.spark.tasks import SparkEngine
+
+    items = [n for n in range(60) if n != 13]
+    assert list(SparkEngine(spark, 2).ordered(shout, items)) == [shout(n) for n in items]
+    assert list(SparkEngine(spark, 2).ordered(shout, [])) == []
+
+
+@pytest.mark.spark
+def test_a_task_that_fails_is_one_line(spark: Any) -> None:
+    from kctl.spark.tasks import SparkEngine
+
+    with pytest.raises(KctlError, match="item 13 is unlucky") as raised:
+        list(SparkEngine(spark, 2).ordered(shout, range(14)))
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.spark
+def test_a_task_that_dies_is_one_line(spark: Any) -> None:
+    from kctl.spark.tasks import SparkEngine
+
+    with pytest.raises(KctlError, match="a Spark task failed") as raised:
+        list(SparkEngine(spark, 2).ordered(os._exit, [3]))
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.spark
+def test_every_setting_has_a_reason_and_is_in_force(spark: Any) -> None:
+    from kctl.spark.session import SETTINGS
+
+    for name, (value, reason) in SETTINGS.items():
+        assert len(reason) > 10
+        assert spark.conf.get(name) == value
