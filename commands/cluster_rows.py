@@ -135,7 +135,7 @@ def health_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
         if status == "good":
             good += 1
             continue
-        yield f"{page.style(status, STATUS_STYLES[status])}  {row['check']}  {row['count']}  {row['message']}"
+        yield f"{page.style(f'{status:<7}', STATUS_STYLES[status])}  {row['check']}  {row['count']}  {row['message']}"
         if isinstance(examples, list):
             yield from (f"    {example}" for example in examples)
     yield page.style(f"{good} checks found nothing", "good")

@@ -172,20 +172,50 @@ def aligned(rows: Iterable[Row], page: Page) -> Iterator[str]:
 
 
 def table(rows: list[Row], page: Page) -> Iterator[str]:
-    """Rows of one kind in aligned columns, numbers to the right."""
+    """Rows of one kind in aligned columns, numbers to the right; a single row that is too wide in lines.
+
+    Columns that do not fit the page stand indented below the first, their names likewise.
+    """
     if not rows:
         return
     names = [n for n in rows[0] if n != "kind" and any(r.get(n) is not None for r in rows)]
-    cells = [[visible(cell(row.get(n))) for n in names] for row in rows]
+    cells = [[visible(readable(n, row.get(n))) for n in names] for row in rows]
     widths = [max(len(n), *(len(c[i]) for c in cells)) for i, n in enumerate(names)]
+    if len(rows) == 1 and sum(widths) + 2 * len(widths) - 2 > page.width:
+        longest = max(map(len, names))
+        yield from (
+            f"{page.style(n.ljust(longest), 'dim')}  {c}" for n, c in zip(names, cells[0], strict=True)
+        )
+        return
     right = [all(isinstance(r.get(n), (int, float, type(None))) for r in rows) for n in names]
-    yield page.style(
-        "  ".join(
-            n.rjust(w) if r else n.ljust(w) for n, w, r in zip(names, widths, right, strict=True)
-        ).rstrip(),
-        "dim",
-    )
-    for row in cells:
-        yield "  ".join(
-            c.rjust(w) if r else c.ljust(w) for c, w, r in zip(row, widths, right, strict=True)
-        ).rstrip()
+    lines = list(_fitting(widths, page.width))
+    for n, row in enumerate([names, *cells]):
+        for columns in lines:
+            line = "  ".join(
+                row[i].rjust(widths[i]) if right[i] else row[i].ljust(widths[i]) for i in columns
+            )
+            text = (line if columns.start == 0 else "    " + line).rstrip()
+            if n == 0:
+                yield page.style(text, "dim")
+            elif text or columns.start == 0:
+                yield text
+
+
+def _fitting(widths: list[int], room: int) -> Iterator[range]:
+    """Which columns share a line: as many as fit, at least one; lines after the first are indented by 4."""
+    start, used = 0, 0
+    for i, width in enumerate(widths):
+        if i > start and used + width > room:
+            yield range(start, i)
+            start, used = i, 4
+        used += width + 2
+    yield range(start, len(widths))
+
+
+def readable(name: str, value: object) -> str:
+    """A cell for people: milliseconds since the epoch, which rows have, are a time in UTC."""
+    if name.endswith(("timestamp", "_at", "time")) and type(value) is int and value > 10**11:
+        from kctl.times import iso
+
+        return iso(value) or cell(value)
+    return cell(value)

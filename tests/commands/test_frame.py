@@ -182,3 +182,27 @@ def test_a_full_disk_is_one_line(args: list[str]) -> None:
         )
     assert ran.returncode == 3
     assert ran.stderr == "kctl: standard output: No space left on device; make room, or send it elsewhere\n"
+
+
+WIDE = RowType("wide", "For these tests.", name=string(), registered_at=nullable(integer()), path=string())
+
+
+def test_a_row_that_is_too_wide_stands_in_lines() -> None:
+    rows = [WIDE(name="a", registered_at=1795267123393, path="p" * 60)]
+    assert list(aligned(rows, Page(60, color=False))) == [
+        "name           a",
+        "registered_at  2026-11-21T13:18:43.393Z",
+        "path           " + "p" * 60,
+    ]
+
+
+def test_columns_that_do_not_fit_stand_below() -> None:
+    rows = [WIDE(name="a", registered_at=None, path="p" * 30), WIDE(name="b" * 20, path="q")]
+    assert list(aligned(rows, Page(40, color=False))) == [
+        "name",
+        "    path",
+        "a",
+        "    " + "p" * 30,
+        "b" * 20,
+        "    q",
+    ]
