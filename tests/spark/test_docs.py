@@ -1,0 +1,62 @@
+"""What docs/spark.md shows: its program runs, its commands are commands, what it names is there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import kctl
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs" / "spark.md").read_text()
+COMMANDS = [line.strip().partition("  #")[0] for line in TEXT.splitlines() if line.startswith("    kctl ")]
+
+
+@pytest.mark.spark
+def test_the_program_runs(
+    spark: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    (program,) = re.findall(r"```python\n(.*?)```", TEXT, re.S)
+    exec(compile(program, "docs/spark.md", "exec"), {})
+    assert "sum(records_count)" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_is_understood(command: str, tmp_path: Path) -> None:
+    _, *args = shlex.split(command)
+    if "--out" not in args:
+        assert kctl(*args).status in (0, 5)
+        return
+    args[args.index("--out") + 1] = str(tmp_path / "out")
+    args = [
+        str(tmp_path / "none")
+        if "/" in arg and "://" not in arg and arg not in args[-1:] and str(tmp_path) not in arg
+        else arg
+        for arg in args
+    ]
+    ran = kctl(*args)
+    # Understood, and its evidence is not there: neither wrong usage nor a bug.
+    assert ran.status == 3, ran.err
+    assert "none" in ran.err
+
+
+@pytest.mark.spark
+def test_the_laptop_s_command(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(ROOT)
+    (command,) = (one for one in COMMANDS if "local[2]" in one)
+    _, *args = shlex.split(command)
+    args[args.index("--out") + 1] = str(tmp_path / "out")
+    assert kctl(*args).status == 5
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_findings_and_questions_that_it_names_are_there() -> None:
+    from kctl.findings import evidence
+
+    assert {evidence.VANISHED.code, evidence.UNREADABLE.code} <= set(re.findall(r"`([a-z-]+)`", TEXT))
+    assert (ROOT / "docs" / "sql").is_dir()
