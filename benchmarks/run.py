@@ -8,6 +8,7 @@ Without Java and Maven the comparisons with Kafka are left out, and said so.
 
 import argparse
 import datetime
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -41,6 +42,13 @@ EVERY_PART: dict[str, Callable[[Setting], Iterator[Line]]] = {
 }
 RESULTS = Path(__file__).parent / "RESULTS.md"
 STATES = {True: "yes", False: "**no**", None: ""}
+
+
+def section_on_spark() -> str:
+    """The section that `make bench-spark` wrote: it stays."""
+    held = RESULTS.read_text() if RESULTS.exists() else ""
+    found = re.search(r"\n## spark\n.*?(?=\n## |\Z)", held, re.S)
+    return found[0] if found else ""
 
 
 def table(lines: list[Line]) -> str:
@@ -82,7 +90,7 @@ def main() -> None:
         today = datetime.datetime.now(datetime.UTC).date()
         text = f"# What kctl costs\n\nMeasured {today} by `make bench` on {head}\n\n"
         text += "CPU seconds, each tool's start-up taken off; rates are a CPU second's.\n\n"
-        RESULTS.write_text(text + "\n".join(sections))
+        RESULTS.write_text(text + "\n".join(sections) + section_on_spark())
 
 
 if __name__ == "__main__":
