@@ -23,6 +23,7 @@ from kctl.evidence.moments import colliding, moment_folders, moment_of
 from kctl.evidence.names import LOG_DIR_FILES
 from kctl.evidence.order import ordered_moments
 from kctl.evidence.walk import Found, FoundLogDir, walk
+from kctl.evidence.znodes import trouble_with
 from kctl.findings import evidence as say
 
 PathLike = str | os.PathLike[str]
@@ -120,7 +121,7 @@ def _evidence(
                 replicas.append(Replica(parsed.topic, parsed.partition, parsed.kind, folder, log_dir))
     broker_logs = [
         BrokerLog(path, root, kind, None, moment_of(path, folders))
-        for path, root, kind in sorted(found.broker_logs)
+        for path, root, kind in sorted(found.broker_logs, key=lambda one: one[0])
     ]
     ids = broker_id_of_logs(broker_logs, log_dirs, broker_folders)
     return Evidence(
@@ -129,7 +130,9 @@ def _evidence(
         replicas=tuple(replicas),
         broker_logs=tuple(replace(one, broker_id=ids[one.path.parent]) for one in broker_logs),
         tiers=tuple(Tier(p, r, moment_of(p, folders)) for p, r in sorted(found.tiers.items())),
-        znode_exports=tuple(ZnodeExport(p, r, moment_of(p, folders)) for p, r in sorted(found.znodes)),
+        znode_exports=tuple(
+            ZnodeExport(p, r, moment_of(p, folders)) for p, r in sorted(dict(found.znodes).items())
+        ),
         files=tuple(found.files),
         loose_folders=tuple(loose),
         findings=tuple(found.findings),
@@ -151,6 +154,10 @@ def _say_what_is_odd(found: Found, log_dirs: list[LogDir], identities: Mapping[P
             found.say(say.META_PROPERTIES_BAD, one.path / "meta.properties", one.root, reason=trouble)
         elif one.broker_id is None and one.is_marked and one.is_whole:
             found.say(say.BROKER_UNKNOWN, one.path, one.root, what="log directory")
+    for path, root in dict(found.znodes).items():
+        reason = trouble_with(path) if root.is_folder else None
+        if reason is not None:
+            found.say(say.ZNODES_BAD, path, root, reason=reason)
     same: dict[tuple[int, str | None], list[LogDir]] = {}
     for one in log_dirs:
         if one.broker_id is not None:

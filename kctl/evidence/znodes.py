@@ -10,6 +10,7 @@ import base64
 import binascii
 import gzip
 import json
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,6 +72,15 @@ def greatest_zxid(path: Path) -> int:
     return max((znode.zxid for _, znode in _lines(path)), default=0)
 
 
+def trouble_with(path: Path) -> str | None:
+    """Why an export cannot be read; None where it can."""
+    try:
+        greatest_zxid(path)
+    except UnreadableFile as error:
+        return str(error).removeprefix(f"{path}: ")
+    return None
+
+
 def _lines(path: Path) -> Iterator[tuple[str, ExportedZnode]]:
     opener = gzip.open if path.suffix == ".gz" else open
     try:
@@ -79,7 +89,7 @@ def _lines(path: Path) -> Iterator[tuple[str, ExportedZnode]]:
                 if line.strip():
                     znode = _znode(line, path, number)
                     yield znode.path, znode
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise UnreadableFile(f"{path}: {getattr(error, 'strerror', None) or error}") from error
 
 

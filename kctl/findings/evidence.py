@@ -66,6 +66,14 @@ META_PROPERTIES_BAD = FindingType(
     "A torn write on a full or failing disk, or a hand edit.",
     "Restore it; the id of the broker is in `server.properties`, that of the cluster in znode /cluster/id.",
 )
+ZNODES_BAD = FindingType(
+    "znode-export-malformed",
+    Severity.ERROR,
+    "The znode export cannot be used: {reason}.",
+    "What it says of leaders, ISRs and settings is not known; verdicts rest on logs and checkpoints alone.",
+    "A copy cut short, or a file of another kind under that name.",
+    "Export again with `kctl znode export`, or take the bad lines out.",
+)
 FOREIGN_FOLDER = FindingType(
     "log-dir-foreign-folder",
     Severity.ERROR,

@@ -137,18 +137,18 @@ def _judge(
 ) -> None:
     ids = list(found.copies)
     contradictions = set()
-    has_holes = False
+    holed: set[int] = set()
     for pair in pairs:
         one, other = ids[pair.first], ids[pair.second]
         if pair.contradict:
             contradictions.add((one, other))
         _note_pair(found, pair, one, other)
         if not compacted:
-            has_holes |= _note_holes(found, pair, logs, ids)
+            holed |= _note_holes(found, pair, logs, ids)
     damaged = _note_damage(found, ids)
     found.best = best_source(found.lineages, contradictions)
-    _name_best_source(found, damaged)
-    _name_verdict(found, bool(contradictions), damaged, has_holes)
+    _name_best_source(found, damaged | holed)
+    _name_verdict(found, bool(contradictions), damaged, bool(holed))
 
 
 def _note_pair(found: PartitionComparison, pair: Pair, one: int, other: int) -> None:
@@ -176,10 +176,10 @@ def _epochs_in(lineage: Lineage, start: int, end: int) -> tuple[int, ...]:
 
 def _note_holes(
     found: PartitionComparison, pair: Pair, logs: Sequence[ReplicaLog], ids: Sequence[int]
-) -> bool:
-    """Say what each side lacks that damage does not explain; whether there is any."""
+) -> set[int]:
+    """Say what each side lacks that damage does not explain; the brokers that lack anything."""
     sides = ((pair.first, pair.second, pair.lacking[0]), (pair.second, pair.first, pair.lacking[1]))
-    any_hole = False
+    holed = set()
     for lacking, holding, ranges in sides:
         for start, end in ranges.found:
             explained = any(
@@ -188,11 +188,11 @@ def _note_holes(
             )
             if explained:
                 continue
-            any_hole = True
+            holed.add(ids[lacking])
             place = replace(logs[lacking].copy.place, base_offset=start, last_offset=end - 1)
             finding = say.HOLE.at(place, broker_id=ids[lacking], other=ids[holding], start=start, end=end)
             found.findings.append(finding)
-    return any_hole
+    return holed
 
 
 def _note_damage(found: PartitionComparison, ids: Sequence[int]) -> set[int]:
@@ -224,8 +224,8 @@ def _note_damage(found: PartitionComparison, ids: Sequence[int]) -> set[int]:
     return damaged
 
 
-def _name_best_source(found: PartitionComparison, damaged: set[int]) -> None:
-    """The longest sound copy of the branch to take; None where a person must choose."""
+def _name_best_source(found: PartitionComparison, flawed: set[int]) -> None:
+    """The longest copy without damage or holes of the branch to take; None where a person must choose."""
     best = found.best
     if best is None or best.choice is Choice.OPERATOR_MUST_CHOOSE:
         return
@@ -233,7 +233,7 @@ def _name_best_source(found: PartitionComparison, damaged: set[int]) -> None:
     lineages = found.lineages
     found.best_source = min(
         branch.replicas,
-        key=lambda b: (b in damaged, -lineages[b].log_end_offset, lineages[b].log_start_offset, b),
+        key=lambda b: (b in flawed, -lineages[b].log_end_offset, lineages[b].log_start_offset, b),
     )
 
 
@@ -248,7 +248,7 @@ def _name_verdict(found: PartitionComparison, diverged: bool, damaged: set[int],
     elif len(found.copies) < 2:
         found.reason = "there is one copy only; another broker's would settle it"
     elif damaged:
-        found.verdict, found.reason = "damaged", "a CRC or a length is wrong on one side only"
+        found.verdict, found.reason = "damaged", "a batch of one copy is damaged"
     elif has_holes:
         found.verdict, found.reason = "hole", "batches are missing in the middle of a log"
     elif any(f.code == say.NO_COMMON_RANGE.code for f in found.findings):

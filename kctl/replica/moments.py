@@ -69,7 +69,8 @@ def znodes_of(evidence: Evidence, report: Callable[[KctlError], None]) -> dict[s
         try:
             exported = read_znodes(export.path)
         except KctlError as error:
-            report(error)
+            if not export.root.is_folder:  # below a folder it is a finding of the evidence
+                report(error)
             continue
         found[export.moment] = _decoded(exported, export.moment, place.file or "")
     return found

@@ -119,6 +119,7 @@ class ReplicaLog:
         if not sound.all():
             self._note_unsound(run.path, headers)
             headers = headers[sound]
+        headers = self._without_outliers(run.path, headers)
         batches = self._ordered(headers)
         self._learn(batches, headers)
         for damage in run.damage:
@@ -143,6 +144,27 @@ class ReplicaLog:
                 last.size_in_bytes, last.to_offset = last.size_in_bytes + size, end
             else:
                 self.damage.append(DamagedRange(path, position, size, start, end))
+
+    def _without_outliers(self, path: Path, headers: Columns) -> Columns:
+        """The columns without batches whose offset or epoch only they have: no CRC covers these two fields.
+
+        Both rise through a log, so that one above its successor's, which fits what came before, is wrong.
+        """
+        if len(headers) < 2:
+            return headers
+        base, epoch = headers.base_offset, headers.partition_leader_epoch
+        ended = np.concatenate(([self.next_offset - 1], headers.last_offset[:-1]))
+        led = np.concatenate(([self._last_epoch], epoch[:-1]))
+        wrong = np.zeros(len(headers), bool)
+        wrong[:-1] = (base[:-1] > base[1:]) & (base[1:] > ended[:-1])
+        new = headers.magic == 2
+        wrong[:-1] |= new[:-1] & new[1:] & (epoch[:-1] > epoch[1:]) & (epoch[1:] >= led[:-1])
+        if not wrong.any():
+            return headers
+        for row in np.flatnonzero(wrong)[:1000].tolist():
+            position, size = int(headers.position[row]), int(headers.size_in_bytes[row])
+            self.damage.append(DamagedRange(path, position, size, int(ended[row]) + 1, int(base[row + 1])))
+        return headers[~wrong]
 
     def _ordered(self, headers: Columns) -> Batches:
         """The columns of batches whose offsets rise; a batch that goes back is not followed."""

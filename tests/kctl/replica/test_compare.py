@@ -179,6 +179,44 @@ def test_a_batch_that_is_not_there_is_a_hole(tmp_path: Path) -> None:
     assert compared(tmp_path, "--compacted", "orders").of("finding") == []
 
 
+def test_a_copy_with_a_hole_is_not_the_one_to_trust(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, [FRONT[0], FRONT[2]])
+    log_dir(tmp_path, 2, FRONT)
+    assert (verdict(compared(tmp_path))["verdict"], verdict(compared(tmp_path))["best_source"]) == ("hole", 2)
+
+
+@pytest.mark.parametrize(("position", "value"), [(0, b"\0\0\0\0\0\x10\0\0"), (12, b"\0\0\0\x4d")])
+def test_an_offset_or_epoch_that_only_one_batch_has_is_damage(
+    tmp_path: Path, position: int, value: bytes
+) -> None:
+    wrong = bytearray(FRONT[1])
+    wrong[position : position + len(value)] = value  # covered by no CRC
+    log_dir(tmp_path, 1, [FRONT[0], bytes(wrong), FRONT[2]])
+    log_dir(tmp_path, 2, FRONT)
+    ran = compared(tmp_path)
+    (finding,) = ran.of("finding")
+    assert (finding["code"], finding["broker_id"]) == ("replica-damaged-copy", 1)
+    assert (finding["base_offset"], finding["last_offset"]) == (5, 9)
+    assert (finding["position"], finding["size_in_bytes"]) == (len(FRONT[0]), len(FRONT[1]))
+    assert (verdict(ran)["verdict"], verdict(ran)["best_source"], ran.status) == ("damaged", 2, 5)
+
+
+@pytest.mark.parametrize("text", ["{", '{"path": "/brokers/ids/1"}\n{"path": "/bro', "\0\1\2"])
+def test_a_znode_export_that_cannot_be_read_is_a_finding(tmp_path: Path, text: str) -> None:
+    log_dir(tmp_path, 1, FRONT)
+    log_dir(tmp_path, 2, FRONT)
+    (tmp_path / "znodes.jsonl").write_text(text)
+    for verb in ("compare", "loss"):
+        ran = rows("replica", verb, tmp_path)
+        (finding,) = [f for f in ran.of("finding") if f["severity"] == "error"]
+        assert (finding["code"], finding["file"], ran.status) == (
+            "znode-export-malformed",
+            "znodes.jsonl",
+            5,
+        )
+    assert rows("replica", "compare", tmp_path, tmp_path / "znodes.jsonl").status == 3
+
+
 def test_what_a_cleaner_took_on_one_side_is_no_hole(tmp_path: Path) -> None:
     left = write_batch([records(5, 10)[4]], base_offset=5, last_offset_delta=4)
     log_dir(tmp_path, 1, FRONT)
