@@ -1,0 +1,142 @@
+"""A standalone cluster of a master and two workers, one of which is killed in the middle of a scan."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kctl.scan.options import ScanOptions
+from kctl.scan.segment import scan_segment
+from kctl.scan.source import local_file
+
+pytestmark = pytest.mark.spark
+PATIENCE = 180  # seconds for anything to start on a busy machine
+
+DRIVER = """
+import json, os, signal, sys, threading, time
+from kctl.spark.session import session
+
+where, master, worker = sys.argv[1], sys.argv[2], int(sys.argv[3])
+settings = {"spark.executor.memory": "512m", "spark.driver.host": "127.0.0.1", "spark.executor.cores": "1"}
+with session(master, settings=settings) as spark:
+    tracker = spark.sparkContext.statusTracker()
+    killed = []
+
+    def kill():
+        while True:
+            for stage in tracker.getActiveStageIds():
+                info = tracker.getStageInfo(stage)
+                if info and 2 <= info.numCompletedTasks < info.numTasks:
+                    os.killpg(worker, signal.SIGKILL)
+                    killed.append([info.numCompletedTasks, info.numTasks])
+                    return
+            time.sleep(0.01)
+
+    while spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() < 3:
+        time.sleep(0.1)
+    threading.Thread(target=kill, daemon=True).start()
+    frame = (
+        spark.read.format("kafka-segments").option("table", "records").option("split_bytes", 12000)
+        .option("least_split_bytes", 1).schema("topic string, offset bigint").load(where)
+    )
+    rows = sorted([row["topic"], row["offset"]] for row in frame.collect())
+    print(json.dumps({"rows": rows, "killed": killed}))
+"""
+
+
+def started(folder: Path, name: str, *args: object) -> subprocess.Popen[bytes]:
+    """A daemon of Spark in a process group of its own."""
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    environment = {
+        **os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_NO_DAEMONIZE": "1", "PYSPARK_PYTHON": sys.executable,
+    }  # fmt: skip
+    with (folder / f"{name}.log").open("wb") as log:
+        return subprocess.Popen(
+            [str(home / "bin" / "spark-class"), *map(str, args)], env=environment, cwd=folder, stdout=log, stderr=log,
+            start_new_session=True,
+        )  # fmt: skip
+
+
+def until(log: Path, words: str) -> None:
+    """Wait for words in a log."""
+    for _ in range(PATIENCE * 10):
+        if words in log.read_text(errors="replace"):
+            return
+        time.sleep(0.1)
+    pytest.fail(f"{words!r} not in {log}: {log.read_text(errors='replace')[-2000:]}")
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[tuple[str, int]]:
+    """Its URL, and the process group of one of two workers."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"spark://127.0.0.1:{port}"
+    running = [
+        started(
+            tmp_path, "master", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1",
+            "--port", port, "--webui-port", "0",
+        )
+    ]  # fmt: skip
+    try:
+        until(tmp_path / "master.log", "I have been elected leader")
+        for number in (1, 2):
+            running.append(
+                started(
+                    tmp_path, f"worker-{number}", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1",
+                    "--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", tmp_path / f"work-{number}", url,
+                )
+            )  # fmt: skip
+        for number in (1, 2):
+            until(tmp_path / f"worker-{number}.log", "Successfully registered")
+        yield url, running[-1].pid
+    finally:
+        for process in running:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def test_a_worker_that_dies_costs_no_row_and_doubles_none(
+    cluster: tuple[str, int],
+    corpus: Path,
+    tmp_path: Path,
+) -> None:
+    url, worker = cluster
+    ran = subprocess.run(
+        [sys.executable, "-c", DRIVER, corpus, url, str(worker)],
+        capture_output=True, text=True, timeout=PATIENCE * 3, check=False,
+        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    said = json.loads(ran.stdout.splitlines()[-1])
+    ((done, of),) = said["killed"]
+    assert done < of
+    expected = []
+    for log in sorted(corpus.glob("*/*.log")):
+        with local_file(log) as source:
+            for chunk in scan_segment(source, ScanOptions(keep_records=True, base_offset=0)):
+                assert chunk.records is not None
+                offsets = [
+                    offset
+                    for base, last in zip(
+                        chunk.headers.base_offset.tolist(), chunk.headers.last_offset.tolist(), strict=True
+                    )
+                    for offset in range(base, last + 1)
+                ]
+                expected += [[log.parent.name.rpartition("-")[0], offset] for offset in offsets]
+    assert said["rows"] == sorted(expected)
