@@ -114,9 +114,13 @@ def _engine(name: str, master: str) -> Iterator[Engine | None]:
     if name == "local":
         yield None
         return
+    import logging
+
     from kctl.spark.session import session
     from kctl.spark.tasks import SparkEngine, cores_of
 
+    # py4j logs a traceback for the call that Ctrl-C cuts off; what matters comes as an exception.
+    logging.getLogger().addHandler(logging.NullHandler())
     with session(master) as spark:
         yield SparkEngine(spark, cores_of(spark))
 

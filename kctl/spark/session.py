@@ -39,6 +39,17 @@ DONE_BY_KCTL: dict[str, str] = {
 LOCAL = re.compile(r"local(\[.*\])?\Z")
 PACKAGES = ("formats", "kctl")
 OLDEST_JAVA = 17
+LONGEST_FOLDER_OF_SOCKETS = 50
+"""The path of a socket has at most 104 bytes on macOS and 108 on Linux; Spark's names take 50 of them."""
+QUIET = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
+"""
 
 
 def check_java() -> None:
@@ -89,7 +100,7 @@ def session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
-    for key, (value, _) in SETTINGS.items():
+    for key, value in settings_here().items():
         builder = builder.config(key, value)
     with tempfile.TemporaryDirectory(prefix="kctl-spark-", ignore_cleanup_errors=True) as scratch:
         archive = code_archive(Path(scratch))
@@ -97,7 +108,7 @@ def session(
             builder = builder.remote(master)
         else:
             builder = builder.master(master).config("spark.submit.pyFiles", str(archive))
-            builder = builder.config("spark.driver.extraJavaOptions", java_options(master))
+            builder = builder.config("spark.driver.extraJavaOptions", java_options(master, Path(scratch)))
             if LOCAL.match(master):
                 builder = builder.config("spark.ui.enabled", "false").config("spark.driver.host", "127.0.0.1")
                 builder = builder.config("spark.local.dir", scratch)
@@ -128,9 +139,19 @@ def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def java_options(master: str) -> str:
-    """Options of the driver's JVM: on this machine, quiet and with a class-data archive, which halves the start."""
-    options = ["-Dlog4j2.level=error"]
+def settings_here() -> dict[str, str]:
+    """What is set on this machine: Unix sockets lie in the folder for temporary files, whose path may be too long."""
+    found = {key: value for key, (value, _) in SETTINGS.items()}
+    if len(tempfile.gettempdir()) > LONGEST_FOLDER_OF_SOCKETS:
+        found["spark.python.unix.domain.socket.enabled"] = "false"
+    return found
+
+
+def java_options(master: str, scratch: Path) -> str:
+    """Options of the driver's JVM: quiet, and on this machine a class-data archive, which halves the start."""
+    logging = scratch / "log4j2.properties"
+    logging.write_text(QUIET)
+    options = [f"-Dlog4j2.configurationFile=file:{logging}"]
     if LOCAL.match(master):
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kctl"
         archive = cache / f"spark-{_version()}.jsa"
