@@ -62,8 +62,8 @@ def _stdin(size: int) -> Iterator[bytes]:
 
 def _gunzipped(file: BinaryIO, size: int, damaged: Damaged) -> Iterator[bytes]:
     """Members of a gzip file one after the other, with what a torn one still gives."""
-    unpack = zlib.decompressobj(31)
-    pending = b""
+    unpack = before = zlib.decompressobj(31)
+    data = pending = b""
     try:
         while True:
             data = pending or file.read(size // 4)
@@ -76,12 +76,24 @@ def _gunzipped(file: BinaryIO, size: int, damaged: Damaged) -> Iterator[bytes]:
                     pending = b""
                     continue
                 unpack = zlib.decompressobj(31)
+            before = unpack.copy()
             out = unpack.decompress(data, size)
             pending = unpack.unconsumed_tail or unpack.unused_data
             if out:
                 yield out
     except zlib.error as error:
+        if rest := b"".join(_up_to_the_break(before, data)):
+            yield rest
         damaged(str(error).lower())
+
+
+def _up_to_the_break(unpack: zlib._Decompress, data: bytes) -> Iterator[bytes]:
+    """What bytes that hold an error give before it: a call that fails gives nothing of what it had."""
+    for start in range(0, len(data), 64):
+        try:
+            yield unpack.decompress(data[start : start + 64])
+        except zlib.error:
+            return
 
 
 def _unzstandarded(file: BinaryIO, size: int, damaged: Damaged) -> Iterator[bytes]:

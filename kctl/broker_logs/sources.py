@@ -150,9 +150,9 @@ def _place(one: Candidate | LogFile) -> Place:
 
 def _looked_into(one: Candidate, layouts: Sequence[Layout], found: Sources) -> LogFile | None:
     """What the start of a file says: its layout, its broker and its first time. None for what is no log."""
-    head = b""
+    head, broken = b"", list[str]()
     try:
-        for chunk in chunks_of(one.path, lambda reason: None, size=PEEKED):
+        for chunk in chunks_of(one.path, broken.append, size=PEEKED):
             head = chunk
             break
     except OSError as error:
@@ -161,6 +161,9 @@ def _looked_into(one: Candidate, layouts: Sequence[Layout], found: Sources) -> L
             found.failures.append(UnreadableFile(f"{one.file}: {reason}"))
         else:
             found.findings.append(say.LOG_UNREADABLE.at(_place(one), reason=reason))
+        return None
+    if not head and broken:
+        found.findings.append(say.LOG_GZIP_DAMAGED.at(_place(one), lines=0, reason=broken[0]))
         return None
     if not head:
         if one.path != STDIN:

@@ -313,6 +313,27 @@ def test_a_torn_gzip_gives_what_it_has(tmp_path: Path) -> None:
     assert [finding.code for finding in merge.reading.findings] == ["log-compression-damaged"]
 
 
+@pytest.mark.parametrize("where", [0.5, 1.0])
+def test_a_gzip_that_breaks_in_the_middle_gives_what_comes_before(tmp_path: Path, where: float) -> None:
+    lines = "".join(line(n, text=f"Deleting {random.Random(n).random()} partition(s).") for n in range(2000))
+    packed = bytearray(gzip.compress(lines.encode()))
+    at = min(int(len(packed) * where), len(packed) - 8)  # the checksum at the end
+    packed[at : at + 8] = bytes(byte ^ 0xA5 for byte in packed[at : at + 8])
+    path = tmp_path / "broker-1" / "state-change.log.1.gz"
+    path.parent.mkdir()
+    path.write_bytes(packed)
+    merge = prepare(find_sources([str(tmp_path)]))
+    assert len(list(merge.events())) >= 2000 * where * 0.9
+    assert [finding.code for finding in merge.reading.findings] == ["log-compression-damaged"]
+
+
+def test_a_gzip_that_gives_nothing_is_damaged_not_empty(tmp_path: Path) -> None:
+    path = tmp_path / "broker-1" / "state-change.log.1.gz"
+    path.parent.mkdir()
+    path.write_bytes(b"\x1f\x8b\x08" + b"\xff" * 50)
+    assert [one.code for one in find_sources([str(tmp_path)]).findings] == ["log-compression-damaged"]
+
+
 def test_binary_and_empty_files_are_findings(tmp_path: Path) -> None:
     write(tmp_path, b1=bytes(range(256)) * 100, b2="", b3=line(1, 3))
     found = find_sources([str(tmp_path)])
