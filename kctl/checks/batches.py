@@ -22,6 +22,7 @@ RowFinding = tuple[int, Finding]  # the row of the batch it is about
 
 KNOWN_ATTRIBUTES = {0: 0x07, 1: 0x0F, 2: 0x7F}
 HIGHEST_CODEC = {0: 3, 1: 3, 2: 4}
+CLUSTER_METADATA = "__cluster_metadata"
 OFFSETS_OF_A_SEGMENT = 2**31 - 1
 
 
@@ -122,9 +123,14 @@ class BatchChecks:
         new, known = headers.magic == 2, headers.producer_id >= 0
         is_control = headers.attributes & CONTROL != 0
         nobody = new & ~known & (headers.attributes & TRANSACTIONAL != 0)
+        if self.options.place.topic not in (
+            None,
+            CLUSTER_METADATA,
+        ):  # Raft's control batches have no producer
+            nobody |= new & ~known & is_control
         half = new & known & ((headers.producer_epoch < 0) | (~is_control & (headers.base_sequence < 0)))
         for row in self._some(nobody | half, segments.PRODUCER_FIELDS):
-            why = "a transaction has a producer" if nobody[row] else "they come together"
+            why = "transactions and their markers have a producer" if nobody[row] else "they come together"
             details = {
                 "producer_id": int(headers.producer_id[row]),
                 "producer_epoch": int(headers.producer_epoch[row]),

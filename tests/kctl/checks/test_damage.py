@@ -118,6 +118,7 @@ DAMAGE: dict[str, tuple[tuple[str, str], Edit, str]] = {
     "record count 0 before records, sealed": (CLEAN, lambda d: reseal(d / rolled(72), 2, 57, pack(">i", 0)), "batch-records-count"),
     "a producer id alone, sealed": (CLEAN, lambda d: reseal(d / rolled(72), 2, 43, pack(">q", 77)), "batch-producer-fields"),
     "a transaction of nobody, sealed": (CLEAN, lambda d: reseal(d / rolled(72), 2, 22, b"\x10"), "batch-producer-fields"),
+    "a control batch of nobody, sealed": (CLEAN, lambda d: reseal(d / rolled(72), 2, 22, b"\x20"), "batch-producer-fields"),
     "codec 7, sealed": (CLEAN, lambda d: reseal(d / rolled(72), 2, 22, b"\x07"), "batch-unknown-codec"),
     "codec claimed, sealed": (CLEAN, lambda d: reseal(d / rolled(72), 2, 22, b"\x01"), "batch-decompression-failed"),
     "max timestamp, sealed": (CLEAN, lambda d: reseal(d / rolled(72), 2, 35, pack(">q", 1)), "batch-max-timestamp"),
