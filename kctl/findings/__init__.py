@@ -93,7 +93,22 @@ class Finding:
 
 
 # One file a subject; a new subject is one more name here.
-SUBJECTS = ("segments", "evidence", "internal_topics", "state_log", "remote", "replica", "indexes", "logs", "epochs", "small_files", "directories", "snapshots", "journal", "live")
+SUBJECTS = (
+    "segments",
+    "evidence",
+    "internal_topics",
+    "state_log",
+    "remote",
+    "replica",
+    "indexes",
+    "logs",
+    "epochs",
+    "small_files",
+    "directories",
+    "snapshots",
+    "journal",
+    "live",
+)
 
 
 def all_findings() -> Iterator[FindingType]:

@@ -102,6 +102,8 @@ CASES: list[tuple[FindingType, bytes]] = [
     (segments.NOT_EXAMINED, holding(compress(4, bytes(1 << 20), magic=2), attributes=4)),
     (segments.CONTROL_BATCH, holding(write_records([Record(0, 1000, b"x", b"")], 0, 1000), attributes=CONTROL,
                                      records_count=1, last_offset_delta=0, max_timestamp=1000)),
+    (segments.PRODUCER_FIELDS, batch(0, producer_id=7)),
+    (segments.PRODUCER_FIELDS, batch(0, attributes=TRANSACTIONAL)),
     (segments.OFFSET_GAP, batch(0) + batch(9)),
     (segments.SEQUENCE_DUPLICATE, producer(0, 0) + producer(3, 3) + producer(6, 0)),
     (segments.SEQUENCE_GAP, producer(0, 0) + producer(3, 9)),
@@ -129,7 +131,9 @@ def test_a_fault_is_found(kind: FindingType, data: bytes) -> None:
 
 def test_a_sound_segment_is_silent() -> None:
     sound = GOOD + NEXT + producer(6, 0, attributes=TRANSACTIONAL) + MARKER + batch(10, codec=4)
-    sound += producer(13, 3) + write_batch([], base_offset=16, last_offset_delta=3, producer_id=7)
+    sound += producer(13, 3) + write_batch(
+        [], base_offset=16, last_offset_delta=3, producer_id=7, producer_epoch=0, base_sequence=6
+    )
     assert found_in(sound) == []
 
 
