@@ -84,6 +84,8 @@ def run(
     from kctl.evidence.discover import discover
 
     evidence = discover(()) if merge else find_evidence(frame, paths, brokers, moments)
+    if evidence.failures and len(evidence.failures) >= len(paths):
+        return Outcome()  # none of them can be opened, which is said already
     audit = Audit(
         evidence, paths, frame.report, CheckOptions(compacted=frozenset(compacted)), jobs, not no_sha256,
         progress=frame.progress(),

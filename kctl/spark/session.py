@@ -116,7 +116,8 @@ def session(
             builder = builder.config(key, value)
         try:
             spark = builder.getOrCreate()
-        except Exception as error:  # py4j and gRPC have families of their own
+        # py4j and gRPC have families of their own; pyspark ends the process where Connect's libraries are missing.
+        except (Exception, SystemExit) as error:
             raise KctlError(f"Spark at {master} did not start: {_first_line(error)}") from error
         try:
             if is_remote:
