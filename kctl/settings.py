@@ -73,7 +73,9 @@ def read_context(
         if not isinstance(value, wanted):
             raise KctlError(f"{path}: {key} of context {name!r} is {value!r}, not a {wanted.__name__}")
     for key in KEYS:
-        override = given.get(key) if given.get(key) is not None else environ.get(f"KCTL_{key.upper()}") or None
+        override = (
+            given.get(key) if given.get(key) is not None else environ.get(f"KCTL_{key.upper()}") or None
+        )
         if override is not None:
             values[key] = (
                 str(override).lower() in ("1", "true", "yes") if KEYS[key] in (bool, "bool") else override

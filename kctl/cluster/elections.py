@@ -65,7 +65,9 @@ def plan_preferred_election(cluster: Cluster, state: ClusterState, found: Sequen
         intent = ElectPreferred(partitions=tuple(wanted[:count]))
         wanted = wanted[count:]
         stages.append(Stage(intent=intent, writes=() if stages else cluster.writes_for(intent, state)))
-    warnings = () if state.has_controller else ("there is no controller; the request waits until there is one",)
+    warnings = (
+        () if state.has_controller else ("there is no controller; the request waits until there is one",)
+    )
     return Plan(title=title, stages=tuple(stages), warnings=warnings)
 
 

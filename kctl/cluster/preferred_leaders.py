@@ -49,7 +49,9 @@ class PreferredLeaders:
                     table[target][partition] = None
                 self.heads[partition] = target
 
-    def _chain(self, fullest: int, led: list[dict[int, None]], inside: set[int]) -> list[tuple[int, int, int]]:
+    def _chain(
+        self, fullest: int, led: list[dict[int, None]], inside: set[int]
+    ) -> list[tuple[int, int, int]]:
         """Head changes (partition, from, to) that take one from a broker to the least loaded it reaches."""
         came: dict[int, tuple[int, int]] = {}
         queue = deque([fullest])
