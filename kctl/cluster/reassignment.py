@@ -23,7 +23,6 @@ from kctl.cluster.throttles import (
     rate_changes,
     throttled_replicas,
 )
-from kctl.cluster.versions import V2_4
 from kctl.errors import KctlError, Refused
 from kctl.model import Json, TopicPartition
 
@@ -217,12 +216,13 @@ def reassigned(intent: Intent, state: ClusterState) -> Waited:
 
 
 def _is_on_its_way(tp: TopicPartition, target: Replicas, state: ClusterState) -> bool:
-    """In place and not in sync yet, or, until 2.3, still on old and new brokers with the request gone too early.
+    """In place and not in sync yet, or still on old and new brokers with the request gone already.
 
-    The early end of the request is KAFKA-6193.
+    Until 2.3 the request ends too early (KAFKA-6193); over the Admin protocol a broker that is asked for the
+    topic may be behind the controller that has taken the move off its list.
     """
     replicas = state.replicas(tp) or ()
-    return replicas == target or (state.kafka_version < V2_4 and set(target) < set(replicas))
+    return replicas == target or set(target) < set(replicas)
 
 
 def waits_for(tp: TopicPartition, target: Sequence[int], state: ClusterState) -> str:
