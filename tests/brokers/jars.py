@@ -1,6 +1,8 @@
 """Which jars each Kafka version needs, fetched once by Maven into the test cache."""
 
+import fcntl
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import NamedTuple
@@ -59,7 +61,16 @@ def jars(version: str) -> Path:
     if folder.is_dir():
         return folder
     CACHE.mkdir(parents=True, exist_ok=True)
-    partial = CACHE / f"{release.version}.{os.getpid()}"
+    with (CACHE / f"{release.version}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # of threads as well as of processes: one fetches, the others wait
+        if not folder.is_dir():
+            _fetch(release, folder)
+    return folder
+
+
+def _fetch(release: Release, folder: Path) -> None:
+    partial = CACHE / f"{release.version}.partial"
+    shutil.rmtree(partial, ignore_errors=True)  # of a run that was cut off
     partial.mkdir()
     pom = partial / "pom.xml"
     pom.write_text(_pom(release))
@@ -74,13 +85,7 @@ def jars(version: str) -> Path:
         raise RuntimeError(
             f"mvn could not fetch Kafka {release.version}: {said.stdout[-2000:]}{said.stderr[-500:]}"
         )
-    try:
-        partial.rename(folder)
-    except OSError:  # another test process was quicker
-        for path in partial.iterdir():
-            path.unlink()
-        partial.rmdir()
-    return folder
+    partial.rename(folder)
 
 
 def classpath(version: str) -> str:

@@ -4,7 +4,6 @@ import base64
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -356,11 +355,9 @@ NASTY = {
 def test_nasty_bytes_are_told_and_what_is_behind_is_read(what: str, form: list[str], tmp_path: Path) -> None:
     path = tmp_path / f"{NAME}.log"
     path.write_bytes(EXAMPLES["E1"] + NASTY[what] + batches(1, first=100)[0])
-    began = time.process_time()
     ran = kctl("segment", "dump", "--records", *form, path)
     assert ran.status == 5
     assert b"value 104" in ran.out or "--format" in form
-    assert time.process_time() - began < 5
 
 
 def test_a_file_that_shrinks_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -464,7 +461,6 @@ def test_a_checkpoint_that_is_not_utf8(tmp_path: Path) -> None:
 def test_a_checkpoint_of_a_million_lines(tmp_path: Path) -> None:
     file = tmp_path / "replication-offset-checkpoint"
     file.write_text("0\n1000000\n" + "".join(f"topic.with-dashes {n} {n}\n" for n in range(1_000_000)))
-    began = time.process_time()
     ran = rows("segment", "dump", "--from-offset", 999_999, file)
     assert ran.status == 0
     assert ran.rows == [
@@ -477,7 +473,6 @@ def test_a_checkpoint_of_a_million_lines(tmp_path: Path) -> None:
             "line": 1_000_002,
         }
     ]
-    assert time.process_time() - began < 30
 
 
 def test_all_checkpoints_of_a_log_directory() -> None:

@@ -22,7 +22,7 @@ from kctl.audit.run import write_report
 
 path = write_report(Path(sys.argv[1]))
 used = resource.getrusage(resource.RUSAGE_SELF)
-print(path.stat().st_size, used.ru_maxrss >> 10, used.ru_utime + used.ru_stime)
+print(path.stat().st_size, used.ru_maxrss >> 10)
 """
 
 
@@ -83,14 +83,13 @@ def audit(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_the_page_stays_small_and_is_made_in_bounded_memory_and_time(audit: Path) -> None:
+def test_the_page_stays_small_and_is_made_in_bounded_memory(audit: Path) -> None:
     ran = subprocess.run([sys.executable, "-c", RENDER, audit], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
-    size, megabytes, seconds = (float(one) for one in ran.stdout.split())
+    size, megabytes = map(int, ran.stdout.split())
     page = (audit / "report.html").read_text()
     assert size < 5 << 20
-    assert megabytes < 700
-    assert seconds < 60
+    assert megabytes < 700, megabytes
     ranks = ["error", "warning", "info"]
     order = [ranks.index(one) for one in re.findall(r'class="finding (\w+)"', page)]
     assert order == sorted(order)
