@@ -24,7 +24,15 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from tests.brokers.jars import classpath
-from tests.brokers.processes import JavaProcess, eventually, free_ports, java_command, tail, wait_for_port
+from tests.brokers.processes import (
+    PATIENCE,
+    JavaProcess,
+    eventually,
+    free_ports,
+    java_command,
+    tail,
+    wait_for_port,
+)
 from tests.brokers.zookeeper import ZooKeeper
 
 LOG4J = """log4j.rootLogger=INFO, stdout
@@ -185,7 +193,7 @@ class Cluster:
             return
         others = set(self.brokers) - set(broker_ids)
         with self.client() as client:
-            for _ in eventually(f"brokers {broker_ids} unregistered", 30):
+            for _ in eventually(f"brokers {broker_ids} unregistered"):
                 gone = not {int(id) for id in client.get_children("/brokers/ids")} & set(broker_ids)
                 if gone and (client.exists("/controller") or not others):
                     return
@@ -228,7 +236,7 @@ class Cluster:
         found = self.znode("/controller")
         return found["brokerid"] if found else None
 
-    def tool(self, main: str, *args: object, check: bool = True, timeout: float = 120) -> str:
+    def tool(self, main: str, *args: object, check: bool = True, timeout: float = PATIENCE) -> str:
         """Run one of Kafka's own tools, of the cluster's version; what it printed on both streams."""
         command = java_command(classpath(self.version), main, args, heap="256m")
         ran = subprocess.run(

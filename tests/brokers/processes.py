@@ -25,6 +25,7 @@ FLAGS = (
     *(f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENS),
 )
 PR_SET_PDEATHSIG = 1
+PATIENCE = 180.0  # seconds; ample, since only a failure waits so long, and machines may be slow
 LIBC = ctypes.CDLL(None, use_errno=True)
 RUNNING: set[JavaProcess] = set()
 
@@ -110,7 +111,7 @@ def free_ports(count: int) -> list[int]:
         return found
 
 
-def eventually(what: str, timeout: float = 60, pause: float = 0.05) -> Iterator[None]:
+def eventually(what: str, timeout: float = PATIENCE, pause: float = 0.05) -> Iterator[None]:
     """Turns of a loop until `timeout`, then a failure that says what was waited for."""
     end = time.monotonic() + timeout
     while time.monotonic() < end:
@@ -119,7 +120,7 @@ def eventually(what: str, timeout: float = 60, pause: float = 0.05) -> Iterator[
     raise AssertionError(f"{what}: not within {timeout} s")
 
 
-def wait_for_port(port: int, process: JavaProcess, timeout: float = 60) -> None:
+def wait_for_port(port: int, process: JavaProcess, timeout: float = PATIENCE) -> None:
     """Until something listens on the port."""
     for _ in eventually(f"{process.log.name} listens on port {port}", timeout):
         process.require_running()

@@ -78,7 +78,7 @@ class Kctl:
         """A change that stands still at a point during the block, until `go_on` is called."""
         process = self.start(*args, "--yes", fault=f"stop@{at}")
         try:
-            for _ in eventually(f"kctl stops at {at}", 30):
+            for _ in eventually(f"kctl stops at {at}"):
                 if process.is_stopped:
                     break
             yield process

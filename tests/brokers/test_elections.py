@@ -26,7 +26,7 @@ def partitions(k: Kctl, topic: str) -> dict[int, dict[str, Any]]:
 
 
 def wait_for_isr(k: Kctl, topic: str) -> None:
-    for _ in eventually(f"all replicas of {topic} in sync", 60):
+    for _ in eventually(f"all replicas of {topic} in sync"):
         if all(set(p["isr"]) == set(p["replicas"]) for p in partitions(k, topic).values()):
             return
 
@@ -40,7 +40,7 @@ def require_predicted(k: Kctl, topic: str, predicted: dict[int, dict[str, Any]])
     wanted = {p: outcome(one) for p, one in predicted.items()}
     found: object = None
     try:
-        for _ in eventually("what was predicted", 20):
+        for _ in eventually("what was predicted"):
             found = {p: outcome(one) for p, one in partitions(k, topic).items() if p in wanted}
             if found == wanted:
                 return
@@ -89,7 +89,7 @@ def test_what_is_predicted_happens_and_is_mended(c: Cluster, k: Kctl, topic: str
         running.require_progress()
     running.require_nothing_lost()
     k.change("topic", "config", "set", topic, "min.insync.replicas=1")  # one partition has one replica only
-    for _ in eventually("the cluster is healthy", 30):
+    for _ in eventually("the cluster is healthy"):
         health = k("cluster", "health")
         if health.status == 0:
             break

@@ -106,7 +106,7 @@ def test_a_throttled_move_can_be_watched_and_hurried(c: Cluster, k: Kctl, topic:
     assert set_["topics", topic, "leader.replication.throttled.replicas"]["value"] == "0:1,0:2"
     assert all(t["is_used"] and len(t["plan"]) == 64 for t in set_.values())
     k.change("reassign", "throttle", "set", plan, "100MiB")
-    for _ in eventually("the move ends", 60):
+    for _ in eventually("the move ends"):
         if k("reassign", "verify", plan).status == 0:
             break
     assert throttles(k) == []

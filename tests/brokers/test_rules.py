@@ -92,7 +92,7 @@ def sent() -> Iterator[list[Write]]:
 
 def without_requests(c: Cluster) -> None:
     """Wait until the controller is done with what was asked before."""
-    for _ in eventually("no request is left", 30):
+    for _ in eventually("no request is left"):
         if c.znode("/admin/reassign_partitions") is None:
             return
 
@@ -242,7 +242,7 @@ def nodes_have_the_brokers_acl(c: Cluster, k: Kctl, topic: str) -> None:
     world = ACL(1, Id("world", "anyone"))
     folders = ("/admin/delete_topics", "/config/topics", "/brokers/topics")
     client = KazooClient(c.connect, auth_data=[("digest", "broker:hush")])
-    client.start(timeout=20)
+    client.start(timeout=60)
     saved = {folder: client.get_acls(folder)[0] for folder in folders}
     try:
         for folder in folders:

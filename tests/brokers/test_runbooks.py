@@ -77,7 +77,7 @@ def carry_out(c: Cluster, runbook: str, folder: Path) -> str:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=600,
             check=False,
         )
     finally:
@@ -100,7 +100,7 @@ def replicas_of(c: Cluster, topic: str) -> list[list[int]]:
 def settle(c: Cluster) -> None:
     """All brokers run and every replica is in sync."""
     c.heal()
-    for _ in eventually("everything in sync", 60):
+    for _ in eventually("everything in sync"):
         topics = [t for t in ("orders", "payments") if c.znode(f"/brokers/topics/{t}")]
         states = [
             (r, c.znode(f"/brokers/topics/{t}/partitions/{p}/state"))

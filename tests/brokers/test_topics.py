@@ -103,7 +103,7 @@ def test_a_configuration_reaches_the_brokers(c: Cluster, k: Kctl, topic: str) ->
     k.change("topic", "config", "set", topic, "max.message.bytes=4321", "--reason", "a test")
     said = re.compile(rf"{topic}\b.*max\.message\.bytes\s*(->|=)\s*4321\b")
     for id in c.brokers:
-        for _ in eventually(f"broker {id} reads the value", 30):
+        for _ in eventually(f"broker {id} reads the value"):
             if said.search(c.brokers[id].log.read_text()):
                 break
     assert [r["value"] for r in k("topic", "config", "get", topic).of("config")] == ["4321"]
@@ -130,7 +130,7 @@ def test_a_dead_broker_stalls_a_deletion_and_kctl_says_so(c: Cluster, k: Kctl, t
         running.require_progress()
     c.kill(3)
     c.wait_until_gone(3)
-    for _ in eventually("both partitions are under-replicated", 10):
+    for _ in eventually("both partitions are under-replicated"):
         found = k("topic", "describe", topic, "--under-replicated").of("partition")
         if {p["partition"] for p in found} == {0, 1}:
             break

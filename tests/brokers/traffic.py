@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests.brokers.cluster import Cluster
 from tests.brokers.jars import CACHE, classpath
-from tests.brokers.processes import JavaProcess, eventually, java_command
+from tests.brokers.processes import PATIENCE, JavaProcess, eventually, java_command
 
 HERE = Path(__file__).parent
 # Clients of these versions are spoken to by their own; newer brokers by the 2.8 client.
@@ -37,7 +37,7 @@ class Traffic:
         """The numbers acknowledged so far."""
         return {int(n) for n in re.findall(r"^acked (\d+)", self.process.log.read_text(), re.M)}
 
-    def require_progress(self, records: int = 5, timeout: float = 30) -> None:
+    def require_progress(self, records: int = 5, timeout: float = PATIENCE) -> None:
         """Wait until so many more records are acknowledged: the topic can be written to."""
         wanted = len(self.acknowledged) + records
         for _ in eventually(f"{records} more records acknowledged on {self.topic}", timeout):
@@ -51,7 +51,7 @@ class Traffic:
         if stdin and not stdin.closed:
             stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.process.wait(60)
+            self.process.process.wait(PATIENCE)
         self.process.kill()
 
     def consumed(self) -> set[int]:
@@ -66,7 +66,9 @@ class Traffic:
                 [self.cluster.bootstrap, self.topic],
                 heap="128m",
             )
-            said = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False).stdout
+            said = subprocess.run(
+                command, capture_output=True, text=True, timeout=PATIENCE, check=False
+            ).stdout
         return {int(n) for n in re.findall(r"^(\d+)$", said, re.M)}
 
     def _old_arguments(self) -> list[object]:

@@ -78,5 +78,5 @@ class ZooKeeper:
     def client(self, chroot: str = "", **options: Any) -> KazooClient:
         """A connected client; the caller stops it."""
         client = KazooClient(self.address + chroot, timeout=10, **{**self.login, **options})
-        client.start(timeout=20)
+        client.start(timeout=60)
         return client
