@@ -1,14 +1,16 @@
 """Administration against Kafka 2.8's own tools: CPU seconds, start-up included, on the same ZooKeeper.
 
-    make bench-admin            # or: python -m benchmarks.admin [JOB...]
+    make bench-admin            # or: python -m benchmarks.admin [JOB...], printed only
 
 1,000 topics of 10 partitions on 12 brokers. No broker runs: every job here only reads ZooKeeper.
 """
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -21,6 +23,11 @@ from typing import NamedTuple
 
 from kazoo.client import KazooClient
 
+from benchmarks.measure import machine
+from benchmarks.parts import Line, at_least, at_most
+from benchmarks.planner import JOBS as planner_jobs
+from benchmarks.planner import MOST_MIB, MOST_SECONDS, SIZES
+from benchmarks.results import table, write_section
 from tests.brokers.cluster import LOG4J
 from tests.brokers.jars import classpath
 from tests.brokers.processes import java_command
@@ -194,7 +201,7 @@ JOBS = (
 )
 
 
-def reads(address: str) -> None:
+def reads(address: str) -> Iterator[Line]:
     """The state of 10,000 partitions: kctl's reading against a raw multiRead, and kazoo's own pipelined reads."""
     from kctl.zookeeper.access import Access
     from kctl.zookeeper.bulk import GET_DATA, multi_read, pipelined
@@ -220,9 +227,19 @@ def reads(address: str) -> None:
         }
         if store._can_multi_read():
             ways = {"raw multiRead": lambda: multi_read(client._call, GET_DATA, paths, 30), **ways}
-        for name, way in ways.items():
-            best = min(_timed(way) for _ in range(ROUNDS))
-            print(f"{name:28} {best[1]:7.3f} s wall {best[0]:7.3f} s CPU", flush=True)
+        rounds = [{name: _timed(way) for name, way in ways.items()} for _ in range(ROUNDS)]
+        best = {
+            name: Cost(*(min(each) for each in zip(*(one[name] for one in rounds), strict=True)))
+            for name in ways
+        }
+    for name, cost in best.items():
+        yield Line(name, f"{cost.wall:.3f} s wall, {cost.cpu:.3f} s CPU")
+    ours, raw = best["kctl: cluster state"], best.get("raw multiRead")
+    if raw is not None:
+        yield at_most("cluster state against raw multiRead, wall", ours.wall / raw.wall, 4)
+        yield at_most("cluster state against raw multiRead, CPU", ours.cpu / raw.cpu, 2.5)
+    theirs, pipelines = best["kazoo: pipelined reads"], best["kctl: pipelined reads"]
+    yield at_least("pipelined reads, kazoo's wall against kctl's", theirs.wall / pipelines.wall, 1)
 
 
 def _timed(work: Callable[[], object]) -> Cost:
@@ -231,29 +248,55 @@ def _timed(work: Callable[[], object]) -> Cost:
     return Cost(time.process_time() - cpu, time.perf_counter() - begun)
 
 
-def main(wanted: list[str]) -> None:
+def jobs(wanted: list[str], address: str, folder: Path) -> Iterator[Line]:
     """Every job, the best of a few rounds of each side in turn."""
+    for job in JOBS:
+        if wanted and job.name not in wanted:
+            continue
+        rounds = [(run(job.ours(address, folder)), run(job.theirs(address, folder))) for _ in range(ROUNDS)]
+        ours, theirs = (min(costs) for costs in zip(*rounds, strict=True))
+        text = f"kctl {ours.cpu:.2f} s, Kafka {theirs.cpu:.2f} s"
+        yield at_least(job.name, theirs.cpu / ours.cpu, job.at_least, text)
+
+
+def planner() -> Iterator[Line]:
+    """What the planner takes at its largest size, the slowest of all kinds of plans."""
+    found = []
+    for job in planner_jobs:
+        command = [sys.executable, "-m", "benchmarks.planner", job, str(max(SIZES))]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        seconds, memory = re.findall(r"([0-9.]+) (?:s|MiB)", said)[:2]
+        found.append((float(seconds), float(memory), job))
+    text = f"{max(SIZES):,} partitions, 200 brokers"
+    yield at_most(f"planner, {text}", max(found)[0], MOST_SECONDS, " s CPU", max(found)[2])
+    yield at_most("planner, memory", max(one[1] for one in found), MOST_MIB, " MiB")
+
+
+def main(wanted: list[str]) -> None:
+    """Everything, into a section of RESULTS.md; or the jobs asked for, printed only."""
+    lines: list[Line] = []
+
+    def say(found: Iterator[Line]) -> None:
+        for line in found:
+            lines.append(line)
+            state = {True: "ok", False: "SHORT", None: ""}[line.reached]
+            print(f"  {line.what}: {line.figure}  {line.goal}  {state}", flush=True)
+
     with populated() as (address, folder):
-        print(f"{TOPICS} topics of {PARTITIONS} partitions, {BROKERS} brokers; CPU seconds, best of {ROUNDS}")
-        for job in JOBS:
-            if wanted and job.name not in wanted:
-                continue
-            rounds = [
-                (run(job.ours(address, folder)), run(job.theirs(address, folder))) for _ in range(ROUNDS)
-            ]
-            ours, theirs = (min(costs) for costs in zip(*rounds, strict=True))
-            ratio = theirs.cpu / ours.cpu
-            verdict = "ok" if ratio >= job.at_least else f"SHORT of {job.at_least:g}"
-            print(
-                f"{job.name:10} kctl {ours.cpu:6.2f}   Kafka {theirs.cpu:6.2f}   {ratio:5.1f} times  {verdict}",
-                flush=True,
-            )
+        say(jobs(wanted, address, folder))
         if not wanted or "reads" in wanted:
-            reads(address)
+            say(reads(address))
     if not wanted or "reads" in wanted:
         with populated("2.8") as (address, _):
-            print("a server without multiRead (ZooKeeper 3.5)")
-            reads(address)
+            say(line._replace(what=f"{line.what} (ZooKeeper 3.5, no multiRead)") for line in reads(address))
+    if not wanted or "planner" in wanted:
+        say(planner())
+    if not wanted:
+        today = datetime.datetime.now(datetime.UTC).date()
+        size = f"{TOPICS:,} topics of {PARTITIONS} partitions, {FACTOR} replicas, {BROKERS} brokers"
+        head = f"Measured {today} by `make bench-admin` on {machine()}: {size}, no broker runs."
+        how = f"CPU seconds, start-up included, against Kafka 2.8's own tools on the same ZooKeeper; best of {ROUNDS}."
+        write_section("admin", f"{head} {how}\n\n{table(lines)}")
 
 
 if __name__ == "__main__":

@@ -8,15 +8,14 @@ Without Java and Maven the comparisons with Kafka are left out, and said so.
 
 import argparse
 import datetime
-import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from benchmarks import remote, state_log
 from benchmarks.corpus import SHAPES, bytes_of, shape_of
 from benchmarks.kafka_jars import CACHE, VERSION, jars
 from benchmarks.measure import machine, memcpy_rate
 from benchmarks.parts import PARTS, Line, Setting
+from benchmarks.results import RESULTS, sections_but, table
 
 
 def part_state_log(setting: Setting) -> Iterator[Line]:
@@ -40,21 +39,6 @@ EVERY_PART: dict[str, Callable[[Setting], Iterator[Line]]] = {
     "state-log": part_state_log,
     "remote": part_remote,
 }
-RESULTS = Path(__file__).parent / "RESULTS.md"
-STATES = {True: "yes", False: "**no**", None: ""}
-
-
-def section_on_spark() -> str:
-    """The section that `make bench-spark` wrote: it stays."""
-    held = RESULTS.read_text() if RESULTS.exists() else ""
-    found = re.search(r"\n## spark\n.*?(?=\n## |\Z)", held, re.S)
-    return found[0] if found else ""
-
-
-def table(lines: list[Line]) -> str:
-    """Lines as a Markdown table."""
-    rows = [f"| {line.what} | {line.figure} | {line.goal} | {STATES[line.reached]} |" for line in lines]
-    return "\n".join(["| measured | figure | goal | reached |", "|---|---|---|---|", *rows])
 
 
 def main() -> None:
@@ -90,7 +74,7 @@ def main() -> None:
         today = datetime.datetime.now(datetime.UTC).date()
         text = f"# What kctl costs\n\nMeasured {today} by `make bench` on {head}\n\n"
         text += "CPU seconds, each tool's start-up taken off; rates are a CPU second's.\n\n"
-        RESULTS.write_text(text + "\n".join(sections) + section_on_spark())
+        RESULTS.write_text(text + "\n".join(sections) + sections_but(EVERY_PART))
 
 
 if __name__ == "__main__":

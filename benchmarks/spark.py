@@ -10,7 +10,6 @@ that does other work at the same time only the ratios mean something, and those 
 import argparse
 import datetime
 import random
-import re
 import resource
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks import results
 from benchmarks.corpus import bytes_of, make, shape_of
 from benchmarks.kafka_jars import CACHE
 from benchmarks.measure import machine
@@ -32,7 +32,6 @@ from kctl.spark.planning import Piece, Wanted, plan
 from kctl.spark.reading import read_pieces
 from kctl.spark.session import session
 
-RESULTS = Path(__file__).parent / "RESULTS.md"
 NARROW = "offset bigint, timestamp bigint, size_in_bytes bigint"
 ASKED = (("batches", None, 0.6), ("findings", None, 0.6), ("records", NARROW, 0.4))
 SPLIT = 32 << 20
@@ -181,20 +180,6 @@ def part_simulation(rate: float, brokers: int) -> Iterator[Line]:
     )
 
 
-def table(lines: list[Line]) -> str:
-    """Lines as a Markdown table."""
-    states = {True: "yes", False: "**no**", None: ""}
-    rows = [f"| {one.what} | {one.figure} | {one.goal} | {states[one.reached]} |" for one in lines]
-    return "\n".join(["| measured | figure | goal | reached |", "|---|---|---|---|", *rows])
-
-
-def write_section(text: str) -> None:
-    """Put the section in the place of an earlier one, or at the end; the others stay."""
-    held = RESULTS.read_text() if RESULTS.exists() else "# What kctl costs\n"
-    held = re.sub(r"\n## spark\n.*?(?=\n## |\Z)", "", held, flags=re.S)
-    RESULTS.write_text(f"{held.rstrip()}\n\n{text.rstrip()}\n")
-
-
 def main() -> None:
     """Measure everything."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -225,7 +210,7 @@ def main() -> None:
     head = f"Measured {today} by `make bench-spark` on {machine()}; {size / 1e6:,.0f} MB of batches of 100 records of 100 B."
     if not given.print:
         rates = " ".join((__doc__ or "")[(__doc__ or "").index("Rates are") :].split())
-        write_section(f"## spark\n\n{head} {rates}\n\n{table(lines)}\n")
+        results.write_section("spark", f"{head} {rates}\n\n{results.table(lines)}")
 
 
 if __name__ == "__main__":
