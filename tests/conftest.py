@@ -52,13 +52,23 @@ def missing(name: str) -> str | None:
 
 # Tests that share what is dear to start stay together in one process; the others are spread over all.
 TOGETHER = ("brokers", "spark")
+CLUSTERS = ("shared", "live", "made")  # the fixtures whose parameter chooses a cluster
 
 
+def shared_by(item: pytest.Item, name: str) -> str:
+    """What is started once for this test and others: Spark, a cluster of one version, or a file's own."""
+    if name == "spark":
+        return name
+    chosen = getattr(getattr(item, "callspec", None), "params", {})
+    return next((f"{f}-{chosen[f]}" for f in CLUSTERS if f in chosen), item.path.stem)
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for name in TOGETHER:
             if item.get_closest_marker(name):
-                item.add_marker(pytest.mark.xdist_group(name))
+                item.add_marker(pytest.mark.xdist_group(shared_by(item, name)))
     for name in ("java", "spark", "brokers"):
         marked = [item for item in items if item.get_closest_marker(name)]
         why = missing(name) if marked else None
