@@ -59,6 +59,8 @@ class ClusterImage:
     next_producer_id: int = 0
     unreadable: list[tuple[int, str]] = field(default_factory=list)
     left_out: dict[str, int] = field(default_factory=dict)
+    watch: "Callable[[ClusterImage, MetadataRecord], None] | None" = None
+    """Called after each record that counts."""
 
     def apply(self, records: Iterable[tuple[int, MetadataRecord]]) -> None:
         """Take in records with their offsets; those of an aborted transaction never count (KIP-868)."""
@@ -84,6 +86,8 @@ class ClusterImage:
             fold(self, record.values)
         elif record.type not in SAYS_NOTHING:
             self.left_out[record.type] = self.left_out.get(record.type, 0) + 1
+        if self.watch:
+            self.watch(self, record)
 
 
 def _topic(image: ClusterImage, values: Values) -> None:

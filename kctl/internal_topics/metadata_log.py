@@ -1,6 +1,6 @@
 """The metadata log of a KRaft cluster in a log directory: snapshots and segments as one run of records."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from formats.cluster_metadata import MetadataRecord, read_metadata_record
@@ -13,6 +13,7 @@ from kctl.log.folder import read_folder
 from kctl.scan.source import local_file
 
 TOPIC = "__cluster_metadata"
+Watch = Callable[[ClusterImage, MetadataRecord], None] | None
 
 
 def snapshots(folder: Path) -> list[tuple[int, Path]]:
@@ -22,18 +23,19 @@ def snapshots(folder: Path) -> list[tuple[int, Path]]:
     )
 
 
-def read_image(folder: Path, as_of: AsOf = NOW) -> tuple[ClusterImage, list[Unreadable]]:
+def read_image(folder: Path, as_of: AsOf = NOW, watch: Watch = None) -> tuple[ClusterImage, list[Unreadable]]:
     """The cluster as of an offset or a time, and what could not be read of the log.
 
-    `KctlError` where nothing in the folder reaches back that far.
+    `watch` is called after each record with the image as it is then. `KctlError` where nothing in the folder
+    reaches back that far.
     """
     trouble: list[Unreadable] = []
-    image = ClusterImage()
+    image = ClusterImage(watch=watch)
     start = 0
     for end, path in reversed(snapshots(folder)):
         # The header of a snapshot has the time of the last record in it; the offset is enough to go by.
         if as_of.offset is None or end <= as_of.offset:
-            taken = _from_snapshot(path, end, as_of, trouble)
+            taken = _from_snapshot(path, end, as_of, trouble, watch)
             if taken is not None:
                 image, start = taken, end
                 break
@@ -46,9 +48,11 @@ def read_image(folder: Path, as_of: AsOf = NOW) -> tuple[ClusterImage, list[Unre
     return image, trouble
 
 
-def _from_snapshot(path: Path, end: int, as_of: AsOf, trouble: list[Unreadable]) -> ClusterImage | None:
+def _from_snapshot(
+    path: Path, end: int, as_of: AsOf, trouble: list[Unreadable], watch: Watch
+) -> ClusterImage | None:
     """The image that a snapshot holds; None where it is from after the time asked for."""
-    image = ClusterImage()
+    image = ClusterImage(watch=watch)
     with local_file(path) as data:
         sound = [item for item in walk(data) if isinstance(item, Entry) and item.crc_valid]
         newest = max(

@@ -14,7 +14,8 @@ from kctl.replica.best_source import rejoin_table
 from kctl.replica.compare import PartitionComparison, compare_partition
 from kctl.replica.copies import Copy, copies_of
 from kctl.replica.epoch_views import lineage_row
-from kctl.replica.moments import Znodes, znodes_of
+from kctl.replica.moments import Znodes
+from kctl.replica.quorum import clusters_of
 from kctl.replica.scanned import LARGE, size_of
 from kctl.replication.rules import Rules
 from kctl.rows.replica import DIVERGENCE, REJOIN, VERDICT
@@ -45,7 +46,7 @@ class ComparedEvidence:
     znodes: dict[str | None, Znodes] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.znodes = znodes_of(self.evidence, self.report)
+        self.znodes = clusters_of(self.evidence, self.report)
 
     def work(self) -> list[Comparison]:
         """Each partition and moment with two copies or more, or with one of several assigned; moments in order."""

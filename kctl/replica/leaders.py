@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kctl.model import TopicPartition
 from kctl.replica.moments import Znodes
@@ -78,9 +78,19 @@ def leaders_of(partition: TopicPartition, testimony: Testimony, moments: Iterabl
             tuple(one.proofs),
             one.cause,
         )
-    for znodes in moments:
+    same = _of_present_topic(partition.topic, moments)
+    for decided in _decided(partition, same).values():
+        said = found.get(decided.leader_epoch, decided)
+        found[decided.leader_epoch] = replace(
+            said,
+            leader=decided.leader,
+            isr=decided.isr,
+            last_isr=decided.last_isr,
+            isr_changed=decided.isr_changed,
+        )
+    for znodes in same:
         state = znodes.states.get(partition)
-        if state is None:
+        if state is None or partition in znodes.decisions:
             continue
         known = found.get(state.leader_epoch)
         if known is None:
@@ -99,3 +109,28 @@ def leaders_of(partition: TopicPartition, testimony: Testimony, moments: Iterabl
             )
     ordered = tuple(found[epoch] for epoch in sorted(found))
     return Leaders(ordered, {led.leader_epoch: led for led in ordered})
+
+
+def _of_present_topic(topic: str, moments: Iterable[Znodes]) -> list[Znodes]:
+    """The moments but those at which another topic had the name."""
+    known = list(moments)
+    created = next((one.created[topic] for one in reversed(known) if topic in one.created), None)
+    topic_id = next((one.topic_ids[topic] for one in reversed(known) if topic in one.topic_ids), None)
+    return [
+        one
+        for one in known
+        if one.created.get(topic, created) == created and one.topic_ids.get(topic, topic_id) == topic_id
+    ]
+
+
+def _decided(partition: TopicPartition, moments: Iterable[Znodes]) -> dict[int, Led]:
+    """The leaderships of a metadata log, by epoch: the ISR as decided, and as it was at the end."""
+    found: dict[int, Led] = {}
+    for znodes in moments:
+        for state in znodes.decisions.get(partition, ()):
+            proof = {"file": state.file, "text": f"leader {state.leader}, ISR {list(state.isr)}"}
+            one = Led(state.leader_epoch, state.leader, state.isr, state.isr, proofs=(proof,))
+            first = found.setdefault(state.leader_epoch, one)
+            if first.last_isr != state.isr:
+                found[state.leader_epoch] = replace(first, last_isr=state.isr, isr_changed=True)
+    return found

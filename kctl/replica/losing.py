@@ -9,12 +9,14 @@ from functools import cached_property
 from kctl.broker_logs.sources import Sources, find_sources
 from kctl.errors import KctlError
 from kctl.evidence.model import Evidence
+from kctl.findings import Finding
 from kctl.model import SILENT, OffsetRange, Progress, TopicPartition
 from kctl.replica.commitment import ExternalOffset
 from kctl.replica.copies import ByMoment, Moment, copies_of
 from kctl.replica.external import external_offsets
 from kctl.replica.loss import Loss, PartitionLosses, losses_of
-from kctl.replica.moments import Znodes, znodes_of
+from kctl.replica.moments import Znodes
+from kctl.replica.quorum import clusters_of
 from kctl.replica.testimony import Testimony, hear
 from kctl.rows.replica import LOSS
 
@@ -39,9 +41,11 @@ class LossSearch:
     options: LossOptions
     report: Callable[[KctlError], None]
     znodes: dict[Moment, Znodes] = field(init=False)
+    left_out: list[Finding] = field(init=False, default_factory=list)
+    """What was not read of what was there."""
 
     def __post_init__(self) -> None:
-        self.znodes = znodes_of(self.evidence, self.report)
+        self.znodes = clusters_of(self.evidence, self.report)
 
     @cached_property
     def order(self) -> tuple[Moment, ...]:
@@ -65,7 +69,7 @@ class LossSearch:
     @cached_property
     def external(self) -> dict[TopicPartition, list[ExternalOffset]]:
         """What consumer groups and the metadata of a tier say was committed."""
-        return external_offsets(self.evidence, self.znodes)
+        return external_offsets(self.evidence, self.znodes, self.left_out)
 
     @cached_property
     def sources(self) -> Sources:
@@ -91,8 +95,11 @@ class LossSearch:
     def results(self, progress: Progress = SILENT) -> Iterator[PartitionLosses]:
         """The losses of each partition in order."""
         progress.start("look for losses", len(self.partitions), "partitions")
-        for partition in self.partitions:
-            yield self.of(partition)
+        for number, partition in enumerate(self.partitions):
+            result = self.of(partition)
+            if not number:
+                result.findings += self.left_out
+            yield result
             progress.advance(1)
 
 

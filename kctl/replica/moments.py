@@ -47,6 +47,8 @@ class Znodes:
     created_ms: dict[str, int] = field(default_factory=dict)
     topic_ids: dict[str, str] = field(default_factory=dict)
     policies: dict[str, str] = field(default_factory=dict)
+    decisions: dict[TopicPartition, list[PartitionState]] = field(default_factory=dict)
+    """Every state that is known, oldest first; znodes hold the last only, a metadata log all of them."""
 
     def is_compacted(self, topic: str) -> bool | None:
         """Whether the topic's own configuration or its name says that it is compacted; None where neither does."""
