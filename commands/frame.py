@@ -15,6 +15,7 @@ import click
 from commands.render import Outcome, deliver, visible
 
 if TYPE_CHECKING:
+    from commands.progress import Bar
     from kctl.model import Progress
     from kctl.settings import Context
 
@@ -85,6 +86,7 @@ class Frame:
         self.verbose = bool(values.get("verbose"))
         self.quiet = bool(values.get("quiet"))
         self.status = 0
+        self._bar: Bar | None = None
         self._context: Context | None = None
 
     @property
@@ -102,8 +104,8 @@ class Frame:
         self._context = None
 
     def raise_status(self, status: int) -> None:
-        """End with this status unless something worse is already known (3 and 4 over 5 over 0)."""
-        order = (0, 5, 4, 3)
+        """End with this status unless something worse is already known (2, 3 and 4 over 5 over 0)."""
+        order = (0, 5, 4, 3, 2)
         self.status = max(self.status, status, key=order.index)
 
     def seen(self, row: dict[str, object]) -> dict[str, object]:
@@ -117,12 +119,14 @@ class Frame:
 
     def report(self, error: Exception) -> None:
         """One line about something that could not be done, while the rest goes on; the exit status remembers it."""
+        self.make_room()
         click.echo(f"kctl: {self.on_terminal(str(error))}", err=True)
         self.raise_status(getattr(error, "exit_code", 3))
 
     def note(self, text: str) -> None:
         """One line on standard error, unless quiet."""
         if not self.quiet:
+            self.make_room()
             click.echo(f"kctl: {self.on_terminal(text)}", err=True)
 
     @staticmethod
@@ -138,7 +142,13 @@ class Frame:
             return SILENT
         from commands.progress import Bar
 
-        return Bar()
+        self._bar = Bar()
+        return self._bar
+
+    def make_room(self) -> None:
+        """Take the bar off its line, which is about to be written on; it comes back below."""
+        if self._bar is not None:
+            self._bar.erase()
 
 
 class KctlCommand(click.Command):

@@ -1,6 +1,7 @@
 """Progress on a terminal: one line with amount, rate and time left, redrawn in place and gone at the end."""
 
 from rich.console import Console
+from rich.control import Control
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -11,6 +12,7 @@ from rich.progress import (
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
+from rich.segment import ControlType
 
 
 class Bar:
@@ -32,12 +34,13 @@ class Bar:
             BarColumn(),
             *amount,
             TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}"),
         ]
         self._drawn = Progress(
             *columns, console=Console(stderr=True, markup=False, highlight=False), transient=True
         )
         self._drawn.start()
-        self._drawn.add_task(what, total=total)
+        self._drawn.add_task(what, total=total, note="")
 
     def advance(self, amount: int) -> None:
         """Some of it is done; the last of it takes the line away."""
@@ -47,6 +50,16 @@ class Bar:
         self._drawn.advance(task.id, amount)
         if task.finished:
             self.close()
+
+    def note(self, text: str) -> None:
+        """Something else that is worth to be known, behind the rest of the line."""
+        if self._drawn is not None:
+            self._drawn.update(self._drawn.tasks[0].id, note=text)
+
+    def erase(self) -> None:
+        """Empty the line until it is drawn again."""
+        if self._drawn is not None:
+            self._drawn.console.control(Control.move_to_column(0), Control((ControlType.ERASE_IN_LINE, 2)))
 
     def close(self) -> None:
         """Take the line away."""

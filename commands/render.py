@@ -64,7 +64,9 @@ def deliver(frame: Frame, outcome: Outcome) -> None:
         _write(_json_array(rows))
     elif sys.stdout.isatty():
         page = Page(shutil.get_terminal_size().columns, frame.color != "never")
-        _write(f"{_shown(line)}\n".encode() for line in (outcome.text or aligned)(rows, page))
+        for line in (outcome.text or aligned)(rows, page):
+            frame.make_room()
+            _write([f"{_shown(line)}\n".encode()])
     elif outcome.text and frame.color == "always":
         _write(f"{_shown(line)}\n".encode() for line in outcome.text(rows, Page(80, color=True)))
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import groupby
 
 from commands.render import Page, Row
@@ -12,14 +13,32 @@ SHOWN_BEFORE_FOLDING = 1
 SIZES = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
+@dataclass(slots=True)
+class Notes:
+    """Notes of one code, which healthy logs have many of: the first, and how many there are."""
+
+    first: Row
+    count: int = 0
+
+    def text(self, page: Page) -> Iterator[str]:
+        """The first of them, and the number of the others."""
+        yield from finding_text(self.first, page)
+        if self.count > 1:
+            yield page.style(f"         and {self.count - 1:,} more of these (--all shows each)", "dim")
+
+
 def verify_text(rows: Iterable[Row], page: Page, *, everything: bool = False) -> Iterator[str]:
-    """Findings as they come, file by file; then what was examined and how it ended."""
+    """Errors and warnings as they come, file by file; notes by code; then what was examined and how it ended."""
     partitions: set[tuple[object, ...]] = set()
-    counts = {"segments": 0, "info": 0}
+    segments = infos = 0
+    notes: dict[str, Notes] = {}
     pending: list[Row] = []
     for row in rows:
         if row["kind"] == "finding":
-            counts["info"] += row["severity"] == "info"
+            infos += row["severity"] == "info"
+            if row["severity"] == "info" and not everything:
+                notes.setdefault(str(row["code"]), Notes(row)).count += 1
+                continue
             if pending and pending[-1]["file"] != row["file"]:
                 yield from findings_text(pending, page, everything)
                 pending = []
@@ -31,9 +50,11 @@ def verify_text(rows: Iterable[Row], page: Page, *, everything: bool = False) ->
             if row["topic"] is not None:
                 key = ("evidence", "moment", "broker_id", "topic", "partition")
                 partitions.add(tuple(row[name] for name in key))
-            counts["segments"] += row["type"] == "log"
+            segments += row["type"] == "log"
         else:
-            yield from summary_text(row, page, len(partitions), counts["segments"], counts["info"])
+            for note in notes.values():
+                yield from note.text(page)
+            yield from summary_text(row, page, len(partitions), segments, infos)
 
 
 def findings_text(rows: list[Row], page: Page, everything: bool) -> Iterator[str]:
@@ -83,7 +104,7 @@ def offsets_text(row: Row) -> str:
     return f"offset {base}" if not isinstance(last, int) else f"offsets [{base}, {last + 1})"
 
 
-def summary_text(row: Row, page: Page, partitions: int, segments: int, notes: int) -> Iterator[str]:
+def summary_text(row: Row, page: Page, partitions: int, segments: int, infos: int) -> Iterator[str]:
     """The two last lines."""
     amount = size_text(row["bytes"])
     held = [counted(partitions, "partition"), counted(segments, "segment"), counted(row["records"], "record")]
@@ -95,7 +116,7 @@ def summary_text(row: Row, page: Page, partitions: int, segments: int, notes: in
         for number, name, style in (
             (errors, "error", "error"),
             (warnings, "warning", "warning"),
-            (notes, "note", "info"),
+            (infos, "note", "info"),
         )
     ]
     wrong = bool(errors or warnings)

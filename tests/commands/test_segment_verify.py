@@ -215,6 +215,20 @@ def test_a_terminal_shows_findings_folded_and_the_sum_last() -> None:
     assert len(every) == len(lines) + 1
 
 
+def test_notes_of_one_code_are_one_entry_below_what_is_wrong() -> None:
+    note = {**FINDING, "severity": "info", "code": "log-torn-tail", "message": "Cut."}
+    rows = [note, FINDING, {**note, "file": "t-1/x.log"}, FILE, SUMMARY]
+    lines = list(verify_text(rows, Page(100, color=False)))
+    assert lines[:5] == [
+        "error    batch-crc-mismatch  t-0/x.log  bytes 1,048,576+16,384  offsets [5, 10)",
+        "         The bytes are wrong.",
+        "info     log-torn-tail  t-0/x.log  bytes 1,048,576+16,384  offsets [5, 10)",
+        "         Cut.",
+        "         and 1 more of these (--all shows each)",
+    ]
+    assert lines[-1] == "2 errors, 0 warnings, 2 notes   (exit status 5)"
+
+
 @pytest.mark.parametrize(("size", "text"), [(0, "0 bytes"), (1023, "1,023 bytes"), (1536, "1.5 KiB")])
 def test_sizes_read_well(size: int, text: str) -> None:
     assert size_text(size) == text
