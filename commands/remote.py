@@ -62,7 +62,7 @@ def _segments(
     when: AsOf,
     everything: bool,
 ) -> Iterator[Row]:
-    from kctl.remote.listing import Totals, fold_findings, folded, segment_row
+    from kctl.remote.listing import Totals, fold_findings, folded, segment_rows
     from kctl.remote.sources import open_chunks
 
     found: list[Finding] = []
@@ -73,11 +73,7 @@ def _segments(
     yield from (one.row() for one in (*found, *fold_findings(fold, opened.log)))
 
     totals = Totals()
-    for one in fold.segments():
-        where = one.metadata.topic_id_partition
-        if topic in (None, where.topic) and partition in (None, where.partition):
-            totals.add(one.metadata)
-            yield segment_row(one, fold.newest, fold.deletions.get(where))
+    yield from segment_rows(fold, totals, topic, partition)
     yield from totals.rows()
 
 

@@ -1,4 +1,4 @@
-"""Rows of metadata records and of remote segments: columns of numbers, and pools of what has no fixed size."""
+"""Rows of metadata records and of remote segments: a table of numbers, and pools of what has no fixed size."""
 
 from __future__ import annotations
 
@@ -15,48 +15,60 @@ from kctl.remote.metadata_log import ValueChunk
 
 Column = NDArray[Any]
 ADD, UPDATE, KNOWN = 0, 1, 2
-ROW = {
-    "kind": np.uint8,
-    "id_high": np.uint64,
-    "id_low": np.uint64,
-    "partition": np.int32,  # index in Fold.partitions
-    "metadata_partition": np.int32,
-    "first_offset": np.int64,  # of the record that started the copy
-    "offset": np.int64,  # of the last record
-    "finished_offset": np.int64,  # of the record that finished the copy; -1: none
-    "deleting_offset": np.int64,  # of the record that started the deletion; -1: none
-    "start_offset": np.int64,
-    "end_offset": np.int64,
-    "max_timestamp": np.int64,
-    "event_timestamp": np.int64,
-    "broker_id": np.int32,
-    "size_in_bytes": np.int32,
-    "state": np.int8,
-    "old_layout": np.bool_,
-    "epochs_count": np.int32,
-    "custom_length": np.int32,  # -1 for null
-}
+ROW = np.dtype(
+    [
+        ("id_high", np.uint64),
+        ("id_low", np.uint64),
+        ("first_offset", np.int64),  # of the record that started the copy
+        ("offset", np.int64),  # of the last record
+        ("finished_offset", np.int64),  # of the record that finished the copy; -1: none
+        ("deleting_offset", np.int64),  # of the record that started the deletion; -1: none
+        ("start_offset", np.int64),
+        ("end_offset", np.int64),
+        ("max_timestamp", np.int64),
+        ("event_timestamp", np.int64),
+        ("partition", np.int32),  # index in Fold.partitions
+        ("metadata_partition", np.int32),  # -1: not known
+        ("broker_id", np.int32),
+        ("size_in_bytes", np.int32),
+        ("epochs_count", np.int32),
+        ("custom_length", np.int32),  # -1 for null
+        ("kind", np.uint8),
+        ("state", np.int8),
+        ("old_layout", np.bool_),
+    ],
+    align=True,
+)
 # What a later record of the segment replaces.
 REPLACED = ("offset", "event_timestamp", "broker_id", "state", "metadata_partition", "old_layout")
+# What stands in the columns of a record as it does in a row.
+AS_READ = (
+    "kind", "id_high", "id_low", "start_offset", "end_offset", "max_timestamp", "event_timestamp", "broker_id",
+    "size_in_bytes", "state", "epochs_count", "custom_length",
+)  # fmt: skip
 
 
 @dataclass(slots=True)
 class Rows:
-    """Rows of records or of segments: columns of `ROW`, epochs and custom metadata of all rows one after another."""
+    """Rows of records or of segments (dtype `ROW`); epochs and custom metadata of all of them one after another."""
 
-    columns: dict[str, Column]
+    table: NDArray[Any]
     epochs: NDArray[np.int32]
     epoch_offsets: NDArray[np.int64]
     custom: NDArray[np.uint8]
 
     def __len__(self) -> int:
-        return len(self.columns["kind"])
+        return len(self.table)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        return self.table.nbytes + self.epochs.nbytes + self.epoch_offsets.nbytes + self.custom.nbytes
 
 
 def no_rows() -> Rows:
     """Nothing."""
-    empty: dict[str, Column] = {name: np.empty(0, dtype) for name, dtype in ROW.items()}
-    return Rows(empty, np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.uint8))
+    return Rows(np.empty(0, ROW), np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.uint8))
 
 
 def ranges(starts: Column, counts: Column) -> Column:
@@ -67,112 +79,159 @@ def ranges(starts: Column, counts: Column) -> Column:
     return found
 
 
+def _pooled(sizes: Column, which: Column) -> Column:
+    """Places in a pool of what some rows have there; `sizes` are those of all rows."""
+    chosen = sizes[which]
+    if not chosen.any():
+        return np.empty(0, np.int64)
+    return ranges((np.cumsum(sizes, dtype=np.int64) - sizes)[which], chosen)
+
+
 def taken(
     rows: Rows, which: Column, epochs_of: Column | None = None, custom_of: Column | None = None
 ) -> Rows:
     """Some rows; epochs and custom metadata may come from others."""
-    counts, lengths = rows.columns["epochs_count"], np.maximum(rows.columns["custom_length"], 0)
-    epochs_at, custom_at = np.cumsum(counts) - counts, np.cumsum(lengths) - lengths
+    counts, lengths = rows.table["epochs_count"], rows.table["custom_length"]
     e = which if epochs_of is None else epochs_of
     c = which if custom_of is None else custom_of
-    columns = {name: column[which] for name, column in rows.columns.items()}
-    columns["epochs_count"], columns["custom_length"] = counts[e], rows.columns["custom_length"][c]
-    epochs = ranges(epochs_at[e], counts[e])
-    held = rows.custom[ranges(custom_at[c], lengths[c])]
-    return Rows(columns, rows.epochs[epochs], rows.epoch_offsets[epochs], held)
+    table = rows.table[which]
+    if epochs_of is not None:
+        table["epochs_count"] = counts[e]
+    if custom_of is not None:
+        table["custom_length"] = lengths[c]
+    epochs = _pooled(counts, e)
+    return Rows(
+        table,
+        rows.epochs[epochs],
+        rows.epoch_offsets[epochs],
+        rows.custom[_pooled(np.maximum(lengths, 0), c)],
+    )
 
 
 def joined(parts: list[Rows]) -> Rows:
     """The rows of all parts."""
     if len(parts) == 1:
         return parts[0]
-    columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in ROW}
     return Rows(
-        columns,
+        np.concatenate([part.table for part in parts]),
         np.concatenate([part.epochs for part in parts]),
         np.concatenate([part.epoch_offsets for part in parts]),
         np.concatenate([part.custom for part in parts]),
     )
 
 
-def by_segment(rows: Rows) -> tuple[Column, Column]:
+class Heap:
+    """Rows piled up in one table, so that those known and those that wait need not be copied together."""
+
+    def __init__(self) -> None:
+        self._table = np.empty(0, ROW)
+        self._size = 0
+        self._pools = [no_rows()]
+
+    def __len__(self) -> int:
+        return self._size
+
+    def add(self, rows: Rows) -> None:
+        """Put rows on top."""
+        end = self._size + len(rows)
+        if end > len(self._table):
+            grown = np.empty(end + end // 4, ROW)
+            grown[: self._size] = self._table[: self._size]
+            self._table = grown
+        self._table[self._size : end] = rows.table
+        self._size = end
+        self._pools.append(Rows(rows.table[:0], rows.epochs, rows.epoch_offsets, rows.custom))
+
+    def rows(self) -> Rows:
+        """All of them; valid until the next change."""
+        pools = joined(self._pools)
+        return Rows(self._table[: self._size], pools.epochs, pools.epoch_offsets, pools.custom)
+
+    def replace(self, rows: Rows) -> None:
+        """Only these from now on."""
+        self._size, self._pools = 0, []
+        self.add(rows)
+
+
+def by_segment(table: NDArray[Any]) -> tuple[Column, Column]:
     """The order that brings each segment's rows together, oldest first, and where each segment begins."""
-    high, low = rows.columns["id_high"], rows.columns["id_low"]
-    order = np.argsort(high ^ (low * np.uint64(0x9E3779B97F4A7C15)), kind="stable")
+    high, low = np.ascontiguousarray(table["id_high"]), np.ascontiguousarray(table["id_low"])
+    count = len(high)
+    # The number of its row in the low bits of each hash keeps the order, and tells it after sorting.
+    numbers = np.uint64((1 << max(1, (count - 1).bit_length())) - 1)
+    keys = (high ^ low * np.uint64(0x9E3779B97F4A7C15)) & ~numbers | np.arange(count, dtype=np.uint64)
+    keys.sort()
+    order = (keys & numbers).astype(np.int64)
+    first = _begins(high, low, order)
+    if (first[1:] & ((keys[1:] ^ keys[:-1]) <= numbers)).any():  # two ids of one hash
+        order = np.lexsort((low, high))
+        first = _begins(high, low, order)
+    return order, first
+
+
+def _begins(high: Column, low: Column, order: Column) -> Column:
     a, b = high[order], low[order]
     first = np.ones(len(order), np.bool_)
     first[1:] = (a[1:] != a[:-1]) | (b[1:] != b[:-1])
-    mixed = (high ^ (low * np.uint64(0x9E3779B97F4A7C15)))[order]
-    if (first[1:] & (mixed[1:] == mixed[:-1])).any():  # two ids of one hash
-        order = np.lexsort((low, high))
-        a, b = high[order], low[order]
-        first[1:] = (a[1:] != a[:-1]) | (b[1:] != b[:-1])
-    return order, first
+    return first
 
 
 def merged(rows: Rows, base: Column, final: Column) -> Rows:
     """Rows `base` with what their last records, rows `final`, replace."""
     made = taken(rows, base, custom_of=final)
     for name in REPLACED:
-        made.columns[name] = rows.columns[name][final]
-    made.columns["kind"] = np.full(len(base), KNOWN, np.uint8)
+        made.table[name] = rows.table[name][final]
+    made.table["kind"] = KNOWN
     return made
 
 
-def rows_of(chunk: ValueChunk, columns: MetadataColumns, which: Column, codes: Column) -> Rows:
-    """The rows that were read in columns."""
-    number = -1 if chunk.metadata_partition is None else chunk.metadata_partition
-    made: dict[str, Column] = {
-        "kind": columns.kind[which],
-        "partition": codes,
-        "metadata_partition": np.full(len(which), number, np.int32),
-        "first_offset": chunk.offsets[which],
-        "offset": chunk.offsets[which],
-        "finished_offset": np.where(columns.state[which] == 1, chunk.offsets[which], -1),
-        "deleting_offset": np.where(columns.state[which] == 2, chunk.offsets[which], -1),
-        "old_layout": ~columns.has_custom[which],
-        "epochs_count": columns.epochs_count[which].astype(np.int32),
-        "custom_length": columns.custom_length[which].astype(np.int32),
-    }
-    for name in ROW:
-        if name not in made:
-            made[name] = getattr(columns, name)[which]
-    epochs, offsets = read_epochs(chunk.data, columns.epochs_position[which], columns.epochs_count[which])
-    held = chunk.data[ranges(columns.custom_position[which], columns.custom_length[which])]
-    return Rows(made, epochs, offsets, held)
+def rows_of(chunk: ValueChunk, columns: MetadataColumns, which: Column | None, codes: Column) -> Rows:
+    """The rows that were read in columns: all, or `which`."""
+    chosen: Any = slice(None) if which is None else which
+    offsets, state = chunk.offsets[chosen], columns.state[chosen]
+    table = np.empty(len(offsets), ROW)
+    for name in AS_READ:
+        table[name] = getattr(columns, name)[chosen]
+    table["partition"] = codes
+    table["metadata_partition"] = -1 if chunk.metadata_partition is None else chunk.metadata_partition
+    table["first_offset"] = table["offset"] = offsets
+    table["finished_offset"] = np.where(state == SegmentState.COPY_SEGMENT_FINISHED, offsets, -1)
+    table["deleting_offset"] = np.where(state == SegmentState.DELETE_SEGMENT_STARTED, offsets, -1)
+    table["old_layout"] = ~columns.has_custom[chosen]
+    counts, lengths = columns.epochs_count[chosen], columns.custom_length[chosen]
+    epochs, starts = read_epochs(chunk.data, columns.epochs_position[chosen], counts)
+    has_custom = bool((lengths > 0).any())
+    held = ranges(columns.custom_position[chosen], lengths) if has_custom else np.empty(0, np.int64)
+    return Rows(table, epochs, starts, chunk.data[held])
 
 
 def row_of(
     record: SegmentMetadata | SegmentMetadataUpdate, code: int, metadata_partition: int | None, offset: int
 ) -> Rows:
-    """One record as a row."""
+    """The row of one record."""
     raw = uuid_bytes(record.remote_log_segment_id)
     custom = record.custom_metadata
-    values: dict[str, Any] = {
-        "kind": int(record.api_key),
-        "id_high": int.from_bytes(raw[:8], "big"),
-        "id_low": int.from_bytes(raw[8:], "big"),
-        "partition": code,
-        "metadata_partition": -1 if metadata_partition is None else metadata_partition,
-        "first_offset": offset,
-        "offset": offset,
-        "finished_offset": offset if record.state == SegmentState.COPY_SEGMENT_FINISHED else -1,
-        "deleting_offset": offset if record.state == SegmentState.DELETE_SEGMENT_STARTED else -1,
-        "event_timestamp": record.event_timestamp,
-        "broker_id": record.broker_id,
-        "state": int(record.state),
-        "old_layout": record.layout is Layout.BEFORE_CUSTOM_METADATA,
-        "custom_length": -1 if custom is None else len(custom),
-    }
+    table = np.zeros(1, ROW)
+    row = table[0]
+    row["kind"] = int(record.api_key)
+    row["id_high"], row["id_low"] = int.from_bytes(raw[:8], "big"), int.from_bytes(raw[8:], "big")
+    row["partition"] = code
+    row["metadata_partition"] = -1 if metadata_partition is None else metadata_partition
+    row["first_offset"] = row["offset"] = offset
+    row["finished_offset"] = offset if record.state == SegmentState.COPY_SEGMENT_FINISHED else -1
+    row["deleting_offset"] = offset if record.state == SegmentState.DELETE_SEGMENT_STARTED else -1
+    row["event_timestamp"], row["broker_id"] = record.event_timestamp, record.broker_id
+    row["state"] = int(record.state)
+    row["old_layout"] = record.layout is Layout.BEFORE_CUSTOM_METADATA
+    row["custom_length"] = -1 if custom is None else len(custom)
     epochs: tuple[tuple[int, int], ...] = ()
     if isinstance(record, SegmentMetadata):
         epochs = record.segment_leader_epochs
         for name in ("start_offset", "end_offset", "max_timestamp", "size_in_bytes"):
-            values[name] = getattr(record, name)
-        values["epochs_count"] = len(epochs)
-    columns: dict[str, Column] = {name: np.array([values.get(name, 0)], dtype) for name, dtype in ROW.items()}
+            row[name] = getattr(record, name)
+        row["epochs_count"] = len(epochs)
     return Rows(
-        columns,
+        table,
         np.array([epoch for epoch, _ in epochs], np.int32),
         np.array([start for _, start in epochs], np.int64),
         np.frombuffer(custom or b"", np.uint8),

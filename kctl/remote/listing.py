@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from formats.remote_log_metadata import (
     PartitionDelete,
@@ -19,7 +21,8 @@ from formats.remote_log_metadata_text import TYPE_NAMES
 from kctl.findings import Finding, Place
 from kctl.findings import remote as say
 from kctl.remote.asking import NOW, AsOf
-from kctl.remote.fold import Fold, RemoteSegment
+from kctl.remote.fold import Fold
+from kctl.remote.fold_rows import Rows
 from kctl.remote.metadata_log import METADATA_TOPIC, MetadataLog, Say, ValueChunk
 from kctl.remote.partitioner import (
     DEFAULT_PARTITIONS,
@@ -27,6 +30,7 @@ from kctl.remote.partitioner import (
     metadata_partition_by_name,
     placing_hash,
 )
+from kctl.remote.remote_segments import RemoteSegment, custom_of, epochs_of, ids_of
 from kctl.rows.remote import METADATA_RECORD, REMOTE_SEGMENT, REMOTE_TOTAL
 
 Row = dict[str, object]
@@ -36,6 +40,9 @@ _STATES = {
     SegmentState.COPY_SEGMENT_STARTED: "unfinished",
     SegmentState.DELETE_SEGMENT_STARTED: "deleting",
 }
+STATE_NAMES = [state.name for state in SegmentState]
+# What a row of a segment says as the table has it.
+AS_IT_IS = ("start_offset", "end_offset", "size_in_bytes", "max_timestamp", "event_timestamp", "broker_id")
 
 
 def custom_metadata(held: bytes | None) -> Row:
@@ -72,6 +79,46 @@ def segment_row(
         deletion_state=deletion.state.name if deletion else None,
         metadata_partition=segment.metadata_partition,
         metadata_offset=segment.last_offset if segment.last_offset >= 0 else None,
+    )
+
+
+def segment_rows(
+    fold: Fold, totals: Totals, topic: str | None = None, partition: int | None = None
+) -> Iterator[Row]:
+    """The rows of all segments, or of those of a topic or partition number, counted in `totals`."""
+    wanted = np.array(
+        [topic in (None, p.topic) and partition in (None, p.partition) for p in fold.partitions], np.bool_
+    )
+    deletions = [fold.deletions.get(where) for where in fold.partitions]
+    deletion_states = [deletion and deletion.state.name for deletion in deletions]
+    for rows in fold.runs(wanted):
+        table = rows.table
+        totals.add_rows(rows, fold.partitions)
+        codes, custom = table["partition"].tolist(), custom_of(rows)
+        where = [fold.partitions[code] for code in codes]
+        spelt = [custom_metadata(held) if held is not None else {} for held in custom]
+        yield from REMOTE_SEGMENT.many(
+            topic_id=[one.topic_id for one in where],
+            topic=[one.topic for one in where],
+            partition=[one.partition for one in where],
+            remote_log_segment_id=ids_of(rows),
+            state=[STATE_NAMES[state] for state in table["state"].tolist()],
+            segment_leader_epochs=epochs_of(rows),
+            **{name: table[name].tolist() for name in AS_IT_IS},
+            custom_metadata=[one.get("custom_metadata") for one in spelt],
+            custom_metadata_base64=[one.get("custom_metadata_base64") for one in spelt],
+            age_ms=[fold.newest - stamp for stamp in table["event_timestamp"].tolist()],
+            deletion_state=[deletion_states[code] for code in codes],
+            metadata_partition=_known(table["metadata_partition"]),
+            metadata_offset=_known(table["offset"]),
+        )
+
+
+def _known(column: NDArray[Any]) -> list[int | None]:
+    """The numbers, null for those below 0."""
+    numbers: list[int | None] = column.tolist()
+    return (
+        [None if one is not None and one < 0 else one for one in numbers] if (column < 0).any() else numbers
     )
 
 
@@ -186,6 +233,17 @@ class Totals:
         held = self._sums.setdefault(segment.topic_id_partition, {}).setdefault(segment.state, [0, 0])
         held[0] += 1
         held[1] += segment.size_in_bytes
+
+    def add_rows(self, rows: Rows, partitions: Sequence[TopicIdPartition]) -> None:
+        """Count all segments of rows."""
+        table = rows.table
+        pairs = table["partition"] * len(SegmentState) + table["state"]
+        counts, sizes = np.bincount(pairs), np.bincount(pairs, table["size_in_bytes"].astype(np.float64))
+        for pair in np.flatnonzero(counts).tolist():
+            code, state = divmod(pair, len(SegmentState))
+            held = self._sums.setdefault(partitions[code], {}).setdefault(SegmentState(state), [0, 0])
+            held[0] += int(counts[pair])
+            held[1] += int(sizes[pair])
 
     def rows(self) -> Iterator[Row]:
         """A row a topic id, then one of all."""

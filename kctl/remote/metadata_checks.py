@@ -12,10 +12,10 @@ from kctl.findings import Finding, Place
 from kctl.findings import remote as say
 from kctl.remote.cache import epoch_end
 from kctl.remote.copying import highest_copied_offset, log_start_offset_on_leader
-from kctl.remote.fold import RemoteSegment
 from kctl.remote.lineage import outside_lineage
 from kctl.remote.local_logs import LocalLog, LocalPartition
 from kctl.remote.partition_tier import DELETED, DELETING, FINISHED, STARTED, PartitionTier, unserved
+from kctl.remote.remote_segments import RemoteSegment
 from kctl.remote.retention import LeaderLog, Why, expire
 from kctl.replication.epochs import Entries
 

@@ -17,7 +17,8 @@ from formats.remote_log_metadata import (
     TopicIdPartition,
 )
 from kctl.remote.cache import MetadataCache, epoch_end
-from kctl.remote.fold import Fold, RemoteSegment
+from kctl.remote.fold import Fold
+from kctl.remote.remote_segments import RemoteSegment
 from kctl.remote.states import Applied
 
 STARTED, FINISHED = SegmentState.COPY_SEGMENT_STARTED, SegmentState.COPY_SEGMENT_FINISHED

@@ -4,6 +4,8 @@ The rows stand in this folder, one file a subject. A `RowType` is called with th
 `kind` first, what was not given as null; an unknown key is a bug and raises TypeError.
 """
 
+from collections.abc import Iterable, Iterator
+from itertools import repeat
 from typing import NamedTuple
 
 
@@ -77,6 +79,17 @@ class RowType:
         if len(row) != len(self._blank) and not values.keys() <= self.fields.keys():
             raise TypeError(f"row {self.kind} has no key {sorted(values.keys() - self.fields.keys())}")
         return row
+
+    def many(self, **columns: Iterable[object]) -> Iterator[dict[str, object]]:
+        """A row for each place of the columns, which are equally long; what has no column is null."""
+        unknown = columns.keys() - self.fields.keys()
+        if unknown:
+            raise TypeError(f"row {self.kind} has no key {sorted(unknown)}")
+        given = [columns.get(name) for name in self.required[1:]]
+        blank = repeat(None)
+        names = self.required
+        for values in zip(repeat(self.kind), *(blank if one is None else one for one in given), strict=False):
+            yield dict(zip(names, values, strict=True))
 
     def with_all_keys(self, row: dict[str, object]) -> dict[str, object]:
         """The row with its optional keys too, for columns that must not shift."""

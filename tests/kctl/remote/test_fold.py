@@ -23,7 +23,7 @@ from kctl.remote import fold as fold_module
 from kctl.remote.asking import AsOf
 from kctl.remote.cache import MetadataCache
 from kctl.remote.fold import Fold
-from kctl.remote.listing import Totals, fold_findings, folded
+from kctl.remote.listing import Totals, fold_findings, folded, segment_row, segment_rows
 from kctl.remote.metadata_log import chunk_of
 from kctl.remote.partitioner import metadata_partition
 from tests.kctl.remote.strategies import metadata_records
@@ -231,3 +231,22 @@ def test_memory_is_small_and_does_not_grow_with_history() -> None:
     assert len(fold) == 500
     assert fold.slow == 0
     assert fold.nbytes / len(fold) < 300
+
+
+@settings(deadline=None, max_examples=60)
+@given(records=st.lists(metadata_records(), max_size=40))
+def test_rows_made_in_columns_are_those_of_single_segments(records: list[RemoteLogMetadata]) -> None:
+    fold, _ = fold_of(*records, keep_deleted=True)
+    totals, counted = Totals(), Totals()
+    rows = list(segment_rows(fold, totals))
+    for one in fold.segments():
+        counted.add(one.metadata)
+    single = [
+        segment_row(one, fold.newest, fold.deletions.get(one.metadata.topic_id_partition))
+        for one in fold.segments()
+    ]
+    assert rows == single
+    assert [list(row) for row in rows] == [list(row) for row in single]
+    assert list(totals.rows()) == list(counted.rows())
+    some = [one for one in single if one["topic"] == "orders" and one["partition"] == 3]
+    assert list(segment_rows(fold, Totals(), "orders", 3)) == some
