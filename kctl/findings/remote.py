@@ -258,6 +258,14 @@ CACHE_LEFTOVER = FindingType(
     "A broker that stopped while it fetched or removed an index (3.6 and later).",
     "It may be deleted while the broker is stopped.",
 )
+CACHED_INDEX_DIFFERS = FindingType(
+    "remote-index-cache-differs",
+    Severity.WARNING,
+    "The broker's cached copy of {what} has {held} bytes and that in the tier {stored}; they differ from byte {at} on.",
+    "The broker looks up offsets, timestamps or aborted transactions of the segment in a copy that is not the tier's.",
+    "The cached file or the object was damaged or written over after the broker fetched it.",
+    "If no finding names the object, delete the cached file while the broker is stopped: it is fetched again.",
+)
 LOCAL_SNAPSHOT_BAD = FindingType(
     "remote-log-snapshot-bad",
     Severity.WARNING,
@@ -356,6 +364,14 @@ LOG_TIMESTAMP = FindingType(
     "The log is not the one that was copied, however sound it is: another partition's or another segment's.",
     "Objects exchanged or written over.",
     "Compare the records with a replica's; look for the other half of an exchange in the findings.",
+)
+LOG_EXCHANGED = FindingType(
+    "remote-log-exchanged",
+    Severity.ERROR,
+    "The log is that of segment {other} of {partition}: its newest timestamp is {found}, as the metadata say of that one; of this one they say {expected}.",
+    "Consumers get another partition's or another segment's records, each of them sound.",
+    "Two objects of equal offsets and size exchanged, or one written over the other.",
+    "Give both objects their right names; where one was written over, restore it from the store's versions or a replica.",
 )
 LOCAL_DIFFERS = FindingType(
     "remote-log-differs-from-local",

@@ -20,7 +20,9 @@ from kctl.findings import Finding, Place
 from kctl.findings import remote as say
 from kctl.model import SILENT, Progress, TopicPartition
 from kctl.remote.asking import NOW, AsOf
+from kctl.remote.exchanged import Exchanges
 from kctl.remote.fold import Fold
+from kctl.remote.index_cache import IndexCache, read_index_cache
 from kctl.remote.inventory import Inventory, SegmentObjects, take_inventory
 from kctl.remote.listing import fold_findings, folded, metadata_partitions, segment_row
 from kctl.remote.local_logs import LocalLogs, LocalPartition, read_local_logs
@@ -73,6 +75,8 @@ class _Audit:
         self.log.partitions = self.local.metadata_partitions
         self.fold: Fold = folded(self.log.chunks(), self.found.append, options.as_of, keep_deleted=True)
         self.tiers = partition_tiers(self.fold)
+        self.cache: IndexCache = read_index_cache(evidence)
+        self.exchanges = Exchanges()
         self.inventory: Inventory | None = None
         self.objects = 0
 
@@ -98,6 +102,7 @@ class _Audit:
 
     def run(self) -> Iterator[Row]:
         self.found += fold_findings(self.fold, self.log)
+        self.found += self.cache.left_over
         self.found += local_files(self.evidence, self.tiers)
         yield from self.drain()
         if self.store is not None:
@@ -107,6 +112,7 @@ class _Audit:
         for where, tier in self.tiers.items():
             yield from self._partition(where, tier)
         if self.inventory is not None:
+            self.found += self.exchanges.findings()
             self._orphans(self.inventory)
             yield from self.drain()
         yield self._summary()
@@ -224,7 +230,8 @@ class _Audit:
             return
         wanted = store.requests_in_flight
         for task, examined in bounded_map(lambda t: examine(t, store, layout), tasks, wanted):
-            found = list(examined.findings)
+            found = [*examined.findings, *self.cache.against_tier(task.segment, examined)]
+            self.exchanges.add(task.segment, examined)
             if local is not None and judged is not None:
                 found += self._against_leader(task, examined, local, judged)
             yield found

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formats.errors import FormatError
-from formats.log_dir_files import REMOTE_INDEX_CACHE
 from formats.producer_snapshot import read_snapshot
-from formats.remote_index_cache import parse_cached_index
 from formats.remote_log_metadata import SegmentMetadata, TopicIdPartition
 from formats.remote_log_snapshot import read_remote_log_snapshot
 from formats.rlmm_committed_offsets import parse_committed_offsets
@@ -92,24 +90,12 @@ def _seeded(log: LocalLog, producers: int) -> Iterator[Finding]:
         yield say.SEEDED_SNAPSHOT.at(where, offset=log.first_base_offset, count=producers)
 
 
-# --- files of the metadata manager and the index cache ------------------------------------------------
+# --- files of the metadata manager --------------------------------------------------------------------
 
 
 def local_files(evidence: Evidence, tiers: Mapping[TopicIdPartition, PartitionTier]) -> Iterator[Finding]:
     """What is wrong with the files that brokers keep about the tier beside their logs."""
     for log_dir in evidence.log_dirs:
-        folder = log_dir.path / REMOTE_INDEX_CACHE
-        try:
-            names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-        except OSError:
-            names = []
-        for name in names:
-            cached = parse_cached_index(name)
-            if cached is None or cached.left_over:
-                place = evidence.place_of(folder / name, log_dir.root)
-                segment_id = cached.remote_log_segment_id if cached else None
-                place = replace(place, broker_id=log_dir.broker_id, remote_log_segment_id=segment_id)
-                yield say.CACHE_LEFTOVER.at(place)
         offsets = log_dir.path / OFFSETS_FILE
         if offsets.is_file():
             try:

@@ -14,7 +14,7 @@ from formats.aiven_manifest import Manifest, parse_manifest
 from formats.columns.headers import Headers
 from formats.errors import FormatError
 from formats.tier_layouts import Layout, ObjectKind
-from kctl.checks.indexes import IndexedLog, OffsetIndex, TimeIndex
+from kctl.checks.indexes import IndexedLog, OffsetIndex, TimeIndex, say_entries_missing
 from kctl.checks.offset_index import OffsetIndexCheck
 from kctl.checks.report import FileReport
 from kctl.checks.time_index import TimeIndexCheck
@@ -147,10 +147,15 @@ class _Examination:
     def _report(self, kind: ObjectKind, size: int) -> FileReport:
         return FileReport(self.place(kind), str(kind), size, MOST_FINDINGS)
 
+    def _keep(self, kind: ObjectKind, data: bytes) -> None:
+        """Keep an index for those who hold copies of it against it."""
+        self.result.indexes[kind] = (self.place(kind).file, data)
+
     def _offset_index(self) -> OffsetIndex | None:
         data = self.read(ObjectKind.OFFSET_INDEX)
         if data is None:
             return None
+        self._keep(ObjectKind.OFFSET_INDEX, data)
         report = self._report(ObjectKind.OFFSET_INDEX, len(data))
         return OffsetIndex(report, OffsetIndexCheck(data, self.segment.start_offset))
 
@@ -158,6 +163,7 @@ class _Examination:
         data = self.read(ObjectKind.TIME_INDEX)
         if data is None:
             return None
+        self._keep(ObjectKind.TIME_INDEX, data)
         report = self._report(ObjectKind.TIME_INDEX, len(data))
         return TimeIndex(report, TimeIndexCheck(data, self.segment.start_offset))
 
@@ -182,18 +188,24 @@ class _Examination:
         fits = self._check_offsets(totals.base_offset, totals.next_offset, totals.batches)
         self._check_timestamp(totals.max_timestamp)
         self.log_is_whole = fits and totals.damaged_bytes == 0 and log.size == self.segment.size_in_bytes
+        if self.log_is_whole:
+            self.result.max_timestamp = totals.max_timestamp
+        indexed = IndexedLog(
+            self.segment.start_offset,
+            log.size,
+            totals.batches,
+            totals.next_offset or self.segment.start_offset,
+            is_last=False,
+            is_clean=True,
+            is_sound=self.log_is_whole,
+        )
         for index in indexes:
-            index.finish(
-                IndexedLog(
-                    self.segment.start_offset,
-                    log.size,
-                    totals.batches,
-                    totals.next_offset or self.segment.start_offset,
-                    is_last=False,
-                    is_clean=True,
-                    is_sound=self.log_is_whole,
-                )
-            )
+            index.finish(indexed)
+        offsets = next((one for one in indexes if isinstance(one, OffsetIndex)), None)
+        times = next((one for one in indexes if isinstance(one, TimeIndex)), None)
+        if offsets is not None and times is not None:
+            say_entries_missing(offsets, times, indexed)
+        for index in indexes:
             self.result.findings += index.report.all_findings()
 
     def _follow(self, headers: Headers, log: Source, indexes: list[OffsetIndex | TimeIndex]) -> None:
@@ -270,6 +282,8 @@ class _Examination:
             return
         data = self.read(ObjectKind.TRANSACTION_INDEX)
         is_there = self.manifest is not None and ObjectKind.TRANSACTION_INDEX in self.manifest.indexes
+        if data is not None or not (is_there or self.transactions.surely_aborted):
+            self._keep(ObjectKind.TRANSACTION_INDEX, data or b"")
         if data is None and not is_there and self.transactions.surely_aborted:
             lacks = "it is missing, and the log holds aborted transactions"
             self.say(say.TRANSACTIONS_OBJECT, why=lacks)

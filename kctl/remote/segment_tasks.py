@@ -47,6 +47,9 @@ class Examined:
     crcs: list[Ints] = field(default_factory=list)
     epochs: Entries | None = None  # the leader epochs stored with it
     producers: int | None = None  # in the snapshot stored with it
+    max_timestamp: int | None = None  # of a log that has the offsets and size of the metadata
+    # Key and bytes of the segment's indexes; no bytes where it rightly has no index of aborted transactions.
+    indexes: dict[ObjectKind, tuple[str | None, bytes]] = field(default_factory=dict)
 
 
 def missing_objects(task: Task, layout: Layout) -> list[Finding]:
