@@ -4,19 +4,20 @@ Killed at any point, the entry says which stage was on its way; `resume` goes on
 is written as it was shown; a later one is worked out from what the cluster says by then.
 """
 
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from kctl.changes.entry import Entry
 from kctl.changes.faults import reach
-from kctl.changes.intents import CreateTopic, Reassign, ReplaceStuckReassignment
+from kctl.changes.intents import ClearThrottle, CreateTopic, Reassign, ReplaceStuckReassignment
 from kctl.changes.journal import Journal
-from kctl.changes.waiting import Waited, config_types_of, how_far, topics_of, wait_for
+from kctl.changes.waiting import CHECKS, Waited, config_types_of, how_far, topics_of, wait_for
 from kctl.cluster.interface import Cluster
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.versions import KafkaVersion
-from kctl.errors import NotFinished, Refused
+from kctl.errors import KctlError, NotFinished, Refused
 from kctl.model import SILENT, Progress, TopicPartition
 
 
@@ -100,6 +101,20 @@ def _write(entry: Entry, index: int, course: Course) -> None:
     stage.state = "written"
     course.journal.write(entry)
     reach(f"written:{index}")
+    if isinstance(stage.intent, Reassign) and stage.intent.config_changes:
+        _read_back(stage.intent, entry, index, course)
+
+
+def _read_back(intent: Reassign, entry: Entry, index: int, course: Course) -> None:
+    """Say loudly what of a throttle does not hold although it was written: the move goes on without it."""
+    from kctl.cluster.throttles import not_in_force
+
+    missing: list[str] = []
+    with contextlib.suppress(KctlError):  # the wait that follows says so where the cluster does not answer
+        missing = not_in_force(intent.config_changes, _look(entry, index, course))
+    if missing:
+        more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
+        course.note(f"warning: the throttle is not in force: {', '.join(missing[:4])}{more}")
 
 
 def _look(entry: Entry, index: int, course: Course) -> ClusterState:
@@ -150,8 +165,13 @@ def was_written(entry: Entry, index: int, course: Course) -> bool:
     if stage.writes and course.cluster.is_written(stage.writes):
         return True
     state = _look(entry, index, course)
-    if how_far(stage.intent, state).is_done:
+    # What nothing waits for counts as done once it is written, which is just what is not known here.
+    if stage.intent.kind in CHECKS and how_far(stage.intent, state).is_done:
         return True
+    if isinstance(stage.intent, ClearThrottle):
+        from kctl.cluster.throttles import left_over
+
+        return not left_over(stage.intent, state)
     if isinstance(stage.intent, (Reassign, ReplaceStuckReassignment)):
         targets = stage.intent.targets
         waiting = state.reassignment.partitions if state.reassignment else {}

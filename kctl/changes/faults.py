@@ -1,7 +1,8 @@
 """Points at which a change may be cut off, for tests: each has a name, and the environment says what happens.
 
 `KCTL_FAULT=after-write:0` ends the process there with SIGKILL; `KCTL_FAULT=stop@after-write:0` stops it with
-SIGSTOP, so that something else can be done before it goes on; `KCTL_FAULT_TRACE=FILE` lists the points passed.
+SIGSTOP, so that something else can be done before it goes on; several stand beside each other by comma.
+`KCTL_FAULT_TRACE=FILE` lists the points passed.
 """
 
 import os
@@ -14,8 +15,8 @@ def reach(point: str) -> None:
     if trace := os.environ.get("KCTL_FAULT_TRACE"):
         with Path(trace).open("a", encoding="utf-8") as file:
             file.write(point + "\n")
-    wanted = os.environ.get("KCTL_FAULT")
-    if wanted == point:
+    wanted = os.environ.get("KCTL_FAULT", "").split(",")
+    if point in wanted:
         os.kill(os.getpid(), signal.SIGKILL)
-    elif wanted == f"stop@{point}":
+    elif f"stop@{point}" in wanted:
         os.kill(os.getpid(), signal.SIGSTOP)

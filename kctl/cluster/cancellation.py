@@ -8,6 +8,7 @@ there is one way out: replace the request and make another broker controller, wh
 import time
 from collections.abc import Mapping
 
+from kctl.changes.faults import reach
 from kctl.changes.intents import Reassign, ReplaceStuckReassignment, counted
 from kctl.changes.plan import Plan, Stage
 from kctl.cluster.goals import ids
@@ -158,6 +159,7 @@ def _await_request(
 ) -> None:
     """Wait until no request is there. Raises Refused with what it waits for where it stays."""
     until = time.monotonic() + seconds
+    reach("awaiting-request")
     progress.start("waiting for the running request", None, "looks")
     while True:
         state = cluster.read_state((), partition_states=False, kafka_version=version)

@@ -165,6 +165,18 @@ def left_over(intent: ClearThrottle, state: ClusterState) -> list[str]:
     ]
 
 
+def not_in_force(changes: Iterable[AlterConfig], state: ClusterState) -> list[str]:
+    """What of a throttle that was written does not stand in the configurations now, a clause each."""
+    found = []
+    for change in changes:
+        present = state.config(change.entity_type, change.entity_name)
+        for key, value in change.after.items():
+            shown = [item for item in split(value) if item not in split(present.get(key))]
+            if value is not None and shown and EVERYTHING not in split(present.get(key)):
+                found.append(f"{key} of {change.entity_type.removesuffix('s')} {change.entity_name}")
+    return found
+
+
 def throttle_of_partitions(partitions: Iterable[TopicPartition], state: ClusterState) -> ClearThrottle:
     """Everything on the lists about these partitions: a plan's throttle where no journal tells of it."""
     wanted: dict[str, set[int]] = {}

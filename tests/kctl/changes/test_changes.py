@@ -16,6 +16,7 @@ from kctl.changes.entry import Entry, new_entry
 from kctl.changes.intents import (
     AddPartitions,
     AlterConfig,
+    ClearThrottle,
     CreateTopic,
     DeleteTopic,
     ElectPreferred,
@@ -267,6 +268,23 @@ def test_a_killed_change_is_resumed(
     assert course.journal.find(found.id).is_finished
     assert len(store.transactions) == 1
     assert store.json("/config/topics/a") == {"version": 1, "config": {"retention.ms": "5"}}
+
+
+@pytest.mark.parametrize("point", ("journalled", "before-write:0", "after-write:0", "written:0"))
+def test_a_change_that_nothing_waits_for_is_resumed(
+    store: FakeStore, course: Course, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    """That there is nothing to wait for does not mean that it was written."""
+    add_topic(store, "a", [[1, 2]])
+    key = "follower.replication.throttled.replicas"
+    store.put("/config/topics/a", {"version": 1, "config": {key: "0:3,1:7"}})
+    clear = ClearThrottle(throttled={"a": {key: ("0:3",)}}, rates={})
+    state = course.cluster.read_state(configs=("topics", "brokers"))
+    stage = Stage(intent=clear, writes=course.cluster.writes_for(clear, state))
+    found = killed_at(point, entry_of(Plan(title="clear", stages=(stage,))), course, monkeypatch)
+    applying.resume(found, course)
+    assert course.journal.find(found.id).is_finished and len(store.transactions) == 1
+    assert store.json("/config/topics/a") == {"version": 1, "config": {key: "1:7"}}
 
 
 @pytest.mark.parametrize("point", POINTS)

@@ -17,11 +17,12 @@ from kctl.changes.undo import plan_undo
 from kctl.cluster.cancellation import plan_cancellation
 from kctl.cluster.disk_sizes import ReplicaSize
 from kctl.cluster.goals import Goal
+from kctl.cluster.moving import moving_targets
 from kctl.cluster.plan_files import PlanFile
 from kctl.cluster.planned import plan, plan_like_kafka
 from kctl.cluster.reassignment import Execution, plan_execution, reassigned
 from kctl.cluster.state import ClusterState, Replicas
-from kctl.cluster.stuck import explain, moving_targets
+from kctl.cluster.stuck import explain
 from kctl.cluster.throttles import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -125,6 +126,28 @@ def test_everything_stays_throttled_by_a_star(store: FakeStore, cluster: Zookeep
     store.put("/config/topics/a", {"version": 1, "config": {FOLLOWER_REPLICAS: "*", LEADER_REPLICAS: "*"}})
     made = planned(cluster, {A0: (1, 3)}, throttle=5000)
     assert "/config/topics/a" not in {w.target for w in made.stages[0].writes if w.action == "set"}
+
+
+def test_a_throttle_is_read_back_after_it_was_written(
+    store: FakeStore, cluster: ZookeeperCluster, tmp_path: Path
+) -> None:
+    """Somebody takes a part of it away at once: the move goes on, and kctl says what does not hold."""
+    obedient_controller(store)
+    whole, said = store.after_transact, []
+
+    def somebody() -> None:
+        whole()
+        if store.transactions[-1][-1].target == REASSIGNMENT:
+            store.put("/config/topics/a", {"version": 1, "config": {FOLLOWER_REPLICAS: "1:3"}})
+
+    for interfering in (whole, somebody):
+        store.after_transact = interfering
+        targets = {A0: (1, 3)} if interfering is whole else {A0: (1, 2)}
+        given = replace(course(cluster, tmp_path), note=said.append)
+        apply(entry_of(planned(cluster, targets, throttle=1000)), given)
+    assert [text for text in said if "not in force" in text] == [
+        f"warning: the throttle is not in force: {LEADER_REPLICAS} of topic a, {FOLLOWER_REPLICAS} of topic a"
+    ]
 
 
 def test_without_a_throttle_it_says_so_loudly(cluster: ZookeeperCluster) -> None:
