@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from commands.changing import CHANGE_STATUS, How, carry_out, changes
-from commands.connecting import At, connect, open_for_change, pinned, reads
+from commands.connecting import At, answer_timeout, open_for_change, pinned, reads
 from commands.frame import Frame, command
 from commands.render import Outcome, Row
 
@@ -128,6 +129,7 @@ def change_values(
     "config",
     examples="""
     kctl topic config get orders
+    kctl topic config get orders --snapshot znodes.jsonl
     kctl topic config set orders retention.ms=86400000 cleanup.policy=compact
     kctl topic config unset orders retention.ms
     """,
@@ -137,18 +139,31 @@ def change_values(
 @click.argument("action", type=click.Choice(("get", "set", "unset")))
 @click.argument("name")
 @click.argument("value", nargs=-1, metavar="[K=V|K]...")
-def topic_config(frame: Frame, how: How, action: str, name: str, value: tuple[str, ...]) -> Outcome:
+@click.option(
+    "--snapshot",
+    type=click.Path(path_type=Path, dir_okay=False),
+    envvar="KCTL_SNAPSHOT",
+    help="With get: read this export in place of a live ZooKeeper.",
+)
+def topic_config(
+    frame: Frame, how: How, action: str, name: str, value: tuple[str, ...], snapshot: Path | None
+) -> Outcome:
     """Show, set or unset the configuration of a topic."""
     from kctl.errors import BadValue, KctlError
 
     if action == "get":
-        with connect(frame) as cluster:
+        at = At(
+            snapshot=snapshot, allow_stale=False, timeout=answer_timeout(), kafka_version=how.kafka_version
+        )
+        with at.open(frame) as cluster:
             state = cluster.read_state(
-                [name], partition_states=False, configs=["topics"], kafka_version=pinned(how.kafka_version)
+                [name], partition_states=False, configs=["topics"], kafka_version=at.version
             )
         if name not in state.topic_names:
             raise KctlError(f"no topic {name}")
         return Outcome(rows_of(state, "topics", name, value, show_secrets=False))
+    if snapshot is not None:
+        raise BadValue("a snapshot cannot be changed")
     if not value:
         raise BadValue(f"nothing to {action}", "name KEY=VALUE" if action == "set" else "name a key")
     if action == "set":

@@ -11,6 +11,7 @@ with open_for_change(frame, how) as cluster: ...        # a changing command
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,15 @@ if TYPE_CHECKING:
     from kctl.cluster.versions import KafkaVersion
     from kctl.wire.adapter import Wire
 
-ANSWER_TIMEOUT = 10.0  # seconds
+ANSWER_TIMEOUT = 10.0  # seconds, where neither an option nor KCTL_ANSWER_TIMEOUT says how long
+
+
+def answer_timeout() -> float:
+    """How long a cluster may take for a connection and for each answer, in seconds."""
+    from commands.changing import Duration
+
+    given = os.environ.get("KCTL_ANSWER_TIMEOUT")
+    return Duration().convert(given, None, None) if given else ANSWER_TIMEOUT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +104,7 @@ def _options() -> list[Callable[[Callable[..., Any]], Callable[..., Any]]]:
             type=Duration(),
             default=ANSWER_TIMEOUT,
             show_default=True,
+            envvar="KCTL_ANSWER_TIMEOUT",
             help="How long to wait for an answer.",
         ),
         click.option(
@@ -106,9 +116,10 @@ def _options() -> list[Callable[[Callable[..., Any]], Callable[..., Any]]]:
     ]
 
 
-def connect(frame: Frame, *, timeout: float = ANSWER_TIMEOUT, allow_stale: bool = False) -> Cluster:
+def connect(frame: Frame, *, timeout: float | None = None, allow_stale: bool = False) -> Cluster:
     """The live cluster of the context in force: by ZooKeeper, else over Kafka's own protocol."""
     context = frame.context
+    timeout = answer_timeout() if timeout is None else timeout
     if frame.given.get("bootstrap_server") and not frame.given.get("zookeeper"):
         return _by_protocol(frame, timeout)
     if context.zookeeper:
@@ -159,7 +170,7 @@ def wire(frame: Frame, *, timeout: float = ANSWER_TIMEOUT) -> Wire:
     return Wire(access)
 
 
-def open_for_change(frame: Frame, *, timeout: float = ANSWER_TIMEOUT) -> Cluster:
+def open_for_change(frame: Frame, *, timeout: float | None = None) -> Cluster:
     """The live cluster, where it may be changed. Raises Refused for a read-only context or another cluster."""
     context = frame.context
     if context.read_only:

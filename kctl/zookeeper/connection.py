@@ -28,7 +28,6 @@ from kazoo.exceptions import (
     ZookeeperError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
-from kazoo.protocol.paths import _prefix_root
 from kazoo.security import ACL, Id
 
 from kctl.changes.plan import Write
@@ -109,11 +108,18 @@ class Ensemble:
         return self._bulk(GET_CHILDREN, paths)
 
     def _bulk(self, operation: int, paths: Sequence[str]) -> list[Any]:
-        full = [_prefix_root(self._client.chroot, path) for path in paths]
+        full = self._below_chroot(paths)
         found: list[Any] = self._again(
             lambda: self._read(operation, full), paths[0] if len(paths) == 1 else ""
         )
         return found
+
+    def _below_chroot(self, paths: Sequence[str]) -> list[str]:
+        """Whole paths. kazoo's own function normalizes each, which costs as much as reading it."""
+        root = self._client.chroot.rstrip("/")
+        if not root:
+            return list(paths)
+        return [root if path == "/" else root + path for path in paths]
 
     def _read(self, operation: int, paths: list[str]) -> list[Any]:
         if len(paths) > FEW and self._can_multi_read():
@@ -141,7 +147,7 @@ class Ensemble:
 
     def acl_many(self, paths: Sequence[str]) -> list[list[Acl]]:
         """The access lists of many znodes; empty where there is none."""
-        full = [_prefix_root(self._client.chroot, path) for path in paths]
+        full = self._below_chroot(paths)
         found = self._again(lambda: pipelined(self._client._call, GET_ACL, full, self.timeout), "")
         return [one or [] for one in found]
 
@@ -158,9 +164,10 @@ class Ensemble:
             except LOST:
                 left = end - time.monotonic()
                 if left <= 0 or not self._wait_connected(left):
+                    why = self._remembered.last or "the connection was lost"
                     raise KctlError(
                         f"ZooKeeper {self.location} did not answer within {self.timeout:g} s",
-                        self._remembered.last or "the connection was lost",
+                        f"{why}; KCTL_ANSWER_TIMEOUT=60 waits longer",
                     ) from None
             except ZookeeperError as error:
                 raise KctlError(f"{path or self.location}: ZooKeeper answered {_words(error)}") from error

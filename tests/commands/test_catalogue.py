@@ -34,6 +34,21 @@ def test_the_table_is_what_the_command_says(name: str, verb: Verb) -> None:
         row_type(row)
 
 
+ZOOKEEPER_SUBJECTS = ("topic", "config", "reassign", "elect", "cluster", "consumer", "znode")
+ACTIONS = {"topic config", "reassign throttle"}  # read and change, by their first argument
+
+
+@pytest.mark.parametrize("subject", ZOOKEEPER_SUBJECTS)
+def test_every_command_that_reads_a_cluster_takes_a_snapshot(subject: str) -> None:
+    entry = COMMANDS[subject]
+    assert isinstance(entry, Group)
+    for name, verb in entry.verbs.items():
+        options = {parameter.name for parameter in load(verb).params}
+        changes = "yes" in options
+        assert changes or "snapshot" in options, f"{subject} {name}"
+        assert ("snapshot" in options) is (not changes or f"{subject} {name}" in ACTIONS), f"{subject} {name}"
+
+
 def test_help_of_everything_ends_with_the_exit_status() -> None:
     for name, _ in every_verb():
         ran = kctl(*name.split(), "--help")

@@ -181,6 +181,17 @@ def test_predictions(znodes: Path) -> None:
     assert rows("cluster", "predict", "--stop", 1, "--topics", "zz", "--snapshot", znodes).status == 3
 
 
+def test_a_topics_configuration_from_a_snapshot(znodes: Path) -> None:
+    ran = rows("topic", "config", "get", "strict", "--snapshot", znodes)
+    assert ran.status == 0 and ran.rows, ran.err
+    by_entity = ("config", "get", "--entity-type", "topics", "--entity-name", "strict", "--snapshot", znodes)
+    assert ran.rows == rows(*by_entity).rows
+    assert kctl("topic", "config", "get", "zz", "--snapshot", znodes).status == 3
+    for action in (("set", "strict", "flush.ms=1"), ("unset", "strict", "flush.ms")):
+        ran = kctl("topic", "config", *action, "--yes", "--snapshot", znodes)
+        assert ran.status == 2 and "a snapshot cannot be changed" in ran.err
+
+
 def test_no_old_consumers(znodes: Path) -> None:
     assert rows("consumer", "list", "--snapshot", znodes).rows == []
     assert rows("consumer", "describe", "g", "--snapshot", znodes).status == 3
