@@ -1,24 +1,40 @@
-import java.util.ArrayList;
-import java.util.List;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.Properties;
-import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.kafka.clients.producer.Callback;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 
 /**
- * Produces numbered records with acks=all until its standard input ends, and prints the number of each that
- * was acknowledged. Arguments: bootstrap servers, topic, partitions, milliseconds between records.
+ * Produces numbered records with acks=all, as its standard input asks for, and prints the number of each that was
+ * acknowledged. The argument is the bootstrap servers. Lines of input:
+ *
+ *   start RUN TOPIC PARTITIONS MILLISECONDS   records RUN:0, RUN:1, ... with so much time in between
+ *   stop RUN                                  no more of them; `closed RUN` once all are sent
+ *
  * Uses only what every client since 0.8.2 has.
  */
-public class Traffic {
-    public static void main(String[] args) throws Exception {
-        final String topic = args[1];
-        final int partitions = Integer.parseInt(args[2]);
-        final long pause = Long.parseLong(args[3]);
+public class Traffic extends Thread {
+    private final String servers, run, topic;
+    private final int partitions;
+    private final long pause;
+    private volatile boolean over = false;
+
+    private Traffic(String servers, String[] words) {
+        this.servers = servers;
+        this.run = words[1];
+        this.topic = words[2];
+        this.partitions = Integer.parseInt(words[3]);
+        this.pause = Long.parseLong(words[4]);
+    }
+
+    @Override
+    public void run() {
         Properties p = new Properties();
-        p.put("bootstrap.servers", args[0]);
+        p.put("bootstrap.servers", servers);
         p.put("acks", "all");
         p.put("retries", "2147483");
         p.put("retry.backoff.ms", "50");
@@ -28,23 +44,32 @@ public class Traffic {
         p.put("linger.ms", "5");
         p.put("key.serializer", "org.apache.kafka.common.serialization.StringSerializer");
         p.put("value.serializer", "org.apache.kafka.common.serialization.StringSerializer");
-        final AtomicBoolean over = new AtomicBoolean();
-        Thread input = new Thread(() -> {
-            try { while (System.in.read() >= 0) { } } catch (Exception e) { }
-            over.set(true);
-        });
-        input.setDaemon(true);
-        input.start();
         KafkaProducer<String, String> producer = new KafkaProducer<>(p);
-        for (int n = 0; !over.get(); n++) {
-            final int number = n;
+        for (int n = 0; !over; n++) {
+            final String number = run + ":" + n;
             Callback printed = (RecordMetadata m, Exception e) -> {
                 System.out.println((e == null ? "acked " : "failed ") + number + (e == null ? "" : " " + e));
             };
-            producer.send(new ProducerRecord<>(topic, n % partitions, "k", Integer.toString(n)), printed);
-            Thread.sleep(pause);
+            producer.send(new ProducerRecord<>(topic, n % partitions, "k", number), printed);
+            try { Thread.sleep(pause); } catch (InterruptedException e) { break; }
         }
         producer.close();
-        System.out.println("closed");
+        System.out.println("closed " + run);
+    }
+
+    public static void main(String[] args) throws Exception {
+        Map<String, Traffic> running = new HashMap<>();
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            String[] words = line.split(" ");
+            if (words[0].equals("start")) {
+                Traffic one = new Traffic(args[0], words);
+                one.setDaemon(true);
+                running.put(words[1], one);
+                one.start();
+            } else {
+                running.remove(words[1]).over = true;
+            }
+        }
     }
 }

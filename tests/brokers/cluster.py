@@ -95,6 +95,8 @@ class Cluster:
     brokers: dict[int, BrokerProcess] = field(default_factory=dict)
     cluster_id: str | None = None
     flags: tuple[str, ...] = ()  # of the brokers' JVMs
+    traffic: JavaProcess | None = None  # what produces through changes
+    is_disturbed: bool = False  # a broker was killed, stopped or paused, and the rest may be behind
 
     @property
     def connect(self) -> str:
@@ -139,7 +141,8 @@ class Cluster:
                     self.brokers[id].process.require_running()  # type: ignore[union-attr]
 
     def kill(self, *broker_ids: int) -> None:
-        """End brokers at once, as a crash does; ZooKeeper notices after the session's time-out (3 s)."""
+        """End brokers at once, as a crash does; ZooKeeper notices with `wait_until_gone`."""
+        self.is_disturbed = True
         for id in broker_ids:
             process = self.brokers[id].process
             assert process
@@ -147,6 +150,7 @@ class Cluster:
 
     def stop(self, *broker_ids: int) -> None:
         """Controlled shutdown."""
+        self.is_disturbed = True
         for id in broker_ids:
             process = self.brokers[id].process
             assert process
@@ -154,6 +158,7 @@ class Cluster:
 
     def pause(self, broker_id: int) -> None:
         """Stop the process without ending it, as a long garbage collection does."""
+        self.is_disturbed = True
         broker = self.brokers[broker_id]
         assert broker.process
         broker.process.signal(signal.SIGSTOP)
@@ -168,6 +173,7 @@ class Cluster:
 
     def restart(self, *broker_ids: int) -> None:
         """Start brokers again, killed before where they still run."""
+        self.is_disturbed = True
         for id in broker_ids:
             process = self.brokers[id].process
             if process and process.is_running:
@@ -175,8 +181,14 @@ class Cluster:
                 self.wait_until_gone(id)
         self.start(*broker_ids)
 
+    def restart_zookeeper(self) -> None:
+        """Kill ZooKeeper and start it again with the same data."""
+        assert self.zookeeper
+        self.is_disturbed = True
+        self.zookeeper.restart()
+
     def heal(self) -> None:
-        """Everything runs again: ZooKeeper, and every broker of the cluster."""
+        """Everything runs again: ZooKeeper, and every broker of the cluster, with its replicas in sync."""
         if self.zookeeper and not (self.zookeeper.process and self.zookeeper.process.is_running):
             self.zookeeper.start()
         for broker in self.brokers.values():
@@ -186,23 +198,69 @@ class Cluster:
         if dead:
             self.wait_until_gone(*dead)
             self.start(*dead)
+        if self.is_disturbed:
+            self.wait_until_up(list(self.brokers))
+            self.wait_until_in_sync()
+            self.is_disturbed = False
 
     def wait_until_gone(self, *broker_ids: int) -> None:
-        """Until ZooKeeper has noticed that brokers are dead, and there is a controller among the others."""
+        """ZooKeeper notices that brokers do not answer: their sessions are over, and there is a controller.
+
+        Sessions of the rig are long, so that a slow machine ends none; here their time is over at once.
+        """
         if self.zookeeper is None:
             return
         others = set(self.brokers) - set(broker_ids)
         with self.client() as client:
+            registered = [client.exists(f"/brokers/ids/{id}") for id in broker_ids]
+            self.zookeeper.expire(*(stat.ephemeralOwner for stat in registered if stat))
             for _ in eventually(f"brokers {broker_ids} unregistered"):
                 gone = not {int(id) for id in client.get_children("/brokers/ids")} & set(broker_ids)
                 if gone and (client.exists("/controller") or not others):
                     return
+
+    def wait_until_in_sync(self) -> None:
+        """Until every replica on a broker of this cluster is in the ISR, and every partition is led."""
+        if self.zookeeper is None:
+            return
+        behind: list[str] = []
+        with self.client() as client:
+            for _ in eventually(lambda: f"every replica is in sync: {behind[:10]}"):
+                behind[:] = self._behind(client)
+                if not behind:
+                    return
+
+    def _behind(self, client: KazooClient) -> list[str]:
+        """Partitions with replicas here that are not in the ISR, or without a leader."""
+        found: dict[str, Any] = {}
+        topics = client.get_children("/brokers/topics")
+        going = set(client.get_children("/admin/delete_topics"))
+        for topic, result in [
+            (t, client.get_async(f"/brokers/topics/{t}")) for t in topics if t not in going
+        ]:
+            with contextlib.suppress(NoNodeError, ValueError):
+                for partition, ids in json.loads(result.get()[0])["partitions"].items():
+                    if set(ids) & set(self.brokers):
+                        state = f"/brokers/topics/{topic}/partitions/{partition}/state"
+                        found[f"{topic}-{partition}"] = set(ids) & set(self.brokers), client.get_async(state)
+        behind = []
+        for name, (ids, result) in found.items():
+            try:
+                state = json.loads(result.get()[0])
+            except NoNodeError:
+                behind.append(f"{name} never had a leader")
+                continue
+            if state["leader"] not in self.brokers or not ids <= set(state["isr"]):
+                behind.append(f"{name} led by {state['leader']}, in sync {state['isr']} of {sorted(ids)}")
+        return behind
 
     def close(self) -> None:
         """End everything, without ceremony."""
         for broker in self.brokers.values():
             if broker.process:
                 broker.process.kill()
+        if self.traffic:
+            self.traffic.kill()
         if self.zookeeper:
             self.zookeeper.stop()
 
@@ -308,7 +366,8 @@ def cluster(
                 settings = {
                     "broker.id": id,
                     "zookeeper.connect": c.connect,
-                    "zookeeper.session.timeout.ms": 3000,
+                    # Long, since a slow machine is no dead one: `wait_until_gone` ends sessions of the dead.
+                    "zookeeper.session.timeout.ms": 30000,
                     **({"broker.rack": racks[id]} if racks else {}),
                     **(properties or {}),
                 }

@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 OPENS = ("sun.nio.ch", "java.lang", "java.nio", "java.util", "java.util.concurrent", "sun.security.action")
@@ -111,13 +111,15 @@ def free_ports(count: int) -> list[int]:
         return found
 
 
-def eventually(what: str, timeout: float = PATIENCE, pause: float = 0.05) -> Iterator[None]:
-    """Turns of a loop until `timeout`, then a failure that says what was waited for."""
+def eventually(
+    what: str | Callable[[], str], timeout: float = PATIENCE, pause: float = 0.05
+) -> Iterator[None]:
+    """Turns of a loop until `timeout`, then a failure that says what was waited for, and how it stands."""
     end = time.monotonic() + timeout
     while time.monotonic() < end:
         yield
         time.sleep(pause)
-    raise AssertionError(f"{what}: not within {timeout} s")
+    raise AssertionError(f"{what if isinstance(what, str) else what()}: not within {timeout} s")
 
 
 def wait_for_port(port: int, process: JavaProcess, timeout: float = PATIENCE) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import sys
 import warnings
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +18,22 @@ import msgspec
 
 from commands.main import main
 from tests.brokers.cluster import Cluster, eventually
-from tests.brokers.processes import _die_with_parent
+from tests.brokers.processes import PATIENCE, _die_with_parent
 from tests.conftest import Ran, check_rows, rows
+
+LAST_RUNS: deque[str] = deque(maxlen=6)  # how kctl ended lately, for the report of a test that fails
+
+
+def remember(args: Sequence[object], ran: Ran) -> Ran:
+    """Note how a run ended."""
+    LAST_RUNS.append(f"kctl {shlex.join(map(str, args))} ended with {ran.status}\n{ran.err}")
+    return ran
+
+
+def patient(args: Sequence[object]) -> list[object]:
+    """The arguments of a change that ends with a reason, and not with the runner's patience, where it is stuck."""
+    waits = not {"--timeout", "--no-wait", "--dry-run"} & set(args)
+    return [*args, *(("--timeout", PATIENCE) if waits else ())]
 
 
 @dataclass
@@ -33,16 +49,17 @@ class Kctl:
             "KCTL_ZOOKEEPER": self.cluster.connect,
             "KCTL_JOURNAL": str(self.journal),
             "KCTL_CONFIG": os.devnull + "/none",
+            "KCTL_ANSWER_TIMEOUT": "60",  # of a slow machine
         }
 
     def __call__(self, *args: object, **env: str) -> Ran:
         """Run in this process; every row is held against its schema."""
-        return rows(*args, env={**self.environment, **env})
+        return remember(args, rows(*args, env={**self.environment, **env}))
 
-    def change(self, *args: object, status: int = 0, **env: str) -> Ran:
-        """A change that does not ask, with the status that it must end with."""
-        ran = self(*args, "--yes", **env)
-        assert ran.status == status, f"{args} ended with {ran.status}: {ran.err}"
+    def change(self, *args: object, status: int | None = 0, **env: str) -> Ran:
+        """A change that does not ask, with the status that it must end with (None: any)."""
+        ran = self(*patient(args), "--yes", **env)
+        assert status in (ran.status, None), f"{args} ended with {ran.status}: {ran.err}"
         return ran
 
     def ids(self) -> list[str]:
@@ -59,7 +76,7 @@ class Kctl:
     def start(self, *args: object, fault: str = "", trace: Path | None = None) -> Forked:
         """Start kctl as a process; `fault` is a point at which it is killed, or stopped with `stop@`."""
         environment = {**self.environment, "KCTL_FAULT": fault, "KCTL_FAULT_TRACE": str(trace or "")}
-        return Forked([*map(str, args), "--output", "jsonl"], environment)
+        return Forked([*map(str, patient(args)), "--output", "jsonl"], environment)
 
     def killed(self, *args: object, fault: str) -> bool:
         """Run a change until it is killed at a point; False where it never came to that point."""
@@ -74,9 +91,12 @@ class Kctl:
         return trace.read_text().split()
 
     @contextlib.contextmanager
-    def stopped(self, *args: object, at: str) -> Iterator[Forked]:
-        """A change that stands still at a point during the block, until `go_on` is called."""
-        process = self.start(*args, "--yes", fault=f"stop@{at}")
+    def stopped(self, *args: object, at: str, killed_at: str = "") -> Iterator[Forked]:
+        """A change that stands still at a point during the block, until `go_on` is called.
+
+        Then it is killed where it comes to the other point.
+        """
+        process = self.start(*args, "--yes", fault=f"stop@{at},{killed_at}")
         try:
             for _ in eventually(f"kctl stops at {at}"):
                 if process.is_stopped:
@@ -135,14 +155,23 @@ class Forked:
 
     def wait(self) -> Ran:
         """How it ended; every row is held against its schema."""
-        if self.status is None:
-            self._ended(os.waitpid(self.pid, 0)[1])
+        what = f"the end of kctl {shlex.join(self.args)}"
+        try:
+            for _ in eventually(lambda: f"{what}: {self._text(self.errors)}", 2 * PATIENCE, pause=0.01):
+                if self.status is None:
+                    pid, status = os.waitpid(self.pid, os.WNOHANG)
+                    if pid:
+                        self._ended(status)
+                if self.status is not None:
+                    break
+        finally:
+            self.kill()
         assert self.status is not None
         out = self._text(self.output).encode()
         ran = Ran(self.status, out, self._text(self.errors))
         ran.rows = [msgspec.json.decode(line) for line in out.splitlines()]
         check_rows(self.args, ran.rows)
-        return ran
+        return remember(self.args, ran)
 
     def kill(self) -> None:
         """End it, where it has not ended."""

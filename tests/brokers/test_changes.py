@@ -7,7 +7,6 @@ import json
 import os
 import pty
 import sys
-import time
 from itertools import count
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from tests.brokers.running import Kctl
 from tests.brokers.traffic import traffic
 
 NUMBERS = count()
+pytestmark = pytest.mark.usefixtures("healthy")
 POINTS = (
     "planned",
     "journalled",
@@ -166,9 +166,12 @@ def test_another_tools_write_in_between_is_not_lost(c: Cluster, k: Kctl, topic: 
 
 def test_a_session_that_expires_between_plan_and_write(c: Cluster, k: Kctl, topic: str) -> None:
     """Stopped for longer than its session lives: it connects again, and what it planned still holds."""
+    assert c.zookeeper
     c.create_topic(topic, [[1, 2]])
+    known = c.zookeeper.sessions()
     with k.stopped("topic", "config", "set", topic, "retention.ms=5", at="before-write:0") as ours:
-        time.sleep(11)
+        (session,) = c.zookeeper.sessions() - known
+        c.zookeeper.expire(session)
         ran = ours.go_on()
     assert ran.status in (0, 3), ran.err
     if ran.status == 3:
@@ -181,7 +184,7 @@ def test_zookeeper_restarted_in_the_middle(c: Cluster, k: Kctl, topic: str) -> N
     c.create_topic(topic, [[1, 2], [2, 3], [3, 1]])
     with traffic(c, topic, 3) as running:
         with k.stopped("topic", "alter", topic, "--partitions", 5, at="before-write:0") as ours:
-            c.zookeeper.restart()
+            c.restart_zookeeper()
             ran = ours.go_on()
         if ran.status != 0:  # brokers lost their sessions too, and another one may be controller now
             assert ran.status in (3, 4), ran.err
@@ -221,6 +224,30 @@ def test_a_context_guards_its_cluster(c: Cluster, k: Kctl, tmp_path: Path) -> No
             k("topic", "list", "--context", context, KCTL_CONFIG=str(config), KCTL_ZOOKEEPER="").status == 0
         )
     assert k.ids() == []
+
+
+def test_a_context_does_not_write_into_zookeeper_what_brokers_do_better(
+    c: Cluster, k: Kctl, topic: str, tmp_path: Path
+) -> None:
+    """Brokers of 2.4 and later check what they are asked for; only --zookeeper on purpose goes past them."""
+    config = tmp_path / "config.toml"
+    config.write_text(
+        f'[contexts.plain]\nzookeeper = "{c.connect}"\n'
+        f'[contexts.both]\nzookeeper = "{c.connect}"\nbootstrap_server = "{c.bootstrap}"\n'
+    )
+    args = ("topic", "create", topic, "--replica-assignment", "1:2", "--yes", "--no-wait")
+    older = c.version in ("0.8.2", "0.9", "0.10.2", "0.11", "1.1")
+    for context in ("plain", "both"):
+        env = {"KCTL_CONFIG": str(config), "KCTL_ZOOKEEPER": ""}
+        if older:
+            assert k(*args, "--dry-run", "--context", context, **env).status == 0
+            continue
+        ran = k(*args, "--context", context, **env)
+        assert ran.status == 4 and "nothing was written into ZooKeeper" in ran.err, ran.err
+        assert "--bootstrap-server" in ran.err and k("topic", "list", "--context", context, **env).status == 0
+    assert c.znode(f"/brokers/topics/{topic}") is None and k.ids() == []
+    if not older:
+        k.change(*args, "--context", "plain", "--zookeeper", c.connect, KCTL_CONFIG=str(config))
 
 
 def test_a_cluster_that_migrates_is_not_touched(c: Cluster, k: Kctl, topic: str) -> None:

@@ -12,6 +12,7 @@ from tests.brokers.running import Kctl
 from tests.brokers.traffic import traffic
 
 NUMBERS = count()
+pytestmark = pytest.mark.usefixtures("healthy")
 SPREAD = [[3, 1], [1, 3], [2, 3], [3, 2, 1], [1, 2], [3]]
 
 
@@ -89,7 +90,3 @@ def test_what_is_predicted_happens_and_is_mended(c: Cluster, k: Kctl, topic: str
         running.require_progress()
     running.require_nothing_lost()
     k.change("topic", "config", "set", topic, "min.insync.replicas=1")  # one partition has one replica only
-    for _ in eventually("the cluster is healthy"):
-        health = k("cluster", "health")
-        if health.status == 0:
-            break

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from tests.brokers.test_reassign import has_throttles, replicas_of, throttles
 from tests.brokers.traffic import traffic
 
 NUMBERS = count()
+pytestmark = pytest.mark.usefixtures("healthy")
 BEFORE, AFTER = {0: [1, 2], 1: [2, 1]}, {0: [1, 3], 1: [3, 1]}
 STAGE = ("before-write", "after-write", "written", "finished")
 ENDS = ("applied", "closed")
@@ -140,6 +143,157 @@ def test_an_election_killed_after_its_write(c: Cluster, k: Kctl, topic: str, tmp
     killed_election(c, k, topic, tmp_path, "after-write:0")
 
 
+# --- cancel -------------------------------------------------------------------------------------------
+
+
+def under_way(c: Cluster, k: Kctl, topic: str, folder: Path) -> Path:
+    """A plan whose request waits, because its target stands still."""
+    c.create_topic(topic, [BEFORE[0], BEFORE[1]])
+    plan = folder / f"{topic}.json"
+    assert k("reassign", "plan", "--topics", topic, "--replace", "2=3", "--to", plan).status == 0
+    c.pause(3)
+    k.change("reassign", "execute", plan, "--no-wait")
+    return plan
+
+
+def killed_cancellation(c: Cluster, k: Kctl, topic: str, folder: Path, point: str) -> None:
+    """The request goes once the target goes on; the way back is cut off and resumed."""
+    plan = under_way(c, k, topic, folder)
+    known = set(k.ids())
+    with k.stopped("reassign", "cancel", plan, at="awaiting-request", killed_at=point) as cancelling:
+        c.resume(3)
+        assert cancelling.go_on().status == -signal.SIGKILL, point
+    id = new_id(k, known)
+    if id is None:
+        assert point == "planned"
+        for _ in eventually("the plan is carried out"):
+            if k("reassign", "verify", plan).status == 0:
+                return
+    k.change("journal", "resume", str(id), status=4 if point in ("finished:0", *ENDS) else 0)
+    assert replicas_of(k, topic) == BEFORE
+    assert k.state(str(id)) == "applied" and k("journal", "verify").rows == []
+
+
+def killed_replacement(c: Cluster, k: Kctl, topic: str, folder: Path, point: str) -> None:
+    """The target is dead, the request is replaced and the controller moved: cut off and resumed."""
+    if c.controller() == 3:
+        c.restart(3)  # the controller must see the request before its broker dies
+    plan = under_way(c, k, topic, folder)
+    c.wait_until_gone(3)
+    known = set(k.ids())
+    assert k.killed("reassign", "cancel", plan, "--move-controller", fault=point), point
+    id = new_id(k, known)
+    if id is None:
+        assert point == "planned"
+        k.change("reassign", "cancel", plan, "--move-controller")
+    else:
+        k.change("journal", "resume", id, status=4 if point in ("finished:0", *ENDS) else 0)
+        assert k.state(id) == "applied"
+    assert replicas_of(k, topic) == BEFORE
+    c.resume(3)
+    c.wait_until_up([3])
+    assert k("reassign", "status").of("partition") == []
+
+
+@pytest.mark.parametrize("shared", ["2.8"], indirect=True)
+@pytest.mark.parametrize("point", ONE_STAGE)
+@pytest.mark.brokers
+def test_a_cancellation_killed_at_every_step(
+    c: Cluster, k: Kctl, topic: str, tmp_path: Path, point: str
+) -> None:
+    killed_cancellation(c, k, topic, tmp_path, point)
+
+
+@pytest.mark.parametrize("shared", ["2.8"], indirect=True)
+@pytest.mark.brokers
+def test_a_cancellation_that_moves_the_controller_killed_at_every_step(
+    c: Cluster, k: Kctl, topic: str, tmp_path: Path
+) -> None:
+    for number, point in enumerate(ONE_STAGE):
+        killed_replacement(c, k, f"{topic}-{number}", tmp_path, point)
+
+
+def test_a_cancellation_killed_after_its_write(c: Cluster, k: Kctl, topic: str, tmp_path: Path) -> None:
+    killed_cancellation(c, k, topic, tmp_path, "after-write:0")
+
+
+@pytest.mark.matrix
+def test_a_cancellation_killed_at_every_step_on_every_version(
+    c: Cluster, k: Kctl, topic: str, tmp_path: Path
+) -> None:
+    for number, point in enumerate(ONE_STAGE):
+        killed_cancellation(c, k, f"{topic}-{number}", tmp_path, point)
+        if c.version != "0.8.2":  # whose deposed controller goes on, and has to be restarted
+            killed_replacement(c, k, f"{topic}-moved-{number}", tmp_path, point)
+
+
+# --- throttles ----------------------------------------------------------------------------------------
+
+
+def killed_throttle(c: Cluster, k: Kctl, topic: str, folder: Path, points: Sequence[str]) -> None:
+    """A plan's throttle is set and cleared again, cut off at the first and the second point, and resumed."""
+    c.create_topic(topic, [BEFORE[0], BEFORE[1]])
+    plan = folder / f"{topic}.json"
+    assert k("reassign", "plan", "--topics", topic, "--replace", "2=3", "--to", plan).status == 0
+    for args, point, wanted in (("set", points[0], 8), ("clear", points[1], 0)):
+        rate = ("1MiB",) if args == "set" else ()
+        change = ("reassign", "throttle", args, plan, *rate)
+        known = set(k.ids())
+        assert k.killed(*change, fault=point), point
+        id = new_id(k, known)
+        if id is None:
+            assert point == "planned"
+            k.change(*change)
+        else:
+            k.change("journal", "resume", id, status=None)
+            assert k.state(id) == "applied"
+        assert len(throttles(k)) == wanted, throttles(k)
+
+
+SET = ["planned", "journalled", *(f"{one}:{n}" for n in range(4) for one in STAGE), *ENDS]
+
+
+def throttle_points() -> list[tuple[str, str]]:
+    """Every step of a throttle's setting, with those of its clearing beside them."""
+    return [(point, ONE_STAGE[number % len(ONE_STAGE)]) for number, point in enumerate(SET)]
+
+
+@pytest.mark.parametrize("shared", ["2.8"], indirect=True)
+@pytest.mark.brokers
+def test_a_throttle_killed_at_every_step(c: Cluster, k: Kctl, topic: str, tmp_path: Path) -> None:
+    for number, points in enumerate(throttle_points()):
+        killed_throttle(c, k, f"{topic}-{number}", tmp_path, points)
+
+
+@pytest.mark.parametrize("shared", ["2.8"], indirect=True)
+@pytest.mark.brokers
+def test_every_step_of_a_throttle_is_known(c: Cluster, k: Kctl, topic: str, tmp_path: Path) -> None:
+    c.create_topic(topic, [BEFORE[0], BEFORE[1]])
+    plan = tmp_path / f"{topic}.json"
+    assert k("reassign", "plan", "--topics", topic, "--replace", "2=3", "--to", plan).status == 0
+    assert k.points("reassign", "throttle", "set", plan, "1MiB", trace=tmp_path / "set") == SET
+    assert k.points("reassign", "throttle", "clear", plan, trace=tmp_path / "clear") == list(ONE_STAGE)
+
+
+def test_a_throttle_killed_after_its_write(c: Cluster, k: Kctl, topic: str, tmp_path: Path) -> None:
+    if not has_throttles(c):
+        pytest.skip("throttles came with 0.10.1")
+    killed_throttle(c, k, topic, tmp_path, ("after-write:1", "after-write:0"))
+
+
+@pytest.mark.matrix
+def test_a_throttle_killed_at_every_step_on_every_version(
+    c: Cluster, k: Kctl, topic: str, tmp_path: Path
+) -> None:
+    if not has_throttles(c):
+        pytest.skip("throttles came with 0.10.1")
+    for number, points in enumerate(throttle_points()):
+        killed_throttle(c, k, f"{topic}-{number}", tmp_path, points)
+
+
+# --- races and dying processes ------------------------------------------------------------------------
+
+
 def test_two_executions_at_once(c: Cluster, k: Kctl, topic: str, tmp_path: Path) -> None:
     """One wins, the other finds it out before it writes; so does one whose partitions another tool has moved."""
     args = prepared(c, k, topic, tmp_path)
@@ -197,10 +351,8 @@ def test_a_source_is_dead_while_it_is_throttled(c: Cluster, k: Kctl, topic: str,
 
 def test_zookeeper_restarts_during_a_reassignment(c: Cluster, k: Kctl, topic: str, tmp_path: Path) -> None:
     args = prepared(c, k, topic, tmp_path)
-    assert c.zookeeper
     with k.stopped(*args, at="after-write:0") as execution:
-        c.zookeeper.stop()
-        c.zookeeper.start()
+        c.restart_zookeeper()
         ran = execution.go_on()
     assert ran.status == 0, ran.err
     assert replicas_of(k, topic) == AFTER

@@ -193,8 +193,11 @@ def wrong_requests_are_refused(c: Cluster, k: Kctl, topic: str) -> None:
         assert move(c, k, "no-such-topic", (1,)) == 3
         with c.client() as client:
             client.create(f"/brokers/topics/{topic}-never", b'{"version":1,"partitions":{"0":[77]}}')
-        assert move(c, k, f"{topic}-never", (1,)) == 4
-        assert ask(c, k, ElectPreferred(partitions=(TopicPartition(f"{topic}-never", 0),))) == 4
+        never = TopicPartition(f"{topic}-never", 0)
+        assert move(c, k, never.topic, (1,)) == 4
+        assert ask(c, k, ElectPreferred(partitions=(never,))) == 4
+        with c.client() as client:
+            client.delete(f"/brokers/topics/{never.topic}", recursive=True)
     assert seen == []
 
 

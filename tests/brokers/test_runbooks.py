@@ -1,4 +1,4 @@
-"""The runbooks of administration, carried out as they are written, on a cluster of 2.8."""
+"""The runbooks of administration, carried out as they are written: on ZooKeeper, and over Kafka's own protocol."""
 
 from __future__ import annotations
 
@@ -7,24 +7,108 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.brokers.cluster import Cluster, cluster, eventually
+from tests.brokers.cluster import Cluster, cluster, eventually, kraft_cluster
 from tests.brokers.traffic import traffic
-from tests.conftest import HERE
+from tests.conftest import HERE, Ran, rows
 
 RUNBOOKS = HERE.parent / "docs" / "runbooks"
 pytestmark = pytest.mark.brokers
+Making = Callable[..., AbstractContextManager[Cluster]]
+CLUSTERS: dict[str, tuple[Making, str]] = {"2.8": (cluster, "2.8"), "4.3": (kraft_cluster, "4.3")}
+ZOOKEEPER, PROTOCOL = "KCTL_ZOOKEEPER", "KCTL_BOOTSTRAP_SERVER"
+BOTH = pytest.mark.parametrize(
+    ("made", "backend"),
+    [
+        ("2.8", ZOOKEEPER),
+        pytest.param("2.8", PROTOCOL, marks=pytest.mark.matrix),
+        ("4.3", PROTOCOL),
+    ],
+    indirect=["made"],
+    scope="module",
+)
 
 
 @pytest.fixture(scope="module")
-def four() -> Iterator[Cluster]:
-    """Brokers 1 to 4 with two topics."""
-    with cluster("2.8", brokers=4, properties={"offsets.topic.replication.factor": 3}) as c:
+def made(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """Brokers 1 to 4."""
+    make, version = CLUSTERS[request.param]
+    with make(version, brokers=4, properties={"offsets.topic.replication.factor": 3}) as c:
         yield c
+
+
+@dataclass
+class Four:
+    """The cluster, and the backend by which a runbook reaches it."""
+
+    cluster: Cluster
+    backend: str
+    folder: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        c = self.cluster
+        return {
+            self.backend: c.connect if self.backend == ZOOKEEPER else c.bootstrap,
+            "KCTL_JOURNAL": str(self.folder / "journal"),
+            "KCTL_CONFIG": "/dev/null/none",
+            "KCTL_YES": "1",
+            "KCTL_ANSWER_TIMEOUT": "60",
+        }
+
+    def kctl(self, *args: object) -> Ran:
+        return rows(*args, env=self.environment)
+
+    def replicas(self, topic: str) -> list[list[int]] | None:
+        """The replicas of each partition; None where there is no such topic."""
+        found = self.kctl("topic", "describe", topic)
+        return [p["replicas"] for p in found.of("partition")] or None
+
+    def make(self, topic: str, replicas: list[list[int]]) -> None:
+        """The topic as it is to be, whatever an earlier runbook has left."""
+        self.heal()
+        if self.replicas(topic) is not None:
+            self.kctl("topic", "delete", topic)
+        self.kctl(
+            *("topic", "create", topic, "--replica-assignment"),
+            ",".join(":".join(map(str, ids)) for ids in replicas),
+        )
+        self.settle()
+
+    def heal(self) -> None:
+        """All brokers run, and are known to."""
+        self.cluster.heal()
+        self.await_brokers([1, 2, 3, 4])
+
+    def settle(self) -> None:
+        """Every replica is in sync."""
+        for _ in eventually("everything in sync"):
+            found = self.kctl("topic", "describe").of("partition")
+            if found and all(set(p["isr"]) == set(p["replicas"]) for p in found):
+                return
+
+    def kill(self, broker_id: int) -> None:
+        """End a broker, and wait until the others know it."""
+        self.cluster.kill(broker_id)
+        self.cluster.wait_until_gone(broker_id)
+        self.await_brokers([b for b in (1, 2, 3, 4) if b != broker_id])
+
+    def await_brokers(self, ids: list[int]) -> None:
+        for _ in eventually(f"brokers {ids} alive"):
+            ran = self.kctl("cluster", "brokers")
+            if [b["broker_id"] for b in ran.of("broker") if b["is_alive"]] == ids:
+                return
+
+
+@pytest.fixture
+def four(made: Cluster, backend: str, tmp_path: Path) -> Four:
+    return Four(made, backend, tmp_path)
 
 
 def commands(runbook: str) -> str:
@@ -41,8 +125,9 @@ def commands(runbook: str) -> str:
     return "\n".join(script)
 
 
-def carry_out(c: Cluster, runbook: str, folder: Path) -> str:
+def carry_out(four: Four, runbook: str) -> str:
     """Run a runbook's commands; `start-broker N` in them starts a broker of the rig."""
+    folder = four.folder
     tools = folder / "bin"
     tools.mkdir()
     (tools / "kctl").write_text(f'#!/bin/sh\nexec {sys.executable} -m commands "$@"\n')
@@ -56,19 +141,16 @@ def carry_out(c: Cluster, runbook: str, folder: Path) -> str:
     def start_brokers() -> None:
         while not over.wait(0.1):
             for wish in folder.glob("start-*"):
-                c.start(int(wish.name.removeprefix("start-")))
+                four.cluster.start(int(wish.name.removeprefix("start-")))
                 wish.unlink()
 
     starter = threading.Thread(target=start_brokers)
     starter.start()
     environment = {
         **os.environ,
+        **four.environment,
         "PATH": f"{tools}:{os.environ['PATH']}",
         "PYTHONPATH": str(HERE.parent),
-        "KCTL_ZOOKEEPER": c.connect,
-        "KCTL_JOURNAL": str(folder / "journal"),
-        "KCTL_CONFIG": "/dev/null/none",
-        "KCTL_YES": "1",
     }
     try:
         ran = subprocess.run(
@@ -87,76 +169,51 @@ def carry_out(c: Cluster, runbook: str, folder: Path) -> str:
     return ran.stdout
 
 
-def make(c: Cluster, topic: str, replicas: list[list[int]]) -> None:
-    if c.znode(f"/brokers/topics/{topic}") is None:
-        c.create_topic(topic, replicas)
-
-
-def replicas_of(c: Cluster, topic: str) -> list[list[int]]:
-    partitions = c.znode(f"/brokers/topics/{topic}")["partitions"]
-    return [partitions[str(p)] for p in range(len(partitions))]
-
-
-def settle(c: Cluster) -> None:
-    """All brokers run and every replica is in sync."""
-    c.heal()
-    for _ in eventually("everything in sync"):
-        topics = [t for t in ("orders", "payments") if c.znode(f"/brokers/topics/{t}")]
-        states = [
-            (r, c.znode(f"/brokers/topics/{t}/partitions/{p}/state"))
-            for t in topics
-            for p, r in enumerate(replicas_of(c, t))
-        ]
-        if all(state and set(state["isr"]) == set(r) for r, state in states):
-            return
-
-
-def test_drain_a_broker(four: Cluster, tmp_path: Path) -> None:
-    make(four, "orders", [[1, 3], [3, 2], [2, 1]])
-    make(four, "payments", [[3, 1]])
-    settle(four)
-    with traffic(four, "orders", 3) as running:
-        carry_out(four, "drain-a-broker", tmp_path)
+@BOTH
+def test_drain_a_broker(four: Four) -> None:
+    four.make("orders", [[1, 3], [3, 2], [2, 1]])
+    four.make("payments", [[3, 1]])
+    with traffic(four.cluster, "orders", 3) as running:
+        carry_out(four, "drain-a-broker")
         running.require_progress()
     running.require_nothing_lost()
-    assert not any(3 in r for t in ("orders", "payments") for r in replicas_of(four, t))
-    assert four.znode("/config/topics/orders")["config"] == {}
+    assert not any(3 in r for t in ("orders", "payments") for r in four.replicas(t) or ())
+    assert four.kctl("topic", "describe", "orders").of("topic")[0]["configs"] == {}
 
 
-def test_replace_a_broker(four: Cluster, tmp_path: Path) -> None:
-    make(four, "orders", [[1, 3], [3, 2], [2, 1]])
-    make(four, "payments", [[2, 1]])
-    settle(four)
+@BOTH
+def test_replace_a_broker(four: Four) -> None:
+    four.make("orders", [[1, 3], [3, 2], [2, 1]])
+    four.make("payments", [[2, 1]])
     four.kill(2)
-    four.wait_until_gone(2)
-    with traffic(four, "orders", 3) as running:
-        carry_out(four, "replace-a-broker", tmp_path)
+    with traffic(four.cluster, "orders", 3) as running:
+        carry_out(four, "replace-a-broker")
     running.require_nothing_lost()
-    assert not any(2 in r for t in ("orders", "payments") for r in replicas_of(four, t))
+    assert not any(2 in r for t in ("orders", "payments") for r in four.replicas(t) or ())
 
 
-def test_raise_replication(four: Cluster, tmp_path: Path) -> None:
-    make(four, "orders", [[1, 3], [3, 2], [2, 1]])
-    settle(four)
-    carry_out(four, "raise-replication", tmp_path)
-    assert all(len(r) == 3 for r in replicas_of(four, "orders"))
+@BOTH
+def test_raise_replication(four: Four) -> None:
+    four.make("orders", [[1, 3], [3, 2], [2, 1]])
+    carry_out(four, "raise-replication")
+    assert all(len(r) == 3 for r in four.replicas("orders") or ())
 
 
-def test_undo_a_bad_reassignment(four: Cluster, tmp_path: Path) -> None:
-    make(four, "orders", [[1, 3], [3, 2], [2, 1]])
-    settle(four)
-    before = replicas_of(four, "orders")
-    with traffic(four, "orders", 3) as running:
-        carry_out(four, "undo-a-bad-reassignment", tmp_path)
+@BOTH
+def test_undo_a_bad_reassignment(four: Four) -> None:
+    four.make("orders", [[1, 3], [3, 2], [2, 1]])
+    before = four.replicas("orders")
+    with traffic(four.cluster, "orders", 3) as running:
+        carry_out(four, "undo-a-bad-reassignment")
         running.require_progress()
     running.require_nothing_lost()
-    assert replicas_of(four, "orders") == before
+    assert four.replicas("orders") == before
 
 
-def test_a_stuck_delete(four: Cluster, tmp_path: Path) -> None:
-    make(four, "old-orders", [[1, 3], [3, 2]])
-    settle(four)
+@pytest.mark.parametrize(("made", "backend"), [("2.8", ZOOKEEPER)], indirect=["made"], scope="module")
+def test_a_stuck_delete(four: Four) -> None:
+    """Brokers tell nobody of a deletion that waits, and a KRaft controller has none: for ZooKeeper only."""
+    four.make("old-orders", [[1, 3], [3, 2]])
     four.kill(3)
-    four.wait_until_gone(3)
-    carry_out(four, "a-stuck-delete", tmp_path)
-    assert four.znode("/brokers/topics/old-orders") is None
+    carry_out(four, "a-stuck-delete")
+    assert four.replicas("old-orders") is None

@@ -1,112 +1,130 @@
-"""Traffic through a change: a producer with acks=all that runs throughout, and a consumer that reads all of it.
+"""Traffic through a change: a producer with acks=all that runs throughout, and all of it read afterwards.
 
 with traffic(c, "ledger", partitions=3) as t:
     ...                       # whatever is done to the cluster
 t.require_nothing_lost()      # every acknowledged record is read back
+
+The producers of a cluster are threads of one Java program, since its start is what costs most.
 """
 
 from __future__ import annotations
 
 import contextlib
-import re
 import subprocess
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 from tests.brokers.cluster import Cluster
+from tests.brokers.draining import values_of
 from tests.brokers.jars import CACHE, classpath
-from tests.brokers.processes import PATIENCE, JavaProcess, eventually, java_command
+from tests.brokers.processes import PATIENCE, JavaProcess, eventually, java_command, tail
 
-HERE = Path(__file__).parent
+SOURCE = Path(__file__).parent / "Traffic.java"
 # Clients of these versions are spoken to by their own; newer brokers by the 2.8 client.
 OWN_CLIENT = ("0.8.2", "0.9")
+RUNS = count()
 
 
 @dataclass
 class Traffic:
-    """A running producer and what it has been told."""
+    """A running producer and what it has been told. Its records are `RUN:0`, `RUN:1`, ..."""
 
     cluster: Cluster
     topic: str
+    run: str
     process: JavaProcess
+    position: int = 0  # in the program's output
+    numbers: set[int] = field(default_factory=set)
+    failed: list[str] = field(default_factory=list)
+    is_closed: bool = False
 
     @property
     def acknowledged(self) -> set[int]:
         """The numbers acknowledged so far."""
-        return {int(n) for n in re.findall(r"^acked (\d+)", self.process.log.read_text(), re.M)}
+        with self.process.log.open("rb") as log:
+            log.seek(self.position)
+            whole, end, _ = log.read().rpartition(b"\n")
+        self.position += len(whole) + len(end)
+        for line in whole.decode("utf-8", "replace").splitlines():
+            word, _, rest = line.partition(" ")
+            run, _, number = rest.partition(":")
+            if run == self.run and word == "acked":
+                self.numbers.add(int(number))
+            elif run == self.run and word == "failed":
+                self.failed.append(line)
+            self.is_closed |= word == "closed" and rest == self.run
+        return self.numbers
+
+    def ask(self, line: str) -> None:
+        """A line for the program."""
+        stdin = self.process.process.stdin
+        assert stdin
+        stdin.write(line.encode() + b"\n")
+        stdin.flush()
 
     def require_progress(self, records: int = 5, timeout: float = PATIENCE) -> None:
         """Wait until so many more records are acknowledged: the topic can be written to."""
         wanted = len(self.acknowledged) + records
-        for _ in eventually(f"{records} more records acknowledged on {self.topic}", timeout):
+        for _ in eventually(lambda: f"{records} more records acknowledged on {self.topic}: {self}", timeout):
             self.process.require_running()
             if len(self.acknowledged) >= wanted:
                 return
 
     def finish(self) -> None:
         """Let the producer send what it has, and end."""
-        stdin = self.process.process.stdin
-        if stdin and not stdin.closed:
-            stdin.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.process.wait(PATIENCE)
-        self.process.kill()
+        self.ask(f"stop {self.run}")
+        for _ in eventually(lambda: f"the producer on {self.topic} has sent everything: {self}"):
+            self.process.require_running()
+            if self.acknowledged is not None and self.is_closed:
+                return
 
-    def consumed(self) -> set[int]:
-        """Every number that a consumer reads from the start of the topic."""
-        if self.cluster.version in OWN_CLIENT:
-            said = self.cluster.tool("kafka.tools.ConsoleConsumer", *self._old_arguments())
-        else:
-            jars = classpath("2.8")
-            command = java_command(
-                f"{_compiled(jars, '2.8', 'Drain')}:{jars}",
-                "Drain",
-                [self.cluster.bootstrap, self.topic],
-                heap="128m",
-            )
-            said = subprocess.run(
-                command, capture_output=True, text=True, timeout=PATIENCE, check=False
-            ).stdout
-        return {int(n) for n in re.findall(r"^(\d+)$", said, re.M)}
-
-    def _old_arguments(self) -> list[object]:
-        settings = self.cluster.folder / "consumer.properties"
-        settings.write_text("consumer.timeout.ms=3000\nauto.offset.reset=smallest\n")
-        given = ["--zookeeper", self.cluster.connect, "--topic", self.topic, "--from-beginning"]
-        return [*given, "--consumer.config", settings]
+    def __str__(self) -> str:
+        failed = self.failed[-1] if self.failed else "none"
+        return f"{len(self.numbers)} acknowledged, {len(self.failed)} failed, the last: {failed}"
 
     def require_nothing_lost(self) -> None:
         """Fail where an acknowledged record is not read back."""
         acknowledged = self.acknowledged
-        assert acknowledged, f"nothing was acknowledged:\n{self.process.log.read_text()[-2000:]}"
-        missing = acknowledged - self.consumed()
+        assert acknowledged, f"nothing was acknowledged:\n{tail(self.process.log)}"
+        values = [value.decode().partition(":") for value in values_of(self.cluster, self.topic)]
+        missing = acknowledged - {int(number) for run, _, number in values if run == self.run}
         assert not missing, f"{len(missing)} acknowledged records are gone, the first {sorted(missing)[:10]}"
 
 
 @contextlib.contextmanager
 def traffic(cluster: Cluster, topic: str, partitions: int, *, pause_ms: int = 20) -> Iterator[Traffic]:
     """A producer that writes to the topic during the block."""
-    version = cluster.version if cluster.version in OWN_CLIENT else "2.8"
-    jars = classpath(version)
-    path = f"{_compiled(jars, version, 'Traffic')}:{jars}"
-    args = (cluster.bootstrap, topic, partitions, pause_ms)
-    log = cluster.folder / f"traffic-{topic}-{time.monotonic_ns()}.log"
-    process = JavaProcess(java_command(path, "Traffic", args, heap="128m"), log, stdin=subprocess.PIPE)
-    running = Traffic(cluster, topic, process)
+    process = _program(cluster)
+    running = Traffic(cluster, topic, str(next(RUNS)), process, process.log.stat().st_size)
     try:
+        running.ask(f"start {running.run} {topic} {partitions} {pause_ms}")
         running.require_progress(1)
         yield running
         running.require_progress(1)
-    finally:
         running.finish()
+    except BaseException:
+        process.kill()  # a producer that cannot end would go on beside the next test
+        raise
 
 
-def _compiled(jars: str, version: str, name: str) -> Path:
-    source, folder = HERE / f"{name}.java", CACHE / f"classes-{version}"
-    made = folder / f"{name}.class"
-    if not made.exists() or made.stat().st_mtime < source.stat().st_mtime:
+def _program(cluster: Cluster) -> JavaProcess:
+    """The cluster's program, started where it does not run."""
+    if cluster.traffic is None or not cluster.traffic.is_running:
+        version = cluster.version if cluster.version in OWN_CLIENT else "2.8"
+        jars = classpath(version)
+        command = java_command(
+            f"{_compiled(jars, version)}:{jars}", "Traffic", [cluster.bootstrap], heap="128m"
+        )
+        cluster.traffic = JavaProcess(command, cluster.folder / "traffic.log", stdin=subprocess.PIPE)
+    return cluster.traffic
+
+
+def _compiled(jars: str, version: str) -> Path:
+    folder = CACHE / f"classes-{version}"
+    made = folder / "Traffic.class"
+    if not made.exists() or made.stat().st_mtime < SOURCE.stat().st_mtime:
         folder.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["javac", "-nowarn", "-cp", jars, "-d", folder, source], check=True)
+        subprocess.run(["javac", "-nowarn", "-cp", jars, "-d", folder, SOURCE], check=True)
     return folder

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import socket
+import struct
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,8 @@ from tests.brokers.processes import JavaProcess, free_ports, java_command, wait_
 
 # Which ZooKeeper comes with which Kafka; 3.6 and later answer multiRead.
 ZOOKEEPERS = {"3.4": "1.1", "3.5": "2.8", "3.8": "3.9"}
+# What every server makes the passwords of sessions from: SessionTrackerImpl and ZooKeeperServer (`superSecret`).
+SECRET = 0xB3415C00
 
 
 class ZooKeeper:
@@ -80,3 +85,28 @@ class ZooKeeper:
         client = KazooClient(self.address + chroot, timeout=10, **{**self.login, **options})
         client.start(timeout=60)
         return client
+
+    def sessions(self) -> set[int]:
+        """Ids of the sessions that are connected now."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
+            connection.sendall(b"cons")
+            said = connection.makefile("rb").read()
+        return {int(found, 16) for found in re.findall(rb"sid=0x([0-9a-f]+)", said)}
+
+    def expire(self, *sessions: int) -> None:
+        """End sessions as the server does when their time is over; nobody has to wait for that."""
+        for session in sessions:
+            client = self.client(client_id=(session, password_of(session)))
+            client.stop()
+            client.close()
+
+
+def password_of(session: int) -> bytes:
+    """The password of a session: 16 bytes of java.util.Random, seeded with its id and the servers' secret."""
+    modulus = (1 << 48) - 1
+    seed = (session ^ SECRET ^ 0x5DEECE66D) & modulus
+    words = []
+    for _ in range(4):
+        seed = (seed * 0x5DEECE66D + 0xB) & modulus
+        words.append(seed >> 16)
+    return struct.pack("<4I", *words)

@@ -40,6 +40,7 @@ class WireKctl(Kctl):
             "KCTL_BOOTSTRAP_SERVER": self.cluster.bootstrap,
             "KCTL_JOURNAL": str(self.journal),
             "KCTL_CONFIG": os.devnull + "/none",
+            "KCTL_ANSWER_TIMEOUT": "60",  # of a slow machine
         }
 
     def replicas(self, topic: str) -> list[list[int]]:
