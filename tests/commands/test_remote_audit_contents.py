@@ -44,9 +44,10 @@ def alike(made: Tiered) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
         other = seen.pop(key, None)
         if other is None:
             seen[key] = row
-        elif (other["topic"], other["partition"]) != (row["topic"], row["partition"]):
-            if other["max_timestamp"] != row["max_timestamp"]:
-                yield other, row
+        elif (other["topic"], other["partition"]) != (row["topic"], row["partition"]) and other[
+            "max_timestamp"
+        ] != row["max_timestamp"]:
+            yield other, row
 
 
 @pytest.mark.parametrize("what", ["log", "everything"])
