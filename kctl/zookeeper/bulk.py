@@ -7,6 +7,7 @@ connection, so it is only sent to one that has said its version, or that has ans
 
 import struct
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -152,8 +153,12 @@ class Answers:
         # The order counts: whoever arrives after the comparison sees the new number and wakes this thread.
         self._awaited = count
         self._enough.clear()
-        if self._arrived < count and self.error is None:
-            self._enough.wait(timeout)
+        end = time.monotonic() + timeout
+        while self._arrived < count and self.error is None:
+            if not self._enough.wait(max(end - time.monotonic(), 0)):
+                break
+            # Perhaps woken late for the number awaited before: then there is more to come.
+            self._enough.clear()
         if self.error is not None:
             raise self.error
         if self._arrived < count:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from kctl.zookeeper.bulk import (
     GET_DATA,
     HEADER,
     INTEGER,
+    Answers,
     MultiRead,
     Read,
     Slot,
@@ -93,6 +95,27 @@ def test_a_lost_connection_is_an_error_and_silence_a_time_out() -> None:
         pipelined(answering([], lambda r: ConnectionLoss()), GET_DATA, ["/a"] * 20, 1)  # type: ignore[arg-type]
     with pytest.raises(TimeoutError):
         pipelined(lambda request, slot: None, GET_DATA, ["/a"] * 20, 0.05)
+
+
+def test_a_wake_up_meant_for_the_wait_before_is_no_time_out() -> None:
+    """kazoo's thread may have seen the number awaited before, and wake the waiting one after that began anew."""
+    answers = Answers(2)
+
+    class Late(threading.Event):
+        """Says at first that it was set, as an event is that was set late."""
+
+        waited = 0
+
+        def wait(self, timeout: float | None = None) -> bool:
+            self.waited += 1
+            if self.waited == 2:
+                answers.put(0, "a")
+                answers.put(1, "b")
+            return True
+
+    answers._enough = Late()
+    answers.wait_for(2, 60)
+    assert answers.values == ["a", "b"]
 
 
 # --- quick and slow parsers agree ---
