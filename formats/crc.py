@@ -85,6 +85,12 @@ def crc32c_of_ranges(data: Octets, starts: NDArray[np.int64], ends: NDArray[np.i
     return np.fromiter(map(value, map(data.__getitem__, slices)), np.uint32, len(starts))
 
 
+def crc32_of_ranges(data: Octets, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Words:
+    """CRC-32 of data[start:end] for each pair."""
+    spans = zip(starts.tolist(), ends.tolist(), strict=True)
+    return np.fromiter((crc32(data[start:end]) for start, end in spans), np.uint32, len(starts))
+
+
 # --- numpy lanes ------------------------------------------------------------------------------------
 
 POLYNOMIAL = 0x82F63B78  # Castagnoli, bits reversed

@@ -111,14 +111,16 @@ def walk(
     as long as they are legal, and `crc_valid` is True.
     """
     log = data if isinstance(data, LogBytes) else LogBytes(data, end)
-    walker = _Walker(log, last_offset, check_crc)
+    walker = Walker(log, last_offset, check_crc)
     while position < log.end:
         for item in walker.items_at(position):
             yield item
             position = item.position + item.size_in_bytes
 
 
-class _Walker:
+class Walker:
+    """Goes over a log item by item; `last_offset`, of the last sound entry, may be set by who found entries itself."""
+
     def __init__(self, log: LogBytes, last_offset: int, check_crc: bool) -> None:
         self.log = log
         self.last_offset = last_offset
@@ -265,6 +267,7 @@ __all__ = [
     "LogBytes",
     "Readable",
     "Reason",
+    "Walker",
     "Window",
     "first_offset_of",
     "iterate_records",

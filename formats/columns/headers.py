@@ -15,8 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.crc import COPY_BELOW, crc32, crc32c_of_ranges
-from formats.crc_of_neighbours import all_as_stored
+from formats.crc_of_neighbours import CRC32, as_stored
 from formats.layout import dtype
 from formats.message_set import CRC_STARTS_AT as CRC_STARTS_AT_OF_MESSAGES
 from formats.message_set import MIN_SIZES, MessageHeader
@@ -36,7 +35,6 @@ Mask = NDArray[np.bool_]
 PADDING = 64  # bytes that must be readable behind the last one of a block
 LENGTH_AT = 8
 SMALLEST = MIN_SIZES[0]  # what Kafka's reader asks of every magic
-MANY = 64  # batches from which on their CRCs are checked together
 FEWEST_LANES = 16  # below this a plain loop is faster
 HEADER = np.dtype(dtype(BatchHeader))
 MESSAGE = np.dtype([*dtype(MessageHeader), ("timestamp", ">i8")])
@@ -214,16 +212,9 @@ def check_crc(data: Octets, headers: Headers, place: int = 0) -> None:
     ends = starts + headers.size_in_bytes
     new = headers.magic == 2
     if new.all():
-        covered = starts + CRC_STARTS_AT
-        # Most blocks are sound; where batches are short it pays to learn so of all at once.
-        are_short = len(starts) >= MANY and ends[-1] - starts[0] < COPY_BELOW * len(starts)
-        if are_short and all_as_stored(data, covered, ends, headers.crc):
-            headers.crc_valid[:] = True
-        else:
-            headers.crc_valid[:] = crc32c_of_ranges(data, covered, ends) == headers.crc
+        headers.crc_valid[:] = as_stored(data, starts + CRC_STARTS_AT, ends, headers.crc)
         return
-    found = np.zeros(len(headers), np.uint32)
-    found[new] = crc32c_of_ranges(data, starts[new] + CRC_STARTS_AT, ends[new])
-    for row in np.flatnonzero(~new).tolist():
-        found[row] = crc32(data[starts[row] + CRC_STARTS_AT_OF_MESSAGES : ends[row]])
-    headers.crc_valid[:] = found == headers.crc
+    old = ~new
+    headers.crc_valid[new] = as_stored(data, starts[new] + CRC_STARTS_AT, ends[new], headers.crc[new])
+    covered = starts[old] + CRC_STARTS_AT_OF_MESSAGES
+    headers.crc_valid[old] = as_stored(data, covered, ends[old], headers.crc[old], CRC32)

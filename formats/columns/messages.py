@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from formats.columns.headers import PADDING, gather, walk
 from formats.columns.varints import unaligned
-from formats.crc import crc32
+from formats.crc_of_neighbours import CRC32, as_stored
 from formats.layout import layout
 from formats.message_set import CRC_STARTS_AT, MIN_SIZES, MessageHeader
 from formats.record_batch import CODEC_MASK, LOG_OVERHEAD
@@ -88,9 +88,7 @@ def crcs_valid(data: Octets, messages: Messages) -> Mask:
     """Whether the CRC of each message is right."""
     stored = unaligned(data, "V4")[messages.position + LOG_OVERHEAD].view(">u4")
     ends = messages.position + messages.size_in_bytes
-    spans = zip((messages.position + CRC_STARTS_AT).tolist(), ends.tolist(), strict=True)
-    computed = np.fromiter((crc32(data[start:end]) for start, end in spans), np.uint32, len(messages))
-    return np.asarray(computed == stored)
+    return as_stored(data, messages.position + CRC_STARTS_AT, ends, stored, CRC32)
 
 
 def inner_positions(body: Octets, size: int) -> tuple[Ints, int]:

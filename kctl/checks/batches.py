@@ -1,20 +1,17 @@
 """Headers of a run of batches: what each says of itself, and how it follows the one before."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from formats.columns.headers import Headers
-from formats.crc import crc32, crc32c
-from formats.message_set import CRC_STARTS_AT as MESSAGES_CRC_STARTS_AT
-from formats.record_batch import CONTROL, CRC_STARTS_AT, HEADER_SIZE, TRANSACTIONAL
+from formats.record_batch import CONTROL, HEADER_SIZE, TRANSACTIONAL
 from kctl.checks.edges import Edge, divide, offset_gap
 from kctl.checks.producers import ProducerChecks
 from kctl.findings import Finding, FindingType, Place, segments
-from kctl.scan.block import Block
 from kctl.scan.options import ScanOptions
 
 Mask = NDArray[np.bool_]
@@ -37,12 +34,12 @@ class BatchChecks:
         self.left_out: Counter[str] = Counter()
         self._room = options.max_findings
 
-    def of(self, headers: Headers, block: Block) -> list[RowFinding]:
-        """What is wrong with these batches, each with its row."""
+    def of(self, headers: Headers, computed: Mapping[int, int]) -> list[RowFinding]:
+        """What is wrong with these batches, each with its row; `computed` are the CRCs of unsound ones by row."""
         if headers.crc_valid.all():
             return self._of_sound(headers)
         wrong = self._some(~headers.crc_valid, segments.BATCH_CRC_MISMATCH)
-        found = [(row, self._crc_mismatch(headers, row, block)) for row in wrong]
+        found = [(row, self._crc_mismatch(headers, row, computed.get(row, 0))) for row in wrong]
         # What an unsound header says is not worth a word, nor a comparison.
         numbers = np.flatnonzero(headers.crc_valid)
         if len(numbers):
@@ -78,16 +75,9 @@ class BatchChecks:
         """Put gaps aside until it is known whether the topic is compacted."""
         self.edge.gaps += gaps[: max(0, self.options.max_findings - len(self.edge.gaps))]
 
-    def _crc_mismatch(self, headers: Headers, row: int, block: Block) -> Finding:
-        start, size = int(headers.position[row]), int(headers.size_in_bytes[row])
-        new = headers.magic[row] == 2
-        computed = 0
-        if block.start <= start and start + size <= block.end:
-            covered = block.data[start - block.start : start - block.start + size]
-            computed = crc32c(covered[CRC_STARTS_AT:]) if new else crc32(covered[MESSAGES_CRC_STARTS_AT:])
-        return self._at(
-            headers, row, segments.BATCH_CRC_MISMATCH, stored=int(headers.crc[row]), computed=computed
-        )
+    def _crc_mismatch(self, headers: Headers, row: int, computed: int) -> Finding:
+        stored = int(headers.crc[row])
+        return self._at(headers, row, segments.BATCH_CRC_MISMATCH, stored=stored, computed=computed)
 
     def _at(self, headers: Headers, row: int, kind: FindingType, **details: int | str) -> Finding:
         return kind.at(place_of(headers, row, self.options.place), **details)  # type: ignore[arg-type]

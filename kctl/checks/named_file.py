@@ -21,7 +21,7 @@ from kctl.checks.directory import offsets_in
 from kctl.checks.evidence import loose_task, open_directory, task_of
 from kctl.checks.replica import TYPES, ReplicaTask, check_replica
 from kctl.checks.report import CheckOptions, FileReport, Report
-from kctl.checks.segment import read_small, scan_log, scan_options
+from kctl.checks.segment import Parts, read_small, scan_log, scan_options
 from kctl.evidence.discover import discover
 from kctl.findings import Finding, Place
 from kctl.findings.evidence import META_PROPERTIES_BAD
@@ -32,11 +32,22 @@ from kctl.scan.options import Level
 ABOUT_A_LOG = (".index", ".timeindex", ".txnindex", ".snapshot")
 
 
-def check_named_file(path: Path, place: Place, options: CheckOptions) -> Report:
-    """What is wrong with one file. One of no known name is taken for a log."""
+def is_log(path: Path) -> bool:
+    """Whether a file is taken for a log: one of no known name is."""
+    named = parse_segment_file(path.name)
+    known = (*OFFSET_CHECKPOINTS, PARTITION_METADATA, QUORUM_STATE, META_PROPERTIES, LEADER_EPOCHS)
+    return path.name not in known and not (named and named.suffix in ABOUT_A_LOG)
+
+
+def whole_place(path: Path, place: Place) -> Place:
+    """The place of a file, with the partition that its folder names."""
     above = parse_partition_folder(path.parent.name)
-    if above:
-        place = replace(place, topic=above.topic, partition=above.partition)
+    return replace(place, topic=above.topic, partition=above.partition) if above else place
+
+
+def check_named_file(path: Path, place: Place, options: CheckOptions, parts: Parts | None = None) -> Report:
+    """What is wrong with one file; `parts` as in `check_replica`."""
+    place = whole_place(path, place)
     named = parse_segment_file(path.name)
     if (named and named.suffix in ABOUT_A_LOG) or path.name == LEADER_EPOCHS:
         return _check_beside(path, place, options)
@@ -51,15 +62,17 @@ def check_named_file(path: Path, place: Place, options: CheckOptions) -> Report:
     elif path.name == META_PROPERTIES:
         _check_meta_properties(found.file(place, "meta-properties", size, options), path)
     else:
-        _check_log(found, FolderFile(path, size, named), place, options)
+        _check_log(found, FolderFile(path, size, named), place, options, parts)
     return found
 
 
-def _check_log(found: Report, file: FolderFile, place: Place, options: CheckOptions) -> None:
+def _check_log(
+    found: Report, file: FolderFile, place: Place, options: CheckOptions, parts: Parts | None
+) -> None:
     suffix = file.named.suffix if file.named else ".log"
     report = found.file(place, TYPES.get(suffix, "log"), file.size_in_bytes, options)
     base = file.named.base_offset if file.named and suffix == ".log" else None
-    scan_log(file, report, scan_options(options, report, base_offset=base))
+    scan_log(file, report, scan_options(options, report, base_offset=base), parts=parts)
 
 
 def _check_meta_properties(report: FileReport, path: Path) -> None:

@@ -12,7 +12,7 @@ from kctl.checks.epochs import EpochRuns, check_epochs
 from kctl.checks.indexes import IndexedLog
 from kctl.checks.kraft import check_kraft_snapshot, reaches
 from kctl.checks.report import CheckOptions, FileReport, LogFacts, Report
-from kctl.checks.segment import OnChunk, ScannedLog, open_indexes, scan_log, scan_options
+from kctl.checks.segment import OnChunk, Parts, ScannedLog, open_indexes, scan_log, scan_options
 from kctl.checks.segments import (
     check_gaps,
     check_leftover,
@@ -69,6 +69,11 @@ class ReplicaTask:
     is_compacted: bool | None = None  # None: not known
     has_time_indexes: bool = False  # whether the broker writes them, as other folders of it show
 
+    def place_of(self, name: str) -> Place:
+        """The place of a file of the folder."""
+        above = self.place.file
+        return replace(self.place, file=name if above in (None, ".") else f"{above}/{name}")
+
 
 @dataclass(slots=True)
 class _Check:
@@ -78,13 +83,13 @@ class _Check:
     options: CheckOptions
     folder: Folder
     on_chunk: OnChunk | None = None
+    parts: Parts | None = None
     report: Report = field(default_factory=Report)
     scanned: list[tuple[Segment, ScannedLog]] = field(default_factory=list)
 
     def place_of(self, name: str) -> Place:
         """The place of a file of the folder."""
-        above = self.task.place.file
-        return replace(self.task.place, file=name if above in (None, ".") else f"{above}/{name}")
+        return self.task.place_of(name)
 
     def report_of(self, file: FolderFile) -> FileReport:
         """A report for a file."""
@@ -98,19 +103,27 @@ def shown_name(file: FolderFile) -> str:
 
 
 def check_replica(
-    task: ReplicaTask, options: CheckOptions | None = None, on_chunk: OnChunk | None = None
+    task: ReplicaTask,
+    options: CheckOptions | None = None,
+    on_chunk: OnChunk | None = None,
+    *,
+    folder: Folder | None = None,
+    parts: Parts | None = None,
 ) -> Report:
-    """Everything that is wrong in a partition folder. What cannot be read is a finding too."""
+    """Everything that is wrong in a partition folder. What cannot be read is a finding too.
+
+    `parts` are logs that others read, of the folder as it was listed for them.
+    """
     options = options or CheckOptions()
     try:
-        folder = read_folder(task.folder)
+        folder = folder or read_folder(task.folder)
     except OSError as error:
         report = Report()
         gone = isinstance(error, FileNotFoundError)
         type_ = say_evidence.VANISHED if gone else say_evidence.UNREADABLE
         report.findings.append(type_.at(task.place, severity=None, reason=reason_of(error)))
         return report
-    check = _Check(task, options, folder, on_chunk)
+    check = _Check(task, options, folder, on_chunk, parts)
     _check_segments(check)
     _check_leftovers(check)
     _check_others(check)
@@ -169,7 +182,7 @@ def _check_segment(check: _Check, segment: Segment, epochs: EpochRuns, producers
         check.options, report, base_offset=segment.base_offset, is_compacted=check.task.is_compacted
     )
     before = len(producers.replay.aborted)
-    scanned = scan_log(log, report, options, indexes.all(), (epochs, producers), check.on_chunk)
+    scanned = scan_log(log, report, options, indexes.all(), (epochs, producers), check.on_chunk, check.parts)
     check.scanned.append((segment, scanned))
     producers.is_compacted |= scanned.has_short_batches
     digits = len(log.name.partition(".")[0])
@@ -230,7 +243,7 @@ def _check_leftovers(check: _Check) -> None:
             report = check.report_of(log)
             indexes = open_indexes(segment, check.report_of)
             options = scan_options(check.options, report, base_offset=segment.base_offset)
-            scanned = scan_log(log, report, options, indexes.all())
+            scanned = scan_log(log, report, options, indexes.all(), parts=check.parts)
             indexes.finish(_indexed(segment, report, scanned, is_last=True, is_clean=False))
         for suffix, file in segment.files.items():
             if suffix not in (".log", ".index", ".timeindex") or not log:

@@ -121,6 +121,11 @@ class Report:
     facts: LogFacts = field(default_factory=LogFacts)
     segments: int = 0
 
+    @property
+    def size_in_bytes(self) -> int:
+        """Of all files."""
+        return sum(file.size_in_bytes for file in self.files)
+
     def all_findings(self) -> list[Finding]:
         """Every finding, files first."""
         return [f for file in self.files for f in file.all_findings()] + self.findings

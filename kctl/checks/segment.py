@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -22,7 +22,8 @@ from kctl.findings import evidence as say
 from kctl.findings.logs import BASE_OFFSET_WRONG
 from kctl.log.folder import FolderFile, Segment
 from kctl.scan.options import Chunk, ScanOptions
-from kctl.scan.segment import SegmentScan, scan_segment
+from kctl.scan.pieces import Piece, Pieces
+from kctl.scan.segment import SegmentScan
 from kctl.scan.source import LocalFile, local_file
 
 HARMLESS = (Reason.TORN_TAIL, Reason.ZEROS)
@@ -58,6 +59,13 @@ class ScannedLog:
 OnChunk = Callable[[FolderFile, Chunk], None]
 
 
+class Parts(Protocol):
+    """Logs that others read."""
+
+    def pieces(self, source: LocalFile, options: ScanOptions) -> Iterable[Piece] | None:
+        """The pieces of a log as one scan would give them; None where nobody reads it."""
+
+
 def scan_log(
     file: FolderFile,
     report: FileReport,
@@ -65,6 +73,7 @@ def scan_log(
     indexes: Sequence[OffsetIndex | TimeIndex] = (),
     watchers: Sequence[Watcher] = (),
     on_chunk: OnChunk | None = None,
+    parts: Parts | None = None,
 ) -> ScannedLog:
     """Scan a log file into its report; what the indexes and watchers are shown is every batch in order."""
     scanned = ScannedLog()
@@ -73,7 +82,8 @@ def scan_log(
     try:
         with local_file(file.path) as source:
             report.size_in_bytes = source.size
-            scan = scan_segment(source, options, hints=hints)
+            pieces = parts.pieces(source, options) if parts else None
+            scan = SegmentScan(source, options, pieces or Pieces(source, options, hints))
             for seen in without_outliers(_examined(scan, file, report, on_chunk)):
                 for follower in indexes:
                     follower.feed(seen.headers)

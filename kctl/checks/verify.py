@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import groupby
 
 from formats.log_dir_files import FolderKind
@@ -21,17 +20,15 @@ from kctl.checks.evidence import (
     task_of,
     topic_id_findings,
 )
-from kctl.checks.named_file import check_named_file
+from kctl.checks.parallel import Check as Check
+from kctl.checks.parallel import NamedTask, reports
 from kctl.checks.replica import ReplicaTask, check_replica
 from kctl.checks.report import CheckOptions, FileReport, Report
 from kctl.evidence.model import Evidence
 from kctl.findings import Finding, Place, Severity
 from kctl.model import SILENT, Progress, TopicPartition
 from kctl.rows.common import SUMMARY
-from kctl.scan.pool import Jobs, ordered
-
-Check = Callable[..., Report]
-"""From a `ReplicaTask` and `options` to a report."""
+from kctl.scan.pool import Jobs
 
 
 @dataclass
@@ -85,13 +82,12 @@ def verify(
     """
     progress.start("verifying", _size(evidence) if progress is not SILENT else None)
     topic_ids: list[tuple[Place, str]] = []
-    for path, root in evidence.files:
-        report = check_named_file(path, evidence.place_of(path, root), options)
-        progress.advance(sum(file.size_in_bytes for file in report.files))
+    named = [NamedTask(path, evidence.place_of(path, root)) for path, root in evidence.files]
+    here = jobs if jobs is None or isinstance(jobs, int) else 1
+    for report in reports(named, check_replica, options, here, progress):
         yield from items_of(report)
-    for report in _replica_reports(evidence, options, jobs, topic_ids, check):
+    for report in _replica_reports(evidence, options, jobs, topic_ids, check, progress):
         on_report(report)
-        progress.advance(sum(file.size_in_bytes for file in report.files))
         yield from items_of(report)
     yield from evidence.findings
     yield from topic_id_findings(topic_ids)
@@ -123,6 +119,7 @@ def _replica_reports(
     jobs: Jobs,
     topic_ids: list[tuple[Place, str]],
     check: Check,
+    progress: Progress,
 ) -> Iterator[Report]:
     """Reports of partition folders in the order of the evidence, each directory's own behind its last one."""
     directories = {one.path: open_directory(one, evidence, options) for one in evidence.log_dirs}
@@ -141,8 +138,8 @@ def _replica_reports(
     for directory in directories.values():
         if not left[directory.log_dir.path] and directory.log_dir.is_whole:
             yield directory.finish()
-    reports = ordered(partial(check, options=options), [task for _, _, task in work], jobs=jobs)
-    for (owner, partition, task), report in zip(work, reports, strict=True):
+    done = reports([task for _, _, task in work], check, options, jobs, progress)
+    for (owner, partition, task), report in zip(work, done, strict=True):
         yield report
         if report.facts.topic_id and task.kind is FolderKind.LIVE:
             topic_ids.append((task.place, report.facts.topic_id))

@@ -47,7 +47,7 @@ NO_HEADERS = gather(np.zeros(PADDING, np.uint8), np.empty(0, np.int64))
 
 
 class Runs:
-    """Walks a source from start to end; `block` holds the bytes of the run that was given last."""
+    """Walks a source from start to end; `block` holds the bytes of the run that was given last, `log` reads any."""
 
     def __init__(
         self,
@@ -61,14 +61,13 @@ class Runs:
     ) -> None:
         self.block = Block(source, BLOCK_SIZE)
         self.end = end
-        self.wrong_hint: int | None = None
         self._start = start
         self._crc = crc
         self._last_offset = last_offset
         self._hints = hints if hints is not None else np.empty(0, np.int64)
         # What is damaged is looked at up to the end of the file, also where only a part of it is scanned.
-        self._log = records.LogBytes(source)
-        self._walker = records._Walker(self._log, last_offset, crc)
+        self.log = records.LogBytes(source)
+        self._walker = records.Walker(self.log, last_offset, crc)
         self._reach = BLOCK_SIZE
         self._walked_out = -1  # where the block ends in the middle of a batch
 
@@ -111,8 +110,6 @@ class Runs:
         high = min(block.end - block.start, low + self._reach)
         first, last = np.searchsorted(self._hints, (position + 1, block.start + high))
         found = walk(block.data, low, high, self._hints[first:last] - block.start)
-        if found.wrong_hint is not None and self.wrong_hint is None:
-            self.wrong_hint = found.wrong_hint + block.start
         headers = gather(block.data, found.positions, block.start)
         legal = legal_rows(headers)
         headers = headers[:legal] if legal < len(headers) else headers
@@ -167,7 +164,7 @@ class Runs:
             else:
                 entries.append(self._header_of(item))
         self._last_offset = self._walker.last_offset
-        self.end = min(self.end, self._log.end)
+        self.end = min(self.end, self.log.end)
         if end == position:
             return None
         headers = concatenated(entries) if entries else NO_HEADERS

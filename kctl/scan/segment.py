@@ -16,68 +16,51 @@ are the chunk's own and may be kept; what `chunk.records` holds is valid until t
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from formats.columns.headers import Headers
 from formats.records import Damage, Reason
-from kctl.checks.batches import BatchChecks, RowFinding, place_of
-from kctl.checks.damage import finding_of
+from kctl.checks.batches import BatchChecks
 from kctl.checks.edges import Edge
-from kctl.checks.records import check_large_batch, check_records
 from kctl.findings import Finding, segments
 from kctl.findings import evidence as evidence_findings
-from kctl.scan.message_groups import message_groups
-from kctl.scan.options import Chunk, Level, ScanOptions, Totals
-from kctl.scan.record_groups import Group, batch_groups
-from kctl.scan.records import records_of
-from kctl.scan.runs import NO_HEADERS, Run, Runs
+from kctl.scan.options import Chunk, ScanOptions, Totals
+from kctl.scan.pieces import Piece, Pieces
+from kctl.scan.runs import NO_HEADERS
 from kctl.scan.source import Source
 
 HARMLESS = (Reason.TORN_TAIL, Reason.ZEROS)
 
 
 class SegmentScan:
-    """One pass over a segment; iterate it once, then look at `totals`."""
+    """One pass over a segment; iterate it once, then look at `totals`.
 
-    def __init__(self, source: Source, options: ScanOptions, hints: NDArray[np.int64] | None = None) -> None:
+    `pieces` are those of the source in order, whoever read them.
+    """
+
+    def __init__(self, source: Source, options: ScanOptions, pieces: Iterable[Piece]) -> None:
         self.source = source
         self.options = options
         self.totals = Totals()
         self.left_out: Counter[str] = Counter()
         self._checks = BatchChecks(options)
-        end = source.size if options.end is None else min(options.end, source.size)
-        self._runs = Runs(
-            source,
-            options.start,
-            end,
-            crc=options.level >= Level.CRC,
-            last_offset=options.last_offset,
-            hints=hints,
-        )
-        self._end = end
+        self._pieces = pieces
 
     @property
     def edge(self) -> Edge:
         """How what was scanned so far begins and ends; see `kctl.checks.edges.stitched`."""
         return self._checks.edge
 
-    @property
-    def wrong_hint(self) -> int | None:
-        """The first hint that turned out to be no batch boundary."""
-        return self._runs.wrong_hint
-
     def __iter__(self) -> Iterator[Chunk]:
         position = self.options.start
         try:
-            for run in self._runs:
-                for chunk in self._chunks(run):
-                    yield chunk
-                    position = chunk.end
+            for piece in self._pieces:
+                yield self._chunk(piece)
+                position = piece.end
         except OSError as error:
             where = replace(self.options.place, position=position)
             found = evidence_findings.UNREADABLE.at(where, reason=error.strerror or str(error))
@@ -87,66 +70,15 @@ class SegmentScan:
         if last or self.left_out:
             yield Chunk(position, position, NO_HEADERS, (), (*last, *self._rest()))
 
-    def _chunks(self, run: Run) -> Iterator[Chunk]:
-        """A run as one chunk, or one for each group of its records."""
-        headers, place = run.headers, self.options.place
-        of_batches = self._checks.of(headers, self._runs.block) if len(headers) else []
-        position = run.position
-        for group in self._groups(run):
-            if group.after == group.first:
-                continue
-            rows = (
-                headers if group.after - group.first == len(headers) else headers[group.first : group.after]
-            )
-            of_records = check_records(group, headers, place)
-            for row in group.too_large:
-                of_records += self._of_large(headers, row)
-            mine = [pair for pair in of_batches if group.first <= pair[0] < group.after]
-            findings = [finding for _, finding in sorted([*mine, *of_records], key=lambda pair: pair[0])]
-            end = int(rows.next_position[-1])
-            self._count(rows, None)
-            records = records_of(group, rows) if self.options.keep_records else None
-            yield Chunk(position, end, rows, (), self._limited(findings), records)
-            position = end
-        if position < run.end or run.damage is not None:
-            yield self._rest_of(run, position, of_batches)
-
-    def _groups(self, run: Run) -> Iterator[Group]:
-        """The records of a run, groups of old messages and of batches in turn."""
-        if self.options.level < Level.RECORDS or not run.in_block:
-            return
-        is_old = run.headers.magic < 2
-        edges = [0, *(np.flatnonzero(np.diff(is_old)) + 1).tolist(), len(is_old)]
-        for first, after in pairwise(edges):
-            read = message_groups if is_old[first] else batch_groups
-            limit = self.options.max_decompressed_bytes
-            for group in read(run.headers[first:after], self._runs.block, limit=limit):
-                yield group.moved(first)
-
-    def _rest_of(self, run: Run, position: int, of_batches: list[RowFinding]) -> Chunk:
-        """What is left of a run whose records were not decoded: all its batches, or its damage alone."""
-        done = position > run.position
-        headers = NO_HEADERS if done else run.headers
-        said = [] if done else of_batches
-        if self.options.level >= Level.RECORDS and not done and not run.in_block:
-            for row in np.flatnonzero(headers.crc_valid & (headers.records_count > 0)).tolist():
-                said = [*said, *self._of_large(headers, row)]
-        findings = [finding for _, finding in sorted(said, key=lambda pair: pair[0])]
-        damage: tuple[Damage, ...] = ()
-        if run.damage is not None:
-            damage = (run.damage,)
-            is_last = run.end >= self.source.size
-            findings.append(finding_of(run.damage, self.source, self.options.place, is_last=is_last))
-        self._count(headers, run.damage)
-        return Chunk(position, run.end, headers, damage, self._limited(findings))
-
-    def _of_large(self, headers: Headers, row: int) -> list[RowFinding]:
-        """What is wrong with the records of a batch that does not come into memory whole."""
-        if headers.magic[row] < 2:
-            where = place_of(headers, row, self.options.place)
-            return [(row, segments.NOT_EXAMINED.at(where, limit=self.options.max_decompressed_bytes))]
-        limit = self.options.max_decompressed_bytes
-        return check_large_batch(headers, row, self.source, self.options.place, limit)[1]
+    def _chunk(self, piece: Piece) -> Chunk:
+        """A piece with what its batches say beside those before it."""
+        headers = piece.headers
+        stored = headers if piece.stored is None else piece.stored
+        said = self._checks.of(stored, piece.computed) if len(headers) else []
+        findings = [finding for _, finding in sorted([*said, *piece.found], key=lambda pair: pair[0])]
+        self._count(headers, piece.damage)
+        damage = () if piece.damage is None else (piece.damage,)
+        return Chunk(piece.position, piece.end, headers, damage, self._limited(findings), piece.records)
 
     def _count(self, headers: Headers, damage: Damage | None) -> None:
         totals = self.totals
@@ -201,4 +133,5 @@ def scan_segment(
     source: Source, options: ScanOptions | None = None, *, hints: NDArray[np.int64] | None = None
 ) -> SegmentScan:
     """A scan of the source; `hints` are positions of batches, from its index where there is one."""
-    return SegmentScan(source, options or ScanOptions(), hints)
+    options = options or ScanOptions()
+    return SegmentScan(source, options, Pieces(source, options, hints))

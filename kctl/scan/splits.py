@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formats.columns.headers import PADDING, check_crc, gather, legal_rows, walk
+from formats.record_batch import HEADER_SIZE
 from kctl.scan.source import Source
 
 Positions = NDArray[np.int64]
@@ -43,14 +44,14 @@ def plan_splits(source: Source, hints: Positions, target: int = TARGET) -> list[
         for place in range(int(np.searchsorted(hints, max(wanted, cuts[-1] + 1))), len(hints)):
             if hints[place] >= wanted + target:
                 break
-            if _is_boundary(source, hints, place):
+            if is_boundary(source, hints, place):
                 cuts.append(int(hints[place]))
                 break
         wanted += target
     return [Split(start, end) for start, end in zip(cuts, [*cuts[1:], source.size], strict=True)]
 
 
-def _is_boundary(source: Source, hints: Positions, place: int) -> bool:
+def is_boundary(source: Source, hints: Positions, place: int) -> bool:
     """Whether a batch begins at this hint for certain."""
     at = int(hints[place])
     before = int(np.searchsorted(hints, at - RUN_UP, side="right")) - 1
@@ -59,13 +60,17 @@ def _is_boundary(source: Source, hints: Positions, place: int) -> bool:
     start = int(hints[before]) if before >= 0 else 0
     if at >= source.size or at - start > LARGEST:
         return False
-    data = np.frombuffer(source.read_at(start, at - start + LARGEST).ljust(PADDING, b"\0"), np.uint8)
-    padded = np.concatenate((data, np.zeros(PADDING, np.uint8)))
-    led = walk(padded, 0, at - start)
-    if led.stop != at - start:
+    run_up = _padded(source, start, at - start + HEADER_SIZE)
+    if walk(run_up, 0, at - start).stop != at - start:
         return False
-    batch = gather(padded, np.array([at - start]), start)
-    if not legal_rows(batch) or at - start + int(batch.size_in_bytes[0]) > len(data):
+    batch = gather(run_up, np.array([at - start]), start)
+    size = int(batch.size_in_bytes[0])
+    if not legal_rows(batch) or size > LARGEST or at + size > source.size:
         return False
-    check_crc(padded, batch, start)
+    check_crc(_padded(source, at, size), batch, at)
     return bool(batch.crc_valid[0])
+
+
+def _padded(source: Source, position: int, size: int) -> NDArray[np.uint8]:
+    """Bytes of the source, zeros where it ends, and the padding behind them."""
+    return np.frombuffer(source.read_at(position, size).ljust(size + PADDING, b"\0"), np.uint8)

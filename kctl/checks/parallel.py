@@ -1,0 +1,262 @@
+"""Checks over processes: a partition folder is one piece of work, the logs of a large one are many.
+
+Parts of a log are read and judged wherever there is a process to do it. They come back in order, and one process,
+which holds all that crosses their bounds, goes through them as if it had read the log itself. The same parts are
+made for any number of processes, so that their number changes nothing that is said.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kctl.checks.named_file import check_named_file, is_log, whole_place
+from kctl.checks.replica import ReplicaTask, check_replica, shown_name
+from kctl.checks.report import CheckOptions, Report
+from kctl.findings import Place
+from kctl.log.folder import Folder, FolderFile, read_folder
+from kctl.model import Progress
+from kctl.scan.options import ScanOptions
+from kctl.scan.packed import PackedPiece, packed, unpacked
+from kctl.scan.pieces import Piece, Pieces
+from kctl.scan.pool import Jobs, ordered
+from kctl.scan.source import LocalFile, local_file
+from kctl.scan.splits import hints_of, plan_splits
+
+Check = Callable[..., Report]
+"""From a `ReplicaTask` and `options` to a report."""
+
+PART = 32 << 20  # bytes of a log that are read at once
+LARGE = 2 * PART  # bytes of logs from which on a folder is more than one piece of work
+LARGEST_INDEX = 64 << 20
+
+
+class NamedTask(NamedTuple):
+    """A file that was named by itself."""
+
+    path: Path
+    place: Place
+
+
+Task = ReplicaTask | NamedTask
+
+
+class Part(NamedTuple):
+    """Bytes of a log to be read; what a worker is sent."""
+
+    path: Path
+    options: ScanOptions
+    end: int
+    hints: NDArray[np.int64]
+    sender: int  # the process that wants it
+
+
+class PartRead(NamedTuple):
+    """The pieces of a part; what a worker sends back."""
+
+    pieces: Iterable[PackedPiece | Piece]
+    error: OSError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a task is cut into parts."""
+
+    parts: Sequence[Part]
+    folder: Folder | None = None
+
+
+def reports(
+    tasks: Sequence[Task], check: Check, options: CheckOptions, jobs: Jobs, progress: Progress
+) -> Iterator[Report]:
+    """The report on each task, in order. Only what `check_replica` does is cut into parts."""
+    plans: dict[int, Plan] = {}
+    is_local = jobs is None or isinstance(jobs, int)
+
+    def items() -> Iterator[Task | Part]:
+        for number, task in enumerate(tasks):
+            plan = plan_of(task, options) if is_local and check is check_replica else None
+            if plan is None:
+                yield task
+            else:
+                plans[number] = plan
+                yield from plan.parts
+
+    results = ordered(partial(_done, check=check, options=options), items(), jobs=jobs)
+    for number, task in enumerate(tasks):
+        result = next(results)
+        plan = plans.pop(number, None)
+        if plan is None:
+            assert isinstance(result, Report)
+            progress.advance(result.size_in_bytes)
+            yield result
+            continue
+        parts = Parts(plan.parts, chain([result], results), progress)
+        report = _checked(task, plan, parts, options)
+        parts.finish()
+        progress.advance(max(0, report.size_in_bytes - parts.size_in_bytes))
+        yield report
+
+
+def _done(item: Task | Part, check: Check, options: CheckOptions) -> Report | PartRead:
+    """One item of the work, in whichever process."""
+    if isinstance(item, Part):
+        return read_part(item)
+    if isinstance(item, NamedTask):
+        return check_named_file(item.path, item.place, options)
+    return check(item, options=options)
+
+
+def _checked(task: Task, plan: Plan, parts: Parts, options: CheckOptions) -> Report:
+    if isinstance(task, NamedTask):
+        return check_named_file(task.path, task.place, options, parts)
+    return check_replica(task, options, folder=plan.folder, parts=parts)
+
+
+# --- cutting ------------------------------------------------------------------------------------------
+
+
+def plan_of(task: Task, options: CheckOptions) -> Plan | None:
+    """How a task is cut; None where it is small, or cannot be read."""
+    if isinstance(task, NamedTask):
+        return _plan_of_file(task, options)
+    try:
+        folder = read_folder(task.folder)
+    except OSError:
+        return None
+    logs = [(s.log, s.index) for s in (*folder.segments, *folder.leftovers) if s.log]
+    if sum(log.size_in_bytes for log, _ in logs) < LARGE:
+        return None
+    parts: list[Part] = []
+    for log, index in logs:
+        parts += parts_of(log, index, task.place_of(shown_name(log)), options)
+    return Plan(parts, folder) if parts else None
+
+
+def _plan_of_file(task: NamedTask, options: CheckOptions) -> Plan | None:
+    size = task.path.stat().st_size if task.path.is_file() else 0
+    if size < LARGE or not is_log(task.path):
+        return None
+    index = task.path.with_suffix(".index")
+    is_there = task.path.suffix == ".log" and index.is_file()
+    beside = FolderFile(index, index.stat().st_size) if is_there else None
+    parts = parts_of(FolderFile(task.path, size), beside, whole_place(task.path, task.place), options)
+    return Plan(parts) if parts else None
+
+
+def parts_of(log: FolderFile, index: FolderFile | None, place: Place, options: CheckOptions) -> list[Part]:
+    """The parts of a log, cut where its index says that batches begin; none where it cannot be read."""
+    try:
+        hints = _hints(index)
+        with local_file(log.path) as source:
+            splits = plan_splits(source, hints, PART)
+    except OSError:
+        return []
+    scan = ScanOptions(
+        level=options.level, place=place, max_decompressed_bytes=options.max_decompressed_bytes
+    )
+    parts = []
+    for start, end in splits:
+        inside = hints[(hints > start) & (hints < end)]
+        parts.append(Part(log.path, replace(scan, start=start, end=end), end, inside, os.getpid()))
+    return parts
+
+
+def _hints(index: FolderFile | None) -> NDArray[np.int64]:
+    if index is None:
+        return np.empty(0, np.int64)
+    with local_file(index.path) as source:
+        return hints_of(source.read_at(0, min(source.size, LARGEST_INDEX)))
+
+
+# --- reading, and putting together --------------------------------------------------------------------
+
+
+def read_part(part: Part) -> PartRead:
+    """The pieces of a part; packed where another process wants them."""
+    pieces = _pieces(part)
+    if os.getpid() == part.sender:
+        return PartRead(pieces)
+    done: list[PackedPiece] = []
+    try:
+        for piece in pieces:
+            done.append(packed(piece))
+    except OSError as error:
+        return PartRead(done, error)
+    return PartRead(done)
+
+
+def _pieces(part: Part) -> Iterator[Piece]:
+    with local_file(part.path) as source:
+        for piece in Pieces(source, part.options, part.hints):
+            if piece.end > part.end:
+                return
+            yield piece
+
+
+class Parts:
+    """The parts of one task as they come back, in the order in which they were planned."""
+
+    def __init__(
+        self, planned: Sequence[Part], results: Iterator[Report | PartRead], progress: Progress
+    ) -> None:
+        self._planned = deque(planned)
+        self._results = results
+        self._progress = progress
+        self.size_in_bytes = 0  # of those that came back
+
+    def pieces(self, source: LocalFile, options: ScanOptions) -> Iterator[Piece] | None:
+        """The pieces of a log as one scan would give them; None where nothing of it was planned."""
+        if not any(part.path == source.path for part in self._planned):
+            return None
+        while self._planned[0].path != source.path:  # of a file that is gone by now
+            self._next()
+        return self._joined(source, options)
+
+    def finish(self) -> None:
+        """Take what nobody asked for."""
+        while self._planned:
+            self._next()
+
+    def _next(self) -> tuple[Part, PartRead]:
+        part, read = self._planned.popleft(), next(self._results)
+        assert isinstance(read, PartRead)
+        size = part.end - part.options.start
+        self.size_in_bytes += size
+        self._progress.advance(size)
+        return part, read
+
+    def _joined(self, source: LocalFile, options: ScanOptions) -> Iterator[Piece]:
+        position, last_offset, is_right = 0, -1, True
+        while self._planned and self._planned[0].path == source.path:
+            part, read = self._next()
+            if not is_right:
+                continue
+            for sent in read.pieces:
+                piece = unpacked(sent) if isinstance(sent, PackedPiece) else sent
+                if piece.position == part.options.start and piece.position and not begins_soundly(piece):
+                    break
+                yield piece
+                position = piece.end
+                sound = piece.headers.last_offset[piece.headers.crc_valid]
+                last_offset = int(sound[-1]) if len(sound) else last_offset
+            if read.error is not None:
+                raise read.error
+            # What reaches over a cut, or depends on what lies before it, tells that none should be there.
+            is_right = position == part.end
+            if not is_right:
+                yield from Pieces(source, replace(options, start=position, last_offset=last_offset))
+
+
+def begins_soundly(piece: Piece) -> bool:
+    """Whether the first thing in a piece is a sound batch: nothing before it can change what follows."""
+    return len(piece.headers) > 0 and bool(piece.headers.crc_valid[0])

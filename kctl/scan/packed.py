@@ -1,0 +1,80 @@
+"""Pieces on their way from one process to another: a column of one value is sent as that value, others narrow."""
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formats.columns.headers import NAMES, Headers
+from formats.records import Damage
+from kctl.checks.batches import RowFinding
+from kctl.scan.pieces import Piece
+
+Column: TypeAlias = tuple[np.dtype[Any], int, NDArray[Any] | None]
+"""Its type, its least value, and what to add to that in each row (None: nothing in any)."""
+
+
+class PackedHeaders(NamedTuple):
+    """Headers as columns of few bytes."""
+
+    rows: int
+    columns: tuple[Column, ...]
+
+
+class PackedPiece(NamedTuple):
+    """A piece without its records."""
+
+    position: int
+    end: int
+    headers: PackedHeaders
+    damage: Damage | None
+    computed: dict[int, int]
+    found: list[RowFinding]
+    stored: PackedHeaders | None
+
+
+def packed(piece: Piece) -> PackedPiece:
+    """The piece, to be sent; its records stay behind."""
+    stored = None if piece.stored is None else _packed(piece.stored)
+    headers = _packed(piece.headers)
+    return PackedPiece(piece.position, piece.end, headers, piece.damage, piece.computed, piece.found, stored)
+
+
+def unpacked(sent: PackedPiece) -> Piece:
+    """The piece that was sent."""
+    stored = None if sent.stored is None else _unpacked(sent.stored)
+    headers = _unpacked(sent.headers)
+    return Piece(sent.position, sent.end, headers, sent.damage, sent.computed, sent.found, stored=stored)
+
+
+def _packed(headers: Headers) -> PackedHeaders:
+    return PackedHeaders(len(headers), tuple(_narrow(getattr(headers, name)) for name in NAMES))
+
+
+def _unpacked(sent: PackedHeaders) -> Headers:
+    return Headers(*(_wide(column, sent.rows) for column in sent.columns))
+
+
+def _narrow(column: NDArray[Any]) -> Column:
+    if not len(column):
+        return column.dtype, 0, None
+    least = int(column.min())
+    span = int(column.max()) - least
+    if span == 0:
+        return column.dtype, least, None
+    if column.dtype == np.bool_:
+        return column.dtype, 0, column
+    for narrow in (np.uint8, np.uint16, np.uint32):
+        if span <= np.iinfo(narrow).max and np.dtype(narrow).itemsize < column.dtype.itemsize:
+            return column.dtype, least, (column - column.dtype.type(least)).astype(narrow)
+    return column.dtype, 0, column
+
+
+def _wide(column: Column, rows: int) -> NDArray[Any]:
+    dtype, least, above = column
+    if above is None:
+        return np.full(rows, least, dtype)
+    wide = above.astype(dtype)
+    if least:
+        wide += dtype.type(least)
+    return wide

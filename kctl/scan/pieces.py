@@ -1,0 +1,137 @@
+"""A source as pieces: runs of bytes whose records were read and judged, each by itself.
+
+This is the part of a scan that costs time, and nothing in it depends on what lies before or behind: it may be done
+for several parts of a segment at once. What depends on the order is said by `kctl.scan.segment` as pieces come in.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formats.columns.headers import Headers
+from formats.records import CRC_AT, Damage, LogBytes
+from kctl.checks.batches import RowFinding, place_of
+from kctl.checks.damage import finding_of
+from kctl.checks.records import check_large_batch, check_records
+from kctl.findings import segments
+from kctl.scan.message_groups import message_groups
+from kctl.scan.options import Level, ScanOptions
+from kctl.scan.record_groups import Group, batch_groups
+from kctl.scan.records import Records, records_of
+from kctl.scan.runs import NO_HEADERS, Run, Runs
+from kctl.scan.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Bytes [position, end): batches, then at most one range that is none."""
+
+    position: int
+    end: int
+    headers: Headers
+    damage: Damage | None
+    computed: dict[int, int]  # row of a batch whose CRC is wrong to the CRC that its bytes have
+    found: list[RowFinding]  # about records and damage, by row; damage stands behind the last one
+    records: Records | None = None
+    stored: Headers | None = (
+        None  # as they stand there, where reading compressed sets of magic 0 and 1 told more
+    )
+
+
+class Pieces:
+    """The pieces of a source between `options.start` and `options.end`, in order. Iterate once."""
+
+    def __init__(self, source: Source, options: ScanOptions, hints: NDArray[np.int64] | None = None) -> None:
+        self.source = source
+        self.options = options
+        end = source.size if options.end is None else min(options.end, source.size)
+        self._runs = Runs(
+            source,
+            options.start,
+            end,
+            crc=options.level >= Level.CRC,
+            last_offset=options.last_offset,
+            hints=hints,
+        )
+
+    def __iter__(self) -> Iterator[Piece]:
+        for run in self._runs:
+            yield from self._of_run(run)
+
+    def _of_run(self, run: Run) -> Iterator[Piece]:
+        """A run as one piece, or one for each group of its records."""
+        position, stored = run.position, as_stored(run.headers)
+        for group in self._groups(run):
+            if group.after > group.first:
+                piece = self._of_group(run, group, position, stored)
+                yield piece
+                position = piece.end
+        if position < run.end or run.damage is not None:
+            yield self._rest_of(run, position)
+
+    def _groups(self, run: Run) -> Iterator[Group]:
+        """The records of a run, groups of old messages and of batches in turn."""
+        if self.options.level < Level.RECORDS or not run.in_block:
+            return
+        is_old = run.headers.magic < 2
+        edges = [0, *(np.flatnonzero(np.diff(is_old)) + 1).tolist(), len(is_old)]
+        for first, after in pairwise(edges):
+            read = message_groups if is_old[first] else batch_groups
+            limit = self.options.max_decompressed_bytes
+            for group in read(run.headers[first:after], self._runs.block, limit=limit):
+                yield group.moved(first)
+
+    def _of_group(self, run: Run, group: Group, position: int, stored: Headers | None) -> Piece:
+        headers = run.headers
+        whole = group.after - group.first == len(headers)
+        rows = headers if whole else headers[group.first : group.after]
+        found = check_records(group, headers, self.options.place)
+        for row in group.too_large:
+            found += self._of_large(headers, row)
+        found = [(row - group.first, finding) for row, finding in found]
+        records = records_of(group, rows) if self.options.keep_records else None
+        computed = computed_crcs(rows, self._runs.log)
+        before = stored[group.first : group.after] if stored is not None else None
+        return Piece(position, int(rows.next_position[-1]), rows, None, computed, found, records, before)
+
+    def _rest_of(self, run: Run, position: int) -> Piece:
+        """What is left of a run whose records were not decoded: all its batches, or its damage alone."""
+        headers = NO_HEADERS if position > run.position else run.headers
+        found: list[RowFinding] = []
+        if self.options.level >= Level.RECORDS and not run.in_block:
+            for row in np.flatnonzero(headers.crc_valid & (headers.records_count > 0)).tolist():
+                found += self._of_large(headers, row)
+        if run.damage is not None:
+            is_last = run.end >= self.source.size
+            place = self.options.place
+            found.append((len(headers), finding_of(run.damage, self.source, place, is_last=is_last)))
+        computed = computed_crcs(headers, self._runs.log)
+        return Piece(position, run.end, headers, run.damage, computed, found)
+
+    def _of_large(self, headers: Headers, row: int) -> list[RowFinding]:
+        """What is wrong with the records of a batch that does not come into memory whole."""
+        limit = self.options.max_decompressed_bytes
+        if headers.magic[row] < 2:
+            where = place_of(headers, row, self.options.place)
+            return [(row, segments.NOT_EXAMINED.at(where, limit=limit))]
+        return check_large_batch(headers, row, self.source, self.options.place, limit)[1]
+
+
+def as_stored(headers: Headers) -> Headers | None:
+    """A copy of what reading compressed sets of magic 0 and 1 changes; None where there are none."""
+    if not (headers.codec[headers.magic < 2] != 0).any():
+        return None
+    changed = ("base_offset", "last_offset_delta", "records_count")
+    return replace(headers, **{name: getattr(headers, name).copy() for name in changed})
+
+
+def computed_crcs(headers: Headers, log: LogBytes) -> dict[int, int]:
+    """The CRC that the bytes of each unsound batch have, by row."""
+    found = {}
+    for row in np.flatnonzero(~headers.crc_valid).tolist():
+        magic, start = int(headers.magic[row]), int(headers.position[row])
+        found[row] = log.crc(magic, start + CRC_AT[magic], start + int(headers.size_in_bytes[row]))
+    return found

@@ -1,0 +1,198 @@
+"""Logs cut into parts give, row for row, what they give whole: recorded ones, and the same damaged."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from formats import records
+from kctl.checks import parallel
+from kctl.checks.report import CheckOptions
+from kctl.checks.verify import verify
+from kctl.evidence.discover import discover
+from kctl.model import Progress
+from kctl.scan import pool
+from kctl.scan.options import Level
+from kctl.scan.source import LocalFile
+from kctl.scan.splits import Split
+from tests.conftest import recording, recordings
+from tests.kctl.checks.broken import CLEAN, KILLED, OLD, copy_of
+
+Row = dict[str, object]
+NAMES = [*recordings("segments"), *recordings("incidents")]
+
+
+def found(folder: Path, jobs: int = 1, **options: object) -> list[Row]:
+    checks = CheckOptions(**options)  # type: ignore[arg-type]
+    return [item.row() for item in verify(discover([folder]), checks, jobs=jobs)]
+
+
+def cut(monkeypatch: pytest.MonkeyPatch, seed: int, *, lying: float = 0.0, sent: bool = True) -> None:
+    """Cut every log anywhere between batches, and now and then where there is none; pack what was read."""
+
+    def cuts(source: LocalFile, hints: object, target: int) -> list[Split]:
+        rng = random.Random(f"{seed}{source.size}")
+        places = [item.position for item in records.walk(source.read_at(0, source.size))][1:]
+        chosen = {place for place in places if rng.random() < 0.4}
+        chosen |= {
+            rng.randrange(1, source.size) for _ in range(20) if rng.random() < lying and source.size > 1
+        }
+        edges = [0, *sorted(chosen), source.size]
+        return [Split(start, end) for start, end in pairwise(edges)]
+
+    monkeypatch.setattr(parallel, "LARGE", 1)
+    monkeypatch.setattr(parallel, "plan_splits", cuts)
+    if sent:
+        monkeypatch.setattr(parallel, "read_part", lambda part: read_part(part._replace(sender=-1)))
+
+
+read_part = parallel.read_part
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_recordings(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = recording(name)
+    expected = found(folder)
+    cut(monkeypatch, 1)
+    assert found(folder) == expected
+
+
+def damaged(folder: Path, seed: int) -> None:
+    """Change, cut and insert bytes of some logs."""
+    rng = random.Random(seed)
+    for path in sorted(folder.rglob("*.log")):
+        data = bytearray(path.read_bytes())
+        for _ in range(rng.choice([0, 1, 1, 2, 5])):
+            at = rng.randrange(len(data) + 1)
+            size = rng.choice([1, 8, 61, 500, 5000])
+            match rng.randrange(5):
+                case 0:
+                    data[at : at + 1] = bytes([rng.randrange(256)])
+                case 1:
+                    del data[at : at + size]
+                case 2:
+                    data[at:at] = rng.randbytes(size)
+                case 3:
+                    data[at : at + size] = bytes(size)
+                case 4:  # batches that lie elsewhere too
+                    data[at:at] = data[max(0, at - size) : at]
+        path.write_bytes(data)
+
+
+def in_order(rows: list[Row]) -> list[str]:
+    """Rows whatever their order: of two findings about a file either may come first."""
+    return sorted(map(str, rows))
+
+
+@pytest.mark.parametrize("place", [CLEAN, KILLED, OLD])
+@pytest.mark.parametrize("seed", range(4))
+def test_damaged_recordings(
+    place: tuple[str, str], seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = copy_of(place, tmp_path)
+    damaged(folder, seed)
+    expected = in_order(found(folder))
+    for lying in (0.0, 0.3):
+        cut(monkeypatch, seed, lying=lying)
+        assert in_order(found(folder)) == expected
+
+
+@pytest.mark.parametrize("level", [Level.CRC, Level.RECORDS])
+def test_other_processes(level: Level, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = copy_of(CLEAN, tmp_path)
+    damaged(folder, 7)
+    cut(monkeypatch, 3, sent=False)
+    alone = found(folder, level=level)
+    assert any(row["kind"] == "finding" for row in alone)
+    monkeypatch.setattr(pool, "ALONE_FOR", -1.0)
+    assert found(folder, jobs=2, level=level) == alone
+
+
+def test_named_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = copy_of(CLEAN, tmp_path)
+    logs = sorted(folder.rglob("*.log"))[:6]
+    shutil.copy(logs[0], tmp_path / "evidence.bin")
+    files = [*logs, tmp_path / "evidence.bin", folder / "meta.properties"]
+
+    def rows() -> list[Row]:
+        return [item.row() for item in verify(discover(files), CheckOptions(), jobs=1)]
+
+    expected = rows()
+    cut(monkeypatch, 1)
+    assert rows() == expected
+
+
+class Counted(Progress):
+    def __init__(self) -> None:
+        self.total, self.steps = 0, list[int]()
+
+    def start(self, what: str, total: int | None, unit: str = "bytes") -> None:
+        self.total = total or 0
+
+    def advance(self, amount: int) -> None:
+        self.steps.append(amount)
+
+
+def test_progress_is_that_of_parts_and_adds_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = copy_of(CLEAN, tmp_path) / "rolled-segs-0"
+    cut(monkeypatch, 1)
+    progress = Counted()
+    items = verify(discover([folder]), CheckOptions(), jobs=1, progress=progress)
+    assert len(list(items)) > 0
+    assert len(progress.steps) > len(list(folder.glob("*.log")))
+    assert sum(progress.steps) == progress.total
+
+
+def test_a_log_that_goes_away_or_shrinks_behind_the_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = copy_of(CLEAN, tmp_path) / "rolled-segs-0"
+    first, second, third = sorted(folder.glob("*.log"))[:3]
+    plan_of = parallel.plan_of
+
+    def planned(task: parallel.Task, options: CheckOptions) -> parallel.Plan | None:
+        plan = plan_of(task, options)
+        first.unlink()
+        with second.open("r+b") as file:
+            file.truncate(700)
+        with third.open("ab") as file:
+            file.write(bytes(50))
+        return plan
+
+    cut(monkeypatch, 1)
+    monkeypatch.setattr(parallel, "plan_of", planned)
+    rows = found(folder)
+    codes = [row["code"] for row in rows if row["kind"] == "finding"]
+    assert "evidence-vanished" in codes
+    sizes = {
+        str(row["file"]).rpartition("/")[2]: row["size_in_bytes"] for row in rows if row["kind"] == "file"
+    }
+    assert sizes[second.name] == 700
+    others = [path for path in folder.glob("*.log") if path not in (second, third)]
+    assert all(sizes[path.name] == path.stat().st_size for path in others)
+
+
+def test_packed_columns_are_what_they_were() -> None:
+    from formats.columns.headers import NAMES as COLUMNS
+    from formats.columns.headers import PADDING, gather
+    from kctl.scan.packed import packed, unpacked
+    from kctl.scan.pieces import Piece
+
+    rng = np.random.default_rng(3)
+    for rows in (0, 1, 2, 300):
+        data = rng.integers(0, 256, rows * 61 + PADDING + 61, np.uint8)
+        data[16::61] = 2
+        headers = gather(data, np.arange(rows) * 61)
+        headers.crc_valid[:] = rng.random(rows) < 0.5
+        headers.base_sequence[:] = -1
+        headers.producer_id[: rows // 2] = np.iinfo(np.int64).min
+        back = unpacked(packed(Piece(0, 9, headers, None, {3: 4}, [])))
+        for name in COLUMNS:
+            before, after = getattr(headers, name), getattr(back.headers, name)
+            assert before.dtype == after.dtype
+            assert before.tolist() == after.tolist()
