@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from commands.byte_sizes import Size
 from commands.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.connecting import open_for_change, pinned
 from commands.frame import Frame, command
 from commands.render import Outcome
-from commands.segment import Size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from commands.byte_sizes import Size
 from commands.connecting import At, reads
 from commands.frame import Frame, command
 from commands.lists import Brokers, Names
 from commands.live_sizes import live_sizes
 from commands.render import Outcome
-from commands.segment import Size
 from commands.topic import note_problems
 
 if TYPE_CHECKING:

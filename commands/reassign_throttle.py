@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from commands.byte_sizes import Size
 from commands.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.connecting import connect, open_for_change, pinned
 from commands.frame import Frame, command
 from commands.reassign import origins_known, read_for
 from commands.render import Outcome
-from commands.segment import Size
 
 if TYPE_CHECKING:
     from kctl.cluster.interface import Cluster

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from commands.byte_sizes import Size
 from commands.changing import Duration
 from commands.connecting import ANSWER_TIMEOUT, wire
 from commands.frame import Frame, command
 from commands.render import Outcome, Page, Row
 from commands.replica_text import VERDICT_STYLES
-from commands.segment import Size
 
 if TYPE_CHECKING:
     from kctl.cluster.state import ClusterState
