@@ -17,16 +17,8 @@ from formats.columns.record_headers import header_fields
 from formats.kafka_text import codec_name, time_name
 from formats.record_batch import CONTROL, DELETE_HORIZON, LOG_OVERHEAD, TIMESTAMP_TYPE, TRANSACTIONAL, Record
 from kctl.dump.decoded import decoded
-from kctl.dump.text_columns import (
-    Column,
-    Lines,
-    joined,
-    lines_of,
-    numbers,
-    pieces_of,
-    slices,
-    with_empty_ones,
-)
+from kctl.dump.json_texts import json_texts
+from kctl.dump.text_columns import Column, Lines, joined, lines_of, numbers, pieces_of, with_empty_ones
 from kctl.dump.values import named
 from kctl.dump.wanted import Wanted
 from kctl.scan.records import Records
@@ -105,30 +97,28 @@ def _horizons(headers: Headers, base_timestamp: pa.Array) -> Column:
 
 def record_lines(records: Records, starts: pa.Array, headers: Headers, wanted: Wanted) -> memoryview:
     """The lines of records; `starts` is what stands before their offsets."""
-    low, high = int(records.position[0]), int(records.position[-1] + records.size_in_bytes[-1])
-    odd = Odd(records.data[low:high], low)
     lines = joined(
         starts, numbers(records.offset),
         b',"timestamp":', numbers(records.timestamp),
-        b',"headers":', _headers(records, odd),
+        b',"headers":', _headers(records),
         b',"sequence":', b"-1" if (records.sequence == -1).all() else numbers(records.sequence),
         b',"decoded":', _decoded(records, headers, wanted), b",",
-        field("key", records.data, records.key_position, records.key_size, odd, wanted.keys), b",",
-        field("value", records.data, records.value_position, records.value_size, odd, wanted.values), b"}\n",
+        *field("key", records.data, records.key_position, records.key_size, wanted.keys), b",",
+        *field("value", records.data, records.value_position, records.value_size, wanted.values), b"}\n",
     )  # fmt: skip
     return lines_of(lines)
 
 
-def _headers(records: Records, odd: "Odd") -> Column:
+def _headers(records: Records) -> Column:
     counts = records.headers_count
     if not (counts > 0).any():
         return b"[]"
     data = records.data
     keys, key_sizes, values, value_sizes = header_fields(data, records.headers_position, counts)
-    key = field("key", data, keys, key_sizes, odd, "utf8")
-    value = field("value", data, values, value_sizes, odd, "utf8")
+    key = field("key", data, keys, key_sizes, "utf8")
+    value = field("value", data, values, value_sizes, "utf8")
     edges = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
-    lists = pa.ListArray.from_arrays(pa.array(edges), joined(b"{", key, b",", value, b"}"))
+    lists = pa.ListArray.from_arrays(pa.array(edges), joined(b"{", *key, b",", *value, b"}"))
     return joined(b"[", pc.binary_join(lists, b","), b"]")
 
 
@@ -143,62 +133,33 @@ def _decoded(records: Records, headers: Headers, wanted: Wanted) -> Column:
     return pa.array(texts, pa.binary())
 
 
-class Odd:
-    """Where bytes lie that do not stand for themselves in a JSON string."""
-
-    def __init__(self, data: Octets, low: int) -> None:
-        self._escaped = np.flatnonzero((data == 0x22) | (data == 0x5C)) + low  # quote and backslash
-        self._others = np.flatnonzero((data < 0x20) | (data >= 0x7F)) + low
-
-    def escaped_in(self, starts: Ints, ends: Ints) -> bool:
-        """Whether any of the ranges holds a quote or a backslash."""
-        return bool(_holds(self._escaped, starts, ends).any())
-
-    def others_in(self, starts: Ints, ends: Ints) -> NDArray[np.bool_]:
-        """Which ranges hold controls or bytes that are not ASCII."""
-        return _holds(self._others, starts, ends)
-
-
-def _holds(places: Ints, starts: Ints, ends: Ints) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = np.searchsorted(places, starts) != np.searchsorted(places, ends)
-    return found
-
-
-def field(name: str, data: Octets, positions: Ints, sizes: Ints, odd: Odd, form: str) -> Column:
-    """`"NAME":...` of each record."""
+def field(name: str, data: Octets, positions: Ints, sizes: Ints, form: str) -> list[Column]:
+    """`"NAME":...` of each record, as columns to be joined."""
     null = sizes < 0
     if null.all():
-        return f'"{name}":null'.encode()
+        return [f'"{name}":null'.encode()]
     ends = positions + np.maximum(sizes, 0)
-    singly = odd.others_in(positions, ends) if form == "utf8" else np.ones(len(sizes), np.bool_)
-    singly &= ~null
-    if singly.all():
-        return pa.array(_one_by_one(name, data, positions, ends, form), pa.binary())
-    texts = slices(data, positions, ends)
-    if odd.escaped_in(positions, ends):
-        texts = pc.replace_substring(texts, b"\\", b"\\\\")
-        texts = pc.replace_substring(texts, b'"', b'\\"')
-    column = joined(f'"{name}":"'.encode(), texts, b'"')
+    if form != "utf8":
+        return [pa.array(_one_by_one(name, data, positions, ends, null, form), pa.binary())]
+    texts, bad = json_texts(data, positions, ends)
+    columns: list[Column] = [f'"{name}":"'.encode(), texts, b'"']
+    if not null.any() and bad is None:
+        return columns
+    column = joined(*columns)
     if null.any():
         column = pc.if_else(pa.array(null), pa.scalar(f'"{name}":null'.encode(), pa.binary()), column)
-    if singly.any():
-        one_by_one = _one_by_one(name, data, positions[singly], ends[singly], form)
-        column = pc.replace_with_mask(column, pa.array(singly), pa.array(one_by_one, pa.binary()))
-    return column
+    if bad is not None:
+        no_text = _one_by_one(name, data, positions[bad], ends[bad], null[bad], form)
+        column = pc.replace_with_mask(column, pa.array(bad), pa.array(no_text, pa.binary()))
+    return [column]
 
 
-def _one_by_one(name: str, data: Octets, starts: Ints, ends: Ints, form: str) -> list[bytes]:
-    low, high = int(starts[0]), int(ends[-1])
-    held = data[low:high].tobytes()
-    before = f'"{name}":'.encode()
-    texts = []
-    for start, end in zip((starts - low).tolist(), (ends - low).tolist(), strict=True):
-        value = held[start:end]
-        if form == "utf8":
-            try:
-                texts.append(before + encode(value.decode()))
-                continue
-            except UnicodeDecodeError:
-                pass
-        texts.append(encode(named(name, value, form))[1:-1])
-    return texts
+def _one_by_one(
+    name: str, data: Octets, starts: Ints, ends: Ints, null: NDArray[np.bool_], form: str
+) -> list[bytes]:
+    held = memoryview(data.data)
+    rows = zip(starts.tolist(), ends.tolist(), null.tolist(), strict=True)
+    return [
+        encode(named(name, None if is_null else bytes(held[start:end]), form))[1:-1]
+        for start, end, is_null in rows
+    ]
