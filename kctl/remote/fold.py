@@ -28,7 +28,8 @@ from kctl.remote.fold_states import Folding
 from kctl.remote.metadata_log import Say, ValueChunk, bad_record
 from kctl.remote.remote_segments import RemoteSegment, in_order, segments_of
 
-FEWEST_PENDING = 1 << 17
+FEWEST_PENDING = 1 << 16
+OF_A_CHUNK = 1 << 15  # records, about
 
 
 @dataclass
@@ -59,8 +60,13 @@ class Fold:
     def add(self, chunk: ValueChunk) -> None:
         """Take in the records of a chunk."""
         self.records += len(chunk.offsets)
-        if not len(chunk.offsets):
-            return
+        if len(chunk.offsets):
+            self._take(self._rows_of(chunk))
+            # Only now: what a chunk was read into is given back first.
+            if len(self._heap) - self._known >= max(FEWEST_PENDING, self._known):
+                self.finish()
+
+    def _rows_of(self, chunk: ValueChunk) -> Rows:
         columns = read_metadata_columns(chunk.data, chunk.starts, chunk.sizes)
         which = np.flatnonzero(columns.fast)
         codes, odd = self._codes.of(chunk.data, columns, which)
@@ -69,9 +75,8 @@ class Fold:
             slow = np.union1d(slow, which[odd])
             which, codes = which[~odd], codes[~odd]
         if not len(slow):
-            self._take(rows_of(chunk, columns, None, codes))
-            return
-        self._take(self._with_slow(chunk, rows_of(chunk, columns, which, codes), which, slow))
+            return rows_of(chunk, columns, None, codes)
+        return self._with_slow(chunk, rows_of(chunk, columns, which, codes), which, slow)
 
     def _take(self, rows: Rows) -> None:
         keep = np.ones(len(rows), np.bool_)
@@ -81,12 +86,9 @@ class Fold:
             keep &= rows.table["offset"] <= self.until_offset
         if not keep.all():
             rows = taken(rows, np.flatnonzero(keep))
-        if not len(rows):
-            return
-        self._count(rows)
-        self._heap.add(rows)
-        if len(self._heap) - self._known >= max(FEWEST_PENDING, self._known):
-            self.finish()
+        if len(rows):
+            self._count(rows)
+            self._heap.add(rows)
 
     def _count(self, rows: Rows) -> None:
         """Count the rows of one chunk, which is of one metadata partition."""
@@ -140,8 +142,9 @@ class Fold:
         if len(self._heap) == self._known:
             return
         folding = Folding(self.say, self.partitions, self.keep_deleted)
-        self._heap.replace(folding.folded(self._heap.rows()))
-        self._known = len(self._heap)
+        known = folding.folded(self._heap.rows())
+        self._known = len(known)
+        self._heap.replace(known, max(FEWEST_PENDING, self._known) + OF_A_CHUNK)
 
     def __len__(self) -> int:
         return self._known

@@ -39,6 +39,8 @@ ROW = np.dtype(
     ],
     align=True,
 )
+# A row as bytes alone: numpy moves rows of named fields one field at a time, which takes many times as long.
+RAW = np.dtype(f"V{ROW.itemsize}")
 # What a later record of the segment replaces.
 REPLACED = ("offset", "event_timestamp", "broker_id", "state", "metadata_partition", "old_layout")
 # What stands in the columns of a record as it does in a row.
@@ -94,7 +96,7 @@ def taken(
     counts, lengths = rows.table["epochs_count"], rows.table["custom_length"]
     e = which if epochs_of is None else epochs_of
     c = which if custom_of is None else custom_of
-    table = rows.table[which]
+    table = rows.table.view(RAW).take(which).view(ROW)
     if epochs_of is not None:
         table["epochs_count"] = counts[e]
     if custom_of is not None:
@@ -113,7 +115,7 @@ def joined(parts: list[Rows]) -> Rows:
     if len(parts) == 1:
         return parts[0]
     return Rows(
-        np.concatenate([part.table for part in parts]),
+        np.concatenate([part.table.view(RAW) for part in parts]).view(ROW),
         np.concatenate([part.epochs for part in parts]),
         np.concatenate([part.epoch_offsets for part in parts]),
         np.concatenate([part.custom for part in parts]),
@@ -124,7 +126,7 @@ class Heap:
     """Rows piled up in one table, so that those known and those that wait need not be copied together."""
 
     def __init__(self) -> None:
-        self._table = np.empty(0, ROW)
+        self._table = np.empty(0, RAW)
         self._size = 0
         self._pools = [no_rows()]
 
@@ -135,21 +137,24 @@ class Heap:
         """Put rows on top."""
         end = self._size + len(rows)
         if end > len(self._table):
-            grown = np.empty(end + end // 4, ROW)
+            grown = np.empty(end + end // 4, RAW)
             grown[: self._size] = self._table[: self._size]
             self._table = grown
-        self._table[self._size : end] = rows.table
+        self._table[self._size : end] = rows.table.view(RAW)
         self._size = end
         self._pools.append(Rows(rows.table[:0], rows.epochs, rows.epoch_offsets, rows.custom))
 
     def rows(self) -> Rows:
         """All of them; valid until the next change."""
         pools = joined(self._pools)
-        return Rows(self._table[: self._size], pools.epochs, pools.epoch_offsets, pools.custom)
+        return Rows(self._table[: self._size].view(ROW), pools.epochs, pools.epoch_offsets, pools.custom)
 
-    def replace(self, rows: Rows) -> None:
-        """Only these from now on."""
+    def replace(self, rows: Rows, room: int) -> None:
+        """Only these from now on, with room for so many more."""
         self._size, self._pools = 0, []
+        if len(self._table) < len(rows) + room:
+            self._table = np.empty(0, RAW)  # given back before as much is asked for again
+            self._table = np.empty(len(rows) + room, RAW)
         self.add(rows)
 
 

@@ -68,8 +68,7 @@ class Folding:
         keep = fine if self.keep_deleted else fine & (rows.table["state"][final] != DELETED)
         kept = merged(rows, order[starts[keep]], final[keep])
         for name in ("finished_offset", "deleting_offset"):
-            column = np.ascontiguousarray(rows.table[name])
-            kept.table[name] = np.maximum.reduceat(column[order], starts)[keep]
+            kept.table[name] = np.maximum.reduceat(rows.table[name][order], starts)[keep]
         return kept
 
     def _say_wiped(self, rows: Rows, order: Column, first: Column) -> None:

@@ -94,9 +94,8 @@ def segment_rows(
     for rows in fold.runs(wanted):
         table = rows.table
         totals.add_rows(rows, fold.partitions)
-        codes, custom = table["partition"].tolist(), custom_of(rows)
+        codes = table["partition"].tolist()
         where = [fold.partitions[code] for code in codes]
-        spelt = [custom_metadata(held) if held is not None else {} for held in custom]
         yield from REMOTE_SEGMENT.many(
             topic_id=[one.topic_id for one in where],
             topic=[one.topic for one in where],
@@ -105,13 +104,21 @@ def segment_rows(
             state=[STATE_NAMES[state] for state in table["state"].tolist()],
             segment_leader_epochs=epochs_of(rows),
             **{name: table[name].tolist() for name in AS_IT_IS},
-            custom_metadata=[one.get("custom_metadata") for one in spelt],
-            custom_metadata_base64=[one.get("custom_metadata_base64") for one in spelt],
+            **_spelt(rows),
             age_ms=[fold.newest - stamp for stamp in table["event_timestamp"].tolist()],
             deletion_state=[deletion_states[code] for code in codes],
             metadata_partition=_known(table["metadata_partition"]),
             metadata_offset=_known(table["offset"]),
         )
+
+
+def _spelt(rows: Rows) -> dict[str, list[object]]:
+    """The two columns of custom metadata; none where no row has any."""
+    if (rows.table["custom_length"] < 0).all():
+        return {}
+    spelt = [custom_metadata(held) for held in custom_of(rows)]
+    names = ("custom_metadata", "custom_metadata_base64")
+    return {name: [one.get(name) for one in spelt] for name in names}
 
 
 def _known(column: NDArray[Any]) -> list[int | None]:
