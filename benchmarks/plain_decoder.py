@@ -1,6 +1,7 @@
 """A plain decoder of batches of magic 2 in Python, as one would write it: the reference for the columns."""
 
 import struct
+from collections.abc import Iterator
 
 from formats.compression import decompress
 
@@ -27,7 +28,17 @@ def _field(data: bytes, at: int) -> tuple[bytes | None, int]:
 
 def records_of(log: bytes) -> int:
     """Decode every record of a log into a tuple; how many there were."""
-    count = position = 0
+    return sum(1 for _ in _records(log))
+
+
+def sizes_of(log: bytes) -> Iterator[tuple[int, int, int | None, int | None]]:
+    """Offset, timestamp, and the sizes of key and value of every record."""
+    for offset, timestamp, key, value, _ in _records(log):
+        yield offset, timestamp, None if key is None else len(key), None if value is None else len(value)
+
+
+def _records(log: bytes) -> "Iterator[tuple[int, int, bytes | None, bytes | None, list[object]]]":
+    position = 0
     while position + HEADER.size <= len(log):
         base, length, _, _, _, attributes, _, base_time, _, _, _, _, records = HEADER.unpack_from(
             log, position
@@ -41,13 +52,10 @@ def records_of(log: bytes) -> int:
             key, at = _field(body, at)
             value, at = _field(body, at)
             number, at = _varint(body, at)
-            headers = []
+            headers: list[object] = []
             for _ in range(number):
                 name, at = _field(body, at)
                 content, at = _field(body, at)
                 headers.append((name, content))
-            record = (base + offset_delta, base_time + time_delta, key, value, headers)
-            del record
-            count += 1
+            yield base + offset_delta, base_time + time_delta, key, value, headers
         position += 12 + length
-    return count

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -14,9 +14,17 @@ from commands.frame import Frame, command
 from commands.render import Outcome, Page, Row
 
 if TYPE_CHECKING:
+    from kctl.model import Progress
     from kctl.scan.pool import Engine
 
 SEVERITIES = ("error", "warning")
+MASTER = click.option(
+    "--master",
+    default="local[*]",
+    show_default=True,
+    metavar="URL",
+    help="With --engine spark: spark://..., yarn, k8s://..., sc://..., local[N].",
+)
 
 
 @command(
@@ -49,13 +57,7 @@ SEVERITIES = ("error", "warning")
     show_default=True,
     help="What does the work.",
 )
-@click.option(
-    "--master",
-    default="local[*]",
-    show_default=True,
-    metavar="URL",
-    help="With --engine spark: spark://..., yarn, k8s://..., sc://..., local[N].",
-)
+@MASTER
 @click.option(
     "--merge",
     is_flag=True,
@@ -98,7 +100,7 @@ def run(
             if row["kind"] in ("finding", "loss"):
                 found.append(row)
 
-        with _engine(engine, master) as started:
+        with _engine(engine, master, audit.progress) as started:
             audit.jobs = started or jobs
             if merge:
                 summary = merge_audits([Path(path) for path in paths], out, audit, keep)
@@ -111,20 +113,28 @@ def run(
 
 
 @contextmanager
-def _engine(name: str, master: str) -> Iterator[Engine | None]:
+def _engine(name: str, master: str, progress: Progress) -> Iterator[Engine | None]:
     """The engine that does the work; None for this machine's processes."""
     if name == "local":
         yield None
         return
+    from kctl.spark.tasks import SparkEngine, cores_of
+
+    with _spark(master) as spark:
+        yield SparkEngine(spark, cores_of(spark), progress)
+
+
+@contextmanager
+def _spark(master: str) -> Iterator[Any]:
+    """A Spark session that is quiet."""
     import logging
 
     from kctl.spark.session import session
-    from kctl.spark.tasks import SparkEngine, cores_of
 
     # py4j logs a traceback for the call that Ctrl-C cuts off; what matters comes as an exception.
     logging.getLogger().addHandler(logging.NullHandler())
     with session(master) as spark:
-        yield SparkEngine(spark, cores_of(spark))
+        yield spark
 
 
 def audit_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
@@ -185,20 +195,42 @@ def report(frame: Frame, folder: Path) -> None:
     examples="""
     kctl audit sql report/ "SELECT code, count(*) FROM findings GROUP BY code ORDER BY 2 DESC"
     kctl audit sql report/ --file docs/sql/largest-batches.sql --output jsonl
+    kctl audit sql /mnt/report --file docs/sql/late-timestamps.sql --engine spark --master spark://host:7077
     """,
-    status="0 done · 2 the statement is refused · 3 no audit lies there, or DuckDB is not installed",
+    status="0 done · 2 the statement is refused · 3 no audit lies there, or the engine is not installed",
 )
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.argument("statement", required=False)
 @click.option(
     "--file", "file", type=click.File("r"), help="A file with the statement; `-` is standard input."
 )
-def sql(frame: Frame, folder: Path, statement: str | None, file: TextIO | None) -> Outcome:
+@click.option(
+    "--engine",
+    type=click.Choice(["duckdb", "spark"]),
+    default="duckdb",
+    show_default=True,
+    help="What answers.",
+)
+@MASTER
+def sql(
+    frame: Frame, folder: Path, statement: str | None, file: TextIO | None, engine: str, master: str
+) -> Outcome:
     """Ask the tables of an audit in SQL."""
-    from kctl.audit.sql import query
     from kctl.audit.tables import Tables
 
     if (statement is None) == (file is None):
         raise click.UsageError("a statement or --file, one of them")
-    asked = statement if file is None else file.read()
-    return Outcome({"kind": "row", **row} for row in query(Tables(folder), str(asked)))
+    asked, tables = str(statement if file is None else file.read()), Tables(folder)
+
+    def rows() -> Iterator[Row]:
+        if engine == "duckdb":
+            from kctl.audit.sql import query
+
+            yield from ({"kind": "row", **row} for row in query(tables, asked))
+            return
+        from kctl.spark.sql import query as query_spark
+
+        with _spark(master) as spark:
+            yield from ({"kind": "row", **row} for row in query_spark(spark, tables, asked))
+
+    return Outcome(rows())

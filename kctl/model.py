@@ -31,6 +31,8 @@ class Progress(Protocol):
 
     def advance(self, amount: int) -> None: ...
 
+    def note(self, text: str) -> None: ...
+
 
 class Silent:
     """Progress that nobody watches."""
@@ -39,6 +41,9 @@ class Silent:
         """Nothing."""
 
     def advance(self, amount: int) -> None:
+        """Nothing."""
+
+    def note(self, text: str) -> None:
         """Nothing."""
 
 

@@ -4,13 +4,13 @@ WITH ordered AS (
     SELECT topic, partition, broker_id, moment, base_offset, max_timestamp, records_count,
            max(max_timestamp) OVER (
                PARTITION BY topic, partition, broker_id, moment ORDER BY base_offset
-               ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+               ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS newest_before
     FROM batches
     WHERE crc_valid AND max_timestamp >= 0
 )
 SELECT topic, partition, broker_id, base_offset, records_count, max_timestamp,
-       (before - max_timestamp) // 1000 AS seconds_late
+       CAST(floor((newest_before - max_timestamp) / 1000) AS BIGINT) AS seconds_late
 FROM ordered
-WHERE before - max_timestamp > 3600 * 1000
+WHERE newest_before - max_timestamp > 3600 * 1000
 ORDER BY seconds_late DESC, topic, partition, base_offset
 LIMIT 1000;

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -13,11 +14,30 @@ from kctl.checks.report import CheckOptions, Report
 from kctl.findings import Place
 from kctl.log.folder import FolderFile
 from kctl.scan.options import Chunk
-from kctl.scan.parquet import ParquetPart
+from kctl.scan.parquet import ParquetPart, topic_folder
 from kctl.scan.tables import SCHEMAS, batches_table
 
 OWN_PART = 50_000
 """A folder with more batches than this gets a Parquet file of its own, written where it is scanned."""
+OWN_PART_ELSEWHERE = 1000
+"""The same where other machines scan: their results come to one in hundreds."""
+
+
+class Parts(NamedTuple):
+    """Where folders with many batches write files of their own."""
+
+    folder: Path
+    by_topic: bool = False
+
+    def path_of(self, place: Place) -> Path:
+        """The file of a partition folder: the same in every run."""
+        name = f"part-{sha256(f'{place}'.encode('utf-8', 'surrogateescape')).hexdigest()[:20]}.parquet"
+        return self.folder / (topic_folder(place.topic) if self.by_topic else "batches") / name
+
+    @property
+    def least_rows(self) -> int:
+        """Those with more rows do."""
+        return OWN_PART_ELSEWHERE if self.by_topic else OWN_PART
 
 
 @dataclass(slots=True)
@@ -28,16 +48,11 @@ class ReportWithBatches(Report):
     segment_times: dict[str, int] = field(default_factory=dict)  # file name to its largest timestamp
 
 
-def part_name(place: Place) -> str:
-    """The name of the Parquet file of a folder's own, without suffix: the same in every run."""
-    return f"part-{sha256(f'{place}'.encode('utf-8', 'surrogateescape')).hexdigest()[:20]}"
-
-
 class BatchRows:
     """Takes the chunks of one folder; keeps few rows, writes many."""
 
-    def __init__(self, out: Path, place: Place) -> None:
-        self.out, self.place = out, place
+    def __init__(self, parts: Parts, place: Place) -> None:
+        self.parts, self.place = parts, place
         self.held: list[pa.RecordBatch] = []
         self.rows = 0
         self.times: dict[str, int] = {}
@@ -58,8 +73,9 @@ class BatchRows:
             self.part.write(rows)
             return
         self.held.append(rows)
-        if self.rows > OWN_PART:
-            self.part = ParquetPart(self.out, "batches", part_name(self.place), SCHEMAS["batches"])
+        if self.rows > self.parts.least_rows:
+            path = self.parts.path_of(self.place)
+            self.part = ParquetPart(path.parents[1], path.parent.name, path.stem, SCHEMAS["batches"])
             for one in self.held:
                 self.part.write(one)
             self.held = []
@@ -70,9 +86,9 @@ class BatchRows:
             self.part.__exit__(type(error) if error else None, error, None)
 
 
-def check_with_batches(task: ReplicaTask, options: CheckOptions, out: Path) -> Report:
+def check_with_batches(task: ReplicaTask, options: CheckOptions, parts: Parts) -> Report:
     """`check_replica`, with every batch as a row of `batches`. Runs in worker processes."""
-    rows = BatchRows(out, task.place)
+    rows = BatchRows(parts, task.place)
     error: BaseException | None = None
     try:
         report = check_replica(task, options, rows)

@@ -58,8 +58,8 @@ def _kind(table: str) -> str:
 def join_batches(folders: list[Path], writer: TableWriter) -> None:
     """The Parquet files of every audit's `batches` into the joined one, as they are."""
     for number, folder in enumerate(folders):
-        for part in sorted((folder / "batches").glob("*.parquet")):
-            place = writer.workers / "batches"
+        for part in sorted((folder / "batches").rglob("*.parquet")):
+            place = writer.workers / part.parent.name
             place.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(part, place / f"audit-{number:03}-{part.name}")
 

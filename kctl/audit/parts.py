@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kctl.audit.batch_rows import Parts as BatchParts
 from kctl.checks.replica import check_replica
 from kctl.checks.report import CheckOptions
 from kctl.errors import KctlError
@@ -17,7 +18,7 @@ from kctl.rows.audit import SEGMENT
 from kctl.scan.pool import Jobs
 
 Row = dict[str, object]
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__cluster_metadata"})
 
 
 @dataclass
@@ -32,7 +33,9 @@ class Audit:
     sha256: bool = True
     now: int | None = None  # milliseconds; for what depends on the time, such as retention
     progress: Progress = SILENT
-    out: Path | None = None  # where workers write large tables themselves; None: `batches` is not written
+    out: BatchParts | None = (
+        None  # where workers write many batches themselves; None: `batches` is not written
+    )
     kept: Path | None = None  # where what is finished is kept for a run that goes on; see kctl.audit.resume
     write_batches: Callable[[list[Any]], None] = lambda batches: None
 
@@ -50,8 +53,9 @@ def files_and_findings(audit: Audit) -> Iterator[Row]:
     from kctl.audit.batch_rows import ReportWithBatches, check_with_batches
     from kctl.audit.digests import digests
     from kctl.audit.resume import check_or_recall
+    from kctl.checks.parallel import Check
     from kctl.checks.report import FileReport, Report
-    from kctl.checks.verify import Check, verify
+    from kctl.checks.verify import verify
     from kctl.rows.audit import EXAMINED
 
     files: list[Row] = []
@@ -65,9 +69,9 @@ def files_and_findings(audit: Audit) -> Iterator[Row]:
                     key = file.place.evidence, file.place.moment, file.place.file
                     times[key] = report.segment_times[str(file.place.file)]
 
-    check: Check = partial(check_with_batches, out=audit.out) if audit.out else check_replica
+    check: Check = partial(check_with_batches, parts=audit.out) if audit.out else check_replica
     if audit.kept:
-        check = partial(check_or_recall, check=check, kept=audit.kept, out=audit.out)
+        check = partial(check_or_recall, check=check, kept=audit.kept, parts=audit.out)
     items = verify(
         audit.evidence, audit.checks, jobs=audit.jobs, progress=audit.progress, check=check, on_report=take
     )
@@ -170,7 +174,7 @@ def tiered_storage(audit: Audit) -> Iterator[Row]:
 
 
 def internal_topics(audit: Audit) -> Iterator[Row]:
-    """Groups with their offsets, transactions with those that hang."""
+    """Groups with their offsets, transactions with those that hang, the state of a KRaft cluster."""
     from kctl.internal_topics.rows import internal_topic_rows
 
     return internal_topic_rows(audit.evidence)

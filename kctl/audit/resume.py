@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from kctl import __version__
-from kctl.audit.batch_rows import part_name
+from kctl.audit.batch_rows import Parts
 from kctl.checks.replica import ReplicaTask
 from kctl.checks.report import CheckOptions, Report
 
@@ -40,24 +40,24 @@ def forget(out: Path) -> None:
 
 
 def check_or_recall(
-    task: ReplicaTask, options: CheckOptions, *, check: Callable[..., Report], kept: Path, out: Path | None
+    task: ReplicaTask, options: CheckOptions, *, check: Callable[..., Report], kept: Path, parts: Parts | None
 ) -> Report:
     """What an earlier run kept of this folder; else what `check` gives, which is kept. Runs in workers."""
     try:
         file = kept / f"{_fingerprint(task, options)}.report"
     except OSError:
         return check(task, options=options)
-    part = f"{part_name(task.place)}.parquet"
-    own, spare = (out / "batches" / part if out else None), kept / part
+    own = parts.path_of(task.place) if parts else None
+    spare = kept / own.name if own else None
     with contextlib.suppress(OSError, EOFError, ValueError, AttributeError, ImportError, pickle.PickleError):
         report, has_part = pickle.loads(file.read_bytes())  # noqa: S301  # kctl's own, in a folder of mode 700
         if isinstance(report, Report):
-            if has_part and own:
+            if has_part and own and spare:
                 _link(spare, own)
             return report
     report = check(task, options=options)
     has_part = own is not None and own.exists()
-    if has_part and own:
+    if has_part and own and spare:
         _link(own, spare)
     aside = file.with_suffix(f".{os.getpid()}")
     aside.write_bytes(pickle.dumps((report, has_part)))

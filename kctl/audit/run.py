@@ -12,11 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kctl import __version__
+from kctl.audit.batch_rows import Parts
+from kctl.audit.by_topic import TopicTableWriter
 from kctl.audit.parts import PARTS, Audit, Part
 from kctl.audit.resume import forget, keep_below
 from kctl.audit.tables import TABLE_OF_KIND, TABLES, TableWriter, table_writer, write_summary
 from kctl.errors import KctlError, Refused
 from kctl.rows.audit import AUDIT
+from kctl.rows.internal_topics import METADATA_PARTITION
 from kctl.scan.tables import SCHEMAS
 from kctl.times import iso
 
@@ -52,7 +55,8 @@ class Totals:
             end = row["to_offset"]
             held = self.lost.setdefault((row["topic"], row["partition"]), [])
             held.append((_number(row["from_offset"]), end if isinstance(end, int) else None))
-        if row.get("topic") is not None and row.get("partition") is not None:
+        is_held = row["kind"] != METADATA_PARTITION.kind  # a cluster has more than the evidence
+        if is_held and row.get("topic") is not None and row.get("partition") is not None:
             self.partitions.add((row["topic"], row["partition"]))
 
     def lost_records(self) -> int:
@@ -120,8 +124,10 @@ def _run_parts(
     totals = Totals()
     with said_in_one_line(out), ExitStack() as stack:
         writers = {name: stack.enter_context(table_writer(out, name)) for name in TABLES}
-        batches = stack.enter_context(TableWriter(out, "batches", SCHEMAS["batches"]))
-        audit.out, audit.write_batches = batches.workers, batches.batches
+        by_topic = not isinstance(audit.jobs, int | None)  # an engine of many machines
+        kind = TopicTableWriter if by_topic else TableWriter
+        batches = stack.enter_context(kind(out, "batches", SCHEMAS["batches"]))
+        audit.out, audit.write_batches = Parts(batches.workers, by_topic), batches.batches
         fill_batches(batches)
         done = [_run_part(part, audit, writers, totals, on_row) for part in parts]
     summary = _summary(audit, out, totals, done, started, time.monotonic() - began)

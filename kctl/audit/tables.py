@@ -1,6 +1,6 @@
 """The tables of an audit: which there are, their schema, and how they are written and read.
 
-`DIR/<table>/*.parquet`; a table is written aside and moved into place when it is whole, so that a run that
+`DIR/<table>/*.parquet`, or `DIR/batches/topic=NAME/*.parquet` from Spark; a table is written aside and moved into place when it is whole, so that a run that
 failed leaves no half table and a run made again replaces. Timestamps are int64 milliseconds; lists and
 objects are JSON text, so that every engine reads them alike.
 """
@@ -33,9 +33,14 @@ TABLES: dict[str, str] = {
     "losses": "replica.LOSS",
     "leaders": "state_log.LEADER",
     "groups": "internal_topics.GROUP",
+    "members": "internal_topics.GROUP_MEMBER",
     "committed_offsets": "internal_topics.COMMITTED_OFFSET",
     "transactions": "internal_topics.TRANSACTION",
     "open_transactions": "internal_topics.OPEN_TRANSACTION",
+    "metadata": "internal_topics.METADATA",
+    "metadata_brokers": "internal_topics.METADATA_BROKER",
+    "metadata_topics": "internal_topics.METADATA_TOPIC",
+    "metadata_partitions": "internal_topics.METADATA_PARTITION",
     "remote_segments": "remote.REMOTE_SEGMENT",
     "tier_partitions": "remote.TIER_PARTITION",
 }
@@ -127,8 +132,10 @@ class TableWriter:
             self.aside.rename(place)
 
     def _take_in_parts_of_workers(self) -> None:
-        for part in sorted(self.workers.glob(f"{self.name}/*.parquet")):
-            part.rename(self.aside / part.name)
+        for part in sorted(self.workers.glob("*/*.parquet")):
+            folder = self.aside if part.parent.name == self.name else self.aside / part.parent.name
+            folder.mkdir(exist_ok=True)
+            part.rename(folder / part.name)
         shutil.rmtree(self.workers, ignore_errors=True)
 
 
@@ -170,7 +177,7 @@ class Tables:
 
     def dataset(self, name: str) -> ds.Dataset:
         """The table as an Arrow dataset."""
-        return ds.dataset(self.folder / name, format="parquet", partitioning="hive")
+        return ds.dataset(self.folder / name, format="parquet")
 
     def rows(
         self, name: str, columns: list[str] | None = None, where: ds.Expression | None = None

@@ -37,3 +37,12 @@ HANGING_TRANSACTION = FindingType(
     "KAFKA-12671 and KAFKA-14402: a marker was lost, or a late write began a transaction that the coordinator never knew.",
     "Abort it with kafka-transactions.sh (Kafka 3.0 and later); `kctl transactions hanging` prints the exact command.",
 )
+
+READ_IN_PART = FindingType(
+    "internal-topic-read-in-part",
+    Severity.INFO,
+    "Of {size:,} bytes of {topic} the newest {read:,} were searched for offsets that were committed.",
+    "What groups or a tier remember from before is not held against the logs; a loss may lack a piece of its proof.",
+    "The topic is larger than what is read record by record beside a search for losses.",
+    "Look at a group with `kctl offsets history GROUP`, which reads all of it.",
+)

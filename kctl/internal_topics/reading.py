@@ -79,10 +79,25 @@ def segments(folder: Path) -> list[Path]:
     return [segment.log.path for segment in read_folder(folder).logs if segment.log]
 
 
-def entries(folder: Path, trouble: list[Unreadable]) -> Iterator[Entry]:
-    """The sound entries of a partition folder in the order of the log; the rest is told to `trouble`."""
+def newest_segments(folder: Path, most_bytes: int | None) -> tuple[list[Path], int]:
+    """The last segments that together have at most so many bytes, by base offset, and how many they have."""
+    total, kept = 0, list[Path]()
+    for path in reversed(segments(folder)):
+        size = path.stat().st_size if path.exists() else 0
+        if most_bytes is not None and total + size > most_bytes:
+            break
+        total += size
+        kept.append(path)
+    return kept[::-1], total
+
+
+def entries(folder: Path, trouble: list[Unreadable], most_bytes: int | None = None) -> Iterator[Entry]:
+    """The sound entries of a partition folder in the order of the log; the rest is told to `trouble`.
+
+    `most_bytes`: only of the newest segments that have no more.
+    """
     last_offset = -1
-    for path in segments(folder):
+    for path in newest_segments(folder, most_bytes)[0]:
         try:
             with local_file(path) as data:
                 for item in walk(data, last_offset=last_offset):
@@ -104,11 +119,12 @@ def topic_records(
     as_of: AsOf = NOW,
     committed_only: bool = True,
     trouble: list[Unreadable] | None = None,
+    most_bytes: int | None = None,
 ) -> Iterator[TopicRecord]:
     """The records of one copy in the order in which they count: those of a transaction at its commit."""
     trouble = trouble if trouble is not None else []
     pending: dict[tuple[int, int], list[TopicRecord]] = {}
-    for entry in entries(replica.folder, trouble):
+    for entry in entries(replica.folder, trouble, most_bytes):
         batch = entry.batch
         if batch is not None and batch.is_control:
             yield from _ended(entry, batch, pending, as_of)

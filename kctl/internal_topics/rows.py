@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
+from kctl.errors import KctlError
 from kctl.evidence.model import Evidence
 from kctl.findings import Place
 from kctl.findings.internal_topics import (
@@ -13,6 +15,8 @@ from kctl.findings.internal_topics import (
     RECORD_UNREADABLE,
 )
 from kctl.internal_topics.groups import Commit, Groups, Member, fold_groups
+from kctl.internal_topics.metadata_log import TOPIC as CLUSTER_METADATA
+from kctl.internal_topics.metadata_rows import furthest_image, metadata_folders, metadata_rows
 from kctl.internal_topics.reading import NOW, AsOf, Unreadable, copies_to_read, entries, topic_records
 from kctl.internal_topics.transactions import (
     OpenTransaction,
@@ -20,6 +24,7 @@ from kctl.internal_topics.transactions import (
     Transactions,
     abort_command,
     fold_transactions,
+    is_every_partition,
     open_transactions,
     why_it_hangs,
 )
@@ -47,7 +52,10 @@ def transactions_in(evidence: Evidence, as_of: AsOf = NOW) -> tuple[Transactions
     if not copies:
         return None
     records = (r for one in copies for r in topic_records(one, as_of=as_of, trouble=trouble))
-    return fold_transactions(records), trouble
+    state = fold_transactions(records)
+    there = {one.partition for one in copies}
+    state.is_whole = not (trouble or state.unreadable) and is_every_partition(there, state.by_id.values())
+    return state, trouble
 
 
 def group_row(groups: Groups, name: str) -> Row:
@@ -109,7 +117,10 @@ def unknown_rows(groups: Groups) -> Iterator[Row]:
 
 
 def open_rows(evidence: Evidence, *, every: bool) -> Iterator[Row]:
-    """Transactions that data logs hold open and nobody will end; `every`: those that somebody will, too."""
+    """Transactions that data logs hold open, but those that somebody will end; `every`: those too.
+
+    `hanging` is null where the evidence does not tell: without the part of `__transaction_state` that may know better.
+    """
     known = transactions_in(evidence)
     state = known[0] if known else None
     for topic in sorted({replica.topic for replica in evidence.replicas}):
@@ -120,12 +131,13 @@ def open_rows(evidence: Evidence, *, every: bool) -> Iterator[Row]:
 
 def _rows_of(one: OpenTransaction, state: Transactions | None, every: bool) -> Iterator[Row]:
     coordinator = state.of_producer(one.producer_id) if state else None
-    why = why_it_hangs(one, coordinator) if state else None
-    if why or every:
+    is_decided = state is not None and (coordinator is not None or state.is_whole)
+    why = why_it_hangs(one, coordinator) if is_decided else None
+    if why or every or not is_decided:
         yield OPEN_TRANSACTION(
             **one._asdict(),
             transactional_id=coordinator.transactional_id if coordinator else None,
-            hanging=bool(why) if state else None,
+            hanging=bool(why) if is_decided else None,
             why=why,
             abort_command=abort_command(one) if why else None,
         )
@@ -147,6 +159,7 @@ def internal_topic_rows(evidence: Evidence) -> Iterator[Row]:
     if groups:
         for name in groups[0].names():
             yield group_row(groups[0], name)
+            yield from (member_row(name, one) for one in groups[0].group(name).members)
             for _, commit in sorted(groups[0].commits.get(name, {}).items()):
                 yield commit_row(commit)
         yield from unreadable_rows(CONSUMER_OFFSETS, groups[0].unreadable, groups[1])
@@ -156,3 +169,16 @@ def internal_topic_rows(evidence: Evidence) -> Iterator[Row]:
         yield from (transaction_row(one) for _, one in sorted(transactions[0].by_id.items()))
         yield from unreadable_rows(TRANSACTION_STATE, transactions[0].unreadable, transactions[1])
         yield from open_rows(evidence, every=True)
+    yield from _metadata_rows(metadata_folders(evidence))
+
+
+def _metadata_rows(copies: list[Path]) -> Iterator[Row]:
+    if not copies:
+        return
+    try:
+        image, trouble = furthest_image(copies)
+    except KctlError as error:
+        yield from unreadable_rows(CLUSTER_METADATA, [], [Unreadable(copies[0], 0, str(error))])
+        return
+    yield from metadata_rows(image)
+    yield from unreadable_rows(CLUSTER_METADATA, [], trouble)

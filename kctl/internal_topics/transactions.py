@@ -26,6 +26,9 @@ UNDER_WAY = frozenset(
     }
 )
 
+DEFAULT_PARTITIONS = 50
+"""transaction.state.log.num.partitions"""
+
 
 class Transaction(NamedTuple):
     """A transactional id as its coordinator has it."""
@@ -48,6 +51,8 @@ class Transactions:
 
     by_id: dict[str, Transaction] = field(default_factory=dict)
     unreadable: list[tuple[int, int, str]] = field(default_factory=list)
+    is_whole: bool = True
+    """Whether every partition of the topic was there and could be read: else a producer may be known elsewhere."""
 
     def of_producer(self, producer_id: int) -> Transaction | None:
         """The transaction of a producer."""
@@ -79,6 +84,37 @@ def transaction_of(record: TopicRecord) -> tuple[str, Transaction | None]:
         started if started >= 0 else None, values["transaction_last_update_timestamp_ms"], partitions,
         record.partition, record.offset,
     )  # fmt: skip
+
+
+def partition_for(transactional_id: str, count: int) -> int:
+    """The partition of `__transaction_state` that has a transactional id, of so many.
+
+    Source: TransactionStateManager.partitionFor (abs of Java's String.hashCode, modulo the count) @ 3.9.0-rc3
+    """
+    code = 0
+    units = transactional_id.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(units), 2):
+        code = (31 * code + int.from_bytes(units[at : at + 2])) & 0xFFFFFFFF
+    signed = code - (1 << 32) if code >> 31 else code
+    return (0 if signed == -(1 << 31) else abs(signed)) % count
+
+
+def is_every_partition(there: set[int], known: Iterable[Transaction]) -> bool:
+    """Whether these are all partitions of `__transaction_state`, as far as the evidence tells.
+
+    They are not where a number is missing or an id lies where it would not with so many; nor where every id lies
+    where it would with the default count, of which these are the first few.
+    """
+    ids, count = list(known), len(there)
+
+    def fit(partitions: int) -> bool:
+        return all(partition_for(one.transactional_id, partitions) == one.log_partition for one in ids)
+
+    return (
+        there == set(range(count))
+        and fit(count)
+        and (count >= DEFAULT_PARTITIONS or not fit(DEFAULT_PARTITIONS))
+    )
 
 
 def fold_transactions(records: Iterable[TopicRecord]) -> Transactions:
@@ -154,7 +190,7 @@ def why_it_hangs(one: OpenTransaction, coordinator: Transaction | None) -> str |
 
 
 def abort_command(one: OpenTransaction) -> str:
-    """The command of Kafka's tools (3.0 and later) that writes the missing marker."""
+    """The command of Kafka's tools that writes the missing marker; brokers of 3.0 and later find the producer."""
     return (
         f"kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic {one.topic} "
         f"--partition {one.partition} --start-offset {one.first_offset}"

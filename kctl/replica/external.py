@@ -20,31 +20,36 @@ from formats.remote_log_metadata import (
     read_remote_log_metadata,
 )
 from kctl.evidence.model import Evidence, Replica
+from kctl.findings import Finding, Place
+from kctl.findings.internal_topics import READ_IN_PART
 from kctl.internal_topics.groups import Groups, commit_of, read_group_records
-from kctl.internal_topics.reading import copies_to_read, topic_records
+from kctl.internal_topics.reading import copies_to_read, newest_segments, topic_records
 from kctl.model import TopicPartition
 from kctl.replica.commitment import ExternalOffset
 from kctl.replica.moments import Znodes
 from kctl.replica.scanned import size_of
 
 GROUPS, REMOTE = "__consumer_offsets", "__remote_log_metadata"
-# Of these topics records are read one by one; more than this would take longer than all else.
+# Of these topics records are read one by one; more of one than this would take longer than all else.
 MOST_BYTES = 256 << 20
 Found = dict[TopicPartition, dict[tuple[str, int | None], ExternalOffset]]
 
 
 def external_offsets(
-    evidence: Evidence, znodes: Mapping[str | None, Znodes]
+    evidence: Evidence, znodes: Mapping[str | None, Znodes], left_out: list[Finding]
 ) -> dict[TopicPartition, list[ExternalOffset]]:
-    """The highest offset of each kind and epoch for each partition that these topics name."""
+    """The highest offset of each kind and epoch for each partition that these topics name.
+
+    Of a topic with many bytes the newest segments are read, and `left_out` is told.
+    """
     found: Found = {}
-    for replica in _readable(evidence, GROUPS):
-        for partition, one in _commits(evidence, replica, znodes):
+    for replica, most in _readable(evidence, GROUPS, left_out):
+        for partition, one in _commits(evidence, replica, znodes, most):
             _keep(found, partition, one)
     names = _topic_names(evidence, znodes)
     finished: dict[str, SegmentMetadata] = {}
-    for replica in _readable(evidence, REMOTE):
-        for segment in _finished(replica, finished):
+    for replica, most in _readable(evidence, REMOTE, left_out):
+        for segment in _finished(replica, finished, most):
             topic = names.get(segment.topic_id_partition.topic_id)
             if topic is not None and segment.segment_leader_epochs:
                 partition = TopicPartition(topic, segment.topic_id_partition.partition)
@@ -52,10 +57,19 @@ def external_offsets(
     return {partition: list(ones.values()) for partition, ones in found.items()}
 
 
-def _readable(evidence: Evidence, topic: str) -> Iterator[Replica]:
+def _readable(
+    evidence: Evidence, topic: str, left_out: list[Finding]
+) -> Iterator[tuple[Replica, int | None]]:
+    """The copies to read, and how many bytes of each."""
     copies = copies_to_read(evidence, topic)
-    if sum(size_of(copy.folder) for copy in copies) <= MOST_BYTES:
-        yield from copies
+    size = sum(size_of(copy.folder) for copy in copies)
+    if size <= MOST_BYTES:
+        yield from ((copy, None) for copy in copies)
+        return
+    most = MOST_BYTES // len(copies)
+    read = sum(newest_segments(copy.folder, most)[1] for copy in copies)
+    left_out.append(READ_IN_PART.at(Place(topic=topic), topic=topic, size=size, read=read))
+    yield from ((copy, most) for copy in copies)
 
 
 def _keep(found: Found, partition: TopicPartition, one: ExternalOffset) -> None:
@@ -66,11 +80,11 @@ def _keep(found: Found, partition: TopicPartition, one: ExternalOffset) -> None:
 
 
 def _commits(
-    evidence: Evidence, replica: Replica, znodes: Mapping[str | None, Znodes]
+    evidence: Evidence, replica: Replica, znodes: Mapping[str | None, Znodes], most: int | None
 ) -> Iterator[tuple[TopicPartition, ExternalOffset]]:
     created = {topic: ms for one in znodes.values() for topic, ms in one.created_ms.items()}
     file = evidence.place_of(replica.folder, replica.log_dir.root).file
-    for record, read in read_group_records(topic_records(replica), Groups()):
+    for record, read in read_group_records(topic_records(replica, most_bytes=most), Groups()):
         commit = commit_of(record, read)
         if commit is None or commit.offset is None:
             continue
@@ -85,9 +99,11 @@ def _commits(
         )
 
 
-def _finished(replica: Replica, started: dict[str, SegmentMetadata]) -> Iterator[SegmentMetadata]:
+def _finished(
+    replica: Replica, started: dict[str, SegmentMetadata], most: int | None
+) -> Iterator[SegmentMetadata]:
     """Segments whose copying finished, also those that were deleted since."""
-    for record in topic_records(replica):
+    for record in topic_records(replica, most_bytes=most):
         if record.value is None:
             continue
         try:

@@ -7,11 +7,21 @@ import contextlib
 import os
 from pathlib import Path
 from types import TracebackType
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 ROW_GROUP_BYTES = 16 << 20
+NOBODYS = "topic=__HIVE_DEFAULT_PARTITION__"
+LONGEST_NAME = 249
+"""Of a topic; what is longer is no topic that Kafka made."""
+
+
+def topic_folder(topic: str | None) -> str:
+    """The folder of a topic's rows in a table."""
+    name = quote(topic or "", safe="", errors="replace")
+    return f"topic={name}" if 0 < len(name) <= LONGEST_NAME else NOBODYS
 
 
 class ParquetPart:

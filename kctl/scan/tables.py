@@ -87,6 +87,8 @@ SCHEMAS: dict[str, pa.Schema] = {
             ("producer_epoch", INT),
             ("is_transactional", TRUTH),
             ("is_control", TRUTH),
+            ("key_size", INT),  # bytes; null where there is no key
+            ("value_size", INT),
         ]
     ),
     "findings": pa.schema(
@@ -224,6 +226,9 @@ class _RecordColumns:
         records = self.records
         if name in ("offset", "timestamp"):
             return pa.array(getattr(records, name))
+        if name in ("key_size", "value_size"):
+            sizes = getattr(records, name)
+            return pa.array(sizes.astype(np.int64), mask=sizes < 0)
         if name == "key":
             return binary(records, records.key_position, records.key_size)
         if name == "value":

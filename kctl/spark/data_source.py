@@ -5,18 +5,19 @@
 
 Options: `table` (batches, records, findings, segments), `path` (what `load` is given: a folder, or a URI of S3,
 GCS, Azure or HDFS), `split_bytes` (about so much in one partition of the job), `least_split_bytes` (which
-it is never below: each task costs some milliseconds). Columns are pruned by the schema asked for:
-`.schema("topic string, offset bigint")`. Filters on topic, partition, broker_id, offsets and timestamps skip
-segments and rows where
-`spark.sql.python.filterPushdown.enabled` is set and the option `pushdown` says so; they are exact only
-together with Spark's own, which run again. Rows of one partition of the job come in the order of the log;
-topic, partition, broker_id, moment and offset are the key of a record.
+it is never below: each task costs some milliseconds; it grows where a job would have too many). Columns are
+pruned by the schema asked for: `.schema("topic string, offset bigint")`. Filters on topic, partition, broker_id,
+offsets and timestamps skip segments, parts of them and rows where `spark.sql.python.filterPushdown.enabled` is set
+and the option `pushdown` says so; they are exact only together with Spark's own, which run again. Rows of one
+partition of the job come in the order of the log; topic, partition, broker_id, moment and offset are the key of a
+record.
 """
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -40,7 +41,7 @@ from kctl.scan.splits import TARGET
 from kctl.scan.tables import SCHEMAS
 from kctl.spark.listing import list_segments
 from kctl.spark.planning import Piece, Wanted, plan
-from kctl.spark.reading import read_pieces
+from kctl.spark.reading import findings_rows, read_pieces
 
 TABLES = ("batches", "records", "findings", "segments")
 DDL = {
@@ -51,6 +52,8 @@ DDL = {
     pa.float64(): "double",
 }
 LEAST_SPLIT = 32 << 20
+MOST_TASKS = 50_000
+"""Of a job, about: with more bytes than fit into so many, each has more of them."""
 
 # What a filter on a column bounds: (least, most) of Wanted, or a set.
 SETS = {"topic": "topics", "partition": "partitions", "broker_id": "brokers"}
@@ -77,10 +80,13 @@ def _type(kind: pa.DataType) -> str:
 
 
 class Work(InputPartition):
-    """The pieces of one partition of the job."""
+    """The pieces of one partition of the job, and the size of the cuts that they are numbers of.
 
-    def __init__(self, pieces: list[Piece]) -> None:
-        self.pieces = pieces
+    The findings of the listing are those of the first partition.
+    """
+
+    def __init__(self, pieces: list[Piece], target: int, findings: list[Finding]) -> None:
+        self.pieces, self.target, self.findings = pieces, target, findings
 
 
 class Reader(DataSourceReader):
@@ -93,12 +99,17 @@ class Reader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         findings: list[Finding] = []
         segments = list_segments(self.where, findings)
-        return [Work(pieces) for pieces in plan(segments, self.table, self.wanted, self.target)]
+        # Spark's driver keeps a few kilobytes of each task.
+        target = max(self.target, sum(one.size_in_bytes for one in segments) // MOST_TASKS)
+        planned = plan(segments, self.table, self.wanted, target) or [[]]
+        return [Work(pieces, target, [] if number else findings) for number, pieces in enumerate(planned)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Work)
         freeze_once()
-        return read_pieces(partition.pieces, self.table, self.columns, self.wanted, self.target)
+        listed = findings_rows(self.table, self.columns, partition.findings)
+        rows = read_pieces(partition.pieces, self.table, self.columns, self.wanted, partition.target)
+        return chain(listed, rows)
 
 
 class FilteringReader(Reader):

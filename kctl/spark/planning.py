@@ -39,6 +39,11 @@ class Wanted:
     from_time: int | None = None
     to_time: int | None = None
 
+    @property
+    def bounds(self) -> tuple[int | None, int | None, int | None, int | None]:
+        """Those of offsets and times."""
+        return self.from_offset, self.to_offset, self.from_time, self.to_time
+
     def wants(self, one: SegmentRef) -> bool:
         """Whether any row of a segment may pass."""
         if self.topics is not None and one.topic not in self.topics:

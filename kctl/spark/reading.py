@@ -21,9 +21,9 @@ from kctl.scan.splits import TARGET, Split, hints_of, plan_splits
 from kctl.scan.tables import SCHEMAS, batches_table, findings_table, records_table, segment_row
 from kctl.spark.listing import SegmentRef
 from kctl.spark.planning import Piece, Wanted
+from kctl.spark.seeking import indexed_start, wanted_part
 
 LARGEST_INDEX = 64 << 20
-NO_HINTS = np.zeros(0, np.int64)
 # What has to be looked at for each table; a header tells whose batches a filter wants.
 LEVELS = {"batches": Level.CRC, "records": Level.RECORDS, "findings": Level.RECORDS, "segments": Level.CRC}
 STAMPS = {"records": "timestamp", "batches": "max_timestamp"}
@@ -54,28 +54,37 @@ def _read_piece(
     except (OSError, KctlError) as error:
         gone = say.VANISHED if isinstance(error, FileNotFoundError) else None
         found = gone.at(segment.place()) if gone else say.UNREADABLE.at(segment.place(), reason=str(error))
-        yield from _findings(table, columns, [found])
+        yield from findings_rows(table, columns, [found])
         return
     try:
-        hints = _hints(segment)
+        index = _index(segment)
+        hints = hints_of(index)
         splits = plan_splits(source, hints, target) if piece.of > 1 else [Split(0, source.size)]
-        if piece.number < len(splits):
-            yield from _read_split(segment, source, splits[piece.number], hints, table, columns, wanted)
+        if piece.number >= len(splits):
+            return
+        split: Split | None = splits[piece.number]
+        if table in STAMPS and split is not None:
+            start = indexed_start(source, index, hints, segment.base_offset, wanted.from_offset)
+            split = Split(max(start, split.start), split.end)
+            split = wanted_part(source, split, hints, wanted) if split.start < split.end else None
+        if split is not None:
+            yield from _read_split(segment, source, split, hints, table, columns, wanted)
     finally:
         source.close()
 
 
-def _hints(segment: SegmentRef) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _index(segment: SegmentRef) -> bytes:
+    """The offset index; nothing where there is none or it cannot be read."""
     if segment.index_key is None:
-        return NO_HINTS
+        return b""
     try:
         index = _store(segment.store).open(segment.index_key)
     except (OSError, KctlError):
-        return NO_HINTS
+        return b""
     try:
-        return hints_of(index.read_at(0, min(index.size, LARGEST_INDEX)))
+        return index.read_at(0, min(index.size, LARGEST_INDEX))
     except OSError:
-        return NO_HINTS
+        return b""
     finally:
         index.close()
 
@@ -96,7 +105,7 @@ def _read_split(
         chunks = _with_old_sets_opened(source, options, chunks)
     for chunk in chunks:
         if table == "findings":
-            yield from _findings(table, columns, chunk.findings)
+            yield from findings_rows(table, columns, chunk.findings)
         elif table == "batches" and len(chunk.headers):
             yield from _chosen(batches_table(chunk, place, _needed(table, columns)), table, columns, wanted)
         elif table == "records" and chunk.records is not None and _any_wanted(chunk, wanted):
@@ -162,7 +171,8 @@ def _chosen(
         yield rows.select(list(columns))
 
 
-def _findings(table: str, columns: Sequence[str], found: Sequence[Finding]) -> Iterator[pa.RecordBatch]:
+def findings_rows(table: str, columns: Sequence[str], found: Sequence[Finding]) -> Iterator[pa.RecordBatch]:
+    """Findings as rows where the table is `findings`."""
     if table == "findings" and found:
         yield findings_table(found).select(list(columns))
 

@@ -100,27 +100,23 @@ def session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
-    for key, value in settings_here().items():
-        builder = builder.config(key, value)
     with tempfile.TemporaryDirectory(prefix="kctl-spark-", ignore_cleanup_errors=True) as scratch:
-        archive = code_archive(Path(scratch))
-        if is_remote:
-            builder = builder.remote(master)
-        else:
-            builder = builder.master(master).config("spark.submit.pyFiles", str(archive))
-            builder = builder.config("spark.driver.extraJavaOptions", java_options(master, Path(scratch)))
-            if LOCAL.match(master):
-                builder = builder.config("spark.ui.enabled", "false").config("spark.driver.host", "127.0.0.1")
-                builder = builder.config("spark.local.dir", scratch)
-        for key, value in (settings or {}).items():
+        archive = None if LOCAL.match(master) else code_archive(Path(scratch))
+        builder = builder.remote(master) if is_remote else builder.master(master)
+        chosen = (
+            settings_here() if is_remote else settings_here() | _settings_of(master, Path(scratch), archive)
+        )
+        for key, value in (chosen | (settings or {})).items():
             builder = builder.config(key, value)
+        said = Path(scratch) / "java.stderr"
         try:
-            spark = builder.getOrCreate()
+            with errors_into(said), own_code_on_path():
+                spark = builder.getOrCreate()
         # py4j and gRPC have families of their own; pyspark ends the process where Connect's libraries are missing.
         except (Exception, SystemExit) as error:
-            raise KctlError(f"Spark at {master} did not start: {_first_line(error)}") from error
+            raise KctlError(f"Spark at {master} did not start: {_why(error, said)}") from error
         try:
-            if is_remote:
+            if is_remote and archive:
                 spark.addArtifacts(str(archive), pyfile=True)
             else:
                 spark.sparkContext.setLogLevel("ERROR")
@@ -128,6 +124,48 @@ def session(
             yield spark
         finally:
             spark.stop()
+
+
+@contextmanager
+def errors_into(path: Path) -> Iterator[None]:
+    """What processes that are started meanwhile write to standard error goes into the file, as long as they live.
+
+    Java says there which modules it uses and where its log settings are from; what matters comes as an exception.
+    """
+    sys.stderr.flush()
+    saved = os.dup(2)
+    try:
+        with path.open("ab") as file:
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+
+
+@contextmanager
+def own_code_on_path() -> Iterator[None]:
+    """kctl's own code on the path of the Python processes that a JVM started meanwhile starts: compiled already."""
+    before = os.environ.get("PYTHONPATH")
+    places = dict.fromkeys(str(root.parent) for root in package_roots().values())
+    os.environ["PYTHONPATH"] = os.pathsep.join([*places, *([before] if before else [])])
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
+
+
+def _why(error: BaseException, said: Path) -> str:
+    """Why Spark did not start: the exception's first line, and what Java said last where it ended by itself."""
+    first = _first_line(error)
+    lines = said.read_text(errors="replace").splitlines() if said.exists() else []
+    lines = [
+        line.strip() for line in lines if line.strip() and not line.strip().startswith(("at ", "WARNING"))
+    ]
+    return f"{first} ({lines[-1]})" if lines and "JAVA_GATEWAY_EXITED" in first else first
 
 
 def _register(spark: SparkSession) -> None:
@@ -146,6 +184,16 @@ def settings_here() -> dict[str, str]:
     if len(tempfile.gettempdir()) > LONGEST_FOLDER_OF_SOCKETS:
         found["spark.python.unix.domain.socket.enabled"] = "false"
     return found
+
+
+def _settings_of(master: str, scratch: Path, archive: Path | None) -> dict[str, str]:
+    """What is set for a driver in this process."""
+    found = {"spark.driver.extraJavaOptions": java_options(master, scratch)}
+    if archive:
+        return found | {"spark.submit.pyFiles": str(archive)}
+    return found | {
+        "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.local.dir": str(scratch),
+    }  # fmt: skip
 
 
 def java_options(master: str, scratch: Path) -> str:
@@ -176,16 +224,17 @@ def _version() -> str:
     return version("pyspark")
 
 
+def package_roots() -> dict[str, Path]:
+    """Where kctl's own packages lie."""
+    here = Path(__file__).parents[2]
+    return {one: Path(sys.modules[one].__path__[0]) if one in sys.modules else here / one for one in PACKAGES}
+
+
 def code_archive(folder: Path) -> Path:
     """kctl's own code as a zip for executors: they need Python, numpy and pyarrow besides."""
     path = folder / "kctl-code.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for package in PACKAGES:
-            root = (
-                Path(sys.modules[package].__path__[0])
-                if package in sys.modules
-                else Path(__file__).parents[2] / package
-            )
+        for package, root in package_roots().items():
             for file in sorted(root.rglob("*")):
                 if file.suffix in (".py", ".css", ".toml", ".sql") or file.name == "py.typed":
                     archive.write(file, f"{package}/{file.relative_to(root)}")

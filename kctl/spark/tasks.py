@@ -1,14 +1,18 @@
 """Any function over any items on executors, results in order: how an audit runs on Spark.
 
 The same functions that the local pool runs are sent as the partitions of a data source, which works on
-classic masters and over Connect alike. Items go out in waves, so that the driver holds few results.
+classic masters and over Connect alike. Items go out in waves, so that the driver holds few results; while one
+wave's last tasks run, the next has begun, so that no core waits.
 """
 
 from __future__ import annotations
 
 import base64
 import pickle
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,6 +22,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from kctl.errors import KctlError
+from kctl.model import SILENT, Progress
 from kctl.spark.data_source import freeze_once
 
 if TYPE_CHECKING:
@@ -29,7 +34,13 @@ Result = TypeVar("Result")
 SCHEMA = pa.schema([("number", pa.int64()), ("result", pa.binary())])
 PARTITIONS_A_WAVE = 4
 """For each core: enough that a slow one does not keep the others waiting."""
-ITEMS_A_PARTITION = 64
+FIRST_ITEMS, ITEMS_A_PARTITION = 4, 64
+"""The first wave shows results early; later ones have fewer, larger partitions."""
+MOST_ITEMS = 512
+"""Of a wave, unless there are more cores than that: results of a wave are in the driver's memory at once."""
+WAVES_AT_ONCE = 2
+NEEDED = "executors need Python 3.11, numpy and pyarrow: see PYSPARK_PYTHON in docs/spark.md"
+LOOK_EVERY = 0.5  # seconds, at how many tasks are done
 
 
 class Chunk(InputPartition):
@@ -75,23 +86,78 @@ class Tasks(DataSource):
 class SparkEngine:
     """An engine of `kctl.scan.pool`: the functions of the local pool, run by executors."""
 
-    def __init__(self, spark: SparkSession, cores: int) -> None:
-        self.spark, self.cores = spark, cores
+    def __init__(self, spark: SparkSession, cores: int, progress: Progress = SILENT) -> None:
+        self.spark, self.cores, self.progress = spark, cores, progress
+        self._tag = f"kctl-{id(self)}"
+        self._asked = 0  # tasks of all waves that were begun
+        self._done = 0  # tasks of waves that are done
         spark.dataSource.register(Tasks)
 
     def ordered(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """function(item) for each item, in order; `KctlError` with the task's own words where one fails."""
-        body = cloudpickle.dumps(function)
-        waiting = iter(items)
-        size = 1
-        while wave := list(islice(waiting, size * self.cores * PARTITIONS_A_WAVE)):
+        pool = ThreadPoolExecutor(WAVES_AT_ONCE, thread_name_prefix="kctl-wave")
+        running: deque[tuple[Future[list[Any]], int]] = deque()
+        try:
+            for work, tasks in self._waves(cloudpickle.dumps(function), iter(items)):
+                self._asked += tasks
+                running.append((pool.submit(self._results, work), tasks))
+                if len(running) >= WAVES_AT_ONCE:
+                    yield from self._next(running)
+            while running:
+                yield from self._next(running)
+        finally:
+            # Left early (an error, Ctrl-C, a reader that went away): nobody waits for work that nobody wants.
+            if running:
+                self._cancel()
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _waves(self, body: bytes, waiting: Iterator[Item]) -> Iterator[tuple[str, int]]:
+        """Each wave as an option of the data source, and how many tasks it has."""
+        at_once = self.cores * PARTITIONS_A_WAVE
+        most = min(ITEMS_A_PARTITION, max(1, MOST_ITEMS // at_once))
+        size = min(most, FIRST_ITEMS)
+        while wave := list(islice(waiting, size * at_once)):
             chunks = [
                 (at, [pickle.dumps(one) for one in wave[at : at + size]]) for at in range(0, len(wave), size)
             ]
-            work = base64.b64encode(pickle.dumps((body, chunks))).decode()
-            yield from _results(self.spark, work)
-            # The first wave shows results early; later ones have fewer, larger partitions.
-            size = min(ITEMS_A_PARTITION, size * 4)
+            yield base64.b64encode(pickle.dumps((body, chunks))).decode(), len(chunks)
+            size = min(most, size * 4)
+
+    def _next(self, running: deque[tuple[Future[list[Any]], int]]) -> Iterator[Any]:
+        """The results of the first wave."""
+        future, tasks = running[0]
+        while not wait([future], LOOK_EVERY).done:
+            self._say_tasks()
+        results = future.result()
+        running.popleft()
+        self._done += tasks
+        yield from results
+
+    def _say_tasks(self) -> None:
+        if self.progress is SILENT:
+            return
+        done = self._done
+        with suppress(Exception):  # Connect does not say
+            tracker = self.spark.sparkContext.statusTracker()
+            stages = [tracker.getStageInfo(one) for one in tracker.getActiveStageIds()]
+            done += sum(one.numCompletedTasks for one in stages if one)
+        self.progress.note(f"{min(done, self._asked):,} of {self._asked:,} tasks")
+
+    def _results(self, work: str) -> list[Any]:
+        """What the executors made of a wave, in order. Runs in a thread of its own."""
+        try:
+            self.spark.addTag(self._tag)
+            rows = self.spark.read.format(Tasks.name()).option("work", work).load().collect()
+        except Exception as error:  # py4j and gRPC have families of their own
+            cause = _cause(error)
+            lacks = "No module named" in cause
+            raise KctlError(f"a Spark task failed: {cause}", NEEDED if lacks else "") from error
+        rows.sort(key=lambda one: one["number"])
+        return [pickle.loads(bytes(row["result"])) for row in rows]  # noqa: S301  # from our own executors
+
+    def _cancel(self) -> None:
+        with suppress(Exception):  # the session may be gone already
+            self.spark.interruptTag(self._tag)
 
 
 def cores_of(spark: SparkSession) -> int:
@@ -100,15 +166,6 @@ def cores_of(spark: SparkSession) -> int:
         return max(1, int(spark.sparkContext.defaultParallelism))
     except Exception:
         return 8
-
-
-def _results(spark: SparkSession, work: str) -> Iterator[Any]:
-    try:
-        rows = spark.read.format("kctl-tasks").option("work", work).load().collect()
-    except Exception as error:  # py4j and gRPC have families of their own
-        raise KctlError(f"a Spark task failed: {_cause(error)}") from error
-    for row in sorted(rows, key=lambda one: one["number"]):
-        yield pickle.loads(bytes(row["result"]))  # noqa: S301  # from our own executors
 
 
 def _cause(error: BaseException) -> str:

@@ -1,15 +1,24 @@
 """Groups, transactions and KRaft metadata read from recorded segments, as of offsets and times."""
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from formats.cluster_metadata import MetadataRecord
 from formats.consumer_offsets import TYPES, write_versioned
+from kctl.audit.tables import Tables
 from kctl.internal_topics.cluster_image import ClusterImage
 from kctl.internal_topics.groups import fold_groups, reset_lines
-from kctl.internal_topics.reading import AsOf, TopicRecord
-from kctl.internal_topics.transactions import OpenTransaction, Transaction, why_it_hangs
+from kctl.internal_topics.reading import AsOf, TopicRecord, newest_segments
+from kctl.internal_topics.transactions import (
+    OpenTransaction,
+    Transaction,
+    is_every_partition,
+    partition_for,
+    why_it_hangs,
+)
 from kctl.model import TopicPartition
 from tests.conftest import kctl, recording, recordings, rows
 
@@ -192,3 +201,92 @@ def test_as_of_includes_what_is_before() -> None:
     assert not AsOf(offset=5).includes(5, 0)
     assert AsOf(timestamp=5).includes(9, 5)
     assert not AsOf(timestamp=5).includes(9, 6)
+
+
+@pytest.mark.parametrize("name", ["0.11.0.3", "2.8.2", "3.9.1-kraft", "4.3.0-kraft"])
+def test_transactional_ids_lie_where_kafka_puts_them(name: str) -> None:
+    data = next(recording(f"segments/{name}").glob("data-*"))
+    count = len(list(data.rglob("__transaction_state-*")))
+    found = rows("transactions", "list", data).of("transaction")
+    assert found
+    for row in found:
+        assert partition_for(row["transactional_id"], count) == row["log_partition"]
+
+
+def test_java_s_hash_codes() -> None:
+    assert partition_for("polygenelubricants", 50) == 0, (
+        "its hash code is the least integer, whose abs Kafka has as 0"
+    )
+    assert partition_for("", 50) == 0
+    assert partition_for("ab", 1000) == (31 * ord("a") + ord("b")) % 1000
+    assert partition_for("\U0001f600", 10**9) == 31 * 0xD83D + 0xDE00
+
+
+def test_without_every_partition_of_the_coordinators_topic_nothing_is_said_to_hang(
+    evidence: Any, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(recording("segments/2.8.2") / "data-clean", data)
+    (ongoing,) = (r for r in rows("transactions", "list", data).of("transaction") if r["state"] == "Ongoing")
+    shutil.rmtree(next(data.rglob(f"__transaction_state-{ongoing['log_partition']}")))
+    left = next(data.rglob("__transaction_state-*"))
+    left.rename(left.with_name("__transaction_state-7"))
+    ran = rows("transactions", "hanging", data)
+    assert ran.status == 0
+    found = [(row["producer_id"], row["hanging"]) for row in ran.of("open_transaction")]
+    assert found == [(ongoing["producer_id"], None)]
+
+
+def test_which_partitions_are_all() -> None:
+    def of(count: int) -> list[Transaction]:
+        names = [f"payments-{n}" for n in range(40)]
+        return [known(transactional_id=one, log_partition=partition_for(one, count)) for one in names]
+
+    def held(count: int, there: set[int]) -> bool:
+        return is_every_partition(there, [one for one in of(count) if one.log_partition in there])
+
+    assert held(1, {0})
+    assert held(2, {0, 1})
+    assert held(50, set(range(50)))
+    assert not held(2, {1})
+    assert not held(50, {0})
+    assert not held(50, {0, 1, 2})
+    assert not held(50, set(range(49)))
+    assert not is_every_partition({0, 1}, of(3)), "an id lies where it would not"
+    assert not is_every_partition({0}, []), "nothing tells"
+
+
+def test_an_internal_topic_that_is_too_large_is_read_in_part_and_said_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from kctl.replica import external
+
+    folder = recording("tier/a-healthy")
+    assert "internal-topic-read-in-part" not in rows("replica", "loss", folder).codes()
+    monkeypatch.setattr(external, "MOST_BYTES", 4)
+    ran = rows("replica", "loss", folder)
+    assert ran.codes().count("internal-topic-read-in-part") in (1, 2)
+
+
+def test_the_newest_segments_are_read(tmp_path: Path) -> None:
+    for base, size in ((0, 50), (10, 30), (20, 20)):
+        (tmp_path / f"{base:020}.log").write_bytes(bytes(size))
+    names = lambda most: [int(path.stem) for path in newest_segments(tmp_path, most)[0]]  # noqa: E731
+    assert [names(most) for most in (None, 100, 99, 50, 20, 19)] == [
+        [0, 10, 20], [0, 10, 20], [10, 20], [10, 20], [20], [],
+    ]  # fmt: skip
+
+
+def test_the_audit_has_the_state_of_a_kraft_cluster_as_tables(tmp_path: Path) -> None:
+    data = recording("segments/4.3.0-kraft") / "data-killed"
+    shown = rows("metadata", "show", data)
+    kctl("audit", "run", data, "--out", tmp_path / "out", "--no-sha256")
+    tables = Tables(tmp_path / "out")
+    for kind, table in (
+        ("topic", "metadata_topics"),
+        ("partition", "metadata_partitions"),
+        ("broker", "metadata_brokers"),
+        ("metadata", "metadata"),
+    ):
+        assert tables.count(table) == len(shown.of(kind)) > 0
+    assert {row["topic"] for row in tables.rows("metadata_topics")} == {r["topic"] for r in shown.of("topic")}

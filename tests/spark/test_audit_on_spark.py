@@ -1,18 +1,27 @@
-"""`kctl audit run --engine spark` writes the tables that the local engine writes."""
+"""`kctl audit run --engine spark` writes the tables that the local engine writes, laid out by topic."""
 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
+from kctl.audit.parts import PARTS
 from kctl.audit.tables import Tables
-from tests.conftest import kctl
+from kctl.scan.parquet import NOBODYS, topic_folder
+from tests.conftest import kctl, recording, recordings, unchanged
 
 pytestmark = pytest.mark.spark
+ON_SPARK = ("--engine", "spark", "--master", "local[2]")
+ROOT = Path(__file__).parents[2]
+UNCLEAN = "incidents/unclean-2.8"
 
 
 def table_rows(out: Path, name: str) -> list[str]:
@@ -32,16 +41,128 @@ def equal_audits(one: Path, other: Path) -> None:
         for out in (one, other)
     )
     assert left == right
+    states = [
+        [(part["name"], part["state"]) for part in Tables(out).summary["parts"]] for out in (one, other)
+    ]
+    assert states[0] == states[1]
 
 
-@pytest.mark.parametrize("name", ["incidents/unclean-2.8", "segments/0.11.0.3"])
-def test_both_engines_write_the_same_tables(spark: Any, evidence: Any, tmp_path: Path, name: str) -> None:
-    folder = evidence(name)
-    local = kctl("audit", "run", folder, "--out", tmp_path / "local")
-    ran = kctl(
-        "audit", "run", folder, "--out", tmp_path / "spark", "--engine", "spark", "--master", "local[2]"
-    )
+@pytest.mark.parametrize(
+    "name", [one for kind in ("incidents", "segments", "tier") for one in recordings(kind)]
+)
+def test_both_engines_write_the_same_tables(spark: Any, tmp_path: Path, name: str) -> None:
+    options = () if name == UNCLEAN else ("--no-sha256",)  # each costs jobs of its own
+    with unchanged(recording(name)) as folder:
+        local = kctl("audit", "run", folder, "--out", tmp_path / "local", "--jobs", "1", *options)
+        ran = kctl("audit", "run", folder, "--out", tmp_path / "spark", *options, *ON_SPARK)
     assert ran.status == local.status
     assert ran.err == local.err
     equal_audits(tmp_path / "local", tmp_path / "spark")
     assert [p.name for p in (tmp_path / "spark").iterdir() if p.name.startswith(".")] == []
+
+
+def files_of(out: Path) -> list[str]:
+    return sorted(str(path.relative_to(out)) for path in out.rglob("*") if path.is_file())
+
+
+def test_batches_lie_in_folders_of_their_topics_and_a_second_run_replaces(spark: Any, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    kctl("audit", "run", recording(UNCLEAN), "--out", out, *ON_SPARK)
+    first = files_of(out)
+    folders = {one.name for one in (out / "batches").iterdir() if one.is_dir()}
+    topics = {row["topic"] for row in Tables(out).rows("batches", ["topic"])}
+    assert folders == {topic_folder(one) for one in topics}
+    for part in (out / "batches").glob("topic=*/*.parquet"):
+        held = set(pq.read_table(part, columns=["topic"], partitioning=None).column("topic").to_pylist())
+        assert {topic_folder(one) for one in held} == {part.parent.name}
+    kctl("audit", "run", recording(UNCLEAN), "--out", out, *ON_SPARK)
+    assert files_of(out) == first
+
+
+@pytest.mark.parametrize(
+    ("topic", "folder"),
+    [
+        ("orders", "topic=orders"),
+        ("__consumer_offsets", "topic=__consumer_offsets"),
+        ("a/../b", "topic=a%2F..%2Fb"),
+        (None, NOBODYS),
+        ("x" * 249, "topic=" + "x" * 249),
+        ("x" * 250, NOBODYS),
+        ("\udcff", "topic=%3F"),
+    ],
+)
+def test_the_folder_of_a_topic(topic: str | None, folder: str) -> None:
+    assert topic_folder(topic) == folder
+
+
+def test_folders_with_many_batches_write_files_of_their_own_topic(
+    spark: Any, tmp_path: Path, corpus: Path
+) -> None:
+    """More than `OWN_PART_ELSEWHERE` batches are in none of the recordings."""
+    from benchmarks.corpus import make, shape_of
+
+    log = make(tmp_path / "evidence", shape_of("none-1x100"), 300_000)
+    for out, options in ((tmp_path / "local", ()), (tmp_path / "spark", ON_SPARK)):
+        kctl("audit", "run", tmp_path / "evidence", "--out", out, *options)
+    equal_audits(tmp_path / "local", tmp_path / "spark")
+    assert Tables(tmp_path / "spark").count("batches") > 1000
+    topic = log.parent.name.rpartition("-")[0]
+    (part,) = (tmp_path / "spark" / "batches" / topic_folder(topic)).iterdir()
+    assert part.name.startswith("part-")
+
+
+def test_a_run_that_fails_leaves_no_half_table(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(audit: Any) -> Any:
+        yield from PARTS[0].rows(audit)
+        raise RuntimeError("out of cheese")
+
+    monkeypatch.setattr("kctl.audit.run.PARTS", (PARTS[0]._replace(rows=broken),))
+    out = tmp_path / "out"
+    with pytest.raises(RuntimeError, match="cheese"):
+        kctl("audit", "run", recording(UNCLEAN), "--out", out, *ON_SPARK)
+    assert list(out.iterdir()) == []
+
+
+def test_a_run_that_was_killed_goes_on(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evidence: Any
+) -> None:
+    folder, out = evidence(UNCLEAN), tmp_path / "out"
+    kctl("audit", "run", folder, "--out", tmp_path / "whole", *ON_SPARK)
+
+    def killed(audit: Any) -> Any:
+        yield from PARTS[0].rows(audit)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("kctl.audit.run.PARTS", (PARTS[0]._replace(rows=killed), *PARTS[1:]))
+        assert kctl("audit", "run", folder, "--out", out, "--resume", *ON_SPARK).status == 130
+    assert [one.name for one in out.iterdir()] == [".resume"]
+    kept = sorted((out / ".resume").glob("*.report"))
+    assert len(kept) > 5
+    kept[0].write_bytes(b"")  # torn by a crash of the machine
+    times = {one: one.stat().st_mtime_ns for one in kept}
+    with monkeypatch.context() as patched:
+        patched.setattr("kctl.audit.run.forget", lambda out: None)
+        kctl("audit", "run", folder, "--out", out, "--resume", *ON_SPARK)
+    assert [one for one in kept if one.stat().st_mtime_ns != times[one]] == kept[:1]
+    kctl("audit", "run", folder, "--out", out, "--resume", *ON_SPARK)
+    assert not (out / ".resume").exists()
+    equal_audits(tmp_path / "whole", out)
+
+
+def test_both_demos_write_equal_tables(tmp_path: Path) -> None:
+    """The programs of `make demo` and `make demo-spark`; Spark says nothing of its own."""
+    for name, options in (("demo", ()), ("demo-spark", ON_SPARK)):
+        ran = subprocess.run(
+            [ROOT / "examples" / "demo", Path(sys.executable).parent / "kctl", *options],
+            capture_output=True, text=True, check=False, cwd=tmp_path,
+            env={**os.environ, "KCTL_DEMO_OUT": str(tmp_path / name), "KCTL_CONFIG": "/none"},
+        )  # fmt: skip
+        assert ran.returncode == 0, ran.stderr
+        assert ran.stderr == ""
+    equal_audits(tmp_path / "demo", tmp_path / "demo-spark")
+    makefile = (ROOT / "Makefile").read_text()
+    assert "@examples/demo $(BIN)/kctl\n" in makefile
+    assert "@examples/demo $(BIN)/kctl --engine spark --master 'local[*]'\n" in makefile

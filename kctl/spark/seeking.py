@@ -1,0 +1,70 @@
+"""The part of a segment that rows wanted by a filter lie in, so that the rest is neither checked nor decoded.
+
+The offset index says where to begin; an entry is believed only where a batch begins for certain, and one that the
+entry's offset fits. Behind it the headers tell. What a filter on offsets leaves out is thus right as long as offsets
+grow in the file, as they do in any that a broker wrote.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formats.columns.headers import PADDING, Headers, gather
+from kctl.scan.options import Level, ScanOptions
+from kctl.scan.segment import scan_segment
+from kctl.scan.source import Source
+from kctl.scan.splits import Split, is_boundary
+from kctl.spark.planning import Wanted
+
+HEADER = 61
+
+
+def indexed_start(
+    source: Source, index: bytes, hints: NDArray[np.int64], base_offset: int, from_offset: int | None
+) -> int:
+    """The position of a batch before which no offset from `from_offset` on lies; 0 where the index tells none."""
+    if from_offset is None or not len(hints):
+        return 0
+    entries = np.frombuffer(index, ">i4", len(index) // 8 * 2).reshape(-1, 2)
+    # An entry has the last offset of what was appended at its position.
+    offsets = entries[: len(hints), 0].astype(np.int64) + base_offset
+    place = int(np.searchsorted(np.maximum.accumulate(offsets), from_offset, side="right")) - 1
+    if place < 0 or not is_boundary(source, hints, place):
+        return 0
+    at = int(hints[place])
+    data = np.frombuffer(source.read_at(at, HEADER).ljust(HEADER + PADDING, b"\0"), np.uint8)
+    begins = int(gather(data, np.zeros(1, np.int64)).base_offset[0])
+    return at if base_offset <= begins <= from_offset else 0
+
+
+def wanted_part(source: Source, split: Split, hints: NDArray[np.int64], wanted: Wanted) -> Split | None:
+    """The part of a split from the first batch to the last that is wanted; None where there is none.
+
+    The whole split where headers do not tell: damage, or message sets, whose first offset they do not have.
+    """
+    if wanted.bounds == (None, None, None, None):
+        return split
+    hints = hints[(hints >= split.start) & (hints < split.end)]
+    options = ScanOptions(level=Level.HEADER, start=split.start, end=split.end)
+    first, end = split.end, split.start
+    for chunk in scan_segment(source, options, hints=hints):
+        if chunk.damage or (chunk.headers.magic < 2).any():
+            return split
+        rows = np.flatnonzero(_within(chunk.headers, wanted))
+        if len(rows):
+            first = min(first, int(chunk.headers.position[rows[0]]))
+            end = int(chunk.headers.next_position[rows[-1]])
+    return Split(first, end) if first < end else None
+
+
+def _within(headers: Headers, wanted: Wanted) -> NDArray[np.bool_]:
+    """Which batches may hold a row that is wanted; of their times only the largest is known for certain."""
+    keep = np.ones(len(headers), np.bool_)
+    if wanted.from_offset is not None:
+        keep &= headers.last_offset >= wanted.from_offset
+    if wanted.to_offset is not None:
+        keep &= headers.base_offset <= wanted.to_offset
+    if wanted.from_time is not None:
+        keep &= headers.max_timestamp >= wanted.from_time
+    return keep
