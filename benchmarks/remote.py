@@ -121,9 +121,10 @@ def _rows(steps: NDArray[np.int64], seed: NDArray[np.uint64]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def make_metadata_log(folder: Path, records: int) -> Path:
-    """A folder `__remote_log_metadata-0` with so many records; made once."""
-    target = folder / f"remote-{records}" / "__remote_log_metadata-0"
+def make_metadata_log(folder: Path, records: int, live: int = LIVE) -> Path:
+    """A folder `__remote_log_metadata-0` with so many records, of so many live segments; made once."""
+    name = f"remote-{records}" if live == LIVE else f"tier-{records}"
+    target = folder / name / "__remote_log_metadata-0"
     if target.exists():
         return target
     aside = target.with_name("making")
@@ -131,10 +132,10 @@ def make_metadata_log(folder: Path, records: int) -> Path:
     aside.mkdir(parents=True)
     assert metadata_partition("A" * 21 + "Q", 0, 1) == 0
     seed = np.random.default_rng(1).integers(0, 1 << 63, 2, np.uint64)
-    writer, step, chunk = _Writer(aside), 0, 50_000
+    writer, step, chunk = _Writer(aside), 0, min(50_000, max(1, records // 2))
     while writer.offset < records:
         steps = np.arange(step, step + chunk, dtype=np.int64)
-        old = steps - LIVE
+        old = steps - live
         deletes = (old >= 0).astype(np.int64)
         first = writer.offset + 2 * np.arange(chunk) + 2 * (np.cumsum(deletes) - deletes)
         time = 1_700_000_000_000 + steps * 10

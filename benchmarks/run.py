@@ -10,7 +10,7 @@ import argparse
 import datetime
 from collections.abc import Callable, Iterator
 
-from benchmarks import remote, state_log
+from benchmarks import remote, state_log, tier
 from benchmarks.corpus import SHAPES, bytes_of, shape_of
 from benchmarks.kafka_jars import CACHE, VERSION, jars
 from benchmarks.measure import machine, memcpy_rate
@@ -32,12 +32,19 @@ def part_remote(setting: Setting) -> Iterator[Line]:
         yield Line(text, "")
 
 
+def part_tier(setting: Setting) -> Iterator[Line]:
+    """An audit of a tier by the number of its objects, which are listed and not read."""
+    for text in tier.lines():
+        yield Line(text, "")
+
+
 MOST_LOGS = 150 << 20
 REMOTE_RECORDS = 1_000_000
 EVERY_PART: dict[str, Callable[[Setting], Iterator[Line]]] = {
     **PARTS,
     "state-log": part_state_log,
     "remote": part_remote,
+    "tier": part_tier,
 }
 
 
