@@ -96,7 +96,8 @@ def _verdicts(tables: Tables, wanted: set[Key]) -> dict[Key, list[str]]:
         if key in wanted:
             at = f"{row['moment']}: " if row["moment"] else ""
             best = f"; best copy: broker {row['best_source']}" if row["best_source"] is not None else ""
-            found[key].append(f"{at}{row['verdict']}{best}. {row['reason']}".rstrip())
+            reason = f" ({row['reason']})" if row["reason"] else ""
+            found[key].append(f"{at}{row['verdict']}{reason}{best}")
     return found
 
 
