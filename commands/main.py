@@ -130,7 +130,8 @@ def main(args: Sequence[str] | None = None) -> int:
         where = (
             f" (see `{error.ctx.command_path} --help`)" if error.ctx and "See `" not in error.message else ""
         )
-        complain(error.format_message().rstrip(".") + where)
+        one_line = " ".join(error.format_message().split())  # click lists choices below each other
+        complain(one_line.rstrip(".") + where)
         return 2
     except click.ClickException as error:
         complain(error.format_message())

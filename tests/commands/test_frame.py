@@ -42,6 +42,7 @@ def test_environment_sets_an_option() -> None:
         (["finding", "--no-such"], "--no-such"),
         (["schema", "nothing"], "no command `nothing`"),
         (["completion", "tcsh"], "'tcsh' is not one of"),
+        (["config", "get"], "Missing option '--entity-type'. Choose from: topics, brokers, "),
     ],
 )
 def test_wrong_usage_is_one_line_and_status_2(args: list[str], says: str) -> None:
