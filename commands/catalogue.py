@@ -33,7 +33,7 @@ DUMP_ENTRIES = (
     "dump.EPOCH_ENTRY",
 )
 
-CHANGE = ("changes.CHANGE", "changes.WRITE")
+CHANGE = ("changes.CHANGE", "changes.WRITE", "changes.REFUSED")
 
 COMMANDS: dict[str, Group | Verb] = {
     "segment": Group(
@@ -77,7 +77,7 @@ COMMANDS: dict[str, Group | Verb] = {
             "end-offset": Verb(
                 "epoch:end_offset",
                 "Say what each replica would answer to OffsetsForLeaderEpoch.",
-                ("replica.END_OFFSET",),
+                ("replica.END_OFFSET", "live.LEADER_END_OFFSET"),
             ),
             "truncation": Verb(
                 "epoch:truncation",

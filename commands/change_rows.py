@@ -11,6 +11,7 @@ from commands.render import Page, Row, aligned
 if TYPE_CHECKING:
     from kctl.changes.entry import Entry, RecordedStage
     from kctl.changes.plan import Plan, Stage
+    from kctl.errors import KctlError
 
 
 def change_row(entry: Entry) -> Row:
@@ -30,6 +31,14 @@ def change_row(entry: Entry) -> Row:
         undoes=entry.undoes,
         outcome=entry.outcome,
     )
+
+
+def refused_rows(error: KctlError) -> Iterator[Row]:
+    """A row for each item of a request that a broker refused."""
+    from kctl.rows.changes import REFUSED
+
+    for item in error.items:
+        yield REFUSED(**item._asdict())
 
 
 def write_rows(plan: Plan | Entry) -> Iterator[Row]:
@@ -112,16 +121,18 @@ def _flat(content: object) -> dict[str, str]:
 def change_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
     """Rows of other kinds in columns, then a sentence about the change."""
     listed = list(rows)
-    yield from aligned([row for row in listed if row["kind"] != "change"], page)
+    yield from aligned([row for row in listed if row["kind"] not in ("change", "refused")], page)
     for row in listed:
-        if row["kind"] == "change":
+        if row["kind"] == "refused":
+            said = f": {row['reason']}" if row["reason"] else ""
+            yield f"{row['what']}: {page.style(str(row['error']), 'error')}{said}"
+        elif row["kind"] == "change":
             done = "done" if row["finished"] else str(row["state"]).replace("_", " ")
             yield f"{row['title']}: {page.style(done, 'good' if row['finished'] else 'warning')}"
             if row["outcome"]:
                 yield f"  {row['outcome']}"
-            yield page.style(
-                f"journal entry {row['id']}; `kctl journal undo {row['id']}` takes it back", "dim"
-            )
+            back = f"; `kctl journal undo {row['id']}` takes it back" if row["state"] != "planned" else ""
+            yield page.style(f"journal entry {row['id']}{back}", "dim")
 
 
 def journal_rows(entry: Entry) -> Iterator[Row]:

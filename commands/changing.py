@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.change_rows import change_row, change_text, dry_run_text, write_rows
+from commands.change_rows import change_row, change_text, dry_run_text, refused_rows, write_rows
 from commands.frame import Frame
 from commands.render import Outcome, Page, Row
-from kctl.errors import NotFinished, Refused
+from kctl.errors import KctlError, NotFinished, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -154,18 +154,25 @@ def _finish(frame: Frame, how: How, cluster: Cluster, entry: Entry, rows: Iterab
     """Carry out an entry; gives its row, also where it is not finished in time."""
     from kctl.changes.apply import apply
 
-    run(frame, how, cluster, entry, apply)
-    return Outcome([*rows, change_row(entry)], text=change_text)
+    refused = run(frame, how, cluster, entry, apply)
+    return Outcome([*rows, *refused, change_row(entry)], text=change_text)
 
 
 def run(
     frame: Frame, how: How, cluster: Cluster, entry: Entry, action: Callable[[Entry, Course], None]
-) -> None:
-    """Apply or resume an entry. NotFinished is reported (5); everything else goes up."""
+) -> list[Row]:
+    """Apply or resume an entry; a row for each item that a broker refused.
+
+    What is not finished (5) or was answered item by item is reported; everything else goes up.
+    """
     try:
         action(entry, course_of(frame, how, cluster))
-    except NotFinished as error:
+    except KctlError as error:
+        if not error.items and not isinstance(error, NotFinished):
+            raise
         frame.report(error)
+        return list(refused_rows(error))
+    return []
 
 
 def course_of(frame: Frame, how: How, cluster: Cluster) -> Course:

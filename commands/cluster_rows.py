@@ -154,6 +154,7 @@ def prediction_row(one: Prediction) -> Row:
         leader=one.leader,
         isr_before=list(one.isr_before),
         isr=list(one.isr),
+        eligible_leaders=list(one.eligible),
         min_insync_replicas=one.min_insync_replicas,
         is_under_min_isr=one.is_under_min_isr,
     )
@@ -170,6 +171,7 @@ def prediction_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
                 "outcome": str(row["outcome"]).replace("_", " "),
                 "leader": f"{row['leader_before']} -> {'none' if row['leader'] == -1 else row['leader']}",
                 "isr": f"{_ids(row['isr_before'])} -> {_ids(row['isr'])}",
+                "eligible": _ids(row["eligible_leaders"]) or None,
                 "": "under min ISR" if row["is_under_min_isr"] else None,
             }
             for row in listed

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
+from commands.connecting import wire
 from commands.evidence_options import evidence_options, find_evidence
 from commands.frame import Frame, command
 from commands.render import Outcome, Row
@@ -63,6 +64,7 @@ def _with_findings(evidence: Evidence, rows: Iterator[Row]) -> Iterator[Row]:
     examples="""
     kctl epoch end-offset --epoch 3 /data/kafka/orders-0
     kctl epoch end-offset --epoch 3 --kafka-version 1.1 broker-1/data
+    kctl epoch end-offset --epoch 3 --bootstrap-server kafka1:9092 orders-0
     """,
 )
 @evidence_options
@@ -78,13 +80,55 @@ def end_offset(
     epoch: int,
     kafka_version: str,
 ) -> Outcome:
-    """Say what each replica would answer to OffsetsForLeaderEpoch."""
+    """Say what each replica would answer to OffsetsForLeaderEpoch.
+
+    Of a topic or partition of a running cluster its leader is asked as well, and where the answer differs is said.
+    """
     from kctl.replica.epoch_views import end_offset_rows
     from kctl.replication.rules import rules_for
 
     rules = rules_for(kafka_version)
     evidence = find_evidence(frame, paths, brokers, moments)
-    return Outcome(end_offset_rows(_copies(frame, evidence, topics), epoch, rules))
+    rows = list(end_offset_rows(_copies(frame, evidence, topics), epoch, rules))
+    return Outcome([*rows, *_leaders_answers(frame, paths, rows, epoch)])
+
+
+def _leaders_answers(frame: Frame, paths: tuple[str, ...], rows: Sequence[Row], epoch: int) -> Iterator[Row]:
+    """What the leaders of those partitions answer that were read from the running cluster."""
+    from commands.live_paths import is_live
+    from kctl.model import TopicPartition
+
+    live = {
+        TopicPartition(str(row["topic"]), int(str(row["partition"]))): row
+        for row in rows
+        if is_live(frame, paths, f"{row['topic']}-{row['partition']}", str(row["topic"]))
+    }
+    if not live:
+        return
+    from kctl.replica.epoch_views import answer_difference
+    from kctl.rows.live import LEADER_END_OFFSET
+    from kctl.wire.epochs import ask_leaders
+    from kctl.wire.reading import read_cluster
+
+    with wire(frame) as connected:
+        state = read_cluster(connected, {tp.topic for tp in live})
+        answers = ask_leaders(connected, state, live, epoch)
+    for one in answers:
+        difference = None
+        if one.error is None:
+            difference = answer_difference(live[one.partition], one.leader_epoch, one.end_offset)
+        else:
+            frame.raise_status(3)
+        yield LEADER_END_OFFSET(
+            topic=one.partition.topic,
+            partition=one.partition.partition,
+            broker_id=one.leader if one.leader >= 0 else None,
+            requested_epoch=epoch,
+            leader_epoch=one.leader_epoch,
+            end_offset=one.end_offset,
+            difference=difference,
+            error=one.error,
+        )
 
 
 @command(

@@ -119,8 +119,8 @@ def resume(frame: Frame, how: How, id: str) -> Outcome:
     if not how.yes and not click.confirm(f"{entry.title}: go on?", err=True):
         raise Refused("nothing was written")
     with cluster_of(frame, entry) as cluster:
-        run(frame, how, cluster, entry, apply.resume)
-    return Outcome([change_row(entry)], text=change_text)
+        refused = run(frame, how, cluster, entry, apply.resume)
+    return Outcome([*refused, change_row(entry)], text=change_text)
 
 
 def cluster_of(frame: Frame, entry: Entry) -> Cluster:

@@ -35,6 +35,12 @@ def with_live(frame: Frame, paths: tuple[str, ...]) -> tuple[str, ...]:
     return (*(path for path in paths if path not in names), *map(str, sorted(folder.iterdir())))
 
 
+def is_live(frame: Frame, paths: tuple[str, ...], *names: str) -> bool:
+    """Whether one of these names was given in place of a path, and so was read from the running cluster."""
+    given = {path for path in paths if path != "-" and not Path(path).exists()}
+    return bool(frame.given.get("bootstrap_server") and given & set(names))
+
+
 def _remove(folder: Path) -> None:
     import shutil
 

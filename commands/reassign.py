@@ -103,7 +103,11 @@ def read_for(
 ) -> ClusterState:
     """The state of a plan's topics, or of all, with the configurations that throttles are in."""
     names = None if all_topics else sorted({tp.topic for tp in targets})
-    return cluster.read_state(names, configs=("topics", "brokers"), kafka_version=version)
+    from kctl.cluster.throttles import LISTS, RATES
+
+    return cluster.read_state(
+        names, configs=("topics", "brokers"), config_keys=(*LISTS, *RATES), kafka_version=version
+    )
 
 
 @command(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from commands.changing import How, carry_out, typed_command
+from commands.changing import Duration, How, carry_out, typed_command
 from commands.connecting import At, reads, refuse_other_cluster
 from commands.frame import Frame, command
 from commands.live_sizes import live_sizes
@@ -15,10 +16,22 @@ from commands.reassign import read_for
 from commands.render import Outcome
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from kctl.changes.intents import ClearThrottle
+    from kctl.cluster.copy_rates import Sizes
     from kctl.cluster.interface import Cluster
     from kctl.cluster.state import ClusterState
+    from kctl.cluster.verification import Standing
+    from kctl.model import TopicPartition
 
+SAMPLE = click.option(
+    "--sample",
+    type=Duration(),
+    default=5.0,
+    show_default=True,
+    help="Time between two looks at the replicas' sizes while something moves; 0 for one look.",
+)
 VERIFY_STATUS = (
     "0 everything is in place, in sync, and the plan's throttle is gone · 3 could not · "
     "5 something is missing, or still throttled"
@@ -36,24 +49,34 @@ VERIFY_STATUS = (
 )
 @reads
 @click.argument("plan", type=click.Path(path_type=Path, dir_okay=False))
+@SAMPLE
 @click.option(
     "--keep-throttle", is_flag=True, help="Only look: leave the plan's throttle even where all is done."
 )
-def verify(frame: Frame, at: At, plan: Path, keep_throttle: bool) -> Outcome:
+def verify(frame: Frame, at: At, plan: Path, sample: float, keep_throttle: bool) -> Outcome:
     """Say of each partition of a plan whether it is in place and in sync.
+
+    Brokers also tell how much is copied, and two looks how fast; ZooKeeper does not know.
 
     Once all are, the throttle of this plan is taken away, with an entry in the journal, and of no other plan.
     """
     from commands.reassign_rows import standing_row, standing_text
     from kctl.changes.journal import Journal
+    from kctl.cluster.copy_rates import with_rates
     from kctl.cluster.plan_files import read_plan
-    from kctl.cluster.verification import DONE, entries_of, standings, throttle_of
+    from kctl.cluster.verification import DONE, IN_PROGRESS, entries_of, standings, throttle_of
 
     file = read_plan(plan)
     entries = entries_of(Journal().entries(frame.report), file.identity)
     with at.open(frame) as cluster:
         state = read_for(cluster, file.targets, at.version, all_topics=True)
         found = list(standings(file.targets, state, entries))
+        if any(one.state == IN_PROGRESS for one in found):
+            names = {tp.topic for tp in file.targets}
+            sizes, rates = _looked_twice(cluster, names, sample)
+            if sizes is not None:
+                state = read_for(cluster, file.targets, at.version, all_topics=True)
+                found = with_rates(standings(file.targets, state, entries, sizes), sizes, rates)
         if any(one.state != DONE for one in found):
             frame.raise_status(5)
             finished = False
@@ -63,7 +86,22 @@ def verify(frame: Frame, at: At, plan: Path, keep_throttle: bool) -> Outcome:
         settle_throttle(
             frame, at, cluster, state, clear, file.identity, finished=finished and not keep_throttle
         )
-    return Outcome([standing_row(one) for one in found], text=standing_text)
+    return Outcome([standing_row(one, state) for one in found], text=standing_text)
+
+
+def _looked_twice(
+    cluster: Cluster, topics: Collection[str] | None, seconds: float
+) -> tuple[Sizes | None, dict[tuple[TopicPartition, int], float] | None]:
+    """The replicas' sizes, and how fast each has grown in so many seconds; None where the cluster cannot tell."""
+    from kctl.cluster.copy_rates import copy_rates
+    from kctl.cluster.verification import by_replica
+
+    first, begun = live_sizes(cluster, topics), time.monotonic()
+    if first is None or not seconds:
+        return (None if first is None else by_replica(first)), None
+    time.sleep(seconds)
+    second = by_replica(live_sizes(cluster, topics) or ())
+    return second, copy_rates(by_replica(first), second, time.monotonic() - begun)
 
 
 def settle_throttle(
@@ -127,26 +165,38 @@ def settle_throttle(
     metavar="FILE",
     help="What kafka-log-dirs prints, or a folder of log directories, for the bytes left.",
 )
-def status(frame: Frame, at: At, plan: Path | None, disk_sizes: Path | None) -> Outcome:
+@SAMPLE
+def status(frame: Frame, at: At, plan: Path | None, disk_sizes: Path | None, sample: float) -> Outcome:
     """Show what is moving, how far it is and what it waits for; with a PLAN, of all its partitions."""
     from commands.reassign_rows import standing_row, standing_text
     from kctl.changes.journal import Journal
+    from kctl.cluster.copy_rates import with_rates
     from kctl.cluster.disk_sizes import read_disk_sizes
+    from kctl.cluster.moving import moving_targets
     from kctl.cluster.plan_files import read_plan
-    from kctl.cluster.stuck import explain, moving_targets
-    from kctl.cluster.verification import DONE, by_replica, entries_of, standings
+    from kctl.cluster.stuck import explain
+    from kctl.cluster.verification import DONE, IN_PROGRESS, by_replica, entries_of, standings
 
-    sizes = by_replica(read_disk_sizes(disk_sizes)) if disk_sizes else None
+    given = by_replica(read_disk_sizes(disk_sizes)) if disk_sizes else None
     file = read_plan(plan) if plan else None
     with at.open(frame) as cluster:
         targets = file.targets if file else None
         names = None if targets is None else {tp.topic for tp in targets}
+        entries = list(Journal().entries(frame.report)) if at.snapshot is None else []
+        own = entries_of(entries, file.identity) if file else entries
+
+        def look(sizes: Sizes | None) -> list[Standing]:
+            return list(standings(moving_targets(state) if targets is None else targets, state, own, sizes))
+
         state = cluster.read_state(names, configs=("topics", "brokers"), kafka_version=at.version)
-        if sizes is None and (known := live_sizes(cluster, names)) is not None:
-            sizes = by_replica(known)
-    entries = list(Journal().entries(frame.report)) if at.snapshot is None else []
-    own = entries_of(entries, file.identity) if file else entries
-    found = list(standings(targets if targets is not None else moving_targets(state), state, own, sizes))
+        found = look(given)
+        if given is None and at.snapshot is None:
+            is_moving = any(one.state == IN_PROGRESS for one in found)
+            sizes, rates = _looked_twice(cluster, names, sample if is_moving else 0)
+            if is_moving:
+                state = cluster.read_state(names, configs=("topics", "brokers"), kafka_version=at.version)
+            if sizes is not None:
+                found = with_rates(look(sizes), sizes, rates)
     if any(one.state != DONE for one in found):
         frame.raise_status(5)
     for reason in explain(state):

@@ -188,7 +188,7 @@ def _ids(value: object) -> str:
 
 
 def standing_row(one: Standing, state: ClusterState | None = None) -> Row:
-    """The row of a partition on its way; the time left by the throttle's rate where there is one."""
+    """The row of a partition on its way; the time left by the rate seen, else by the throttle's."""
     from kctl.rows.reassign import PARTITION
 
     return PARTITION(
@@ -199,9 +199,10 @@ def standing_row(one: Standing, state: ClusterState | None = None) -> Row:
         isr=list(one.isr),
         leader=one.leader,
         target=list(one.target),
-        missing=list(one.missing),
+        missing=[] if one.state == "done" else list(one.missing),
         bytes_done=one.bytes_done,
         bytes_left=one.bytes_left,
+        bytes_per_second=one.bytes_per_second,
         seconds_left=_seconds_left(one, state),
         reason=one.reason,
     )
@@ -210,6 +211,8 @@ def standing_row(one: Standing, state: ClusterState | None = None) -> Row:
 def _seconds_left(one: Standing, state: ClusterState | None) -> int | None:
     from kctl.cluster.throttles import FOLLOWER_RATE
 
+    if one.seconds_left is not None:
+        return one.seconds_left
     if state is None or one.bytes_left is None:
         return None
     rates = [state.config("brokers", str(b)).get(FOLLOWER_RATE) for b in one.missing]
@@ -239,6 +242,7 @@ def _shown_standing(row: Row) -> Row:
         "target": _ids(row["target"]),
         "isr": _ids(row["isr"]),
         "left": amount(row["bytes_left"]) or None,
+        "rate": f"{amount(row['bytes_per_second'])}/s" if row["bytes_per_second"] is not None else None,
         "time left": duration(seconds) if isinstance(seconds, int) else None,
         "": row["reason"],
     }

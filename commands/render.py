@@ -11,7 +11,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from commands.frame import Frame
@@ -134,21 +134,39 @@ def _json_array(rows: Iterable[Row]) -> Iterator[bytes]:
 
 def cell(value: object) -> str:
     """A value in a line of text: nothing for null, JSON for lists, tabs and line ends escaped."""
-    if isinstance(value, str):
-        return value if value.isalnum() else value.translate(ESCAPED)
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, list) and all(type(one) is int for one in value):
-        return f"[{','.join(map(str, value))}]"
-    if isinstance(value, (list, tuple, dict)):
-        import json
+    return CELLS.get(type(value), _other_cell)(value)
 
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+def _text_cell(value: str) -> str:
+    return value if value.isprintable() and "\\" not in value else value.translate(ESCAPED)
+
+
+def _list_cell(value: list[object]) -> str:
+    if INTEGERS.issuperset(map(type, value)):
+        return str(value).replace(" ", "")
+    return _json_cell(value)
+
+
+def _json_cell(value: object) -> str:
+    import json
+
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _other_cell(value: object) -> str:
+    if isinstance(value, (list, tuple, dict)):
+        return _json_cell(value)
     return str(value).translate(ESCAPED)
+
+
+INTEGERS = frozenset({int})
+CELLS: dict[type, Callable[[Any], str]] = {  # by type, since large tables have millions of them
+    str: _text_cell,
+    int: str,
+    type(None): lambda _: "",
+    bool: lambda value: "true" if value else "false",
+    list: _list_cell,
+}
 
 
 def tab_separated(rows: Iterable[Row]) -> Iterator[str]:
@@ -159,7 +177,7 @@ def tab_separated(rows: Iterable[Row]) -> Iterator[str]:
         if seen.get(row["kind"]) != keys:
             seen[row["kind"]] = keys
             yield "\t".join(row)
-        yield "\t".join(map(cell, row.values()))
+        yield "\t".join([CELLS.get(type(value), _other_cell)(value) for value in row.values()])
 
 
 def aligned(rows: Iterable[Row], page: Page) -> Iterator[str]:

@@ -3,12 +3,27 @@
 Texts are lower-case, name the thing, quote the value and end without a full stop.
 """
 
+from typing import NamedTuple
+
+
+class RefusedItem(NamedTuple):
+    """One item of a request that a broker did not carry out; `reason` is the broker's own sentence."""
+
+    request: str  # Kafka's name of it
+    what: str  # `orders-3`, `topic orders`
+    error_code: int
+    error: str  # Kafka's name of the code
+    reason: str | None = None
+    topic: str | None = None
+    partition: int | None = None
+
 
 class KctlError(Exception):
     """Could not: a file, a znode, a connection (exit status 3)."""
 
     exit_code = 3
     hint = ""
+    items: tuple[RefusedItem, ...] = ()  # where brokers answered item by item: those that failed
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message, hint)

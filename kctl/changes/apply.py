@@ -75,10 +75,7 @@ def _stage(entry: Entry, index: int, course: Course) -> None:
         if not waited.is_done:
             raise _unfinished(entry, course, _missing(waited))
         stage.state = "finished"
-        if isinstance(stage.intent, CreateTopic):
-            # A topic of the same name may be made by somebody else later; undo must know this one.
-            topic = _look(entry, index, course).topics.get(stage.intent.topic)
-            entry.details["created_at"] = topic.created_at if topic else None
+        _note_what_was_made(entry, index, course)
         course.journal.write(entry)
         reach(f"finished:{index}")
 
@@ -92,13 +89,23 @@ def _write(entry: Entry, index: int, course: Course) -> None:
         stage.state = "writing"
         course.journal.write(entry)
         reach(f"before-write:{index}")
-        course.cluster.commit(stage.writes)
+        with _alone(entry, course):
+            course.cluster.commit(stage.writes)
     except Refused as refused:
         stage.state, entry.outcome = "refused", str(refused)
         course.journal.write(entry)
         raise
+    except KctlError as error:
+        if isinstance(error, NotFinished):  # a part of it stands, or nobody knows: `resume` finds out
+            entry.outcome = str(error)
+            course.journal.write(entry)
+        elif error.items:  # brokers answered, and did nothing of it
+            stage.state, entry.outcome = "refused", str(error)
+            course.journal.write(entry)
+        raise
     reach(f"after-write:{index}")
     stage.state = "written"
+    _note_what_was_made(entry, index, course)
     course.journal.write(entry)
     reach(f"written:{index}")
     if isinstance(stage.intent, Reassign) and stage.intent.config_changes:
@@ -115,6 +122,25 @@ def _read_back(intent: Reassign, entry: Entry, index: int, course: Course) -> No
     if missing:
         more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
         course.note(f"warning: the throttle is not in force: {', '.join(missing[:4])}{more}")
+
+
+def _note_what_was_made(entry: Entry, index: int, course: Course) -> None:
+    """A topic of the same name may be made by somebody else later; undo must know this one."""
+    intent = entry.stages[index].intent
+    if not isinstance(intent, CreateTopic) or entry.details.get("topic_id"):
+        return
+    with contextlib.suppress(KctlError):  # it is written, whatever can be read now
+        topic = _look(entry, index, course).topics.get(intent.topic)
+        if topic is not None and dict(topic.partitions) == dict(intent.replicas):
+            entry.details["created_at"] = topic.created_at
+            entry.details["topic_id"] = topic.topic_id
+
+
+def _alone(entry: Entry, course: Course) -> contextlib.AbstractContextManager[None]:
+    """The brokers compare nothing with what was read: two kctl must not look and write at once."""
+    if course.cluster.backend != "admin":
+        return contextlib.nullcontext()
+    return course.journal.alone(entry.cluster_id, course.until)
 
 
 def _look(entry: Entry, index: int, course: Course) -> ClusterState:

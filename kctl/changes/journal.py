@@ -10,12 +10,13 @@ import fcntl
 import hashlib
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from kctl.changes.entry import Entry
-from kctl.errors import KctlError
+from kctl.errors import KctlError, Refused
 from kctl.model import Report
 
 CHAIN = "chain.jsonl"
@@ -107,6 +108,25 @@ class Journal:
             ) from error
 
     @contextlib.contextmanager
+    def alone(self, cluster_id: str | None, until: float) -> Iterator[None]:
+        """The time in which no other kctl with this journal writes to a cluster; `until` is of `time.monotonic`.
+
+        For a backend that compares nothing by itself: what is read within stays so, as far as other kctl go.
+        Raises Refused where another one does not end.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        name = hashlib.sha256((cluster_id or "").encode()).hexdigest()[:16]
+        descriptor = os.open(self.folder / f".writing-{name}", os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            while not _is_taken(descriptor):
+                if time.monotonic() > until:
+                    raise Refused("another kctl is writing to this cluster now; nothing was written")
+                time.sleep(0.02)
+            yield
+        finally:
+            os.close(descriptor)
+
+    @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(self.folder / ".lock", os.O_CREAT | os.O_RDWR, 0o600)
@@ -158,6 +178,14 @@ class Journal:
                 broken.append(Broken(id, "the file is not what was sealed"))
         broken += [Broken(id, "the file was never sealed") for id in sorted(files.keys() - sealed.keys())]
         return broken
+
+
+def _is_taken(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _link_hash(id: str, digest: str, previous: str) -> str:

@@ -4,16 +4,21 @@ Reading gives a `ClusterState`. Changing is: `plan` an intent into writes, then 
 each only where what it was worked out from still holds.
 """
 
-from collections.abc import Collection, Sequence
-from typing import NamedTuple, Protocol
+from __future__ import annotations
 
-from kctl.changes.intents import Intent
-from kctl.changes.plan import Write
-from kctl.cluster.old_groups import OldGroup
-from kctl.cluster.state import ClusterState, Replicas
-from kctl.cluster.versions import KafkaVersion
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
 from kctl.errors import Refused
-from kctl.model import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from kctl.changes.intents import Intent
+    from kctl.changes.plan import Write
+    from kctl.cluster.old_groups import OldGroup
+    from kctl.cluster.state import ClusterState, Replicas
+    from kctl.cluster.versions import KafkaVersion
+    from kctl.model import TopicPartition
 
 
 class Conflict(Refused):
@@ -41,11 +46,13 @@ class Cluster(Protocol):
         *,
         partition_states: bool = True,
         configs: Collection[str] = (),
+        config_keys: Collection[str] | None = None,
         kafka_version: KafkaVersion | None = None,
     ) -> ClusterState:
         """The cluster now. `topics`: only these (None: all, empty: names only); unknown names are left out.
 
-        `configs`: entity types to read, whole (of topics: of those asked for). `kafka_version` pins it.
+        `configs`: entity types to read, whole (of topics: of those asked for); where only `config_keys` matter
+        others may be left out. `kafka_version` pins it.
         Raises KctlError where the cluster does not answer or is none.
         """
 
@@ -79,6 +86,6 @@ class Cluster(Protocol):
     def close(self) -> None:
         """End the connection."""
 
-    def __enter__(self) -> "Cluster": ...
+    def __enter__(self) -> Cluster: ...
 
     def __exit__(self, *_: object) -> None: ...

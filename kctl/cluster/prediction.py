@@ -3,7 +3,8 @@
 By the rules of the cluster's version, from the state now. `crash`: all named brokers vanish at once. `controlled`:
 they shut down one after the other in the order given, each handing its leaderships over first. Whether unclean
 elections are allowed stands in the topic, in the brokers' dynamic default, or in the brokers' own files, which
-nothing here can see: there the version's default counts unless it is said.
+nothing here can see: there the version's default counts unless it is said. KRaft has rules of its own
+(`kctl.cluster.kraft_prediction`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,7 @@ from kctl.cluster.election_rules import (
     remove_from_isr,
     rules_of,
 )
+from kctl.cluster.kraft_prediction import KraftFate, has_eligible_leaders, quorum_is_left
 from kctl.cluster.partition_health import DEFAULT, min_isr
 from kctl.cluster.state import ClusterState, PartitionState, Replicas
 from kctl.cluster.versions import V0_11
@@ -40,6 +42,7 @@ class Prediction:
     isr: Replicas
     outcome: str
     min_insync_replicas: int
+    eligible: Replicas = ()  # may lead later without loss, by the controller (KIP-966)
 
     @property
     def is_under_min_isr(self) -> bool:
@@ -73,7 +76,15 @@ def predict(
                 min_insync_replicas=least,
             )
             continue
-        fate = _Fate(replicas, found, rules, may_be_unclean(tp.topic, state, unclean))
+        may = may_be_unclean(tp.topic, state, unclean)
+        if state.quorum is not None:
+            eligible = state.eligible_leaders.get(tp, ()) if has_eligible_leaders(state) else None
+            kraft = KraftFate(replicas, found, eligible, least=least, unclean=may)
+            if quorum_is_left(state, stopped):
+                kraft.stop(stopped, live)
+            yield _prediction(tp, replicas, found, kraft, least, live - set(stopped))
+            continue
+        fate = _Fate(replicas, found, rules, may)
         if how == "controlled":
             fate.shut_down(stopped, live)
         fate.crash(stopped, live, controller_goes=controller in stopped)
@@ -160,12 +171,12 @@ def _prediction(
     tp: TopicPartition,
     replicas: Replicas,
     before: PartitionState,
-    fate: _Fate,
+    fate: _Fate | KraftFate,
     least: int,
     left: set[int],
 ) -> Prediction:
     outcome = "unaffected"
-    if left and fate.leader not in left:
+    if (left or isinstance(fate, KraftFate)) and fate.leader not in left:
         outcome = "offline" if before.leader != NO_LEADER or fate.isr != before.isr else "unaffected"
     elif fate.leader != before.leader:
         outcome = "unclean" if fate.was_unclean else "new_leader"
@@ -180,6 +191,7 @@ def _prediction(
         isr=fate.isr,
         outcome=outcome,
         min_insync_replicas=least,
+        eligible=fate.eligible if isinstance(fate, KraftFate) else (),
     )
 
 

@@ -9,24 +9,13 @@ import time
 from collections.abc import Iterator
 
 from kctl.cluster.goals import ids
+from kctl.cluster.moving import moving_targets
 from kctl.cluster.reassignment import Targets
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.versions import V1_1, V2_4
 from kctl.model import TopicPartition
 
 UNSEEN_AFTER = 30_000  # milliseconds after which a request that nobody touched was not seen
-
-
-def moving_targets(state: ClusterState) -> dict[TopicPartition, Replicas]:
-    """Where everything that moves is going: by the request, and from 2.4 on by the topics."""
-    found = {
-        tp: state.topics[tp.topic].target_replicas(tp.partition)
-        for tp in state.partitions()
-        if state.topics[tp.topic].is_reassigning(tp.partition)
-    }
-    if state.reassignment is not None:
-        found |= {tp: r for tp, r in state.reassignment.partitions.items() if tp not in found}
-    return dict(sorted(found.items()))
 
 
 def explain(state: ClusterState, now: int | None = None) -> Iterator[str]:

@@ -8,8 +8,7 @@ partitions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kctl.changes.entry import Entry
 from kctl.changes.intents import ClearThrottle, Reassign, intent_from_json
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
 DONE, IN_PROGRESS, NOT_STARTED, FAILED = "done", "in_progress", "not_started", "failed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class Standing(NamedTuple):
     """Where one partition stands."""
 
     partition: TopicPartition
@@ -37,6 +35,8 @@ class Standing:
     reason: str | None = None
     bytes_done: int | None = None
     bytes_left: int | None = None
+    bytes_per_second: int | None = None  # of all replicas that are copied, as seen
+    seconds_left: int | None = None  # at that rate
 
     @property
     def missing(self) -> Replicas:
@@ -53,6 +53,9 @@ def standings(
     """Where each partition of a plan stands, by topic and number."""
     asked = _asked_for(entries, targets)
     for tp, target in sorted(targets.items()):
+        if sizes is None and (plain := _plainly_done(tp, target, state)) is not None:
+            yield plain
+            continue
         replicas = state.replicas(tp)
         if replicas is None:
             yield Standing(partition=tp, state=FAILED, target=target, reason="there is no such partition")
@@ -71,6 +74,22 @@ def standings(
             bytes_done=done,
             bytes_left=left,
         )
+
+
+def _plainly_done(tp: TopicPartition, target: Replicas, state: ClusterState) -> Standing | None:
+    """What most partitions of a plan are in the end, found out at once: in place and in sync, and nothing moves."""
+    topic, found = state.topics.get(tp.topic), state.partition_states.get(tp)
+    if (
+        topic is None
+        or found is None
+        or state.reassignment is not None
+        or topic.partitions.get(tp.partition) != target
+        or topic.adding_replicas
+        or topic.removing_replicas
+        or not set(target) <= set(found.isr)
+    ):
+        return None
+    return Standing(tp, DONE, target, target, found.isr, found.leader)
 
 
 def _verdict(

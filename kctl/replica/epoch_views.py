@@ -143,6 +143,26 @@ def end_offset_rows(copies: Iterable[Copy], epoch: int, rules: Rules) -> Iterato
         )
 
 
+def answer_difference(row: Row, leader_epoch: int, end_offset: int) -> str | None:
+    """In which way a running leader's answer differs from an end-offset row made of its batches.
+
+    A copy ends at the high watermark of a moment ago, and the leader answers with its log's end for the last epoch.
+    """
+    told, ends = row["leader_epoch"], row["end_offset"]
+    assert isinstance(ends, int)
+    if (leader_epoch, end_offset) == (told, ends):
+        return None
+    if leader_epoch == told and end_offset > ends:
+        return (
+            f"its log goes on to {end_offset}: the copy ends at {ends}, the high watermark when it was made"
+        )
+    if told == -1 or ends == -1:
+        return "no batch of this epoch is there, and the leader remembers the epoch"
+    if leader_epoch == -1:
+        return f"it does not know the epoch, which its batches end at {ends}"
+    return f"it says epoch {leader_epoch} ends at {end_offset}, its batches say epoch {told} ends at {ends}"
+
+
 def truncation_rows(followers: Iterable[Copy], leaders: Iterable[Copy], rules: Rules) -> Iterator[Row]:
     """To which offset each follower would truncate under the leader's copy of the same partition."""
     leading: Mapping[TopicPartition, Copy] = {copy.partition: copy for copy in leaders}

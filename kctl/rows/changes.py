@@ -33,6 +33,18 @@ WRITE = RowType(
     size_in_bytes=integer("of what is written"),
 )
 
+REFUSED = RowType(
+    "refused",
+    "One item of a request that a broker did not carry out; the others were.",
+    request=string("Kafka's name of it"),
+    what=string("the partition, topic or entity"),
+    topic=nullable(string()),
+    partition=nullable(integer()),
+    error_code=integer(),
+    error=string("Kafka's name of the code"),
+    reason=nullable(string("the broker's own sentence")),
+)
+
 JOURNAL_ENTRY = RowType(
     "change_stage",
     "A stage of a change in the journal.",

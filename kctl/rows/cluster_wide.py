@@ -90,7 +90,11 @@ PREDICTION = RowType(
     leader_before=nullable(integer()),
     leader=nullable(integer("-1: none; a dead one where a new controller until 2.3 leaves it there")),
     isr_before=array(),
-    isr=array("of an offline partition only its last member, whichever that is"),
+    isr=array("of an offline partition only its last member, whichever that is; none with eligible leaders"),
+    eligible_leaders=array(
+        "who may lead later and lose nothing, where the controller keeps that (KIP-966); one that crashed "
+        "is struck from them when it comes back"
+    ),
     min_insync_replicas=integer("as far as it can be seen"),
     is_under_min_isr=boolean(),
 )

@@ -21,6 +21,19 @@ VERIFIED = RowType(
     batches=integer("found to be equal and sound"),
 )
 
+LEADER_END_OFFSET = RowType(
+    "leader_end_offset",
+    "What the leader of a running cluster answered to OffsetsForLeaderEpoch.",
+    topic=string(),
+    partition=integer(),
+    broker_id=nullable(integer("the leader; null where there is none")),
+    requested_epoch=integer(),
+    leader_epoch=integer("-1: undefined"),
+    end_offset=integer("-1: undefined"),
+    difference=nullable(string("from what its batches say; null where they agree")),
+    error=nullable(string("why it gave no answer")),
+)
+
 VERIFICATION = RowType(
     "verification",
     "The whole run; the last row.",

@@ -64,7 +64,8 @@ PARTITION = RowType(
     missing=array("target replicas that are not in the ISR"),
     bytes_done=nullable(integer("copied to the replicas that are added; null where no sizes were given")),
     bytes_left=nullable(integer()),
-    seconds_left=nullable(integer("at the throttle's rate, or the rate seen")),
+    bytes_per_second=nullable(integer("seen between two looks at the replicas' sizes")),
+    seconds_left=nullable(integer("at the rate seen, else at the throttle's")),
     reason=nullable(string("what it waits for, or why it failed")),
 )
 

@@ -7,7 +7,6 @@ A broker tells its own configuration and nobody else's, so that of a dead one is
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from kafka.protocol.admin.client_quotas import DescribeClientQuotasRequest
 from kafka.protocol.admin.configs import DescribeConfigsRequest
 
 from kctl.cluster.state import EntityConfig, Problem
@@ -24,14 +23,18 @@ Found = dict[tuple[str, str], EntityConfig]
 
 
 def read_configs(
-    wire: Wire, types: Collection[str], topics: Sequence[str], brokers: Sequence[int], *, all_topics: bool
+    wire: Wire,
+    types: Collection[str],
+    topics: Sequence[str],
+    brokers: Sequence[int],
+    keys: Collection[str] | None = None,
 ) -> tuple[Found, list[Problem]]:
-    """What is set for the entities of these types, and what could not be read."""
+    """What is set for the entities of these types (None: all keys), and what could not be read."""
     found: Found = {}
     problems: list[Problem] = []
     if "topics" in types:
         for first in range(0, len(topics), TOPICS_IN_A_REQUEST):
-            _topics(wire, topics[first : first + TOPICS_IN_A_REQUEST], found, problems)
+            _topics(wire, topics[first : first + TOPICS_IN_A_REQUEST], keys, found, problems)
     if "brokers" in types:
         _brokers(wire, brokers, found, problems)
     for kind in QUOTA_TYPES.keys() & set(types):
@@ -51,8 +54,10 @@ def values_from(result: Any, sources: Collection[int]) -> dict[str, str]:
     return {str(c.name): c.value or "" for c in result.configs if c.config_source in sources}
 
 
-def _topics(wire: Wire, names: Sequence[str], found: Found, problems: list[Problem]) -> None:
-    answer = wire.read(described(TOPIC, names))
+def _topics(
+    wire: Wire, names: Sequence[str], keys: Collection[str] | None, found: Found, problems: list[Problem]
+) -> None:
+    answer = wire.read(described(TOPIC, names, None if keys is None else sorted(keys)))
     for result in answer.results:
         name = str(result.resource_name)
         if result.error_code:
@@ -82,6 +87,8 @@ def _brokers(wire: Wire, ids: Sequence[int], found: Found, problems: list[Proble
 
 
 def _quotas(wire: Wire, kind: str, found: Found, problems: list[Problem]) -> None:
+    from kafka.protocol.admin.client_quotas import DescribeClientQuotasRequest
+
     component = DescribeClientQuotasRequest.ComponentData(
         entity_type=QUOTA_TYPES[kind], match_type=2, match=None
     )

@@ -18,6 +18,7 @@ from kafka.protocol.admin.cluster import DescribeClusterRequest, DescribeQuorumR
 from kafka.protocol.admin.topics import DescribeTopicPartitionsRequest, ListPartitionReassignmentsRequest
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
+from kctl.cluster.kraft_prediction import ELR_FEATURE
 from kctl.cluster.state import (
     Broker,
     ClusterState,
@@ -46,6 +47,7 @@ def read_cluster(
     *,
     partition_states: bool = True,
     configs: Collection[str] = (),
+    config_keys: Collection[str] | None = None,
     kafka_version: KafkaVersion | None = None,
 ) -> ClusterState:
     """The cluster now; see `kctl.cluster.interface.Cluster.read_state`."""
@@ -66,9 +68,7 @@ def read_cluster(
     problems += [_problem(str(one.name), one.error_code) for one in answered if one.error_code]
     states = _states(answered) if partition_states else {}
     wanted = found if topics is not None else names
-    values, config_problems = read_configs(
-        wire, configs, list(wanted), sorted(brokers), all_topics=topics is None
-    )
+    values, config_problems = read_configs(wire, configs, list(wanted), sorted(brokers), config_keys)
     return ClusterState(
         cluster_id=metadata.cluster_id,
         kafka_version=kafka_version or KafkaVersion(*(*wire.broker_version, 0)[:2]),
@@ -82,7 +82,7 @@ def read_cluster(
         backend="admin",
         quorum=quorum,
         features=features,
-        eligible_leaders=_eligible(wire, features, states),
+        eligible_leaders=_eligible(wire, features, found, states),
     )
 
 
@@ -260,14 +260,24 @@ def _problem(topic: str, code: int) -> Problem:
 
 
 def _eligible(
-    wire: Wire, features: Mapping[str, int], states: Mapping[TopicPartition, PartitionState]
+    wire: Wire,
+    features: Mapping[str, int],
+    topics: Mapping[str, Topic],
+    states: Mapping[TopicPartition, PartitionState],
 ) -> dict[TopicPartition, Replicas]:
-    """Eligible leader replicas of the partitions that have no leader (KIP-966)."""
-    leaderless = sorted(tp for tp, state in states.items() if state.leader < 0)
-    if not leaderless or not features.get("eligible.leader.replicas.version"):
+    """Eligible leader replicas of the partitions whose ISR has not all replicas (KIP-966)."""
+    if not features.get(ELR_FEATURE):
         return {}
+    names = sorted(
+        {
+            tp.topic
+            for tp, state in states.items()
+            if tp.topic in topics and len(state.isr) < len(topics[tp.topic].partitions[tp.partition])
+        }
+    )
     found: dict[TopicPartition, Replicas] = {}
-    names = sorted({tp.topic for tp in leaderless})
+    if not names:
+        return found
     cursor: Any = None
     while True:
         asked = [DescribeTopicPartitionsRequest.TopicRequest(name=name) for name in names]

@@ -21,7 +21,8 @@ from kafka.protocol.admin.topics import (
 
 from kctl.changes.plan import Write
 from kctl.cluster.interface import Conflict
-from kctl.errors import BadValue, KctlError, Refused
+from kctl.errors import BadValue, KctlError, Refused, RefusedItem
+from kctl.model import TopicPartition
 from kctl.wire.adapter import SERVER_ROOM, NoAnswer, Wire, error_name
 from kctl.wire.configs import BROKER, DEFAULT, QUOTA_TYPES, TOPIC
 from kctl.wire.expectations import content, name_of
@@ -40,6 +41,20 @@ class Item(NamedTuple):
     what: str
     error_code: int
     error_message: str | None
+    topic: str | None = None
+    partition: int | None = None
+
+    def refused(self, request: str) -> RefusedItem:
+        """It as callers are told of it."""
+        return RefusedItem(
+            request=request,
+            what=self.what,
+            error_code=self.error_code,
+            error=error_name(self.error_code),
+            reason=self.error_message or None,
+            topic=self.topic,
+            partition=self.partition,
+        )
 
     @property
     def reason(self) -> str:
@@ -105,7 +120,7 @@ def _create_topics(wire: Wire, after: Mapping[str, Any], validate_only: bool) ->
     )
     request = CreateTopicsRequest(topics=[topic], timeout_ms=_timeout(wire), validate_only=validate_only)
     for one in _ask(wire, request).topics:
-        yield Item(f"topic {one.name}", one.error_code, one.error_message)
+        yield Item(f"topic {one.name}", one.error_code, one.error_message, str(one.name))
 
 
 def _delete_topics(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[Item]:
@@ -122,7 +137,7 @@ def _delete_topics(wire: Wire, after: Mapping[str, Any], validate_only: bool) ->
     else:
         request = DeleteTopicsRequest(topic_names=[name], timeout_ms=_timeout(wire))
     for one in _ask(wire, request).responses:
-        yield Item(f"topic {name}", one.error_code, getattr(one, "error_message", None))
+        yield Item(f"topic {name}", one.error_code, getattr(one, "error_message", None), name)
 
 
 def parse_id(text: str) -> uuid.UUID:
@@ -139,7 +154,7 @@ def _create_partitions(wire: Wire, after: Mapping[str, Any], validate_only: bool
     )
     request = CreatePartitionsRequest(topics=[topic], timeout_ms=_timeout(wire), validate_only=validate_only)
     for one in _ask(wire, request).results:
-        yield Item(f"topic {one.name}", one.error_code, one.error_message)
+        yield Item(f"topic {one.name}", one.error_code, one.error_message, str(one.name))
 
 
 def _alter_configs(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[Item]:
@@ -158,7 +173,8 @@ def _alter_configs(wire: Wire, after: Mapping[str, Any], validate_only: bool) ->
     request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
     node = int(name) if not is_topic and name.isdigit() else None
     for one in _ask(wire, request, node).responses:
-        yield Item(f"{after['entity_type'].removesuffix('s')} {name}", one.error_code, one.error_message)
+        what = f"{after['entity_type'].removesuffix('s')} {name}"
+        yield Item(what, one.error_code, one.error_message, name if is_topic else None)
 
 
 def _alter_quotas(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[Item]:
@@ -213,7 +229,8 @@ def _alter_reassignments(wire: Wire, after: Mapping[str, Any], validate_only: bo
         yield Item("the reassignment", answer.error_code, answer.error_message)
     for topic in answer.responses:
         for one in topic.partitions:
-            yield Item(f"{topic.name}-{one.partition_index}", one.error_code, one.error_message)
+            tp = TopicPartition(str(topic.name), int(one.partition_index))
+            yield Item(str(tp), one.error_code, one.error_message, *tp)
 
 
 def _elect_leaders(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[Item]:
@@ -228,7 +245,8 @@ def _elect_leaders(wire: Wire, after: Mapping[str, Any], validate_only: bool) ->
     for topic in answer.replica_election_results:
         for one in topic.partition_result:
             if one.error_code != ELECTION_NOT_NEEDED:
-                yield Item(f"{topic.topic}-{one.partition_id}", one.error_code, one.error_message)
+                tp = TopicPartition(str(topic.topic), int(one.partition_id))
+                yield Item(str(tp), one.error_code, one.error_message, *tp)
 
 
 def _write_markers(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[Item]:

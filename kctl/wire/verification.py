@@ -2,18 +2,21 @@
 
 Followers store what the leader sent, so that the bytes of whole batches must be equal; the CRC of one side is
 checked as well. Where bytes differ, that part is compared as evidence is (`kctl.wire.spool`). Many partitions are
-read at once, each broker asked once a round; the rate is bounded where that is asked for.
+read at once, each broker asked once a round; the next round is on its way while one is compared, unless the rate is
+bounded.
 """
 
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
-from formats.columns.headers import PADDING, check_crc, gather, walk
+from formats.columns.headers import PADDING, Octets, Positions, check_crc, gather, walk
 from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError
 from kctl.findings import Finding, Place
@@ -36,6 +39,10 @@ from kctl.wire.spool import Part, Spool
 AT_ONCE = 32  # partitions
 A_ROUND = 32 << 20  # bytes of each broker, below what brokers give at once (fetch.max.bytes, 55 MiB)
 LEAST, MOST = 1 << 20, 8 << 20  # bytes of a partition in a round
+SLICE, SMALLEST = (
+    0.25,
+    64 << 10,
+)  # seconds in which a round of a bounded rate is read; the least that is asked for
 CATCHING_UP = 5.0  # seconds in which a follower's high watermark may come up to the leader's
 WORST = ("equal", "unknown", "hole", "damaged", "diverged")
 
@@ -62,6 +69,7 @@ class Verified:
     divergences: list[Divergence] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     waits_until: float = 0.0
+    ahead: int = -1  # where the round that is on its way begins; -1 where it is not in it
 
     @property
     def is_over(self) -> bool:
@@ -98,6 +106,23 @@ class Options:
     begin: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
+class Round(NamedTuple):
+    """What was asked of the brokers at once, and what they will answer."""
+
+    partitions: tuple[Verified, ...]
+    wanted: tuple[Wanted, ...]
+    answers: Future[list[Fetched | KctlError]]
+
+
+class Front(NamedTuple):
+    """The whole batches that every answer of a partition holds: the first answer, where they are and end, what is next."""
+
+    data: Octets
+    positions: Positions
+    stop: int
+    next_offset: int
+
+
 class ReplicaVerification:
     """One run over the partitions of a state, which holds the topics and their configurations."""
 
@@ -117,15 +142,16 @@ class ReplicaVerification:
         self._progress.start("compare", len(partitions), "partitions")
         waiting = [self._prepared(tp) for tp in partitions]
         self._bounds(waiting)
-        unfinished = deque(waiting)
-        while unfinished:
-            while unfinished and unfinished[0].is_over:
-                yield unfinished.popleft()
-                self._progress.advance(1)
-            active = list(islice((one for one in unfinished if not one.is_over), AT_ONCE))
-            if active:
-                self._round(active)
-                self._keep_rate()
+        unfinished, following = deque(waiting), None
+        with ThreadPoolExecutor(1) as reader:
+            while unfinished:
+                while unfinished and unfinished[0].is_over:
+                    yield unfinished.popleft()
+                    self._progress.advance(1)
+                now, following = following or self._ask(reader, unfinished), None
+                if now is not None:
+                    following = self._round(reader, now, unfinished)
+                    self._keep_rate()
 
     def _prepared(self, tp: TopicPartition) -> Verified:
         found = self._state.partition_states.get(tp)
@@ -168,17 +194,69 @@ class ReplicaVerification:
 
     # --- a round --------------------------------------------------------------------------------------
 
-    def _round(self, active: Sequence[Verified]) -> None:
-        ready = [one for one in active if one.waits_until <= time.monotonic()] or list(active[:1])
-        size = max(LEAST, min(MOST, A_ROUND // len(ready)))
-        wanted = [Wanted(b, one.partition, one.offset) for one in ready for b in one.compared]
-        answers = dict(
-            zip(((w.node, w.partition) for w in wanted), self._fetcher.fetch(wanted, size), strict=True)
-        )
+    def _ask(self, reader: ThreadPoolExecutor, unfinished: Iterable[Verified]) -> Round | None:
+        """Ask for the next bytes of some partitions; None where none has any to come."""
+        active = list(islice((one for one in unfinished if not one.is_over), AT_ONCE))
+        if not active:
+            return None
+        ready = [one for one in active if one.waits_until <= time.monotonic()] or active[:1]
         for one in ready:
-            self._window(one, {b: answers[b, one.partition] for b in one.compared}, is_alone=len(ready) == 1)
+            one.ahead = one.offset
+        return self._asked(reader, ready)
 
-    def _window(self, one: Verified, answers: Mapping[int, Fetched | KctlError], *, is_alone: bool) -> None:
+    def _asked(self, reader: ThreadPoolExecutor, ready: Sequence[Verified]) -> Round:
+        wanted = tuple(Wanted(b, one.partition, one.ahead) for one in ready for b in one.compared)
+        size = max(LEAST, min(MOST, A_ROUND // len(ready)))
+        if self._options.max_rate:
+            size = max(SMALLEST, min(size, int(self._options.max_rate * SLICE) // len(wanted)))
+        return Round(tuple(ready), wanted, reader.submit(self._fetcher.fetch, wanted, size))
+
+    def _round(self, reader: ThreadPoolExecutor, now: Round, unfinished: Iterable[Verified]) -> Round | None:
+        """Compare what was asked for; the round that is on its way then."""
+        answers = dict(zip(((w.node, w.partition) for w in now.wanted), now.answers.result(), strict=True))
+        windows = []
+        for one in now.partitions:
+            if one.ahead == one.offset and not one.is_over:  # else it has come elsewhere meanwhile
+                window = {b: answers[b, one.partition] for b in one.compared}
+                windows.append((one, window, _front(window.values())))
+            one.ahead = -1
+        following = None
+        if not self._options.max_rate:
+            following = self._ask_ahead(reader, [(one, front) for one, _, front in windows], unfinished)
+        for one, window, front in windows:
+            self._window(one, window, front, is_alone=len(now.partitions) == 1)
+        return following
+
+    def _ask_ahead(
+        self,
+        reader: ThreadPoolExecutor,
+        fronts: Sequence[tuple[Verified, Front | None]],
+        unfinished: Iterable[Verified],
+    ) -> Round | None:
+        """Ask for what follows if all that was read is equal; what is in no round now joins."""
+        compared = {one.partition for one, _ in fronts}
+        ready = []
+        for one, front in fronts:
+            if front is not None and one.offset < front.next_offset < one.to_offset:
+                one.ahead = front.next_offset
+                ready.append(one)
+        if len(ready) < len(fronts):  # somebody is done, or has to be looked at
+            for one in unfinished:
+                if len(ready) == AT_ONCE:
+                    break
+                if not one.is_over and one.waits_until == 0.0 and one.partition not in compared:
+                    one.ahead = one.offset
+                    ready.append(one)
+        return self._asked(reader, ready) if ready else None
+
+    def _window(
+        self,
+        one: Verified,
+        answers: Mapping[int, Fetched | KctlError],
+        front: Front | None,
+        *,
+        is_alone: bool,
+    ) -> None:
         fetched: dict[int, Fetched] = {}
         for broker_id, answer in answers.items():
             if isinstance(answer, KctlError):
@@ -198,22 +276,21 @@ class ReplicaVerification:
         if empty:
             self._nothing_from(one, fetched, empty, is_alone=is_alone)
             return
-        if not self._equal(one, fetched):
+        if front is None or len(fetched) < len(answers):
+            front = _front(fetched.values())
+        if not self._equal(one, fetched, front):
             self._in_detail(one)
 
-    def _equal(self, one: Verified, fetched: Mapping[int, Fetched]) -> bool:
+    def _equal(self, one: Verified, fetched: Mapping[int, Fetched], front: Front | None) -> bool:
         """Compare the whole batches that all answers hold; whether they are equal and sound."""
+        if front is None:
+            return False
         first, *others = (answer.data for answer in fetched.values())
-        padded = np.frombuffer(first + bytes(PADDING), np.uint8)
-        found = walk(padded, 0, min(len(first), *map(len, others)))
-        if not len(found.positions):
+        if any(not _same(first, other, front.stop) for other in others):
             return False
-        whole = first[: found.stop]
-        if any(other[: found.stop] != whole for other in others):
-            return False
-        headers = gather(padded, found.positions)
+        headers = gather(front.data, front.positions)
         if headers.magic.min() >= 0:
-            check_crc(padded, headers)
+            check_crc(front.data, headers)
         last = int(headers.last_offset[-1])
         if not headers.crc_valid.all() or last < one.offset:
             return False
@@ -286,3 +363,23 @@ class ReplicaVerification:
             ahead = self.bytes_read / self._options.max_rate - (time.monotonic() - self._begun)
             if ahead > 0:
                 time.sleep(ahead)
+
+
+def _front(answers: Iterable[Fetched | KctlError]) -> Front | None:
+    """The whole batches at the front of what all replicas gave; None where one gave none."""
+    data = [one.data for one in answers if isinstance(one, Fetched)]
+    if not data or not all(data):
+        return None
+    padded = np.frombuffer(data[0] + bytes(PADDING), np.uint8)
+    found = walk(padded, 0, min(map(len, data)))
+    if not len(found.positions):
+        return None
+    last = gather(padded, found.positions[-1:])
+    return Front(padded, found.positions, found.stop, int(last.last_offset[0]) + 1)
+
+
+def _same(one: bytes, other: bytes, size: int) -> bool:
+    """Whether so many bytes at the front are equal."""
+    if len(one) == len(other) == size:
+        return one == other
+    return bool(one[:size] == other[:size])

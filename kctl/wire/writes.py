@@ -113,6 +113,9 @@ def clear_throttle(fresh: ClusterState, intent: ClearThrottle, _: ClusterState) 
 
 def _alter(fresh: ClusterState, change: AlterConfig) -> Write:
     kind, name = change.entity_type, change.entity_name
+    for problem in fresh.problems:
+        if problem.place == f"configuration of {kind.removesuffix('s')} {name}":
+            raise KctlError(f"{problem.place}: {problem.reason}; nothing was written")
     if kind == "topics":
         existing(fresh, name)
     elif kind == "brokers" and name.isdigit() and not fresh.is_alive(int(name)):
@@ -192,7 +195,7 @@ def reassign(fresh: ClusterState, intent: Reassign, _: ClusterState) -> list[Wri
                     f"{tp} is on {list(present)}, not on {list(origin)} as it was planned; nothing was written"
                 )
             moved[tp] = target
-    changes = [change for change in intent.config_changes if _can_take(fresh, change)]
+    changes = [one for one in intent.config_changes if _can_take(fresh, one) and not _is_so(fresh, one)]
     writes = [_alter(fresh, change) for change in changes]
     if cancelled:
         writes.append(
@@ -251,6 +254,12 @@ def _can_take(state: ClusterState, change: AlterConfig) -> bool:
         or not change.entity_name.isdigit()
         or state.is_alive(int(change.entity_name))
     )
+
+
+def _is_so(state: ClusterState, change: AlterConfig) -> bool:
+    """Whether it is there already: of a stage that was cut off between its requests."""
+    present = state.config(change.entity_type, change.entity_name)
+    return all(present.get(key) == value for key, value in change.after.items())
 
 
 def check_target(tp: TopicPartition, target: Replicas, state: ClusterState) -> None:

@@ -37,6 +37,7 @@ class ZookeeperCluster:
         *,
         partition_states: bool = True,
         configs: Collection[str] = (),
+        config_keys: Collection[str] | None = None,
         kafka_version: KafkaVersion | None = None,
     ) -> ClusterState:
         """The cluster now, from a server that has seen every write of this session."""
@@ -156,6 +157,7 @@ class RecordedCluster:
         *,
         partition_states: bool = True,
         configs: Collection[str] = (),
+        config_keys: Collection[str] | None = None,
         kafka_version: KafkaVersion | None = None,
     ) -> ClusterState:
         """The cluster as recorded."""

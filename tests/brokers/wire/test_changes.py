@@ -100,10 +100,11 @@ def test_a_move_that_runs_is_seen_and_cancelled(w: Cluster, k: WireKctl, topic: 
     fill(w, topic, records=300, size=20_000)
     plan = plan_of(tmp_path, topic, [1, 3])
     k.change("reassign", "execute", plan, "--throttle", "1000", "--no-wait")
-    ran = k("reassign", "verify", plan)
+    ran = k("reassign", "verify", plan, "--sample", 0)
     assert ran.status == 5 and [p["state"] for p in ran.of("partition")] == ["in_progress"]
-    (row,) = k("reassign", "status", plan).of("partition")
+    (row,) = k("reassign", "status", plan, "--sample", "0.5").of("partition")
     assert row["bytes_left"] > 0, "brokers tell the sizes"
+    assert row["bytes_per_second"] >= 0 and row["seconds_left"] > 0, "and how fast, or the throttle does"
     other = tmp_path / "other"
     other.mkdir()
     refused = k.change("reassign", "execute", plan_of(other, topic, [3, 2]), status=4)
@@ -127,6 +128,7 @@ def test_preferred_leaders_come_back(k: WireKctl, topic: str, tmp_path: Path) ->
 def test_dead_brokers_are_refused(w: Cluster, k: WireKctl, topic: str, tmp_path: Path) -> None:
     k.change("topic", "create", topic, "--replica-assignment", "1:2")
     w.kill(3)
+    w.wait_until_gone(3)
     for _ in eventually("broker 3 is seen to be dead"):
         if [b["broker_id"] for b in k("cluster", "brokers").of("broker") if b["is_alive"]] == [1, 2]:
             break

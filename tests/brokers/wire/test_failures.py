@@ -22,6 +22,7 @@ def test_the_controller_dies_during_a_reassignment(
     plan = plan_of(tmp_path, topic, [second])
     k.change("reassign", "execute", plan, "--throttle", "1000", "--no-wait")
     w.kill(controller)
+    w.wait_until_gone(controller)
     for _ in eventually("another broker is controller"):
         found = k("cluster", "controller").of("controller")
         if found and found[0]["broker_id"] in (first, second):
@@ -45,6 +46,7 @@ def test_a_target_dies_during_a_reassignment(w: Cluster, k: WireKctl, topic: str
     plan = plan_of(tmp_path, topic, [others[0], target])
     k.change("reassign", "execute", plan, "--throttle", "1000", "--no-wait")
     w.kill(target)
+    w.wait_until_gone(target)
     for _ in eventually("the target is seen to be dead"):
         if target not in [b["broker_id"] for b in k("cluster", "brokers").of("broker") if b["is_alive"]]:
             break
@@ -52,6 +54,30 @@ def test_a_target_dies_during_a_reassignment(w: Cluster, k: WireKctl, topic: str
     assert ran.status == 5 and "is not alive" in ran.err
     k.change("reassign", "cancel", plan)
     assert k.replicas(topic) == [others]
+
+
+def test_what_a_broker_refuses_is_a_row_and_the_rest_is_done(
+    w: Cluster, k: WireKctl, topic: str, tmp_path: Path
+) -> None:
+    (controller,) = [c["broker_id"] for c in k("cluster", "controller").of("controller")]
+    stays, goes = sorted({1, 2, 3} - {controller})
+    k.change("topic", "create", topic, "--replica-assignment", f"{controller}:{stays},{controller}:{goes}")
+    k.change("reassign", "execute", plan_of(tmp_path, topic, [stays, controller], [goes, controller]))
+    with k.stopped("elect", "preferred", "--topics", topic, at="before-write:0") as election:
+        w.kill(goes)
+        w.wait_until_gone(goes)
+        for _ in eventually("the broker is seen to be dead"):
+            if goes not in [b["broker_id"] for b in k("cluster", "brokers").of("broker") if b["is_alive"]]:
+                break
+        ran = election.go_on()
+    assert ran.status == 5 and "1 of 2 items" in ran.err, ran.err
+    (row,) = ran.of("refused")
+    assert (row["request"], row["what"], row["partition"]) == ("ElectLeaders", f"{topic}-1", 1)
+    assert (row["error_code"], row["error"]) == (80, "PREFERRED_LEADER_NOT_AVAILABLE")
+    (change,) = ran.of("change")
+    assert change["state"] == "partly_applied" and f"{topic}-1" in change["outcome"]
+    leaders = [p["leader"] for p in k("topic", "describe", topic).of("partition")]
+    assert leaders == [stays, controller], "the other election was held"
 
 
 @pytest.mark.brokers

@@ -43,8 +43,17 @@ def test_segments_and_epochs_of_a_running_cluster(w: Cluster, k: WireKctl, topic
     assert [r["offset"] for r in dumped.of("record")] == list(range(30))
     (lineage,) = k("epoch", "show", f"{topic}-0").of("lineage")
     assert (lineage["broker_id"], lineage["log_end_offset"], lineage["high_watermark"]) == (1, 30, 30)
-    (end,) = k("epoch", "end-offset", "--epoch", 0, f"{topic}-0").of("end_offset")
+    asked = k("epoch", "end-offset", "--epoch", 0, f"{topic}-0")
+    (end,), (told,) = asked.of("end_offset"), asked.of("leader_end_offset")
     assert end["end_offset"] == 30
+    assert (told["broker_id"], told["leader_epoch"], told["end_offset"], told["difference"]) == (
+        1,
+        0,
+        30,
+        None,
+    )
+    (told,) = k("epoch", "end-offset", "--epoch", 7, f"{topic}-0").of("leader_end_offset")
+    assert (told["leader_epoch"], told["end_offset"], told["difference"]) == (-1, -1, None)
     unknown = k("segment", "verify", f"{topic}-7")
     assert unknown.status == 3 and unknown.err == f"kctl: {topic}-7: topic {topic} has no partition 7\n"
     assert left_behind() == []

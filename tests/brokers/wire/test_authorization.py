@@ -1,0 +1,91 @@
+"""What an authorizer refuses is said of each topic, and the rest goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.brokers.cluster import Cluster, kraft_cluster
+from tests.brokers.wire.conftest import WireKctl, fill
+
+pytestmark = pytest.mark.brokers
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
+# Not DELETE, which would stand for all topics.
+ON_THE_CLUSTER = ("CLUSTER_ACTION", "ALTER", "DESCRIBE", "CREATE", "ALTER_CONFIGS", "DESCRIBE_CONFIGS")
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[Cluster]:
+    """Topic `open`; `locked`, which may only be described; and `secret`, which may not even be seen."""
+    with kraft_cluster("4.3", brokers=1, properties=AUTHORIZER) as c:
+        k = WireKctl(c, c.folder / "journal")
+        for topic in ("open", "locked", "secret"):
+            k.change("topic", "create", topic, "--replica-assignment", "1", "--config", "retention.ms=900000")
+            fill(c, topic, records=3)
+        allow(c, "TOPIC", "secret")
+        allow(c, "TOPIC", "locked", "DESCRIBE")
+        allow(c, "CLUSTER", "kafka-cluster", *ON_THE_CLUSTER)
+        yield c
+
+
+def allow(c: Cluster, kind: str, name: str, *operations: str) -> None:
+    """The only rights on something that are left to somebody who does not say who it is."""
+    from kafka.admin import (
+        ACL,
+        ACLOperation,
+        ACLPermissionType,
+        KafkaAdminClient,
+        ResourcePattern,
+        ResourceType,
+    )
+
+    resource = ResourcePattern(ResourceType[kind], name)
+    somebody = ACL("User:somebody", "*", ACLOperation.ALL, ACLPermissionType.ALLOW, resource)
+    allowed = [
+        ACL("User:ANONYMOUS", "*", ACLOperation[one], ACLPermissionType.ALLOW, resource) for one in operations
+    ]
+    admin = KafkaAdminClient(bootstrap_servers=c.bootstrap.split(","))
+    try:
+        admin.create_acls([somebody, *allowed])
+    finally:
+        admin.close()
+
+
+@pytest.fixture
+def k(guarded: Cluster, tmp_path: Path) -> WireKctl:
+    return WireKctl(guarded, tmp_path / "journal")
+
+
+def test_reading_goes_on_with_what_may_be_read(k: WireKctl) -> None:
+    assert [t["topic"] for t in k("topic", "list").of("topic")] == ["locked", "open"]
+    ran = k("topic", "describe", "open", "secret", "locked")
+    assert ran.status == 3 and [p["topic"] for p in ran.of("partition")] == ["locked", "open"]
+    assert "kctl: topic secret: not authorized\n" in ran.err
+    assert "kctl: configuration of topic locked: TOPIC_AUTHORIZATION_FAILED\n" in ran.err
+    assert "open" not in ran.err
+
+
+def test_live_logs_of_the_other_topics_are_examined(k: WireKctl) -> None:
+    ran = k("segment", "verify", "open", "locked")
+    assert ran.status == 3 and "locked-0" in ran.err and "TOPIC_AUTHORIZATION_FAILED" in ran.err
+    (summary,) = ran.of("summary")
+    assert summary["records"] == 3
+
+
+def test_a_refused_change_is_a_row_and_nothing_is_written(k: WireKctl) -> None:
+    ran = k("topic", "delete", "locked", "--yes")
+    assert ran.status == 3 and "nothing was written" in ran.err
+    (row,) = ran.of("refused")
+    assert (row["request"], row["topic"], row["error"]) == (
+        "DeleteTopics",
+        "locked",
+        "TOPIC_AUTHORIZATION_FAILED",
+    )
+    assert ran.of("change")[0]["state"] == "planned"
+    ran = k("topic", "config", "set", "locked", "retention.ms=1", "--yes")
+    assert ran.status in (3, 4) and "nothing was written" in ran.err
