@@ -12,7 +12,7 @@ from typing import Any
 from kazoo.client import KazooClient
 
 from tests.brokers.jars import classpath
-from tests.brokers.processes import JavaProcess, free_ports, java_command, wait_for_port
+from tests.brokers.processes import PATIENCE, JavaProcess, free_ports, java_command, wait_for_port
 
 # Which ZooKeeper comes with which Kafka; 3.6 and later answer multiRead.
 ZOOKEEPERS = {"3.4": "1.1", "3.5": "2.8", "3.8": "3.9"}
@@ -82,8 +82,8 @@ class ZooKeeper:
 
     def client(self, chroot: str = "", **options: Any) -> KazooClient:
         """A connected client; the caller stops it."""
-        client = KazooClient(self.address + chroot, timeout=10, **{**self.login, **options})
-        client.start(timeout=60)
+        client = KazooClient(self.address + chroot, timeout=60, **{**self.login, **options})
+        client.start(timeout=PATIENCE)
         return client
 
     def sessions(self) -> set[int]:
