@@ -112,7 +112,7 @@ def find_records(data: bytes | memoryview) -> Records:
     """
     size = len(data)
     octets = np.frombuffer(data, np.uint8)
-    line_ends = np.flatnonzero(octets == 10)
+    line_ends = line_ends_of(octets)
     if size < HEAD_SIZE:
         return Records(np.empty(0, np.int64), np.empty(0, np.int64), line_ends)
     starts = np.empty(len(line_ends) + 1, np.int64)
@@ -120,12 +120,13 @@ def find_records(data: bytes | memoryview) -> Records:
     np.add(line_ends, 1, out=starts[1:])
     starts = starts[: np.searchsorted(starts, size - HEAD_SIZE, "right")]
     starts = starts[octets[starts] == ord("[")]
-    words = np.ndarray((size - 7,), ">u8", data, strides=(1,))
+    # One gather of 24 bytes, which is quicker than three of 8.
+    heads = np.ndarray((size - HEAD_SIZE + 2,), "V24", data, strides=(1,))[starts + 1]
+    words = heads.view(">u8").reshape(-1, 3).astype(np.uint64)
     wrong = np.zeros(len(starts), np.uint64)
     digits = []
     for number, (zero, marks) in enumerate(zip(_ZERO, _MARKS, strict=True)):
-        word = words[starts + (1 + 8 * number)].astype(np.uint64)
-        word ^= np.uint64(zero)
+        word = words[:, number] ^ np.uint64(zero)
         wrong |= ((word | (word + _SIX)) & _HIGH) | (word & np.uint64(marks))
         digits.append(word)
     if wrong.any():
@@ -139,6 +140,17 @@ def find_records(data: bytes | memoryview) -> Records:
     if not exists.all():
         starts, millis = starts[exists], millis[exists]
     return Records(starts, millis, line_ends)
+
+
+def line_ends_of(octets: npt.NDArray[np.uint8]) -> Int64s:
+    """Where the line ends are: first the runs of eight bytes with any, of which there are few."""
+    is_end = octets == 10
+    whole = len(is_end) & ~7
+    runs = np.flatnonzero(is_end[:whole].view(np.uint64) != 0)
+    places = np.flatnonzero(is_end[:whole].reshape(-1, 8)[runs])
+    found = (runs[places >> 3] << 3) + (places & 7)
+    rest = np.flatnonzero(is_end[whole:])
+    return found if not len(rest) else np.concatenate((found, rest + whole))
 
 
 def _times(

@@ -30,15 +30,23 @@ class Marks:
 
     def written(self, released: Iterable[Released]) -> Iterator[bytes]:
         """The bytes of the records, some hundred kilobytes at a time."""
-        held: list[bytes] = []
+        held: list[bytes | memoryview] = []
         size = 0
         plain = not (self._safe or self._color or self._is_marked)
         for some in released:
             self.records += len(some)
-            for block, start, end in some.pieces():
-                text = block.data[start:end]
-                held.append(text if plain else self._dressed(text, block.file))
-                size += len(text)
+            owners, firsts, lasts = some.pieces()
+            pieces = zip(owners, firsts, lasts, strict=True)
+            size += sum(lasts) - sum(firsts)
+            if plain:
+                views = [memoryview(block.data) for block, _, _ in some.slices]
+                held += [views[which][first:last] for which, first, last in pieces]
+            else:
+                blocks = [block for block, _, _ in some.slices]
+                held += [
+                    self._dressed(blocks[which].data[first:last], blocks[which].file)
+                    for which, first, last in pieces
+                ]
             if size >= WRITTEN:
                 yield b"".join(held)
                 held, size = [], 0

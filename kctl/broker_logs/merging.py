@@ -48,19 +48,16 @@ class Released:
             place[which] = low + length
             yield self.slices[which][0], low, low + length
 
-    def pieces(self) -> Iterator[tuple[Block, int, int]]:
-        """The same as runs of bytes: the block, where the run starts in its data and where it ends."""
+    def pieces(self) -> tuple[list[int], list[int], list[int]]:
+        """The same as runs of bytes: the slice, where the run starts in its block's data, and where it ends."""
         if not len(self._order):
-            return
+            return [], [], []
         starts = np.concatenate([block.starts[low:high] for block, low, high in self.slices])[self._order]
         ends = np.concatenate([block.ends[low:high] for block, low, high in self.slices])[self._order]
         breaks = np.flatnonzero((self._owners[1:] != self._owners[:-1]) | (starts[1:] != ends[:-1]))
         firsts = starts[np.concatenate(([0], breaks + 1))].tolist()
         lasts = ends[np.concatenate((breaks, [len(ends) - 1]))].tolist()
-        owners = self._owners[np.concatenate(([0], breaks + 1))].tolist()
-        blocks = [block for block, _, _ in self.slices]
-        for which, first, last in zip(owners, firsts, lasts, strict=True):
-            yield blocks[which], first, last
+        return self._owners[np.concatenate(([0], breaks + 1))].tolist(), firsts, lasts
 
 
 def _changes(values: npt.NDArray[np.int64]) -> Int64s:
