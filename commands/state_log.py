@@ -193,13 +193,16 @@ def mend_skew(frame: Frame, source: tuple[str, ...], merging: Merge) -> None:
 def event_rows(frame: Frame, merging: Merge, keep: Filter | None) -> Iterator[Row]:
     """Rows of kind `event`, then what was found on the way; the count of lines goes to standard error."""
     from kctl.broker_logs.events import Count
+    from kctl.broker_logs.zones import iso
     from kctl.rows.state_log import EVENT
 
     count = Count()
     for event in merging.events(keep):
         count.note(event)
+        time, logged = event.time_ms, event.logged_ms
+        written = None if time is None else iso(time)
         yield EVENT(
-            time=event.time,
+            time=written,
             broker_id=event.broker_id,
             file=event.file,
             line=event.line,
@@ -209,7 +212,7 @@ def event_rows(frame: Frame, merging: Merge, keep: Filter | None) -> Iterator[Ro
             fields=event.fields,
             text=event.text,
             evidence=event.source.evidence,
-            logged_time=event.logged_time,
+            logged_time=written if logged == time else event.logged_time,
         )
     for finding in (*merging.sources.findings, *merging.reading.findings):
         yield finding.row()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,7 +12,7 @@ from kctl.broker_logs.blocks import BEFORE_ALL, Block, Filter, Reading
 from kctl.broker_logs.marking import left_out
 from kctl.broker_logs.merging import Released, merged
 from kctl.broker_logs.overlap import without_copies
-from kctl.broker_logs.shapes import Shape, Shapes, Span, message_of
+from kctl.broker_logs.shapes import Shape, Shapes, message_of
 from kctl.broker_logs.sources import LogFile, Sources
 from kctl.broker_logs.zones import Zone, detect_zones, iso
 from kctl.model import TopicPartition
@@ -128,11 +128,14 @@ class Event:
         record = self.record
         if not self.shape.is_record:
             return decoded(record.rstrip(b"\r\n")[:MOST_TEXT])
-        _, end = self.shape.message
+        start, end = self.shape.message
         if end < 0:
             return self.message
+        message = decoded(record[start:end])
+        if record.find(b"\n", end) in (-1, len(record) - 1):  # one line, as most are
+            return message
         more = record[end:].partition(b"\n")[2].rstrip(b"\r\n")
-        return self.message if not more else f"{self.message}\n{decoded(more[:MOST_TEXT])}"
+        return message if not more else f"{message}\n{decoded(more[:MOST_TEXT])}"
 
     @property
     def fields(self) -> dict[str, object]:
@@ -146,12 +149,24 @@ class Event:
         if shape.template is None:
             return {}
         record = message_of(self.record, shape, self._block)
+        # One decoding for all fields; bytes and characters lie at the same places in ASCII only.
+        line = record.decode("ascii") if record.isascii() else None
         found: dict[str, object] = {}
         if shape.partition:
             start, end = shape.partition
             _add_partition(found, record[start:end].decode("latin-1"))
-        for span in (*shape.speaker, *shape.spans):
-            _add(found, span, record)
+        for spans in (shape.speaker, shape.spans):
+            for name, kind, start, end in spans:
+                text = line[start:end] if line is not None else decoded(record[start:end])
+                if kind == "i":
+                    found[name] = int(text)
+                elif kind == "tp":
+                    _add_partition(found, text)
+                elif kind == "s":
+                    found[name] = object_of(name, text)
+                else:
+                    convert = CONVERTED.get(kind)
+                    found[name] = text if convert is None else convert(text)
         if "topic" not in found:
             state = found.get("state")
             if isinstance(state, dict) and "topic_name" in state:
@@ -200,28 +215,19 @@ def _add_partition(found: dict[str, object], text: str) -> None:
         found["topic"], found["partition"] = one
 
 
-def _add(found: dict[str, object], span: Span, record: bytes) -> None:
-    name, kind, start, end = span
-    text = decoded(record[start:end])
-    if kind == "i":
-        found[name] = int(text)
-    elif kind == "tp":
-        _add_partition(found, text)
-    elif kind == "L":
-        found[name] = numbers(text)
-    elif kind == "b":
-        found[name] = text == "true"
-    elif kind == "opt":
-        number = INTEGER.search(text)
-        found[name] = int(number[0]) if number else None
-    elif kind == "tid":
-        found[name] = None if text == "None" else text.removeprefix("Some(").removesuffix(")")
-    elif kind == "um":
-        found[name] = bool(text)
-    elif kind == "s":
-        found[name] = object_of(name, text)
-    else:
-        found[name] = text
+def _optional(text: str) -> int | None:
+    number = INTEGER.search(text)
+    return int(number[0]) if number else None
+
+
+# Kinds of fields and what their text becomes; others stay text.
+CONVERTED: dict[str, Callable[[str], object]] = {
+    "L": numbers,
+    "b": lambda text: text == "true",
+    "opt": _optional,
+    "tid": lambda text: None if text == "None" else text.removeprefix("Some(").removesuffix(")"),
+    "um": bool,
+}
 
 
 @dataclass(slots=True)
