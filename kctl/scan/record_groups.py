@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from formats.columns.headers import PADDING, Headers
 from formats.columns.records import Fields, decode
 from formats.compression import DEFAULT_LIMIT, CompressionError, TooLarge, decompress
+from formats.compression.many import Bodies, small_bodies
 from formats.errors import FormatError
 from formats.record_batch import CODEC_MASK, HEADER_SIZE, BatchHeader, read_header, read_records
 from kctl.scan.block import Block
@@ -111,49 +112,88 @@ def _decompressed(
     headers: Headers, block: Block, rows: Ints, starts: Ints, ends: Ints, limit: int
 ) -> Iterator[Group]:
     """Groups whose bodies are decompressed, those that are not compressed copied."""
-    parts: list[bytes] = []
-    chosen: list[int] = []
-    trouble: list[Trouble] = []
-    too_large: list[int] = []
-    size = count = first = 0
+    bodies = _Bodies()
+    first = 0
+    for chosen in _runs_of_one_codec(headers, rows):
+        small = small_bodies(int(headers.codec[chosen[0]]), block.data, starts[chosen], ends[chosen])
+        if small is not None and len(small.data) <= limit:
+            bodies.add(chosen, small)
+        else:
+            _one_by_one(headers, block, chosen, starts, ends, limit, bodies)
+        bodies.count += int(headers.records_count[chosen].sum())
+        if bodies.size >= GROUP_BYTES or bodies.count >= GROUP_RECORDS:
+            after = int(chosen[-1]) + 1
+            yield _joined(headers, block, bodies, first, after)
+            bodies, first = _Bodies(), after
+    yield _joined(headers, block, bodies, first, len(headers))
+
+
+RUN_BYTES = 512 << 10  # compressed, of bodies that are looked at together
+RUN_ROWS = 1024
+
+
+def _runs_of_one_codec(headers: Headers, rows: Ints) -> Iterator[Ints]:
+    """The rows in runs of one codec, few and small enough that a group can end behind each."""
+    if not len(rows):
+        return
+    weight = np.cumsum(headers.size_in_bytes[rows] / RUN_BYTES + 1 / RUN_ROWS).astype(np.int64)
+    ends = (np.diff(headers.codec[rows]) != 0) | (np.diff(weight) != 0)
+    yield from np.split(rows, np.flatnonzero(ends) + 1)
+
+
+@dataclass(slots=True)
+class _Bodies:
+    """Decompressed bodies of a group that is being gathered."""
+
+    rows: list[Ints] = field(default_factory=list)
+    parts: list[Bodies] = field(default_factory=list)
+    size: int = 0
+    count: int = 0  # of records, as the headers have it
+    trouble: list[Trouble] = field(default_factory=list)
+    too_large: list[int] = field(default_factory=list)
+
+    def add(self, rows: Ints, part: Bodies) -> None:
+        """The bodies of some rows more."""
+        self.rows.append(rows)
+        self.parts.append(part)
+        self.size += len(part.data)
+
+    def joined(self) -> tuple[Octets, Ints, Ints, Ints]:
+        """All data, the rows, and where the body of each begins and ends."""
+        data = np.frombuffer(b"".join([*(part.data for part in self.parts), bytes(PADDING)]), np.uint8)
+        moved = np.cumsum([0, *(len(part.data) for part in self.parts)])
+        starts = [part.starts + by for part, by in zip(self.parts, moved, strict=False)]
+        ends = [part.ends + by for part, by in zip(self.parts, moved, strict=False)]
+        none = np.empty(0, np.int64)
+        rows, begins, finishes = (np.concatenate([none, *columns]) for columns in (self.rows, starts, ends))
+        return data, rows, begins, finishes
+
+
+def _one_by_one(
+    headers: Headers, block: Block, rows: Ints, starts: Ints, ends: Ints, limit: int, bodies: _Bodies
+) -> None:
     view = memoryview(block.data.data)
-    codecs = headers.codec.tolist()
-    for row in rows.tolist():
+    done: list[bytes] = []
+    good: list[int] = []
+    for row, codec in zip(rows.tolist(), headers.codec[rows].tolist(), strict=True):
         try:
-            body = decompress(codecs[row], view[starts[row] : ends[row]], magic=2, limit=limit)
+            done.append(decompress(codec, view[starts[row] : ends[row]], magic=2, limit=limit))
+            good.append(row)
         except TooLarge:
-            too_large.append(row)
-            continue
+            bodies.too_large.append(row)
         except CompressionError as error:
-            trouble.append(Trouble(row, error, 0))
-            continue
-        parts.append(body)
-        chosen.append(row)
-        size += len(body)
-        count += int(headers.records_count[row])
-        if size >= GROUP_BYTES or count >= GROUP_RECORDS:
-            yield _joined(headers, block, parts, chosen, first, row + 1, trouble, too_large)
-            parts, chosen, trouble, too_large, size, count, first = [], [], [], [], 0, 0, row + 1
-    yield _joined(headers, block, parts, chosen, first, len(headers), trouble, too_large)
+            bodies.trouble.append(Trouble(row, error, 0))
+    sizes = np.fromiter(map(len, done), np.int64, len(done))
+    after = np.cumsum(sizes)
+    bodies.add(np.array(good, np.int64), Bodies(b"".join(done), after - sizes, after))
 
 
-def _joined(
-    headers: Headers,
-    block: Block,
-    parts: list[bytes],
-    chosen: list[int],
-    first: int,
-    after: int,
-    trouble: list[Trouble],
-    too_large: list[int],
-) -> Group:
-    data = np.frombuffer(b"".join([*parts, bytes(PADDING)]), np.uint8)
-    sizes = np.fromiter(map(len, parts), np.int64, len(parts))
-    ends = np.cumsum(sizes)
-    group = _decoded(headers, data, np.array(chosen, np.int64), ends - sizes, ends, first, after)
-    _explain(group, headers, block, parts)
-    group.trouble += trouble
-    group.too_large += too_large
+def _joined(headers: Headers, block: Block, bodies: _Bodies, first: int, after: int) -> Group:
+    data, rows, starts, ends = bodies.joined()
+    group = _decoded(headers, data, rows, starts, ends, first, after)
+    _explain(group, headers, block, (starts, ends))
+    group.trouble += bodies.trouble
+    group.too_large += bodies.too_large
     return group
 
 
@@ -168,14 +208,15 @@ def _decoded(
     return Group(first, after, data, rows, first_rows, fields, bad | impossible)
 
 
-def _explain(group: Group, headers: Headers, block: Block, bodies: list[bytes] | None = None) -> None:
-    """Ask the decoder of single batches what is wrong with the bodies that do not decode."""
+def _explain(group: Group, headers: Headers, block: Block, spans: tuple[Ints, Ints] | None = None) -> None:
+    """Ask the decoder of single batches about the bodies that do not decode; spans of those that were compressed."""
     for number in np.flatnonzero(group.bad).tolist():
         row = int(group.rows[number])
         start = int(headers.position[row]) - block.start
-        end = start + int(headers.size_in_bytes[row])
-        batch = block.data[start:end].tobytes()
-        body = bodies[number] if bodies is not None else batch[HEADER_SIZE:]
+        batch = block.data[start : start + int(headers.size_in_bytes[row])].tobytes()
+        body = batch[HEADER_SIZE:]
+        if spans is not None:
+            body = group.data[spans[0][number] : spans[1][number]].tobytes()
         error, before = exact_error(read_header(batch), body)
         group.trouble.append(Trouble(row, error, before))
 
