@@ -294,9 +294,11 @@ class Cluster:
         found = self.znode("/controller")
         return found["brokerid"] if found else None
 
-    def tool(self, main: str, *args: object, check: bool = True, timeout: float = PATIENCE) -> str:
-        """Run one of Kafka's own tools, of the cluster's version; what it printed on both streams."""
-        command = java_command(classpath(self.version), main, args, heap="256m")
+    def tool(
+        self, main: str, *args: object, check: bool = True, timeout: float = PATIENCE, version: str = ""
+    ) -> str:
+        """Run one of Kafka's own tools, of the cluster's version or another; what it printed on both streams."""
+        command = java_command(classpath(version or self.version), main, args, heap="256m")
         ran = subprocess.run(
             command, capture_output=True, text=True, timeout=timeout, check=False, stdin=subprocess.DEVNULL
         )

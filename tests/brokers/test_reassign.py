@@ -36,6 +36,7 @@ def fill(c: Cluster, topic: str, *, megabytes: int) -> None:
         "org.apache.kafka.tools.ProducerPerformance",
         *("--topic", topic, "--num-records", megabytes * 10, "--record-size", 100_000, "--throughput", -1),
         *("--producer-props", f"bootstrap.servers={c.bootstrap}", "acks=all"),
+        version="2.8",
     )
 
 

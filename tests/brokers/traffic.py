@@ -22,8 +22,9 @@ from tests.brokers.jars import CACHE, classpath
 from tests.brokers.processes import PATIENCE, JavaProcess, eventually, java_command, tail
 
 SOURCE = Path(__file__).parent / "Traffic.java"
-# Clients of these versions are spoken to by their own; newer brokers by the 2.8 client.
-OWN_CLIENT = ("0.8.2", "0.9")
+# Brokers of these versions are spoken to by the oldest client (0.9's own stands still for good after brokers have
+# refused records for a while), newer ones by that of 2.8.
+OLDEST_CLIENT = ("0.8.2", "0.9")
 RUNS = count()
 
 
@@ -112,7 +113,7 @@ def traffic(cluster: Cluster, topic: str, partitions: int, *, pause_ms: int = 20
 def _program(cluster: Cluster) -> JavaProcess:
     """The cluster's program, started where it does not run."""
     if cluster.traffic is None or not cluster.traffic.is_running:
-        version = cluster.version if cluster.version in OWN_CLIENT else "2.8"
+        version = "0.8.2" if cluster.version in OLDEST_CLIENT else "2.8"
         jars = classpath(version)
         command = java_command(
             f"{_compiled(jars, version)}:{jars}", "Traffic", [cluster.bootstrap], heap="128m"
