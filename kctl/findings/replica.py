@@ -50,6 +50,14 @@ TOPIC_RECREATED = FindingType(
     "The topic was re-created while a broker was away, or copies of different times lie together.",
     "Compare copies of one topic id; the verdict is unknown until then.",
 )
+TOPIC_OF_BEFORE = FindingType(
+    "replica-topic-of-before",
+    Severity.INFO,
+    "At moment {moment!r} {partition} was of an earlier topic of that name: {ids}.",
+    "The topic was deleted and made again between the moments. What the old one held is no part of the new one.",
+    "Somebody deleted the topic and created one of the same name.",
+    "Nothing; give the earlier moment alone to look at the old topic.",
+)
 CLUSTERS_MIXED = FindingType(
     "replica-clusters-mixed",
     Severity.WARNING,

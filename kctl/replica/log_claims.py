@@ -8,7 +8,7 @@ by itself. A claim stands only if the present lineage begins an epoch where the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kctl.model import TopicPartition
 from kctl.replica.leaders import Leaders
@@ -30,6 +30,8 @@ class Claim:
     notes: tuple[Note, ...]
     high_watermark: int | None = None
     """The broker's own as it stopped leading, if it was alive all the time: then an upper bound of what it committed."""
+    reached: int | None = None
+    """Where the log ended while the broker still led: it may have gone on from there."""
 
 
 @dataclass
@@ -37,6 +39,7 @@ class _Replica:
     """What is known of one broker's log while its lines are read."""
 
     end: int | None = None
+    reached: int | None = None
     notes: list[Note] = field(default_factory=list)
     led_at: int | None = None
     high_watermark: int | None = None
@@ -62,7 +65,7 @@ def find_claims(
 def _take(replica: _Replica, note: Note, testimony: Testimony, leaders: Leaders) -> Iterator[Claim]:
     if note.what == "leader":
         replica.led_at, replica.end, replica.notes = note.time_ms, None, []
-        replica.high_watermark = None
+        replica.high_watermark = replica.reached = None
     elif note.what in ("loaded", "follower", "shrank"):
         _learn(replica, note, testimony)
     elif note.what == "created":
@@ -78,6 +81,7 @@ def _take(replica: _Replica, note: Note, testimony: Testimony, leaders: Leaders)
         if not by_own_mark and (known is None or known > note.offset):
             yield _claim(replica, note, known, leaders)
         replica.end, replica.notes, replica.fell_back = note.offset, [], False
+        replica.reached = None
 
 
 def _learn(replica: _Replica, note: Note, testimony: Testimony) -> None:
@@ -88,7 +92,10 @@ def _learn(replica: _Replica, note: Note, testimony: Testimony) -> None:
     elif note.high_watermark is not None and replica.led_at is not None:
         alive = not testimony.started_between(note.broker_id, replica.led_at, note.time_ms)
         replica.high_watermark = note.high_watermark if alive else None
-    replica.end = note.log_end_offset
+    if note.what == "shrank":  # a leader goes on writing
+        replica.end, replica.reached = None, note.log_end_offset
+    else:
+        replica.end, replica.reached = note.log_end_offset, None
     replica.notes.append(note)
 
 
@@ -101,7 +108,16 @@ def _claim(replica: _Replica, note: Note, known: int | None, leaders: Leaders) -
     ]
     epoch = max(led, default=None)
     notes = (*replica.notes[-3:], note)
-    return Claim(note.broker_id, note.offset, known, note.time_ms, epoch, notes, replica.high_watermark)
+    return Claim(
+        note.broker_id,
+        note.offset,
+        known,
+        note.time_ms,
+        epoch,
+        notes,
+        replica.high_watermark,
+        replica.reached,
+    )
 
 
 def _that_stand(claims: list[Claim], present: Present) -> Iterator[Claim]:
@@ -121,12 +137,4 @@ def _that_stand(claims: list[Claim], present: Present) -> Iterator[Claim]:
             continue
         start = max(start, present.lineage.log_start_offset)
         if claim.to_offset is None or claim.to_offset > start:
-            yield Claim(
-                claim.broker_id,
-                start,
-                claim.to_offset,
-                claim.time_ms,
-                claim.epoch,
-                claim.notes,
-                claim.high_watermark,
-            )
+            yield replace(claim, from_offset=start)

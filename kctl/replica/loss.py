@@ -206,8 +206,9 @@ def _losses_of_group(
         drop = explain_drop(scene, epoch, start, written, holders, written_ms)
         commitment = commitment_of(scene, znodes, drop, start, end, parts, claims, external)
         proofs = _proofs(drop, commitment, parts, claims)
+        reached = max((c.reached for c in claims if c.reached is not None), default=0)
         for part_start, part_end, loss_class in _classes(commitment, start, end):
-            losses.append(_loss(scene, found, part_start, part_end, loss_class, drop, proofs, parts))
+            losses.append(_loss(scene, found, part_start, part_end, loss_class, drop, proofs, parts, reached))
     return losses
 
 
@@ -266,9 +267,11 @@ def _loss(
     drop: Drop,
     proofs: list[Proof],
     parts: Sequence[LostPart],
+    reached: int = 0,
 ) -> Loss:
     present_end = scene.present.log_end_offset
-    until = start + 1 if end is None else end  # without an end only its first record is sure
+    # Without an end only its first record is sure, and what was there when somebody last said.
+    until = max(start + 1, reached) if end is None else end
     replaced = [OffsetRange(start, min(until, present_end))] if start < present_end else []
     missing = [OffsetRange(max(start, present_end), until)] if until > present_end else []
     for gap_start, gap_end in found.absent:

@@ -88,27 +88,46 @@ def _same_topic(found: LostParts, by_moment: ByMoment, znodes: Mapping[Moment, Z
     """The present copy, then every other one that is of the same topic and cluster."""
     present = found.present.copy
     copies = [present]
-    for moment, of_moment in by_moment.items():
+    for of_moment in by_moment.values():
         for copy in of_moment.values():
             if copy is present:
                 continue
-            other = _other_identity(found.partition, present, copy, znodes)
-            if other:
-                place = Place(topic=found.partition.topic, partition=found.partition.partition, moment=moment)
-                finding = say.TOPIC_RECREATED.at(place, partition=found.partition, ids=other)
+            finding = _other_cluster(found, present, copy) or _other_topic(found, present, copy, znodes)
+            if finding is None:
+                copies.append(copy)
+            elif not any(f.place == finding.place and f.code == finding.code for f in found.findings):
                 found.findings.append(finding)
-                continue
-            copies.append(copy)
     return copies
+
+
+def _place(found: LostParts, copy: Copy) -> Place:
+    return Place(topic=found.partition.topic, partition=found.partition.partition, moment=copy.moment)
+
+
+def _other_cluster(found: LostParts, present: Copy, copy: Copy) -> Finding | None:
+    one, other = present.replica.log_dir.cluster_id, copy.replica.log_dir.cluster_id
+    if not one or not other or one == other:
+        return None
+    ids = f"{one} and {other}"
+    return say.CLUSTERS_MIXED.at(_place(found, copy), partition=found.partition, ids=ids)
+
+
+def _other_topic(
+    found: LostParts, present: Copy, copy: Copy, znodes: Mapping[Moment, Znodes]
+) -> Finding | None:
+    ids = _other_identity(found.partition, present, copy, znodes)
+    if not ids:
+        return None
+    place, partition = _place(found, copy), found.partition
+    if copy.moment == present.moment:
+        return say.TOPIC_RECREATED.at(place, partition=partition, ids=ids)
+    return say.TOPIC_OF_BEFORE.at(place, partition=partition, moment=copy.moment, ids=ids)
 
 
 def _other_identity(
     partition: TopicPartition, present: Copy, copy: Copy, znodes: Mapping[Moment, Znodes]
 ) -> str:
-    """How a copy shows that it is of another topic or cluster of that name; "" where it does not."""
-    one, other = present.replica.log_dir.cluster_id, copy.replica.log_dir.cluster_id
-    if one and other and one != other:
-        return f"clusters {one} and {other}"
+    """How a copy shows that it is of another topic of that name; "" where it does not."""
     first, second = present.replica.topic_id, copy.replica.topic_id
     if first and second and first != second:
         return f"{first} on {present.who}, {second} on {copy.who}"

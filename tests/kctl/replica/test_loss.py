@@ -159,7 +159,28 @@ def test_a_topic_made_again_lost_nothing(tmp_path: Path) -> None:
     znodes(last, 1, 0, [1, 2], zxid=9)
     ran = lost(tmp_path)
     assert ran.of("loss") == []
-    assert set(ran.codes("warning")) == {"replica-topic-recreated"}
+    # Deleting a topic and making it again is ordinary work: told once a moment, and nothing is wrong.
+    assert (ran.codes(), ran.status) == (["replica-topic-of-before"], 0)
+
+
+def test_copies_of_two_topics_at_one_moment_are_told_apart(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, [batch(0, 3, "new")], epochs=[[0, 0]], topic_id=TOPIC_IDS[1])
+    log_dir(
+        tmp_path, 2, FRONT, epochs=[[0, 0]], topic_id=TOPIC_IDS[0]
+    )  # it was away when the topic was deleted
+    znodes(tmp_path, 1, 0, [1], live=(1,))
+    ran = lost(tmp_path)
+    assert (ran.of("loss"), ran.codes("warning")) == ([], ["replica-topic-recreated"])
+
+
+def test_copies_of_another_cluster_are_left_out(tmp_path: Path) -> None:
+    first, last = moments(tmp_path)
+    log_dir(first, 1, FRONT, epochs=[[0, 0]], cluster="another-cluster-000000")
+    log_dir(last, 1, FRONT[:1], epochs=[[0, 0], [1, 5]])
+    znodes(first, 1, 0, [1], zxid=5)
+    znodes(last, 1, 1, [1], zxid=9)
+    ran = lost(tmp_path)
+    assert (ran.of("loss"), ran.codes("warning")[-1]) == ([], "replica-clusters-mixed")
 
 
 def test_before_topic_ids_the_znodes_tell_a_new_topic(tmp_path: Path) -> None:
