@@ -91,11 +91,11 @@ def _by_workers(function: Callable[[Item], Result], items: Iterator[Item], jobs:
     except BrokenProcessPool as error:
         raise WorkerDied("a worker process died") from error
     finally:
-        # Left early (an error, Ctrl-C, a reader that went away): nobody waits for work that nobody wants.
-        workers = list((getattr(executor, "_processes", None) or {}).values())
-        executor.shutdown(wait=False, cancel_futures=True)
-        for worker in workers:
+        # Left early (an error, Ctrl-C, a reader that went away): nobody waits for work that nobody wants. The
+        # executor's own thread is waited for: ending while Python exits, it closes what Python still writes to.
+        for worker in list((getattr(executor, "_processes", None) or {}).values()):
             worker.terminate()
+        executor.shutdown(cancel_futures=True)
 
 
 def _context() -> BaseContext:
