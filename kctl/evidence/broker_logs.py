@@ -14,12 +14,24 @@ from kctl.evidence.model import BrokerLog, BrokerLogKind, LogDir
 LOOKED_AT = 1 << 18
 # What a broker says of itself, 0.8 to 3.9; state-change lines of older brokers name it without brackets.
 SPEAKERS = re.compile(
-    rb"\[(?:Broker|Controller|KafkaServer|BrokerServer|BrokerLifecycleManager|KafkaRaftServer"
+    rb"\[(?:Broker|Controller|KafkaServer|BrokerServer|ControllerServer|QuorumController|BrokerLifecycleManager|KafkaRaftServer"
     rb"|ReplicaFetcherManager on broker|ReplicaManager broker|ReplicaAlterLogDirsManager on broker)[ =](?:id=)?(\d+)"
     rb"|\b(?:TRACE|DEBUG|INFO|WARN|ERROR) (?:Broker|Controller) (\d+) "
     rb"|\b(?:broker|node)\.id = (\d+)|\bProperty broker\.id is overridden to (\d+)|\[Kafka Server (\d+)\]"
 )
+# A line of Kafka's own layout by a class that only brokers and controllers have; clients and Connect have others.
+BROKER_LINE = re.compile(
+    rb"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] [A-Z]+ [^\n]*"
+    rb" \((?:state\.change\.logger|kafka\.(?:controller|server|cluster|log|coordinator|zk|raft)\.[\w.$]+"
+    rb"|org\.apache\.kafka\.(?:controller|image|raft|metadata|storage|server)\.[\w.$]+)(?::\d+)?\)[ \t\r]*$",
+    re.MULTILINE,
+)
 SETTING = re.compile(rb"^\s*(?:broker|node)\.id\s*=\s*(\d+)\s*$", re.MULTILINE)
+
+
+def is_broker_log(path: Path) -> bool:
+    """Whether the start of a file holds lines that a broker or controller wrote."""
+    return BROKER_LINE.search(_head(path)) is not None
 
 
 def broker_id_of_logs(
@@ -56,6 +68,11 @@ def _configured(folder: Path) -> int | None:
         if len(ids) == 1:
             return int(ids.pop())
     return None
+
+
+def own_broker_id(log: BrokerLog) -> int | None:
+    """The id that the lines of one log speak for: a folder of captured output may hold those of several brokers."""
+    return _spoken([log])
 
 
 def _spoken(logs: Iterable[BrokerLog]) -> int | None:

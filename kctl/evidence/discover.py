@@ -9,10 +9,11 @@ from pathlib import Path
 
 from formats.log_dir_files import parse_partition_folder
 from kctl.errors import BadValue
-from kctl.evidence.broker_logs import broker_id_of_logs
+from kctl.evidence.broker_logs import broker_id_of_logs, is_broker_log, own_broker_id
 from kctl.evidence.identity import Identity, named_broker_id, read_identity
 from kctl.evidence.model import (
     BrokerLog,
+    BrokerLogKind,
     Evidence,
     LogDir,
     Replica,
@@ -123,12 +124,21 @@ def _evidence(
         BrokerLog(path, root, kind, None, moment_of(path, folders))
         for path, root, kind in sorted(found.broker_logs, key=lambda one: one[0])
     ]
-    ids = broker_id_of_logs(broker_logs, log_dirs, broker_folders)
+    captured = [
+        BrokerLog(path, root, BrokerLogKind.STDOUT, None, moment_of(path, folders))
+        for path, root in sorted(found.maybe_logs, key=lambda one: one[0])
+        if is_broker_log(path)
+    ]
+    ids = broker_id_of_logs([*broker_logs, *captured], log_dirs, broker_folders)
+    broker_logs = [replace(one, broker_id=ids[one.path.parent]) for one in broker_logs]
+    for one in captured:
+        own = own_broker_id(one)
+        broker_logs.append(replace(one, broker_id=ids[one.path.parent] if own is None else own))
     return Evidence(
         roots=found.roots,
         log_dirs=tuple(log_dirs),
         replicas=tuple(replicas),
-        broker_logs=tuple(replace(one, broker_id=ids[one.path.parent]) for one in broker_logs),
+        broker_logs=tuple(broker_logs),
         tiers=tuple(Tier(p, r, moment_of(p, folders)) for p, r in sorted(found.tiers.items())),
         znode_exports=tuple(
             ZnodeExport(p, r, moment_of(p, folders)) for p, r in sorted(dict(found.znodes).items())

@@ -27,6 +27,7 @@ class BrokerLogKind(StrEnum):
     CONTROLLER = "controller"
     SERVER = "server"
     LOG_CLEANER = "log-cleaner"
+    STDOUT = "stdout"  # known by what it holds: captured output, which repeats the other logs of its broker
 
 
 @dataclass(frozen=True, slots=True)

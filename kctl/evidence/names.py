@@ -34,6 +34,8 @@ REMOTE_FOLDER = re.compile(r".+-\d+-[\w-]{22}")
 BROKER_LOG = re.compile(
     r"(?P<kind>state-change|controller|server|log-cleaner)(?:[._-][^/]*)?\.log(?:[._-][^/]*)?", re.ASCII
 )
+# Names of logs that may be a broker's: captured standard output, logs of containers. Dumps and reports are `.txt`.
+MAYBE_BROKER_LOG = re.compile(r"[^/]+\.(?:log|out)(?:[._-][^/]*)?", re.ASCII)
 ZNODES = re.compile(r"(?:.*[._-])?znodes?(?:[._-].*)?\.jsonl(?:\.gz|\.zst)?", re.ASCII)
 BROKER_FOLDER = re.compile(r"(?:.*[._-])?(?:broker|kafka|node)[._-]?(\d{1,9})", re.ASCII | re.IGNORECASE)
 BROKERS_FOLDER = re.compile(r"(?:.*[._-])?(?:brokers|nodes|kafka|hosts)", re.ASCII | re.IGNORECASE)

@@ -16,6 +16,7 @@ from kctl.errors import KctlError, UnreadableFile
 from kctl.evidence.model import BrokerLogKind, Root, relative, shown
 from kctl.evidence.names import (
     LOG_DIR_FILES,
+    MAYBE_BROKER_LOG,
     OWN_FOLDERS,
     PARTITION_FILES,
     REMOTE_FILE,
@@ -56,6 +57,8 @@ class Found:
     log_dirs: dict[Path, FoundLogDir] = field(default_factory=dict)
     broker_logs: list[tuple[Path, Root, BrokerLogKind]] = field(default_factory=list)
     tiers: dict[Path, Root] = field(default_factory=dict)
+    maybe_logs: list[tuple[Path, Root]] = field(default_factory=list)
+    """Files whose names leave open whether they are a broker's logs."""
     znodes: list[tuple[Path, Root]] = field(default_factory=list)
     files: list[tuple[Path, Root]] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
@@ -143,6 +146,10 @@ def _folder(folder: Path, root: Root, found: Found) -> list[Path]:
             found.broker_logs.append((folder / name, root, kind))
         elif ZNODES.fullmatch(name):
             found.znodes.append((folder / name, root))
+        elif MAYBE_BROKER_LOG.fullmatch(name) and not (
+            SEGMENT_FILE.fullmatch(name) or REMOTE_FILE.fullmatch(name)
+        ):
+            found.maybe_logs.append((folder / name, root))
     if folder.name == TIER_FOLDER:
         found.tiers[folder] = root
         return []

@@ -39,7 +39,9 @@ def test_an_incident_has_its_brokers_moments_logs_and_znodes() -> None:
         assert found.moments == ("before", "during", "after")
     assert copies(found) == {(i, m) for i in (1, 2, 3) for m in ("before", "during", "after")}
     assert {(log.broker_id, log.kind) for log in found.broker_logs} == {
-        (i, kind) for i in (1, 2, 3) for kind in BrokerLogKind if kind is not BrokerLogKind.LOG_CLEANER
+        (i, kind)
+        for i in (1, 2, 3)
+        for kind in (BrokerLogKind.STATE_CHANGE, BrokerLogKind.CONTROLLER, BrokerLogKind.SERVER)
     }
     assert sorted(export.moment or "" for export in found.znode_exports) == ["after", "before", "during"]
     assert {r.topic_id for r in found.replicas} - {None} == {"LOMoGuytSJSIWrXP55YY2w"}
@@ -274,3 +276,30 @@ def test_ten_thousand_partitions_cost_one_listing(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(os, "scandir", lambda path: listed.append(path) or scandir(path))
     assert len(discover([tmp_path]).replicas) == 200
     assert len(listed) < 10
+
+
+def test_captured_output_is_a_broker_log_by_what_it_holds(tmp_path: Path) -> None:
+    """Of several brokers in one folder; what only looks like a broker's log by its name is none."""
+    line = "[2026-11-21 13:18:45,240] INFO {} ({})\n"
+    told = {
+        "kafkaServer.out": line.format("[KafkaServer id=7] started", "kafka.server.KafkaServer"),
+        "kafka-8.log.1": line.format("[Broker id=8] Add 1 partitions", "state.change.logger"),
+        "node.log": line.format(
+            "[QuorumController id=9] Becoming active", "org.apache.kafka.controller.QuorumController"
+        ),
+    }
+    others = {
+        "connect.log": line.format("Kafka Connect started", "org.apache.kafka.connect.runtime.Connect"),
+        "kafkaServer-gc.log": "[2026-11-21T13:18:45.240+0000][gc] GC(0) Pause Young\n",
+        "merged.txt": told["kafkaServer.out"],
+        "00000000000000000000.log": told["kafkaServer.out"],
+    }
+    for name, text in (told | others).items():
+        (tmp_path / name).write_text(text)
+    found = discover([str(tmp_path)])
+    logs = [(log.path.name, str(log.kind), log.broker_id) for log in found.broker_logs]
+    assert logs == [
+        ("kafka-8.log.1", "stdout", 8),
+        ("kafkaServer.out", "stdout", 7),
+        ("node.log", "stdout", 9),
+    ]
