@@ -1,7 +1,8 @@
 """Lost records written out: as a segment file, and as JSON lines, ready to be produced again.
 
 Producer ids, epochs and sequences are left out, because a broker would refuse or drop them; offsets and leader
-epochs are kept for reference. Markers of transactions are no records and are left out.
+epochs are kept for reference. Markers of transactions are no records and are left out, and so are the records of
+aborted transactions, which nobody was meant to read. A record of a transaction that was still open is marked.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from kctl.evidence.model import Evidence
 from kctl.replica.loss import Loss
 from kctl.replica.lost_batches import batches_between
 from kctl.replica.lost_parts import LostPart
+from kctl.replica.lost_transactions import Outcome, transaction_outcomes
 from kctl.replica.record_ranges import LIMIT, entries
 
 
@@ -43,10 +45,10 @@ def export_loss(loss: Loss, folder: Path) -> str | None:
     try:
         target.mkdir(parents=True, exist_ok=True)
         with segment.open("xb") as log, segment.with_suffix(".jsonl").open("x", encoding="utf-8") as lines:
-            for batch_epoch, records in _lost_records(loss):
+            for batch_epoch, records, outcome in _lost_records(loss):
                 log.write(write_batch(records, partition_leader_epoch=max(batch_epoch, 0)))
                 for record in records:
-                    lines.write(_line(loss, record) + "\n")
+                    lines.write(_line(loss, record, outcome) + "\n")
     except FileExistsError as error:
         raise Refused(f"{error.filename} is there already", "give a new folder") from error
     except OSError as error:
@@ -54,8 +56,11 @@ def export_loss(loss: Loss, folder: Path) -> str | None:
     return str(segment)
 
 
-def _lost_records(loss: Loss) -> Iterator[tuple[int, list[Record]]]:
-    """The lost records batch by batch with their leader epoch, each offset once, from the copies that hold most."""
+Lost = tuple[int, list[Record], Outcome | None]
+
+
+def _lost_records(loss: Loss) -> Iterator[Lost]:
+    """The lost records batch by batch with leader epoch and transaction, each offset once, from the fullest copies."""
     at, end = loss.from_offset, loss.to_offset
     assert end is not None
     while at < end:
@@ -76,21 +81,29 @@ def _best(parts: list[LostPart], offset: int) -> LostPart | None:
     return max(holding, key=lambda p: p.to_offset, default=None)
 
 
-def _records_of(part: LostPart, start: int, end: int) -> Iterator[tuple[int, list[Record]]]:
+def _records_of(part: LostPart, start: int, end: int) -> Iterator[Lost]:
+    outcomes: dict[int, Outcome] | None = None
     for log, batches in batches_between(part.held.copy, start, end):
         for row in range(len(batches)):
             for entry in entries(log, batches, [row]):
                 if entry.batch is not None and entry.batch.is_control:
                     continue
+                outcome = None
+                if entry.batch is not None and entry.batch.is_transactional:
+                    if outcomes is None:
+                        outcomes = transaction_outcomes(part.held.copy, start, end)
+                    outcome = outcomes.get(entry.base_offset, Outcome.OPEN)
+                    if outcome is Outcome.ABORTED:
+                        continue
                 try:
                     found = [r for r in records_of(entry, limit=LIMIT) if start <= r.offset < end]
                 except FormatError:
                     continue  # the loss says how many records its headers promise
                 if found:
-                    yield int(batches.leader_epoch[row]), found
+                    yield int(batches.leader_epoch[row]), found, outcome
 
 
-def _line(loss: Loss, record: Record) -> str:
+def _line(loss: Loss, record: Record, outcome: Outcome | None) -> str:
     row: dict[str, object] = {
         "topic": loss.partition.topic,
         "partition": loss.partition.partition,
@@ -100,6 +113,8 @@ def _line(loss: Loss, record: Record) -> str:
         **_named("value", record.value),
         "headers": [{**_named("key", key), **_named("value", value)} for key, value in record.headers],
     }
+    if outcome is Outcome.OPEN:
+        row["transaction"] = str(outcome)
     return json.dumps(row, ensure_ascii=False, separators=(",", ":"))
 
 
