@@ -15,6 +15,7 @@ from kctl.errors import BadValue
 
 TYPES = ("log", "index", "timeindex", "txnindex", "snapshot", "checkpoint", "epochs")
 FORMS = ("utf8", "hex", "base64", "json")
+MANY = 1000  # rows from which on they are worth being made in columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +135,12 @@ def as_rows(frame: Frame, files: tuple[str, ...], chosen: Chosen) -> Outcome:
         kind=FileKind(chosen.kind) if chosen.kind else None,
         max_decompressed_bytes=chosen.max_decompressed_bytes,
     )
-    if frame.output == "jsonl" and wanted.records and wanted.limit is None:
+    is_much = wanted.limit is None or wanted.limit >= MANY
+    if frame.output in ("jsonl", "json") and is_much:
         from kctl.dump.files import dump_lines
 
-        return Outcome(encoded=lambda _: as_lines(frame, dump_lines(files, wanted, frame.report)))
+        lines = as_lines(frame, dump_lines(files, wanted, frame.report))
+        return Outcome(encoded=lambda output: as_array(lines) if output == "json" else lines)
     rows = dump_rows(files, wanted, frame.report)
     if frame.output == "text":
         from kctl.rows.dump import RECORD
@@ -151,6 +154,16 @@ def as_lines(frame: Frame, items: Iterable[bytes | memoryview | Row]) -> Iterato
     encode = json_encoder()
     for item in items:
         yield encode(frame.seen(item)) + b"\n" if isinstance(item, dict) else item
+
+
+def as_array(lines: Iterable[bytes | memoryview]) -> Iterator[bytes]:
+    """JSON lines as one array; no line end stands in a line."""
+    before = b"["
+    for piece in lines:
+        if piece:
+            yield before + b"\n" + bytes(piece[:-1]).replace(b"\n", b",\n")
+            before = b","
+    yield b"\n]\n" if before == b"," else b"[]\n"
 
 
 def as_kafka(frame: Frame, files: tuple[str, ...], chosen: Chosen) -> Outcome:

@@ -35,6 +35,11 @@ class Left:
         self.rows -= 1
         return self.rows >= 0
 
+    def take_all(self, count: int) -> None:
+        """So many were given."""
+        if self.rows is not None:
+            self.rows = max(0, self.rows - count)
+
     @property
     def is_empty(self) -> bool:
         return self.rows is not None and self.rows <= 0

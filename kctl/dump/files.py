@@ -31,18 +31,21 @@ def dump_rows(paths: Sequence[str], wanted: Wanted, report: Callable[[Exception]
 def dump_lines(
     paths: Sequence[str], wanted: Wanted, report: Callable[[Exception], None]
 ) -> Iterator[bytes | memoryview | Row]:
-    """The same as JSON lines where those are made quickly, as rows where not. There is no limit."""
+    """The same as JSON lines where those are made quickly, as rows where not."""
     from kctl.dump.json_lines import log_lines
 
+    left = Left(wanted.limit)
     for path in paths:
+        if left.is_empty:
+            return
         try:
             with opened(path) as source:
                 known = replace(wanted, topic=wanted.topic or topic_of(path))
                 quick = (known.kind or kind_of(source, basename(path))) is FileKind.LOG
                 if quick and known.topic not in TOPICS:
-                    yield from log_lines(source, path, path, known)
+                    yield from log_lines(source, path, path, known, left)
                     continue
-            yield from _file_rows(path, wanted, Left(None))
+            yield from _file_rows(path, wanted, left)
         except KctlError as error:
             report(error)
 

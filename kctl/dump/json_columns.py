@@ -30,7 +30,7 @@ encode = msgspec.json.Encoder().encode
 
 def chunk_lines(headers: Headers, records: Records, shown: str, wanted: Wanted) -> Iterator[Lines]:
     """The lines of sound batches of magic 2, each followed by those of its records."""
-    file = encode(shown.encode("utf-8", "backslashreplace").decode())
+    file = _encoded(shown)
     batches = batch_lines(headers, file)
     head = joined(
         b'{"kind":"record","file":' + file + b',"position":', numbers(headers.position), b',"offset":'
@@ -48,6 +48,15 @@ def chunk_lines(headers: Headers, records: Records, shown: str, wanted: Wanted) 
         chosen = starts.take(pa.array(records.batch[rows] + np.where(is_first[rows], 0, len(headers))))
         yield record_lines(records[rows], chosen, headers, wanted)
     yield after
+
+
+def lines_of_batches(headers: Headers, shown: str) -> Lines:
+    """The lines of sound batches of magic 2 alone."""
+    return lines_of(batch_lines(headers, _encoded(shown))) if len(headers) else b""
+
+
+def _encoded(name: str) -> bytes:
+    return encode(name.encode("utf-8", "backslashreplace").decode())
 
 
 def batch_lines(headers: Headers, file: bytes) -> pa.Array:

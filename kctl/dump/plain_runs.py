@@ -9,10 +9,16 @@ from kctl.scan.records import Records
 EVERYTHING = Wanted()
 
 
+def has_plain_batches(chunk: Chunk) -> bool:
+    """Whether all of it is sound batches of magic 2."""
+    headers = chunk.headers
+    return not chunk.damage and bool((headers.magic == 2).all() and headers.crc_valid.all())
+
+
 def is_plain(chunk: Chunk, records: Records, wanted: Wanted = EVERYTHING) -> bool:
     """Whether all records of all batches are there, and all of them are wanted."""
     headers = chunk.headers
-    if chunk.damage or not len(records) or (headers.magic < 2).any() or not headers.crc_valid.all():
+    if not len(records) or not has_plain_batches(chunk):
         return False
     if int(headers.records_count.sum(dtype=np.int64)) != len(records) or wanted.key is not None:
         return False

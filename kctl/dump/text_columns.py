@@ -30,8 +30,14 @@ def pieces_of(positions: Ints) -> Iterator[slice]:
 
 def joined(*columns: Column) -> pa.Array:
     """The columns joined row by row; bytes stand for a column of the same."""
+    merged: list[Column] = []
+    for column in columns:
+        if isinstance(column, bytes) and merged and isinstance(merged[-1], bytes):
+            merged[-1] += column
+        else:
+            merged.append(column)
     return pc.binary_join_element_wise(
-        *(pa.scalar(column, pa.binary()) if isinstance(column, bytes) else column for column in columns), b""
+        *(pa.scalar(column, pa.binary()) if isinstance(column, bytes) else column for column in merged), b""
     )
 
 

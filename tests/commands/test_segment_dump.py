@@ -372,10 +372,27 @@ def test_a_file_that_shrinks_while_it_is_read(tmp_path: Path, monkeypatch: pytes
         return data[: max(0, 1000 - position)]
 
     monkeypatch.setattr(source.LocalFile, "read_at", shrinking)
-    ran = rows("segment", "dump", path)
+    ran = rows("segment", "dump", "--limit", 99, path)
     assert "file-changed" in ran.codes()
     assert ran.of("batch")
     assert kctl("segment", "dump", "--format", "kafka", path).status == 3
+
+
+def test_a_file_that_is_cut_as_its_columns_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kctl.scan import source
+
+    path = tmp_path / f"{NAME}.log"
+    path.write_bytes(b"".join(batches(20)))
+    read_into = source.LocalFile.read_into
+
+    def shrinking(self: source.LocalFile, position: int, room: Any) -> int:
+        os.truncate(path, 1000)
+        return read_into(self, position, room)
+
+    monkeypatch.setattr(source.LocalFile, "read_into", shrinking)
+    ran = rows("segment", "dump", path)
+    assert "file-changed" in ran.codes()
+    assert ran.of("batch")
 
 
 def test_wrong_usage(segment: Path) -> None:

@@ -9,7 +9,7 @@ from formats.compression import Codec
 from formats.record_batch import Record, write_batch
 from kctl.dump.files import dump_lines, dump_rows
 from kctl.dump.wanted import Wanted
-from tests.conftest import recording, recordings
+from tests.conftest import kctl, recording, recordings
 from tests.log_examples import EXAMPLES, LOG
 
 T = 1_700_000_000_000
@@ -90,6 +90,10 @@ def test_every_form_of_what_is_no_plain_text(form: str, tmp_path: Path) -> None:
         Wanted(records=True, key=b"key"),
         Wanted(records=True, to_offset=0),
         Wanted(records=True, max_decompressed_bytes=100),
+        *(Wanted(records=True, limit=limit) for limit in (0, 1, 8, 9, 10, 59, 60, 200, 294, 295, 296)),
+        *(Wanted(limit=limit) for limit in (0, 1, 3, 14, 15, 16)),
+        Wanted(),
+        Wanted(from_offset=70),
     ],
     ids=str,
 )
@@ -107,3 +111,17 @@ def test_damage_and_every_magic(at: int, tail: bytes, tmp_path: Path) -> None:
     file = tmp_path / "00000000000000000000.log"
     file.write_bytes(data)
     assert lines([str(file)], Wanted(records=True)) == rows([str(file)], Wanted(records=True))
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("--records",), ("--records", "--limit", "1000"), ("--limit", "1000")], ids=str
+)
+def test_an_array_has_the_same_rows(options: tuple[str, ...], tmp_path: Path) -> None:
+    files = [tmp_path / f"{base:020d}.log" for base in (0, 7)]
+    files[0].write_bytes(log() + bytes(40))
+    files[1].write_bytes(b"")
+    array = decode(kctl("segment", "dump", *options, "--output", "json", *files).out)
+    ran = kctl("segment", "dump", *options, "--output", "jsonl", *files)
+    assert array == [decode(line) for line in ran.out.splitlines()]
+    assert len(array) > 10
+    assert decode(kctl("segment", "dump", *options, "--output", "json", files[1]).out) == []
