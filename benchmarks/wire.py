@@ -149,7 +149,7 @@ def verify_replicas(c: Cluster) -> None:
     begun, end = time.perf_counter(), verdict["to_offset"]
     theirs = subprocess.Popen(
         kafka("ReplicaVerificationTool", "--broker-list", c.bootstrap, "--topics-include", "bulk",
-              "--report-interval-ms", "200", "--time", "-2", "--fetch-size", "8388608"),
+              "--report-interval-ms", "200", "--time", "-2"),
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     assert theirs.stdout

@@ -1,6 +1,7 @@
 """TOPIC[-PARTITION] in place of a path: with `--bootstrap-server` the partitions are copied aside and examined there.
 
-The copy lies below TMPDIR and is taken away when the command ends.
+The copy lies below TMPDIR and is taken away when the command ends. Commands that look at files one by one need room
+for a segment, the others for the partitions.
 """
 
 from __future__ import annotations
@@ -15,8 +16,13 @@ from commands.connecting import wire
 from commands.frame import Frame
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kctl.cluster.state import ClusterState
     from kctl.model import TopicPartition
+    from kctl.wire.adapter import Wire
+
+PREFIX = "kctl-live-"
 
 
 def with_live(frame: Frame, paths: tuple[str, ...]) -> tuple[str, ...]:
@@ -24,12 +30,10 @@ def with_live(frame: Frame, paths: tuple[str, ...]) -> tuple[str, ...]:
 
     Raises KctlError for a name that is neither.
     """
-    if not frame.given.get("bootstrap_server"):
-        return paths
-    names = [path for path in dict.fromkeys(paths) if path != "-" and not Path(path).exists()]
+    names = _names(frame, paths)
     if not names:
         return paths
-    folder = Path(tempfile.mkdtemp(prefix="kctl-live-"))
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
     click.get_current_context().call_on_close(lambda: _remove(folder))
     _copy(frame, names, folder)
     return (*(path for path in paths if path not in names), *map(str, sorted(folder.iterdir())))
@@ -37,8 +41,14 @@ def with_live(frame: Frame, paths: tuple[str, ...]) -> tuple[str, ...]:
 
 def is_live(frame: Frame, paths: tuple[str, ...], *names: str) -> bool:
     """Whether one of these names was given in place of a path, and so was read from the running cluster."""
-    given = {path for path in paths if path != "-" and not Path(path).exists()}
-    return bool(frame.given.get("bootstrap_server") and given & set(names))
+    return bool(set(_names(frame, paths)) & set(names))
+
+
+def _names(frame: Frame, paths: tuple[str, ...]) -> list[str]:
+    """What is no path, where brokers are named."""
+    if not frame.given.get("bootstrap_server"):
+        return []
+    return [path for path in dict.fromkeys(paths) if path != "-" and not Path(path).exists()]
 
 
 def _remove(folder: Path) -> None:
@@ -49,15 +59,21 @@ def _remove(folder: Path) -> None:
 
 def _copy(frame: Frame, names: list[str], folder: Path) -> None:
     from kctl.wire.copying import copy_partitions
-    from kctl.wire.reading import read_cluster
 
     with wire(frame) as connected:
-        everything = read_cluster(connected, (), partition_states=False)
-        chosen = {name: _split(name, everything) for name in names}
-        state = read_cluster(connected, {topic for topic, _ in chosen.values()})
-        partitions = [tp for name in names for tp in _partitions(name, chosen[name], state)]
+        state, partitions = _chosen(connected, names)
         for failure in copy_partitions(connected, state, partitions, folder, progress=frame.progress()):
             frame.report(failure)
+
+
+def _chosen(connected: Wire, names: list[str]) -> tuple[ClusterState, list[TopicPartition]]:
+    """The state of the topics that are named, and their partitions that are. Raises KctlError for another name."""
+    from kctl.wire.reading import read_cluster
+
+    everything = read_cluster(connected, (), partition_states=False)
+    chosen = {name: _split(name, everything) for name in names}
+    state = read_cluster(connected, {topic for topic, _ in chosen.values()})
+    return state, [tp for name in names for tp in _partitions(name, chosen[name], state)]
 
 
 def _split(name: str, state: ClusterState) -> tuple[str, int | None]:
@@ -82,11 +98,23 @@ def _partitions(name: str, chosen: tuple[str, int | None], state: ClusterState) 
     return [TopicPartition(topic, p) for p in numbers]
 
 
-def live_files(frame: Frame, paths: tuple[str, ...]) -> tuple[str, ...]:
-    """As `with_live`, for a command that takes files: the segments of each copied partition in order."""
-    found = with_live(frame, paths)
-    if found == paths:
-        return paths
-    kept = [path for path in found if path in paths]
-    copies = [path for path in found if path not in paths]
-    return (*kept, *(str(log) for copy in copies for log in sorted(Path(copy).glob("*/*.log"))))
+def live_files(frame: Frame, paths: tuple[str, ...]) -> tuple[tuple[str, ...], Iterator[str]]:
+    """For a command that looks at files one by one: the paths, and the segments of what is a name of the cluster's.
+
+    A segment is copied when it is asked for, and gone when the next one is.
+    """
+    names = _names(frame, paths)
+    return tuple(path for path in paths if path not in names), _segments(frame, names)
+
+
+def _segments(frame: Frame, names: list[str]) -> Iterator[str]:
+    if not names:
+        return
+    from kctl.wire.copying import copied_pieces
+
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as folder, wire(frame) as connected:
+        state, partitions = _chosen(connected, names)
+        pieces = copied_pieces(
+            connected, state, partitions, Path(folder), frame.report, progress=frame.progress()
+        )
+        yield from map(str, pieces)

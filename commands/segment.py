@@ -87,14 +87,15 @@ def verify(
         max_findings=max_findings,
         compacted=frozenset(compacted),
     )
+    live: Iterator[str] = iter(())
     if frame.given.get("bootstrap_server"):
         from commands.live_paths import live_files
 
-        paths = live_files(frame, paths)
+        paths, live = live_files(frame, paths)
     evidence = find_evidence(frame, paths, brokers, moments)
     _say_what_is_left_out(frame, evidence)
     return Outcome(
-        _verified(frame, evidence, options, jobs), text=partial(verify_text, everything=everything)
+        _verified(frame, evidence, live, options, jobs), text=partial(verify_text, everything=everything)
     )
 
 
@@ -110,11 +111,18 @@ def _say_what_is_left_out(frame: Frame, evidence: Evidence) -> None:
             frame.report(KctlError(f"{root.given}: no segments lie here"))
 
 
-def _verified(frame: Frame, evidence: Evidence, options: CheckOptions, jobs: int | None) -> Iterator[Row]:
+def _verified(
+    frame: Frame, evidence: Evidence, live: Iterator[str], options: CheckOptions, jobs: int | None
+) -> Iterator[Row]:
+    """Rows of the files, then of the segments of a running cluster as they come."""
     from kctl.checks.verify import Verification, verify
 
     counts = Verification()
     for item in verify(evidence, options, jobs=jobs, progress=frame.progress()):
         counts.count(item)
         yield item.row()
+    for segment in live:
+        for item in verify(find_evidence(frame, (segment,), (), ()), options, jobs=1):
+            counts.count(item)
+            yield item.row()
     yield counts.row()

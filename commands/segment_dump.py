@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import click
 
@@ -104,18 +105,19 @@ def dump(frame: Frame, files: tuple[str, ...], **options: object) -> Outcome:
     dump goes on.
     """
     chosen = Chosen(**options)  # type: ignore[arg-type]  # click gives exactly these
+    found: Iterable[str] = files
     if frame.given.get("bootstrap_server"):
         from commands.live_paths import live_files
 
-        files = live_files(frame, files)
+        found = chain(*live_files(frame, files))
     if chosen.form == "kafka":
-        return as_kafka(frame, files, chosen)
+        return as_kafka(frame, found, chosen)
     if chosen.decoder != "text":
         raise BadValue("decoders belong to --format kafka", "rows of internal topics have `decoded` anyway")
-    return as_rows(frame, files, chosen)
+    return as_rows(frame, found, chosen)
 
 
-def as_rows(frame: Frame, files: tuple[str, ...], chosen: Chosen) -> Outcome:
+def as_rows(frame: Frame, files: Iterable[str], chosen: Chosen) -> Outcome:
     """Rows of kctl's own."""
     from kctl.dump.files import dump_rows
     from kctl.dump.kinds import FileKind
@@ -166,7 +168,7 @@ def as_array(lines: Iterable[bytes | memoryview]) -> Iterator[bytes]:
     yield b"\n]\n" if before == b"," else b"[]\n"
 
 
-def as_kafka(frame: Frame, files: tuple[str, ...], chosen: Chosen) -> Outcome:
+def as_kafka(frame: Frame, files: Iterable[str], chosen: Chosen) -> Outcome:
     """The text of Kafka's dump tool."""
     from kctl.dump.decoders import decoder
     from kctl.dump.kafka import KafkaDump

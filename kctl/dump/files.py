@@ -1,6 +1,6 @@
 """Rows of several files, one after the other; a file that cannot be read is reported and the rest goes on."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 from os.path import basename
@@ -16,7 +16,7 @@ from kctl.errors import KctlError, UnreadableFile
 Row = dict[str, object]
 
 
-def dump_rows(paths: Sequence[str], wanted: Wanted, report: Callable[[Exception], None]) -> Iterator[Row]:
+def dump_rows(paths: Iterable[str], wanted: Wanted, report: Callable[[Exception], None]) -> Iterator[Row]:
     """The rows of the files in the order given, as many as the limit leaves in all."""
     left = Left(wanted.limit)
     for path in paths:
@@ -29,7 +29,7 @@ def dump_rows(paths: Sequence[str], wanted: Wanted, report: Callable[[Exception]
 
 
 def dump_lines(
-    paths: Sequence[str], wanted: Wanted, report: Callable[[Exception], None]
+    paths: Iterable[str], wanted: Wanted, report: Callable[[Exception], None]
 ) -> Iterator[bytes | memoryview | Row]:
     """The same as JSON lines where those are made quickly, as rows where not."""
     from kctl.dump.json_lines import log_lines

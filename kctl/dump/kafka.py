@@ -1,7 +1,7 @@
 """Files as Kafka 3.9's dump tool prints them, one after the other, and its summary for standard error."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -84,12 +84,12 @@ class KafkaDump:
         self.summary = Summary()
         self.is_wrong = False
 
-    def pieces(self, paths: Sequence[str]) -> Iterator[bytes | memoryview]:
+    def pieces(self, paths: Iterable[str]) -> Iterator[bytes | memoryview]:
         """The text of the files in the order given, in UTF-8; the summary is said at the end."""
         for piece in self._pieces(paths):
             yield piece.encode("utf-8", "surrogateescape") if isinstance(piece, str) else piece
 
-    def _pieces(self, paths: Sequence[str]) -> Iterator[Piece]:
+    def _pieces(self, paths: Iterable[str]) -> Iterator[Piece]:
         for path in paths:
             shown = java_path(path)
             yield f"Dumping {shown}\n"

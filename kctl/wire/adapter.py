@@ -19,8 +19,11 @@ import kafka.errors as kafka_errors
 from kafka.net.connection import KafkaConnection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
+from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
+from kafka.protocol.frame import KafkaBytes
 
 from kctl.errors import BadValue, KctlError
+from kctl.wire.quick_receiving import receive_quickly
 
 # (class, name): documented nowhere, so that a test holds each against the installed library.
 PRIVATE = (
@@ -33,7 +36,11 @@ PRIVATE = (
     (KafkaConnection, "init_future"),
     (NetworkSelector, "start"),
     (NetworkSelector, "stop"),
+    (KafkaTCPTransport, "_sock_recv"),
+    (KafkaSSLTransport, "_sock_recv"),
+    (KafkaBytes, "read"),
 )
+receive_quickly()
 IN_FLIGHT = 500  # requests to a broker at once; above its limit the library refuses or hangs
 LARGEST_ANSWER = 512 << 20  # bytes
 SERVER_ROOM = 5.0  # seconds by which the client waits longer than the broker

@@ -2,18 +2,21 @@
 
 What a folder of a broker has beside the batches is not to be had: no indexes, no producer snapshots, no
 leader-epoch-checkpoint, and other segment boundaries. Checkpoints of watermark and log start are written.
+
+Where files are looked at one by one they are on disk one at a time (`copied_pieces`): no more than a segment is
+needed, however large a partition is.
 """
 
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
 from formats.checkpoints import OffsetEntry, format_checkpoint
 from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError
-from kctl.model import SILENT, Progress, TopicPartition
+from kctl.model import SILENT, Progress, Report, TopicPartition
 from kctl.wire.adapter import Wire
 from kctl.wire.fetching import CONSUMER, EARLIEST, LATEST, Fetched, Fetcher, Wanted, list_offsets
 from kctl.wire.spool import headers_of
@@ -33,11 +36,13 @@ class _Copy:
     start: int
     file: BinaryIO | None = None
     in_file: int = 0
+    files: list[Path] = field(default_factory=list)  # the last one is written to
 
     def write(self, data: bytes, base_offset: int) -> None:
         if self.file is None or self.in_file >= SEGMENT:
             self.close()
-            self.file = (self.folder / f"{base_offset:020d}.log").open("wb")
+            self.files.append(self.folder / f"{base_offset:020d}.log")
+            self.file = self.files[-1].open("wb")
             self.in_file = 0
         self.file.write(data)
         self.in_file += len(data)
@@ -45,6 +50,7 @@ class _Copy:
     def close(self) -> None:
         if self.file is not None:
             self.file.close()
+            self.file = None
 
 
 def copy_partitions(
@@ -84,6 +90,43 @@ def copy_partitions(
                 progress.advance(len(answer.data))
     _write_checkpoints(copies, folder)
     return failures
+
+
+def copied_pieces(
+    wire: Wire,
+    state: ClusterState,
+    partitions: Sequence[TopicPartition],
+    folder: Path,
+    report: Report,
+    *,
+    progress: Progress = SILENT,
+) -> Iterator[Path]:
+    """The segments of partitions, one after the other; each is gone when the next one is asked for.
+
+    What cannot be copied is reported, and the rest goes on. Raises KctlError where the disk has no room.
+    """
+    fetcher = Fetcher(wire, {name: topic.topic_id for name, topic in state.topics.items()})
+    copies, failures = _begin(wire, state, partitions, folder)
+    for failure in failures:
+        report(failure)
+    progress.start("read", None, "bytes")
+    for one in copies:
+        while one.offset < one.until:
+            _refuse_full(folder)
+            (answer,) = fetcher.fetch([Wanted(one.leader, one.partition, one.offset)], MOST)
+            failed = _take(one, answer, is_alone=True)
+            if failed is not None:
+                report(failed)
+                one.until = one.offset
+            if isinstance(answer, Fetched):
+                progress.advance(len(answer.data))
+            while len(one.files) > 1:
+                yield one.files[0]
+                one.files.pop(0).unlink()
+        one.close()
+        for path in one.files:
+            yield path
+            path.unlink()
 
 
 def _begin(

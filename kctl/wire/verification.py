@@ -38,12 +38,16 @@ from kctl.wire.spool import Part, Spool
 
 AT_ONCE = 32  # partitions
 A_ROUND = 32 << 20  # bytes of each broker, below what brokers give at once (fetch.max.bytes, 55 MiB)
-LEAST, MOST = 1 << 20, 8 << 20  # bytes of a partition in a round
+LEAST, MOST = (
+    1 << 20,
+    2 << 20,
+)  # bytes of a partition in a round; more is dearer, since memory is not used again
 SLICE, SMALLEST = (
     0.25,
     64 << 10,
 )  # seconds in which a round of a bounded rate is read; the least that is asked for
 CATCHING_UP = 5.0  # seconds in which a follower's high watermark may come up to the leader's
+OTHER_BYTES = "replica-other-bytes-same-records"
 WORST = ("equal", "unknown", "hole", "damaged", "diverged")
 
 
@@ -340,7 +344,8 @@ class ReplicaVerification:
         self.bytes_read += part.size_in_bytes
         one.size_in_bytes += part.size_in_bytes
         one.divergences += part.divergences
-        one.findings += part.findings
+        # Each broker cleans for itself, so that on a compacted topic other bytes are no news.
+        one.findings += [f for f in part.findings if not (one.is_compacted and f.code == OTHER_BYTES)]
         self._judge(one, part)
         if part.end <= one.offset:
             one.worsen("unknown", f"nothing more could be read at offset {one.offset}")
@@ -379,7 +384,7 @@ def _front(answers: Iterable[Fetched | KctlError]) -> Front | None:
 
 
 def _same(one: bytes, other: bytes, size: int) -> bool:
-    """Whether so many bytes at the front are equal."""
-    if len(one) == len(other) == size:
-        return one == other
-    return bool(one[:size] == other[:size])
+    """Whether so many bytes at the front are equal, without a copy of them."""
+    words = size // 8
+    whole = np.array_equal(np.frombuffer(one, np.uint64, words), np.frombuffer(other, np.uint64, words))
+    return whole and one[8 * words : size] == other[8 * words : size]

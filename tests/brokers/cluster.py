@@ -388,22 +388,31 @@ def cluster(
 
 @contextlib.contextmanager
 def kraft_cluster(
-    version: str, brokers: int = 3, *, properties: Mapping[str, object] | None = None
+    version: str,
+    brokers: int = 3,
+    *,
+    properties: Mapping[str, object] | None = None,
+    no_voters: Sequence[int] = (),
 ) -> Iterator[Cluster]:
-    """A running KRaft cluster of combined nodes 1, 2, ...; ended, and its data removed, with the block."""
+    """A running KRaft cluster of combined nodes 1, 2, ...; ended, and its data removed, with the block.
+
+    `no_voters` are brokers alone.
+    """
     with _folder() as folder:
         c = Cluster(version, folder, cluster_id=urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("="))
         ports = free_ports(2 * brokers)
-        voters = ",".join(f"{id}@127.0.0.1:{ports[brokers + id - 1]}" for id in range(1, brokers + 1))
+        voting = [id for id in range(1, brokers + 1) if id not in no_voters]
+        voters = ",".join(f"{id}@127.0.0.1:{ports[brokers + id - 1]}" for id in voting)
         try:
             for id in range(1, brokers + 1):
                 client, quorum = ports[id - 1], ports[brokers + id - 1]
                 settings: dict[str, object] = {
                     "node.id": id,
-                    "process.roles": "broker,controller",
+                    "process.roles": "broker,controller" if id in voting else "broker",
                     "controller.quorum.voters": voters,
                     "controller.listener.names": "CONTROLLER",
-                    "listeners": f"PLAINTEXT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{quorum}",
+                    "listeners": f"PLAINTEXT://127.0.0.1:{client}"
+                    + (f",CONTROLLER://127.0.0.1:{quorum}" if id in voting else ""),
                     "advertised.listeners": f"PLAINTEXT://127.0.0.1:{client}",
                     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
                     "broker.session.timeout.ms": 3000,

@@ -34,8 +34,33 @@ class Reading:
 
 def values_of(c: Cluster, topic: str) -> list[bytes]:
     """The values of all records that are committed now, by partition and offset."""
+    if c.zookeeper is None:
+        return _by_client(c, topic)
     partitions = sorted(map(int, c.znode(f"/brokers/topics/{topic}")["partitions"]))
     return [value for partition in partitions for value in _partition(c, Reading(topic, partition))]
+
+
+def _by_client(c: Cluster, topic: str) -> list[bytes]:
+    """The same from a KRaft cluster, whose newer brokers know no request that is so old."""
+    from kafka import KafkaConsumer, TopicPartition
+
+    consumer = KafkaConsumer(bootstrap_servers=c.bootstrap.split(","), enable_auto_commit=False)
+    try:
+        for _ in eventually(f"topic {topic} is known"):
+            if numbers := consumer.partitions_for_topic(topic):
+                break
+        partitions = [TopicPartition(topic, number) for number in sorted(numbers)]
+        consumer.assign(partitions)
+        ends = consumer.end_offsets(partitions)
+        consumer.seek_to_beginning(*partitions)
+        values: list[bytes] = []
+        for _ in eventually(f"{topic} is read to {ends}"):
+            values += [one.value for some in consumer.poll(500).values() for one in some]
+            if all(consumer.position(one) >= end for one, end in ends.items()):
+                break
+        return values
+    finally:
+        consumer.close()
 
 
 def _partition(c: Cluster, reading: Reading) -> Iterator[bytes]:

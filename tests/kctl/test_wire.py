@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
+from kafka.protocol.frame import KafkaBytes
 
 from kctl.changes.intents import AlterConfig
 from kctl.errors import BadValue, KctlError
 from kctl.wire.adapter import PRIVATE, Access, Wire, cause_of, error_name, server_list
+from kctl.wire.quick_receiving import received
 from kctl.wire.writes import operations
 
+ROOT = Path(__file__).parents[2]
 LIST = "leader.replication.throttled.replicas"
 
 
@@ -87,3 +92,62 @@ def test_lists_of_throttled_replicas_are_added_to(
 ) -> None:
     change = AlterConfig(entity_type="topics", entity_name="t", before={LIST: before}, after={LIST: after})
     assert operations(change) == [{"key": LIST, **expected}]
+
+
+def in_a_process(code: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    ).stdout.strip()
+
+
+def test_the_library_is_imported_in_part() -> None:
+    code = "import kctl.wire.cluster, sys; print(*(m for m in sys.modules if m.startswith('kafka.')))"
+    loaded = set(in_a_process(code).split())
+    assert {"kafka.net.manager", "kafka.protocol.admin.topics"} <= loaded
+    assert not {"kafka.consumer", "kafka.producer", "kafka.admin", "kafka.protocol.admin.acl"} & loaded
+
+
+def test_others_find_the_library_whole() -> None:
+    code = (
+        "import kctl.wire.cluster\n"
+        "from kafka import KafkaConsumer, KafkaProducer, __version__\n"
+        "from kafka.admin import KafkaAdminClient\n"
+        "from kafka.protocol.admin import CreateAclsRequest\n"
+        "import kafka\n"
+        "print(kafka.KafkaConsumer is KafkaConsumer, hasattr(kafka, 'nobody'), CreateAclsRequest.__name__)"
+    )
+    assert in_a_process(code) == "True False CreateAclsRequest"
+
+
+class Transport:
+    """What the library's transport has of a socket."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+
+
+def test_what_a_socket_has_is_read_at_once() -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        here.setblocking(False)
+        assert received(Transport(here)) == (b"", None)
+        there.sendall(b"x" * 100_000)
+        data, failure = b"", None
+        while len(data) < 100_000 and failure is None:
+            more, failure = received(Transport(here))
+            data += more
+        assert (data, failure) == (b"x" * 100_000, None)
+        there.sendall(b"end")
+        there.close()
+        data, failure = received(Transport(here))
+        assert data == b"end" and "disconnected" in str(failure)
+
+
+def test_an_answer_is_handed_on_uncopied() -> None:
+    buffer = KafkaBytes(6)
+    buffer.write(b"abcdef")
+    buffer.seek(0)
+    assert buffer.read(2) == b"ab" and buffer.tell() == 2
+    rest = buffer.read()
+    assert isinstance(rest, memoryview) and rest.obj is buffer and bytes(rest) == b"cdef"
+    assert buffer.tell() == 6 and bytes(buffer.read()) == b"" and buffer.read(3) == b""

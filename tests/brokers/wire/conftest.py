@@ -52,7 +52,7 @@ class WireKctl(Kctl):
 def live(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """Three brokers 1, 2, 3; of one kind after the other."""
     make, version = KINDS[request.param]
-    with make(version, brokers=3) as c:
+    with make(version, brokers=3, properties={"log.cleaner.backoff.ms": 200}) as c:
         yield c
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.brokers.cluster import Cluster, eventually
@@ -46,6 +49,45 @@ def test_a_compacted_topic_is_no_finding(w: Cluster, k: WireKctl, topic: str) ->
     fill(w, topic, records=50, key=b"k")
     ran = k("replica", "verify", "--topic", topic)
     assert ran.status == 0 and [v["verdict"] for v in ran.of("verdict")] == ["equal"]
+
+
+@contextmanager
+def load(c: Cluster, topic: str) -> Iterator[None]:
+    """Records of a few keys that come all the time."""
+    from kafka import KafkaProducer
+
+    over = threading.Event()
+
+    def produce() -> None:
+        producer = KafkaProducer(bootstrap_servers=c.bootstrap.split(","), acks="all", linger_ms=5)
+        while not over.is_set():
+            for n in range(50):
+                producer.send(topic, key=b"%d" % (n % 7), value=b"v" * 500, partition=0)
+            producer.flush(60)
+        producer.close()
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_nothing_is_found_under_load_and_compaction(w: Cluster, k: WireKctl, topic: str) -> None:
+    quick = {"cleanup.policy": "compact", "segment.ms": 300, "min.cleanable.dirty.ratio": "0.01"}
+    configs = [word for key, value in quick.items() for word in ("--config", f"{key}={value}")]
+    k.change("topic", "create", topic, "--replica-assignment", "1:2:3", *configs)
+    with load(w, topic):
+        for _ in eventually("a part of the log is compacted"):
+            ran = k("replica", "verify", "--topic", topic)
+            assert ran.status == 0 and {v["verdict"] for v in ran.of("verdict")} == {"equal"}, ran.rows
+            offsets = [r["offset"] for r in k("segment", "dump", f"{topic}-0", "--records").of("record")]
+            if offsets and len(offsets) < offsets[-1] // 2:
+                break
+        ran = k("replica", "verify", "--topic", topic)
+    assert ran.status == 0 and ran.of("finding") == [], ran.rows
 
 
 def test_a_corrupted_follower_is_found(w: Cluster, k: WireKctl, topic: str) -> None:
