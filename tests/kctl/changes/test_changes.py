@@ -168,6 +168,17 @@ def test_a_line_of_the_chain_cut_off_by_a_kill_is_no_harm(course: Course) -> Non
     assert course.journal.verify() == []
 
 
+def test_only_one_writes_to_a_cluster_at_a_time(course: Course) -> None:
+    one, other = course.journal, Journal(course.journal.folder)
+    with one.alone("cluster", deadline(0)):
+        with pytest.raises(Refused, match="another kctl is writing"), other.alone("cluster", deadline(0)):
+            pass
+        with other.alone("another cluster", deadline(0)):
+            pass
+    with other.alone("cluster", deadline(0)):
+        assert list(other.entries(pytest.fail)) == [] and other.verify() == []
+
+
 def test_secrets_are_not_in_the_journal(store: FakeStore, course: Course) -> None:
     store.put("/config/users/u", {"version": 1, "config": {"SCRAM-SHA-256": "salt=abc,stored_key=hush"}})
     plan = plan_configs(course.cluster, "users", "u", set={"producer_byte_rate": "100"})
@@ -341,6 +352,25 @@ def test_undo_of_a_creation_refuses_a_topic_that_somebody_made_anew(store: FakeS
     carry_out(plan_creation(course.cluster, NEW), course)
     with pytest.raises(Refused, match="created again since"):
         plan_undo(entry, course)
+
+
+def test_undo_of_a_creation_goes_by_the_topics_id_where_it_has_one(store: FakeStore, course: Course) -> None:
+    """Same name, same replicas, same moment: only the id tells that it is another topic."""
+    act = store.after_transact
+
+    def name_it(id: str) -> None:
+        act()
+        if "/brokers/topics/a" in store.nodes:
+            store.put("/brokers/topics/a", {**store.json("/brokers/topics/a"), "topic_id": id})  # type: ignore[dict-item]
+
+    store.after_transact = lambda: name_it("A" * 22)
+    entry = carry_out(plan_creation(course.cluster, NEW), course)
+    name_it("B" * 22)
+    with pytest.raises(Refused, match="created again since"):
+        plan_undo(entry, course)
+    name_it("A" * 22)
+    carry_out(plan_undo(entry, course), course)
+    assert "/brokers/topics/a" not in store.nodes
 
 
 def test_undo_of_a_move_refuses_a_dead_broker(store: FakeStore, course: Course) -> None:
