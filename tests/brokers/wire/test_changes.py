@@ -153,6 +153,18 @@ def test_an_undo_takes_back_only_its_own(k: WireKctl, topic: str) -> None:
     assert topic not in [t["topic"] for t in k("topic", "list").of("topic")]
 
 
+def test_an_undo_knows_the_topic_that_it_created(w: Cluster, k: WireKctl, topic: str, tmp_path: Path) -> None:
+    if w.version == "2.4":
+        pytest.skip("topics have no ids before 2.8")
+    create = ("topic", "create", topic, "--replica-assignment", "1:2")
+    k.change(*create)
+    somebody = WireKctl(w, tmp_path / "another-journal")
+    somebody.change("topic", "delete", topic)
+    somebody.change(*create)
+    assert "deleted and created again" in k.change("journal", "undo", k.ids()[0], status=4).err
+    assert k.replicas(topic) == [[1, 2]]
+
+
 def test_what_changes_between_plan_and_write_is_seen(k: WireKctl, topic: str) -> None:
     k.change("topic", "create", topic, "--replica-assignment", "1:2")
     k.change("topic", "config", "set", topic, "retention.ms=1000")
