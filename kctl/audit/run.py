@@ -20,6 +20,7 @@ from kctl.audit.tables import TABLE_OF_KIND, TABLES, TableWriter, table_writer, 
 from kctl.errors import KctlError, Refused
 from kctl.rows.audit import AUDIT
 from kctl.rows.internal_topics import METADATA_PARTITION
+from kctl.scan.pool import WorkerDied
 from kctl.scan.tables import SCHEMAS
 from kctl.times import iso
 
@@ -177,6 +178,8 @@ def _run_part(
                 writers[table].row(row)
                 totals.count(row)
                 on_row(row)
+    except WorkerDied:
+        raise  # tables without what it was to find would look like a better audit than there is
     except KctlError as error:
         audit.report(error)
         state = f"could not: {error}"

@@ -21,8 +21,8 @@ from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from kctl.errors import KctlError
 from kctl.model import SILENT, Progress
+from kctl.scan.pool import WorkerDied
 from kctl.spark.data_source import freeze_once
 
 if TYPE_CHECKING:
@@ -41,6 +41,12 @@ MOST_ITEMS = 512
 WAVES_AT_ONCE = 2
 NEEDED = "executors need Python 3.11, numpy and pyarrow: see PYSPARK_PYTHON in docs/spark.md"
 LOOK_EVERY = 0.5  # seconds, at how many tasks are done
+
+
+class TaskFailed(WorkerDied):
+    """A function failed on an executor, or its process died, as often as Spark tries."""
+
+    hint = ""
 
 
 class Chunk(InputPartition):
@@ -94,7 +100,7 @@ class SparkEngine:
         spark.dataSource.register(Tasks)
 
     def ordered(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """function(item) for each item, in order; `KctlError` with the task's own words where one fails."""
+        """function(item) for each item, in order; `TaskFailed` with the task's own words where one fails."""
         pool = ThreadPoolExecutor(WAVES_AT_ONCE, thread_name_prefix="kctl-wave")
         running: deque[tuple[Future[list[Any]], int]] = deque()
         try:
@@ -151,7 +157,7 @@ class SparkEngine:
         except Exception as error:  # py4j and gRPC have families of their own
             cause = _cause(error)
             lacks = "No module named" in cause
-            raise KctlError(f"a Spark task failed: {cause}", NEEDED if lacks else "") from error
+            raise TaskFailed(f"a Spark task failed: {cause}", NEEDED if lacks else "") from error
         rows.sort(key=lambda one: one["number"])
         return [pickle.loads(bytes(row["result"])) for row in rows]  # noqa: S301  # from our own executors
 

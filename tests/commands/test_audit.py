@@ -19,6 +19,7 @@ from kctl.audit.parts import PARTS
 from kctl.audit.run import _covered
 from kctl.audit.tables import TABLES, Tables, arrow_schema, table_writer
 from kctl.rows.find import row_type
+from kctl.scan.pool import WorkerDied
 from kctl.scan.tables import SCHEMAS
 from tests.conftest import kctl, recording, rows
 
@@ -120,6 +121,20 @@ def test_a_failed_run_leaves_no_half_table(out: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr("kctl.audit.run.PARTS", (PARTS[0]._replace(rows=broken),))
     with pytest.raises(RuntimeError, match="cheese"):
         kctl("audit", "run", recording("incidents/halt-0.10.2"), "--out", out)
+    assert list(out.iterdir()) == []
+
+
+def test_a_worker_that_dies_leaves_no_table_without_its_rows(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(audit: Any) -> Any:
+        yield from PARTS[0].rows(audit)
+        raise WorkerDied("a worker process died")
+
+    monkeypatch.setattr("kctl.audit.run.PARTS", (PARTS[0]._replace(rows=broken), *PARTS[1:]))
+    ran = kctl("audit", "run", recording("incidents/halt-0.10.2"), "--out", out)
+    assert ran.status == 3
+    assert "a worker process died" in ran.err
     assert list(out.iterdir()) == []
 
 

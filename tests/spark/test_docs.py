@@ -29,6 +29,9 @@ def test_the_program_runs(
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_is_understood(command: str, tmp_path: Path) -> None:
     _, *args = shlex.split(command)
+    if args[:2] == ["audit", "sql"]:
+        assert "no audit lies here" in kctl(*args[:2], tmp_path, *args[3:]).err
+        return
     if "--out" not in args:
         assert kctl(*args).status in (0, 5)
         return
@@ -48,11 +51,15 @@ def test_a_command_is_understood(command: str, tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_the_laptop_s_command(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(ROOT)
-    (command,) = (one for one in COMMANDS if "local[2]" in one)
+    (command,) = (one for one in COMMANDS if "local[2]" in one and "audit run" in one)
     _, *args = shlex.split(command)
     args[args.index("--out") + 1] = str(tmp_path / "out")
     assert kctl(*args).status == 5
     assert (tmp_path / "out" / "report.html").exists()
+    for question in (one for one in COMMANDS if "audit sql" in one):
+        asked = kctl(*shlex.split(question.replace(" report ", f" {tmp_path / 'out'} "))[1:])
+        assert asked.status == 0, asked.err
+        assert asked.out
 
 
 def test_findings_and_questions_that_it_names_are_there() -> None:
