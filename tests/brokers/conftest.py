@@ -72,6 +72,9 @@ def pytest_runtest_makereport(item: Any, call: pytest.CallInfo[None]) -> Iterato
         return
     item.stash[HAS_FAILED] = True
     report.sections.append(("the last runs of kctl", "\n".join(LAST_RUNS)))
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None and LAST_RUNS:  # the line of the summary, which may be all that is kept
+        crash.message += f" | {' '.join(LAST_RUNS[-1].split())[:500]}"
     for name in CLUSTERS:
         found = item.funcargs.get(name)
         shared = found[0] if isinstance(found, tuple) else found
