@@ -107,7 +107,7 @@ def recording(name: str) -> Path:
 
 
 def recordings(kind: str) -> list[str]:
-    """Names of the recordings of a kind: `segments`, `incidents` or `tier`."""
+    """Names of the recordings of a kind: `segments`, `incidents`, `tier` or `logs`."""
     return sorted(f"{kind}/{p.name.removesuffix('.tar.xz')}" for p in (RECORDINGS / kind).glob("*.tar.xz"))
 
 

@@ -212,7 +212,9 @@ class Causes:
             back = f"broker {one.leader} was back" if before.leader < 0 else f"broker {before.leader} failed"
             return "failure", back
         found = [mark for mark in marks if mark.kind in ("preferred", "reassignment")]
-        found += self._of_broker(before.leader, one)
+        # What happened to the broker before it led is over.
+        since = one.from_ms - LONGEST if before.began_before else before.from_ms - AFTER["failure"]
+        found += [mark for mark in self._of_broker(before.leader, one) if mark.time_ms >= since]
         if before.leader not in (one.isr or ()):
             # A leader that asked to be replaced leaves the ISR; one that lost a preferred election stays.
             found = [mark for mark in found if mark.kind != "preferred"] or found

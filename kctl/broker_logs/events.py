@@ -18,6 +18,8 @@ from kctl.broker_logs.zones import Zone, detect_zones, iso
 from kctl.model import TopicPartition
 
 MOST_TEXT = 1 << 20
+LINES_OF_A_START = 20
+PAUSE = 1000
 
 
 class Event:
@@ -48,9 +50,17 @@ class Event:
         return self._block.places[3][self._index]
 
     @property
-    def previous_ms(self) -> int | None:
-        """The time of the record before it in the same file, where it is at hand."""
-        return self._block.time_of(self._index - 1) if self._index else None
+    def paused_ms(self) -> int | None:
+        """The time of the last record before a pause, a few records back; that of the one before where there is none.
+
+        A process that starts prints some lines before it says so; before it there was none for a while.
+        """
+        times = [self._block.time_of(at) for at in range(max(0, self._index - LINES_OF_A_START), self._index)]
+        known = [time for time in times if time is not None]
+        for before, after in zip(reversed(known), reversed([*known[1:], self.time_ms or 0]), strict=True):
+            if after - before >= PAUSE:
+                return before
+        return known[-1] if known else None
 
     @property
     def time(self) -> str | None:

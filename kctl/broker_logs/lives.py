@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from kctl.broker_logs.events import Event
@@ -16,6 +17,7 @@ OWN = {
     "U11": "starting", "U12": "up", "U13": "stopping", "U14": "down", "U15": "controlled_shutdown", "U16": "starting",
     "U10": "up", "U20": "halted", "T25": "halted", "D04": "halted", "D05": "halted", "U06": "unclean_shutdown",
 }  # fmt: skip
+CONTROLLER_STARTS = "U17"
 # What a controller says of others: state, field with the ids.
 SEEN = {
     "E10": ("registered", "broker_ids"), "E11": ("down", "broker_ids"), "E13": ("controlled_shutdown", "broker_id"),
@@ -48,6 +50,9 @@ class Lives:
         self.states: list[BrokerState] = []
         self._own: dict[int, str] = {}
         self._latest: dict[int, int] = {}
+        # How often each record was replayed, by any controller and by each since it started.
+        self._replayed: Counter[str] = Counter()
+        self._replayed_by: dict[int, Counter[str]] = {}
 
     def seen_until(self, broker_id: int | None, time_ms: int) -> None:
         """A broker printed something at this time."""
@@ -57,7 +62,9 @@ class Lives:
     def note(self, event: Event, time_ms: int) -> None:
         """Take a line into account."""
         name = event.event or ""
-        if name in OWN:
+        if name == CONTROLLER_STARTS:
+            self._note_controller_start(event, time_ms)
+        elif name in OWN:
             self._note_own(OWN[name], event, time_ms)
         elif name in SEEN:
             state, key = SEEN[name]
@@ -76,35 +83,58 @@ class Lives:
             SERVERS
         ):
             return
-        before = self._own.get(broker_id)
-        if state == "starting" and before not in (None, "down", "killed", "starting"):
-            # It starts though it never said that it had stopped: its process was killed or its host died.
-            until = event.previous_ms
-            last = until if until is not None else self._latest.get(broker_id, time_ms)
-            self.states.append(BrokerState(broker_id, min(last, time_ms), "killed", [event.proof()]))
+        if state == "starting":
+            self._note_killed(broker_id, event, time_ms)
         self._own[broker_id] = state
         self.states.append(BrokerState(broker_id, time_ms, state, [event.proof()]))
+
+    def _note_killed(self, broker_id: int, event: Event, time_ms: int) -> None:
+        """It starts; if it never said that it had stopped, its process was killed or its host died."""
+        if self._own.get(broker_id) in (None, "down", "killed", "starting"):
+            return
+        until = event.paused_ms
+        last = until if until is not None else self._latest.get(broker_id, time_ms)
+        self.states.append(BrokerState(broker_id, min(last, time_ms), "killed", [event.proof()]))
+        self._own[broker_id] = "killed"
+
+    def _note_controller_start(self, event: Event, time_ms: int) -> None:
+        """The controller of a node starts before its broker does, and replays what it has of the metadata log."""
+        if event.broker_id is not None:
+            self._replayed_by.pop(event.broker_id, None)
+            self._note_killed(event.broker_id, event, time_ms)
 
     def _note_registration(self, event: Event, time_ms: int) -> None:
         """KRaft: fenced, unfenced and controlled shutdown, from the records that controllers replay."""
         broker_id = event.number("broker_id")
         text = event.message
         state = None
-        if "fenced=-1" in text or "UnfenceBroker" in text or "Unfenced broker" in text:
-            state = "unfenced"
-        elif "inControlledShutdown=1" in text or "controlled shutdown" in text:
+        if "inControlledShutdown=1" in text or "controlled shutdown" in text:
             state = "controlled_shutdown"
+        elif "fenced=-1" in text or "UnfenceBroker" in text or "Unfenced broker" in text:
+            state = "unfenced"
         elif "fenced=1" in text or "FenceBrokerRecord" in text or "Fenced broker" in text:
             state = "fenced"
         elif "Register" in text:
             state = "registered"
-        if broker_id is None or state is None:
+        if broker_id is None or state is None or self._is_history(event.broker_id, text):
             return
         # Every controller of the quorum replays the same record.
         for known in reversed(self.states[-50:]):
             if known.broker_id == broker_id and known.state == state and time_ms - known.time_ms < 10_000:
                 return
         self.states.append(BrokerState(broker_id, time_ms, state, [event.proof()]))
+
+    def _is_history(self, controller: int | None, text: str) -> bool:
+        """Whether a controller only replays what was replayed before: all of them do, and each anew when it starts."""
+        _, replays, record = text.partition("Replayed ")
+        if not replays or controller is None:
+            return False
+        own = self._replayed_by.setdefault(controller, Counter())
+        own[record] += 1
+        if own[record] <= self._replayed[record]:
+            return True
+        self._replayed[record] = own[record]
+        return False
 
     def finished(self) -> list[BrokerState]:
         """States in order of time."""

@@ -14,7 +14,7 @@ from kctl.broker_logs.copies import CUTS, DOUBTS, STARTS, WATERMARKS, ReplicaLin
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.isr import CHANGES, REFUSED, IsrLines
 from kctl.broker_logs.leaderships import RANKS, Leadership, PartitionHistory
-from kctl.broker_logs.lives import OWN, SEEN, BrokerState, Lives
+from kctl.broker_logs.lives import CONTROLLER_STARTS, OWN, SEEN, BrokerState, Lives
 from kctl.broker_logs.observations import FINDERS, observations
 from kctl.broker_logs.terms import BEGINS, CONTROLLER_LINES, REJECTIONS, RESIGNS, ControllerTerm, Terms
 from kctl.findings import Finding, Place
@@ -24,7 +24,7 @@ from kctl.model import TopicPartition
 # Templates that a history is made of; the others need not be looked at.
 WANTED: frozenset[str] = frozenset().union(
     FINDERS, BY_PARTITION, OWN, SEEN, BEGINS, RESIGNS, REJECTIONS, CUTS, STARTS, WATERMARKS, DOUBTS, CHANGES, REFUSED,
-    CONTROLLER_LINES,
+    CONTROLLER_LINES, (CONTROLLER_STARTS,),
     ("C13", "C14", "C16", "E12", "E21", "E22", "E30", "K02", "Q11", "Q12", "Q13", "Q14", "Q15", "Q16", "R20", "U30"),
 )  # fmt: skip
 # Lines that say again and again what is known: each broker and each request repeats the state of a partition.
