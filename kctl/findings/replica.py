@@ -58,6 +58,16 @@ TOPIC_OF_BEFORE = FindingType(
     "Somebody deleted the topic and created one of the same name.",
     "Nothing; give the earlier moment alone to look at the old topic.",
 )
+TAIL_OF_HANDOVER = FindingType(
+    "replica-tail-of-handover",
+    Severity.INFO,
+    "When broker {leader} took over {partition} in epoch {epoch}, broker {broker_id} had more from offset {start} on;"
+    " nothing says that it was committed, and it was dropped.",
+    "A leader that is told to stop has records that no follower has fetched yet. They were never committed: producers"
+    " with acks=all were told to send them again, those with acks=1 may miss them.",
+    "A clean change of leader under load: a controlled shutdown, a preferred election or a reassignment.",
+    "Nothing, unless producers use acks=0 or acks=1.",
+)
 CLUSTERS_MIXED = FindingType(
     "replica-clusters-mixed",
     Severity.WARNING,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kctl.replica.drops import PROMPT_MS, Cause, Drop, Proof, Scene, is_unclean, line_proof
+from kctl.replica.drops import HANDOVERS, PROMPT_MS, Cause, Drop, Proof, Scene, is_unclean, line_proof
 from kctl.replica.leaders import Led
 from kctl.replica.lost_parts import HeldCopy
 from kctl.replica.testimony import Note
@@ -44,6 +44,7 @@ def explain_drop(
     for check in checks:
         if check(scene, drop, led, from_offset):
             return drop
+    drop.is_handover = complete and led.how in HANDOVERS and led.leader in (isr or ())
     if not complete and isr is not None:
         drop.proofs.append(
             Proof(
@@ -163,7 +164,7 @@ def _high_watermark_truncation(scene: Scene, drop: Drop, led: Led, from_offset: 
 def _zombie(scene: Scene, drop: Drop, led: Led, from_offset: int) -> bool:
     """The old leader was alive all the time, and learnt late that it leads no more."""
     zombie = drop.written_by
-    if zombie is None or led.from_ms is None or zombie == led.leader:
+    if zombie is None or led.from_ms is None or zombie == led.leader or led.how in HANDOVERS:
         return False
     notes = scene.testimony.of(scene.partition, "follower", "cut", "reset", broker_id=zombie)
     told = [n for n in notes if n.time_ms >= led.from_ms]

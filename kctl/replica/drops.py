@@ -14,6 +14,8 @@ from kctl.replica.testimony import Testimony
 
 # Clocks of producers and brokers differ a little.
 SLACK_MS = 10_000
+# How a leadership began whose leader before was alive, and was told to stop.
+HANDOVERS = ("controlled_shutdown", "preferred", "reassignment")
 # A leader that is told of its successor within this time was no zombie.
 PROMPT_MS = 1_000
 
@@ -78,6 +80,8 @@ class Drop:
     written_by: int | None = None
     isr_before: tuple[int, ...] | None = None
     proofs: list[Proof] = field(default_factory=list)
+    is_handover: bool = False
+    """Whether a member of the ISR took over from a leader that was told to stop, and nothing else is known."""
 
 
 @dataclass(frozen=True)

@@ -86,12 +86,15 @@ def _take(replica: _Replica, note: Note, testimony: Testimony, leaders: Leaders)
 
 def _learn(replica: _Replica, note: Note, testimony: Testimony) -> None:
     if note.what == "loaded":
+        if replica.led_at is not None:  # it led until its end, whenever that was
+            replica.high_watermark = None
         replica.led_at = None  # a process that starts leads nothing
-        replica.high_watermark = None
         replica.fell_back = False
     elif note.high_watermark is not None and replica.led_at is not None:
         alive = not testimony.started_between(note.broker_id, replica.led_at, note.time_ms)
         replica.high_watermark = note.high_watermark if alive else None
+        if note.what == "follower":
+            replica.led_at = None
     if note.what == "shrank":  # a leader goes on writing
         replica.end, replica.reached = None, note.log_end_offset
     else:

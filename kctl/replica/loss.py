@@ -106,13 +106,13 @@ def losses_of(
         result.findings.append(say.LEADER_UNKNOWN.at(place, partition=partition))
         return result
     found = find_lost_parts(partition, present, by_moment, znodes, is_compacted=is_compacted)
-    result.findings += found.findings
     scene = Scene(partition, present, leaders, testimony, found.held)
     result.scene = scene
     claims = find_claims(partition, testimony, leaders, present)
     for epoch, group in _groups(scene, found, claims).items():
         result.losses += _losses_of_group(scene, found, znodes, epoch, group, external)
     result.losses += _told_by_others(scene, found, external, result.losses)
+    result.findings += found.findings
     result.losses.sort(key=lambda one: (one.from_offset, one.drop.leader_epoch or -1))
     return result
 
@@ -205,11 +205,27 @@ def _losses_of_group(
         written_ms = first_timestamp(parts, start) if written is None else None
         drop = explain_drop(scene, epoch, start, written, holders, written_ms)
         commitment = commitment_of(scene, znodes, drop, start, end, parts, claims, external)
+        if drop.is_handover and commitment.lower <= start:
+            found.findings.append(_handover(scene, drop, start, holders))
+            continue
         proofs = _proofs(drop, commitment, parts, claims)
         reached = max((c.reached for c in claims if c.reached is not None), default=0)
         for part_start, part_end, loss_class in _classes(commitment, start, end):
             losses.append(_loss(scene, found, part_start, part_end, loss_class, drop, proofs, parts, reached))
     return losses
+
+
+def _handover(scene: Scene, drop: Drop, start: int, holders: Sequence[int]) -> Finding:
+    """A tail that a leader had over the others when it was told to stop."""
+    topic, partition = scene.partition
+    return say.TAIL_OF_HANDOVER.at(
+        Place(topic=topic, partition=partition, broker_id=holders[0], base_offset=start),
+        partition=scene.partition,
+        leader=drop.leader or 0,
+        epoch=drop.leader_epoch or 0,
+        broker_id=holders[0],
+        start=start,
+    )
 
 
 def _union(group: _Group) -> list[tuple[int, int | None]]:

@@ -102,7 +102,8 @@ def _listened(
 ) -> Iterator[Event]:
     for event in events:
         name = event.event
-        if name == "U11" and event.logger in KAFKA_SERVERS and event.broker_id is not None:
+        is_start = name == "U16" or (name == "U11" and event.logger in KAFKA_SERVERS)
+        if is_start and event.broker_id is not None:
             testimony.starts.setdefault(event.broker_id, []).append(event.time_ms or 0)
         elif name in WHAT:
             _note(testimony, event, wanted)

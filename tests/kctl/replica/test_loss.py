@@ -278,6 +278,24 @@ def test_missing_decisions_leave_the_cause_unknown(tmp_path: Path) -> None:
     assert "decisions_missing" in {e["kind"] for e in row["evidence"]}
 
 
+@pytest.mark.parametrize(("high_watermark", "is_lost"), [(15, False), (17, True)])
+def test_a_tail_that_a_leader_had_when_it_was_told_to_stop(
+    tmp_path: Path, high_watermark: int, is_lost: bool
+) -> None:
+    log_dir(tmp_path, 1, [*FRONT, batch(15, 17, "a")], high_watermark=high_watermark, epochs=[[0, 0]])
+    log_dir(tmp_path, 2, [*FRONT, batch(15, 17, "b", 1)], epochs=[[0, 0], [1, 15]])
+    decisions(tmp_path, (1, 0, "1,2"), (2, 1, "2"))
+    log = tmp_path / "broker-2" / "logs" / "state-change.log"
+    log.write_text(log.read_text().replace("from OfflinePartition", "from OnlinePartition"))
+    line = "[2026-11-21 10:00:00,990] INFO [Controller id=2] Shutting down broker 1 (kafka.controller.KafkaController)\n"
+    log.with_name("controller.log").write_text(line)
+    ran = lost(tmp_path)
+    # What was never committed, its producers were told to send again; what was, is lost all the same.
+    assert [(a, b) for a, b, _ in spans(ran)] == ([(15, 17)] if is_lost else [])
+    assert ran.codes() == ([] if is_lost else ["replica-tail-of-handover"])
+    assert ran.status == (5 if is_lost else 0)
+
+
 def test_explain_names_both_records(tmp_path: Path) -> None:
     log_dir(tmp_path, 1, [*FRONT, batch(15, 20, "a", 1)], high_watermark=18, epochs=[[0, 0], [1, 15]])
     log_dir(tmp_path, 2, [*FRONT, batch(15, 17, "b", 3)], high_watermark=17, epochs=[[0, 0], [3, 15]])

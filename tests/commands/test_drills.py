@@ -1,0 +1,43 @@
+"""Drills on real clusters of other versions, without the story: what was lost, and why.
+
+`zombie-2.4`: a paused leader acknowledged two records after it went on; its lines tell where they began only.
+`power-3.9-kraft`: a KRaft cluster lost power; broker 1, without its logs' tails, led first.
+`chain-3.9-kraft`: two unclean elections in a row, of which the metadata log of KRaft alone tells.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import recording, recordings, rows
+
+Ranges = list[list[int | None]]
+
+
+def offsets(ranges: Ranges) -> set[int]:
+    return {offset for first, last in ranges for offset in range(first or 0, last or (first or 0) + 1)}
+
+
+@pytest.mark.parametrize("name", recordings("drills"))
+def test_what_was_lost_and_why(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "evidence"
+    shutil.copytree(recording(name), folder)
+    story = json.loads((folder / "story.json").read_text())
+    (folder / "story.json").unlink()
+    ran = rows("replica", "loss", folder)
+    assert ran.status == 5
+    found: dict[str, Ranges] = {}
+    missing: dict[str, set[int]] = {}
+    for row in ran.of("loss"):
+        partition = f"{row['topic']}-{row['partition']}"
+        found.setdefault(partition, []).append([row["from_offset"], row["to_offset"]])
+        missing.setdefault(partition, set()).update(offsets(row["missing"]))
+    assert found == story["lost"]
+    assert {p: gone for p, gone in missing.items() if gone} == {
+        p: offsets(gone) for p, gone in story["missing"].items()
+    }
+    assert {row["cause"] for row in ran.of("loss")} == {story["cause"]}
