@@ -191,6 +191,7 @@ def standing_row(one: Standing, state: ClusterState | None = None) -> Row:
     """The row of a partition on its way; the time left by the rate seen, else by the throttle's."""
     from kctl.rows.reassign import PARTITION
 
+    is_done = one.state == "done"
     return PARTITION(
         topic=one.partition.topic,
         partition=one.partition.partition,
@@ -199,11 +200,11 @@ def standing_row(one: Standing, state: ClusterState | None = None) -> Row:
         isr=list(one.isr),
         leader=one.leader,
         target=list(one.target),
-        missing=[] if one.state == "done" else list(one.missing),
+        missing=[] if is_done else list(one.missing),
         bytes_done=one.bytes_done,
         bytes_left=one.bytes_left,
         bytes_per_second=one.bytes_per_second,
-        seconds_left=_seconds_left(one, state),
+        seconds_left=None if is_done else _seconds_left(one, state),
         reason=one.reason,
     )
 

@@ -12,6 +12,7 @@ from kafka.protocol.admin.configs import DescribeConfigsRequest
 from kctl.cluster.state import EntityConfig, Problem
 from kctl.errors import KctlError
 from kctl.wire.adapter import TooOld, Wire, error_name
+from kctl.wire.quick_configs import DescribeTopicConfigsRequest
 
 TOPIC, BROKER = 2, 4  # resource types
 DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT = 1, 2, 3  # sources
@@ -42,11 +43,16 @@ def read_configs(
     return found, problems
 
 
-def described(kind: int, names: Sequence[str], keys: Sequence[str] | None = None) -> DescribeConfigsRequest:
+def described(
+    kind: int,
+    names: Sequence[str],
+    keys: Sequence[str] | None = None,
+    request: type[DescribeConfigsRequest] = DescribeConfigsRequest,
+) -> DescribeConfigsRequest:
     """The request that describes resources of a type."""
     resource = DescribeConfigsRequest.DescribeConfigsResource
     listed = [resource(resource_type=kind, resource_name=name, configuration_keys=keys) for name in names]
-    return DescribeConfigsRequest(resources=listed, include_synonyms=False, include_documentation=False)
+    return request(resources=listed, include_synonyms=False, include_documentation=False)
 
 
 def values_from(result: Any, sources: Collection[int]) -> dict[str, str]:
@@ -57,7 +63,8 @@ def values_from(result: Any, sources: Collection[int]) -> dict[str, str]:
 def _topics(
     wire: Wire, names: Sequence[str], keys: Collection[str] | None, found: Found, problems: list[Problem]
 ) -> None:
-    answer = wire.read(described(TOPIC, names, None if keys is None else sorted(keys)))
+    wanted = described(TOPIC, names, None if keys is None else sorted(keys), DescribeTopicConfigsRequest)
+    answer = wire.read(wanted)
     for result in answer.results:
         name = str(result.resource_name)
         if result.error_code:

@@ -115,6 +115,7 @@ def test_a_dead_broker_is_said_and_the_rest_compared(w: Cluster, k: WireKctl, to
     k.change("topic", "create", topic, "--replica-assignment", "1:2:3")
     fill(w, topic, records=50)
     w.kill(3)
+    w.wait_until_gone(3)
     for _ in eventually("broker 3 is seen to be dead"):
         if [b["broker_id"] for b in k("cluster", "brokers").of("broker") if b["is_alive"]] == [1, 2]:
             break

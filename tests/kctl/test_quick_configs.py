@@ -1,0 +1,70 @@
+"""Configurations of topics decoded by hand say what the library's decoder says."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kafka.protocol.admin.configs import DescribeConfigsResponse
+
+from kctl.wire.quick_configs import DYNAMIC_TOPIC, DescribeTopicConfigsRequest, decoded
+
+TEXTS = st.text(max_size=300)
+CONFIGS = st.tuples(TEXTS, st.none() | TEXTS, st.sampled_from([0, 1, 4, 5]), st.none() | TEXTS)
+RESULTS = st.lists(st.tuples(TEXTS, st.sampled_from([0, 3, 29]), st.lists(CONFIGS, max_size=5)), max_size=4)
+
+
+def encoded(results: list[tuple[str, int, list[tuple[str, str | None, int, str | None]]]]) -> bytes:
+    kind = DescribeConfigsResponse.DescribeConfigsResult
+    listed = [
+        kind(
+            error_code=error,
+            error_message="no" if error else None,
+            resource_type=2,
+            resource_name=name,
+            configs=[
+                kind.DescribeConfigsResourceResult(
+                    name=key,
+                    value=value,
+                    read_only=False,
+                    config_source=source,
+                    is_sensitive=False,
+                    synonyms=[],
+                    config_type=2,
+                    documentation=documentation,
+                )
+                for key, value, source, documentation in configs
+            ],
+        )
+        for name, error, configs in results
+    ]
+    return bytes(DescribeConfigsResponse(throttle_time_ms=7, results=listed).encode(version=4))
+
+
+@settings(deadline=None)
+@given(RESULTS)
+def test_what_topics_set_is_found(
+    results: list[tuple[str, int, list[tuple[str, str | None, int, str | None]]]],
+) -> None:
+    found = decoded(encoded(results)).results
+    assert [(one.resource_name, one.error_code) for one in found] == [(n, e) for n, e, _ in results]
+    for one, (_, _, configs) in zip(found, results, strict=True):
+        set_by_it = [(key, value) for key, value, source, _ in configs if source == DYNAMIC_TOPIC]
+        assert [(config.name, config.value) for config in one.configs] == set_by_it
+
+
+def test_an_answer_that_is_cut_off_is_an_error() -> None:
+    data = encoded([("orders", 0, [("retention.ms", "1000", 1, None)])])
+    for size in range(5, len(data) - 2):
+        with pytest.raises(ValueError):
+            decoded(data[:size])
+
+
+def test_older_forms_are_the_librarys() -> None:
+    request = DescribeTopicConfigsRequest(resources=[], include_synonyms=False, include_documentation=False)
+    for version, is_quick in ((2, False), (4, True)):
+        request.API_VERSION = version
+        request.with_header(correlation_id=5, client_id="kctl")
+        response = request.header.get_response_class()
+        assert request.header.correlation_id == 5
+        assert (response.__module__ == "kctl.wire.quick_configs") == is_quick
