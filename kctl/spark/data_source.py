@@ -66,9 +66,9 @@ RANGES = {
 }
 
 
-def ddl_of(table: str) -> str:
-    """The schema of a table as Spark writes it."""
-    return ", ".join(f"`{field.name}` {_type(field.type)}" for field in SCHEMAS[table])
+def ddl_of(schema: pa.Schema) -> str:
+    """A schema as Spark writes it."""
+    return ", ".join(f"`{field.name}` {_type(field.type)}" for field in schema)
 
 
 def _type(kind: pa.DataType) -> str:
@@ -137,7 +137,7 @@ class KafkaSegments(DataSource):
         return found
 
     def schema(self) -> str:
-        return ddl_of(self.table)
+        return ddl_of(SCHEMAS[self.table])
 
     def reader(self, schema: StructType) -> DataSourceReader:
         where = self.options.get("path")

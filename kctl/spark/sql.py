@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from kctl.audit.tables import Tables
 from kctl.errors import BadValue
+from kctl.spark.data_source import ddl_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -24,9 +26,12 @@ def query(spark: SparkSession, tables: Tables, statement: str) -> Iterator[dict[
     for key, value in SETTINGS.items():
         spark.conf.set(key, value)
     for name in tables.names():
-        # The topic of a row stands in the files; from the names of folders Spark would take `7` for a number.
-        reader = spark.read.option("recursiveFileLookup", "true")
-        reader.parquet(str(tables.folder / name)).createOrReplaceTempView(name)
+        if re.search(rf"\b{name}\b", statement, re.IGNORECASE):
+            # The topic of a row stands in the files; from the names of folders Spark would take `7` for a number.
+            reader = spark.read.option("recursiveFileLookup", "true").schema(
+                ddl_of(tables.dataset(name).schema)
+            )
+            reader.parquet(str(tables.folder.resolve() / name)).createOrReplaceTempView(name)
     frame = _frame(spark, statement.strip().rstrip(";"), tables)
     for row in frame.toLocalIterator(prefetchPartitions=True):
         yield {name: _plain(value) for name, value in zip(frame.columns, row, strict=True)}

@@ -96,7 +96,8 @@ class SparkEngine:
         self.spark, self.cores, self.progress = spark, cores, progress
         self._tag = f"kctl-{id(self)}"
         self._asked = 0  # tasks of all waves that were begun
-        self._done = 0  # tasks of waves that are done
+        self._done = 0  # tasks of waves whose results were taken
+        self._said = 0
         spark.dataSource.register(Tasks)
 
     def ordered(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
@@ -147,7 +148,9 @@ class SparkEngine:
             tracker = self.spark.sparkContext.statusTracker()
             stages = [tracker.getStageInfo(one) for one in tracker.getActiveStageIds()]
             done += sum(one.numCompletedTasks for one in stages if one)
-        self.progress.note(f"{min(done, self._asked):,} of {self._asked:,} tasks")
+        # A wave that is done and not yet taken is in neither count.
+        self._said = max(self._said, min(done, self._asked))
+        self.progress.note(f"{self._said:,} of {self._asked:,} tasks")
 
     def _results(self, work: str) -> list[Any]:
         """What the executors made of a wave, in order. Runs in a thread of its own."""

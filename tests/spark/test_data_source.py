@@ -209,6 +209,44 @@ def test_what_cannot_be_read_is_a_finding_and_the_rest_is_there(corpus: Path, tm
     assert [row["code"] for row in unreadable] == ["evidence-unreadable"]
 
 
+def reader_of(where: Path, table: str, columns: str) -> Any:
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    schema = StructType([StructField(name, StringType()) for name in columns.split()])
+    return KafkaSegments({"path": str(where), "table": table}).reader(schema)
+
+
+def test_what_cannot_be_listed_is_a_finding_too(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kctl.findings import Finding, Place, evidence
+
+    def listed(where: str, findings: list[Finding]) -> Any:
+        findings.append(evidence.UNREADABLE.at(Place(file="locked"), reason="Permission denied"))
+        return list_segments(where, [])
+
+    monkeypatch.setattr("kctl.spark.data_source.list_segments", listed)
+    for table, expected in (("findings", ["locked"]), ("batches", [])):
+        reader = reader_of(corpus, table, "file")
+        rows = [r for one in reader.partitions() for b in reader.read(one) for r in b.to_pylist()]
+        assert [row["file"] for row in rows if row["file"] == "locked"] == expected
+    monkeypatch.setattr("kctl.spark.data_source.list_segments", lambda where, found: listed(where, found)[:0])
+    reader = reader_of(corpus, "findings", "code file")
+    (only,) = reader.partitions()
+    assert [b.to_pylist() for b in reader.read(only)] == [[{"code": "evidence-unreadable", "file": "locked"}]]
+
+
+def test_a_job_has_no_more_tasks_than_a_driver_can_hold(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (one, *_) = list_segments(str(corpus), [])
+    many = [one._replace(size_in_bytes=1 << 30, key=f"{n}") for n in range(1000)]
+    monkeypatch.setattr("kctl.spark.data_source.list_segments", lambda where, found: many)
+    assert len(reader_of(corpus, "batches", "file").partitions()) == 8000
+    monkeypatch.setattr("kctl.spark.data_source.MOST_TASKS", 500)
+    tasks = reader_of(corpus, "batches", "file").partitions()
+    assert 400 <= len(tasks) <= 1000
+    assert {work.target for work in tasks} == {2 << 30}
+
+
 @pytest.mark.parametrize(
     ("options", "columns", "words"),
     [

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
+import time
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +82,39 @@ def test_the_engine_gives_results_in_order(spark: Any) -> None:
     items = [n for n in range(60) if n != 13]
     assert list(SparkEngine(spark, 2).ordered(shout, items)) == [shout(n) for n in items]
     assert list(SparkEngine(spark, 2).ordered(shout, [])) == []
+
+
+def nap(item: int) -> int:
+    time.sleep(0.2)
+    return item
+
+
+class Watching:
+    """A `Progress` that remembers what it is told."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def start(self, what: str, total: int | None, unit: str = "bytes") -> None: ...
+
+    def advance(self, amount: int) -> None: ...
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+@pytest.mark.spark
+def test_tasks_are_counted_while_they_run(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kctl.spark import tasks
+
+    monkeypatch.setattr(tasks, "LOOK_EVERY", 0.02)
+    progress = Watching()
+    assert list(tasks.SparkEngine(spark, 2, progress).ordered(nap, range(40))) == list(range(40))
+    said = [re.fullmatch(r"(\d+) of (\d+) tasks", one) for one in progress.notes]
+    counts = [(int(one[1]), int(one[2])) for one in said if one]
+    assert len(counts) == len(progress.notes) > 3
+    assert counts == sorted(counts)
+    assert any(0 < done < of for done, of in counts)
 
 
 @pytest.mark.spark

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from pathlib import Path
 
 from tests.brokers.cluster import Cluster
 from tests.brokers.wire.conftest import WireKctl, fill
+from tests.conftest import kctl
 
 
 def left_behind() -> list[Path]:
@@ -82,6 +84,15 @@ def test_groups(w: Cluster, k: WireKctl, topic: str, tmp_path: Path) -> None:
         g for g in k("offsets", "list", "__consumer_offsets").of("group") if g["group"] == f"g-{topic}"
     ]
     assert seen["offsets"] == 1
+    # And Kafka's own tool takes what is made of it.
+    file.write_bytes(kctl("offsets", "reset-file", f"g-{topic}", "__consumer_offsets", env=k.environment).out)
+    tool = (
+        "kafka.admin.ConsumerGroupCommand"
+        if w.version in ("2.4", "2.8")
+        else "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+    )
+    reset = ("--group", f"g-{topic}", "--reset-offsets", "--from-file", file, "--execute")
+    assert re.search(rf"{topic} +0 +30\b", w.tool(tool, "--bootstrap-server", w.bootstrap, *reset))
     assert k("group", "describe", "nobody").err == "kctl: no group nobody\n"
     assert k("group", "reset-plan", f"g-{topic}").status == 2
 
