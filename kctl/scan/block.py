@@ -13,6 +13,31 @@ from kctl.scan.source import Source
 BLOCK_SIZE = 8 << 20
 
 
+class Arena:
+    """Memory that is filled, looked at, and filled again: taken once, it costs nothing more."""
+
+    def __init__(self) -> None:
+        self._memory: NDArray[np.uint8] = np.empty(0, np.uint8)
+        self.size = 0
+
+    def add(self, data: bytes) -> None:
+        """Put bytes behind those that are there."""
+        end = self.size + len(data)
+        if end + PADDING > len(self._memory):
+            larger = np.empty(max(2 * len(self._memory), end + PADDING), np.uint8)
+            larger[: self.size] = self._memory[: self.size]
+            self._memory = larger
+        self._memory[self.size : end] = np.frombuffer(data, np.uint8)
+        self.size = end
+
+    def data(self) -> NDArray[np.uint8]:
+        """The bytes and the padding behind them, until the next ones are put in their place."""
+        if not len(self._memory):
+            self._memory = np.empty(PADDING, np.uint8)
+        self._memory[self.size : self.size + PADDING] = 0
+        return self._memory[: self.size + PADDING]
+
+
 class Block:
     """Bytes [start, end) of a source; `data[i]` is byte start + i."""
 
@@ -22,6 +47,8 @@ class Block:
         self._memory: NDArray[np.uint8] = np.empty(0, np.uint8)
         self.data: NDArray[np.uint8] = self._memory
         """The bytes and the padding behind them."""
+        self.arena = Arena()
+        """For what is decompressed from it."""
         self.start = self.end = 0
 
     def load(self, position: int, until: int, at_least: int = 0) -> None:

@@ -12,13 +12,13 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.columns.headers import PADDING, Headers
+from formats.columns.headers import Headers
 from formats.columns.records import Fields, decode
 from formats.compression import DEFAULT_LIMIT, CompressionError, TooLarge, decompress
 from formats.compression.many import Bodies, small_bodies
 from formats.errors import FormatError
 from formats.record_batch import CODEC_MASK, HEADER_SIZE, BatchHeader, read_header, read_records
-from kctl.scan.block import Block
+from kctl.scan.block import Arena, Block
 
 Octets = NDArray[np.uint8]
 Ints = NDArray[np.int64]
@@ -112,7 +112,7 @@ def _decompressed(
     headers: Headers, block: Block, rows: Ints, starts: Ints, ends: Ints, limit: int
 ) -> Iterator[Group]:
     """Groups whose bodies are decompressed, those that are not compressed copied."""
-    bodies = _Bodies()
+    bodies = _Bodies(block.arena)
     first = 0
     for chosen in _runs_of_one_codec(headers, rows):
         small = small_bodies(int(headers.codec[chosen[0]]), block.data, starts[chosen], ends[chosen])
@@ -121,10 +121,10 @@ def _decompressed(
         else:
             _one_by_one(headers, block, chosen, starts, ends, limit, bodies)
         bodies.count += int(headers.records_count[chosen].sum())
-        if bodies.size >= GROUP_BYTES or bodies.count >= GROUP_RECORDS:
+        if block.arena.size >= GROUP_BYTES or bodies.count >= GROUP_RECORDS:
             after = int(chosen[-1]) + 1
             yield _joined(headers, block, bodies, first, after)
-            bodies, first = _Bodies(), after
+            bodies, first = _Bodies(block.arena), after
     yield _joined(headers, block, bodies, first, len(headers))
 
 
@@ -145,28 +145,23 @@ def _runs_of_one_codec(headers: Headers, rows: Ints) -> Iterator[Ints]:
 class _Bodies:
     """Decompressed bodies of a group that is being gathered."""
 
+    arena: Arena
     rows: list[Ints] = field(default_factory=list)
-    parts: list[Bodies] = field(default_factory=list)
-    size: int = 0
+    starts: list[Ints] = field(default_factory=list)
+    ends: list[Ints] = field(default_factory=list)
     count: int = 0  # of records, as the headers have it
     trouble: list[Trouble] = field(default_factory=list)
     too_large: list[int] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        self.arena.size = 0
+
     def add(self, rows: Ints, part: Bodies) -> None:
         """The bodies of some rows more."""
         self.rows.append(rows)
-        self.parts.append(part)
-        self.size += len(part.data)
-
-    def joined(self) -> tuple[Octets, Ints, Ints, Ints]:
-        """All data, the rows, and where the body of each begins and ends."""
-        data = np.frombuffer(b"".join([*(part.data for part in self.parts), bytes(PADDING)]), np.uint8)
-        moved = np.cumsum([0, *(len(part.data) for part in self.parts)])
-        starts = [part.starts + by for part, by in zip(self.parts, moved, strict=False)]
-        ends = [part.ends + by for part, by in zip(self.parts, moved, strict=False)]
-        none = np.empty(0, np.int64)
-        rows, begins, finishes = (np.concatenate([none, *columns]) for columns in (self.rows, starts, ends))
-        return data, rows, begins, finishes
+        self.starts.append(part.starts + self.arena.size)
+        self.ends.append(part.ends + self.arena.size)
+        self.arena.add(part.data)
 
 
 def _one_by_one(
@@ -189,8 +184,10 @@ def _one_by_one(
 
 
 def _joined(headers: Headers, block: Block, bodies: _Bodies, first: int, after: int) -> Group:
-    data, rows, starts, ends = bodies.joined()
-    group = _decoded(headers, data, rows, starts, ends, first, after)
+    none = np.empty(0, np.int64)
+    parts = (bodies.rows, bodies.starts, bodies.ends)
+    rows, starts, ends = (np.concatenate([none, *columns]) for columns in parts)
+    group = _decoded(headers, bodies.arena.data(), rows, starts, ends, first, after)
     _explain(group, headers, block, (starts, ends))
     group.trouble += bodies.trouble
     group.too_large += bodies.too_large
