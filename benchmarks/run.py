@@ -15,7 +15,7 @@ from benchmarks.corpus import SHAPES, bytes_of, shape_of
 from benchmarks.kafka_jars import CACHE, VERSION, jars
 from benchmarks.measure import machine, memcpy_rate
 from benchmarks.parts import PARTS, Line, Setting
-from benchmarks.results import RESULTS, sections_but, table
+from benchmarks.results import table, write_section
 
 
 def part_state_log(setting: Setting) -> Iterator[Line]:
@@ -60,6 +60,7 @@ def main() -> None:
     arguments.add_argument("--size", type=bytes_of, default=bytes_of("256M"), help="of each file")
     arguments.add_argument("--large", type=bytes_of, default=bytes_of("1G"), help="of the large files")
     arguments.add_argument("--write", action="store_true", help="write RESULTS.md also after some parts only")
+    arguments.add_argument("--note", default="", help="a sentence about this run, for RESULTS.md")
     given = arguments.parse_args()
     kafka = jars()
     setting = Setting(CACHE / "corpus", given.size, given.shape or SHAPES, kafka, given.large)
@@ -67,7 +68,8 @@ def main() -> None:
     compared = f"Kafka {VERSION}" if kafka else "no Java or Maven here: nothing is compared with Kafka"
     head = f"{machine()}; memcpy {memcpy_rate() / 1e9:.1f} GB/s on one core; {compared}."
     print(head)
-    sections = []
+    today = datetime.datetime.now(datetime.UTC).date()
+    how = f"Measured {today} by `make bench`, files of {given.size >> 20} MiB, on {head} {given.note}".strip()
     for name in given.part or EVERY_PART:
         lines = []
         title = (EVERY_PART[name].__doc__ or "").strip()
@@ -76,12 +78,9 @@ def main() -> None:
             lines.append(line)
             state = {True: "ok", False: "SHORT", None: ""}[line.reached]
             print(f"  {line.what}: {line.figure}  {line.goal}  {state}", flush=True)
-        sections.append(f"## {name}\n\n{title}\n\n{table(lines)}\n")
-    if given.write or not (given.part or given.shape):
-        today = datetime.datetime.now(datetime.UTC).date()
-        text = f"# What kctl costs\n\nMeasured {today} by `make bench` on {head}\n\n"
-        text += "CPU seconds, each tool's start-up taken off; rates are a CPU second's.\n\n"
-        RESULTS.write_text(text + "\n".join(sections) + sections_but(EVERY_PART))
+        if given.write or not (given.part or given.shape):
+            rates = "CPU seconds, each tool's start-up taken off; rates are a CPU second's."
+            write_section(name, f"{title}\n\n{how} {rates}\n\n{table(lines)}")
 
 
 if __name__ == "__main__":
