@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import re
@@ -14,11 +15,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.admin import Cost, kctl, run
+from benchmarks.measure import machine
+from benchmarks.parts import Line, at_least
+from benchmarks.results import table, write_section
 from tests.brokers.cluster import Cluster, kraft_cluster
 from tests.brokers.jars import classpath
 from tests.brokers.processes import java_command
@@ -133,8 +137,8 @@ def fill(c: Cluster) -> None:
     )
 
 
-def verify_replicas(c: Cluster) -> None:
-    """Bytes a second and a CPU second of `replica verify`, and of Kafka's tool until it is where the log ends."""
+def verify_replicas(c: Cluster) -> Iterator[Line]:
+    """What `replica verify` takes, and Kafka's tool as it is shipped until it is where the log ends."""
     command = [
         *kctl("replica", "verify", "--topic", "bulk", "--bootstrap-server", c.bootstrap),
         "--output",
@@ -143,9 +147,9 @@ def verify_replicas(c: Cluster) -> None:
     best = measure(command)
     said = subprocess.run(command, capture_output=True, check=True).stdout.decode().splitlines()
     total, verdict = json.loads(said[-1]), json.loads(said[-2])
-    size = total["bytes"]
-    print(f"replica verify  {size / 1e6:,.0f} MB  {best.cpu:.2f} s CPU  {best.wall:.2f} s  "
-          f"{size / best.cpu / 1e6:,.0f} MB a CPU second (at least 100)")  # fmt: skip
+    size = total["bytes"] / 1e6
+    text = f"{size:,.0f} MB in {best.cpu:.2f} s CPU, {best.wall:.2f} s"
+    yield at_least("replica verify, MB a CPU second", size / best.cpu, 100, text)
     begun, end = time.perf_counter(), verdict["to_offset"]
     theirs = subprocess.Popen(
         kafka("ReplicaVerificationTool", "--broker-list", c.bootstrap, "--topics-include", "bulk",
@@ -165,29 +169,55 @@ def verify_replicas(c: Cluster) -> None:
     theirs.kill()
     theirs.wait()
     done = size * min(1.0, (reached + 1) / max(end, 1))
-    print(f"Kafka's tool    {done / 1e6:,.0f} MB  {cpu:.2f} s CPU  {wall:.2f} s  {done / cpu / 1e6:,.0f} MB a CPU second; "
-          f"kctl: {size / best.wall / (done / wall):.1f} times the rate (at least 5)")  # fmt: skip
+    text = f"kctl {size / best.wall:,.0f} MB/s, Kafka's {done / wall:,.0f}"
+    yield at_least(
+        "replica verify, rate against ReplicaVerificationTool", (size / best.wall) / (done / wall), 5, text
+    )
+    text = f"kctl {size / best.cpu:,.0f} MB a CPU second, Kafka's {done / cpu:,.0f}"
+    yield Line(
+        "replica verify, CPU against ReplicaVerificationTool",
+        f"{(size / best.cpu) / (done / cpu):.1f} ({text})",
+    )
+
+
+def jobs(c: Cluster, folder: Path, chosen: Collection[str]) -> Iterator[Line]:
+    """CPU seconds of each job, kctl's and Kafka's."""
+    for job in JOBS:
+        if chosen and job.name not in chosen:
+            continue
+        ours = measure(job.ours(c.bootstrap, folder))
+        theirs = measure(job.theirs(c.bootstrap, folder))
+        text = f"kctl {ours.cpu:.2f} s, Kafka {theirs.cpu:.2f} s"
+        yield at_least(job.name, theirs.cpu / ours.cpu, job.at_least, text)
 
 
 def main(chosen: list[str]) -> None:
-    """Run the jobs named, all where none is."""
+    """Everything, into a section of RESULTS.md; or the jobs named, printed only."""
+    lines: list[Line] = []
+
+    def say(found: Iterator[Line]) -> None:
+        for line in found:
+            lines.append(line)
+            state = {True: "ok", False: "SHORT", None: ""}[line.reached]
+            print(f"  {line.what}: {line.figure}  {line.goal}  {state}", flush=True)
+
     with tempfile.TemporaryDirectory(prefix="kctl-bench-") as name, kraft_cluster(VERSION, brokers=2) as c:
         folder = Path(name)
         if not chosen or "replica-verify" in chosen:
             fill(c)
-            verify_replicas(c)
-        if chosen == ["replica-verify"]:
-            return
-        populate(c, folder)
-        for job in JOBS:
-            if chosen and job.name not in chosen:
-                continue
-            ours = measure(job.ours(c.bootstrap, folder))
-            theirs = measure(job.theirs(c.bootstrap, folder))
-            print(
-                f"{job.name:<10} kctl {ours.cpu:.2f} s CPU, {ours.wall:.2f} s; Kafka {theirs.cpu:.2f} s CPU, "
-                f"{theirs.wall:.2f} s: {theirs.cpu / ours.cpu:.1f} times less (at least {job.at_least})"
-            )
+            say(verify_replicas(c))
+        if chosen != ["replica-verify"]:
+            populate(c, folder)
+            say(jobs(c, folder, chosen))
+    if not chosen:
+        today = datetime.datetime.now(datetime.UTC).date()
+        size = f"{TOPICS * PARTITIONS:,} partitions on two KRaft nodes of {VERSION}, {MEGABYTES} MB for `replica verify`"
+        load = f"load average {os.getloadavg()[1]:.0f} of other work"
+        write_section(
+            "wire",
+            f"Measured {today} by `make bench-wire` on {machine()}, {load}: {size}. CPU seconds, start-up included, "
+            f"against Kafka {VERSION}'s own tools on the same cluster; best of {ROUNDS}.\n\n{table(lines)}",
+        )
 
 
 if __name__ == "__main__":

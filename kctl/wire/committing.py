@@ -118,7 +118,8 @@ class Commit:
             if time.monotonic() > end:
                 break
             time.sleep(0.05)
-        if any(name_of(write) == "AlterPartitionReassignments" for write in writes):
+        moves = [write for write in _lasting(writes) if name_of(write) == "AlterPartitionReassignments"]
+        if not all(self._is_done(write, state) for write in moves):
             raise NotFinished(
                 "it was carried out, and then changed by somebody else, or is not to be seen yet",
                 "`kctl reassign status` shows what is moving where",

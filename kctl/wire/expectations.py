@@ -13,6 +13,8 @@ from kctl.cluster.state import ClusterState, Replicas
 from kctl.model import TopicPartition
 from kctl.wire.writes import refuse_changed
 
+UNTOLD = ""  # what a broker says of a value that it keeps to itself; up to 2.4 also of throttle rates
+
 
 def name_of(write: Write) -> str:
     """The name of the request."""
@@ -121,7 +123,7 @@ def _configured(after: Mapping[str, Any], state: ClusterState) -> bool:
         items = set((found or "").split(","))
         named = set((value or "").split(","))
         if not {
-            "SET": found == value,
+            "SET": found in (value, UNTOLD),
             "DELETE": found is None,
             "APPEND": named <= items,
             "SUBTRACT": not named & items,

@@ -12,10 +12,13 @@ import pytest
 from kafka.protocol.frame import KafkaBytes
 
 from kctl.changes.intents import AlterConfig
+from kctl.cluster.state import ClusterState, EntityConfig
+from kctl.cluster.versions import KafkaVersion
 from kctl.errors import BadValue, KctlError
 from kctl.wire.adapter import PRIVATE, Access, Wire, cause_of, error_name, server_list
+from kctl.wire.expectations import is_done
 from kctl.wire.quick_receiving import received
-from kctl.wire.writes import operations
+from kctl.wire.writes import operations, request
 
 ROOT = Path(__file__).parents[2]
 LIST = "leader.replication.throttled.replicas"
@@ -151,3 +154,20 @@ def test_an_answer_is_handed_on_uncopied() -> None:
     rest = buffer.read()
     assert isinstance(rest, memoryview) and rest.obj is buffer and bytes(rest) == b"cdef"
     assert buffer.tell() == 6 and bytes(buffer.read()) == b"" and buffer.read(3) == b""
+
+
+@pytest.mark.parametrize(
+    ("present", "is_there"), [("1000", True), ("", True), ("2000", False), (None, False)]
+)
+def test_a_value_that_a_broker_keeps_to_itself_counts_as_set(present: str | None, is_there: bool) -> None:
+    values = {} if present is None else {"leader.replication.throttled.rate": present}
+    state = ClusterState(
+        cluster_id="c",
+        kafka_version=KafkaVersion(2, 4),
+        brokers={},
+        controller=None,
+        configs={("brokers", "1"): EntityConfig(entity_type="brokers", entity_name="1", values=values)},
+    )
+    key = {"key": "leader.replication.throttled.rate", "operation": "SET", "value": "1000"}
+    after = {"entity_type": "brokers", "entity_name": "1", "configs": [key]}
+    assert is_done(request("IncrementalAlterConfigs", "broker 1", after), state) == is_there
