@@ -10,7 +10,7 @@ import argparse
 import datetime
 from collections.abc import Callable, Iterator
 
-from benchmarks import remote, state_log, tier
+from benchmarks import compare, remote, state_log, tier
 from benchmarks.corpus import SHAPES, bytes_of, shape_of
 from benchmarks.kafka_jars import CACHE, VERSION, jars
 from benchmarks.measure import machine, memcpy_rate
@@ -32,6 +32,13 @@ def part_remote(setting: Setting) -> Iterator[Line]:
         yield Line(text, "")
 
 
+def part_compare(setting: Setting) -> Iterator[Line]:
+    """Replicas compared against verifying the same bytes."""
+    for one in compare.run(setting.folder, setting.large):
+        sign = "at most" if one.is_most else "at least"
+        yield Line(one.what, f"{one.measured:.2f} {one.text}".strip(), f"{sign} {one.goal:.3g}", one.reached)
+
+
 def part_tier(setting: Setting) -> Iterator[Line]:
     """An audit of a tier by the number of its objects, which are listed and not read."""
     for text in tier.lines():
@@ -45,6 +52,7 @@ EVERY_PART: dict[str, Callable[[Setting], Iterator[Line]]] = {
     "state-log": part_state_log,
     "remote": part_remote,
     "tier": part_tier,
+    "compare": part_compare,
 }
 
 

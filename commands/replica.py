@@ -95,6 +95,7 @@ def _compare_rows(frame: Frame, compared: ComparedEvidence) -> Iterator[Row]:
 @COMPACTED
 @click.option("--leader", type=int, metavar="ID", help="The broker whose log is the present one.")
 @click.option("--export", metavar="DIR", help="Write the lost records here, to be produced again.")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Worker processes.  [default: one a core]")
 def loss(
     frame: Frame,
     paths: tuple[str, ...],
@@ -105,6 +106,7 @@ def loss(
     compacted: tuple[str, ...],
     leader: int | None,
     export: str | None,
+    jobs: int | None,
 ) -> Outcome:
     """Say which records a leader once held and the present lineage lacks, since when, and why.
 
@@ -123,20 +125,13 @@ def loss(
 
         folder = Path(export)
         check_target(folder, evidence)
-    return Outcome(_loss_rows(frame, search, folder), text=loss_text)
+    return Outcome(_loss_rows(frame, search, folder, jobs), text=loss_text)
 
 
-def _loss_rows(frame: Frame, search: LossSearch, folder: Path | None) -> Iterator[Row]:
-    from kctl.replica.export import export_loss
-    from kctl.replica.losing import loss_row
-
+def _loss_rows(frame: Frame, search: LossSearch, folder: Path | None, jobs: int | None) -> Iterator[Row]:
     for finding in search.evidence.findings:
         yield finding.row()
-    for result in search.results(frame.progress()):
-        for one in result.losses:
-            yield loss_row(one, None if folder is None else export_loss(one, folder))
-        for finding in result.findings:
-            yield finding.row()
+    yield from search.rows(folder, frame.progress(), jobs)
 
 
 @command(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 from kctl.broker_logs.sources import Sources, find_sources
 from kctl.errors import KctlError
@@ -13,12 +14,14 @@ from kctl.findings import Finding
 from kctl.model import SILENT, OffsetRange, Progress, TopicPartition
 from kctl.replica.commitment import ExternalOffset
 from kctl.replica.copies import ByMoment, Moment, copies_of
+from kctl.replica.export import export_loss
 from kctl.replica.external import external_offsets
 from kctl.replica.loss import Loss, PartitionLosses, losses_of
 from kctl.replica.moments import Znodes
 from kctl.replica.quorum import clusters_of
 from kctl.replica.testimony import Testimony, hear
 from kctl.rows.replica import LOSS
+from kctl.scan.pool import Jobs, forks, ordered
 
 Row = dict[str, object]
 
@@ -101,6 +104,35 @@ class LossSearch:
                 result.findings += self.left_out
             yield result
             progress.advance(1)
+
+    def rows(
+        self, folder: Path | None = None, progress: Progress = SILENT, jobs: Jobs = None
+    ) -> Iterator[Row]:
+        """The rows of all partitions in order; lost records are written below the folder, by this process alone."""
+        if folder is not None or not forks():
+            jobs = 1
+        progress.start("look for losses", len(self.partitions), "partitions")
+        # Read before other processes are made from this one, so that they have it too.
+        _ = self.order, self.testimony, self.external
+        _shared.append((self, folder))
+        try:
+            left_out = iter([finding.row() for finding in self.left_out])
+            for rows in ordered(_rows_of, self.partitions, jobs=jobs):
+                yield from (*rows, *left_out)
+                progress.advance(1)
+        finally:
+            _shared.pop()
+
+
+_shared: list[tuple[LossSearch, Path | None]] = []
+
+
+def _rows_of(partition: TopicPartition) -> list[Row]:
+    """The rows of one partition of the search that processes share; work for a process."""
+    search, folder = _shared[-1]
+    result = search.of(partition)
+    losses = [loss_row(one, None if folder is None else export_loss(one, folder)) for one in result.losses]
+    return [*losses, *(finding.row() for finding in result.findings)]
 
 
 def loss_row(loss: Loss, exported: str | None = None) -> Row:

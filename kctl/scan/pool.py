@@ -104,6 +104,11 @@ def _context() -> BaseContext:
     return multiprocessing.get_context("fork" if safe else "spawn")
 
 
+def forks() -> bool:
+    """Whether processes started now would share this one's memory as it is."""
+    return _context().get_start_method() == "fork"
+
+
 def _begin_worker() -> None:
     # Ctrl-C reaches the whole process group: workers go quietly, their parent says what happened.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
