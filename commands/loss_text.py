@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -129,23 +128,3 @@ def _ranges(value: object) -> str:
 def _copy(one: dict[str, Any]) -> str:
     at = f" in moment `{one['moment']}`" if one["moment"] else ""
     return f"broker {one['broker_id']}{at}"
-
-
-def explain_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
-    """A line a step, with where it is written; what became of the record, if it is lost, comes last."""
-    for n, row in enumerate(sorted(rows, key=lambda row: row["what"] == "lost")):
-        if n == 0:
-            yield page.style(f"{row['topic']}-{row['partition']} offset {row['offset']}", "bold")
-        when = f"{row['time']}  " if row["time"] else ""
-        style = {"lost": "error", "committed": "good", "absent": "dim"}.get(str(row["what"]), "")
-        head = f"    {str(row['what']).replace('_', ' '):<10} "
-        for line in textwrap.wrap(
-            f"{when}{row['text']}",
-            max(40, page.width - 1),
-            initial_indent=head,
-            subsequent_indent=" " * len(head),
-        ):
-            text = line[len(head) :]
-            yield line[: len(head)] + (page.style(text, style) if style else text)
-        if row["file"] and row["line"]:
-            yield page.style(f"{' ' * len(head)}{row['file']}:{row['line']}", "dim")

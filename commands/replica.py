@@ -157,7 +157,7 @@ def explain(
     leader: int | None,
 ) -> Outcome:
     """Tell the story of one offset: who wrote it, where it is, when it was committed, why it is gone."""
-    from commands.loss_text import explain_text
+    from commands.explain_text import explain_text
     from kctl.model import TopicPartition
     from kctl.replica.explain import explain_offset
     from kctl.replica.losing import LossOptions, LossSearch
