@@ -113,13 +113,14 @@ def _decompressed(
 ) -> Iterator[Group]:
     """Groups whose bodies are decompressed, those that are not compressed copied."""
     bodies = _Bodies(block.arena)
-    first = 0
+    first, codecs = 0, headers.codec
     for chosen in _runs_of_one_codec(headers, rows):
-        small = small_bodies(int(headers.codec[chosen[0]]), block.data, starts[chosen], ends[chosen])
+        codec = int(codecs[chosen[0]])
+        small = small_bodies(codec, block.data, starts[chosen], ends[chosen])
         if small is not None and len(small.data) <= limit:
             bodies.add(chosen, small)
         else:
-            _one_by_one(headers, block, chosen, starts, ends, limit, bodies)
+            _one_by_one(codec, block, chosen, starts, ends, limit, bodies)
         bodies.count += int(headers.records_count[chosen].sum())
         if block.arena.size >= GROUP_BYTES or bodies.count >= GROUP_RECORDS:
             after = int(chosen[-1]) + 1
@@ -165,14 +166,14 @@ class _Bodies:
 
 
 def _one_by_one(
-    headers: Headers, block: Block, rows: Ints, starts: Ints, ends: Ints, limit: int, bodies: _Bodies
+    codec: int, block: Block, rows: Ints, starts: Ints, ends: Ints, limit: int, bodies: _Bodies
 ) -> None:
     view = memoryview(block.data.data)
     done: list[bytes] = []
     good: list[int] = []
-    for row, codec in zip(rows.tolist(), headers.codec[rows].tolist(), strict=True):
+    for row, start, end in zip(rows.tolist(), starts[rows].tolist(), ends[rows].tolist(), strict=True):
         try:
-            done.append(decompress(codec, view[starts[row] : ends[row]], magic=2, limit=limit))
+            done.append(decompress(codec, view[start:end], magic=2, limit=limit))
             good.append(row)
         except TooLarge:
             bodies.too_large.append(row)
