@@ -40,7 +40,7 @@ from kctl.findings import Finding
 from kctl.scan.splits import TARGET
 from kctl.scan.tables import SCHEMAS
 from kctl.spark.listing import list_segments
-from kctl.spark.planning import Piece, Wanted, plan
+from kctl.spark.planning import Piece, Wanted, plan, target_for
 from kctl.spark.reading import findings_rows, read_pieces
 
 TABLES = ("batches", "records", "findings", "segments")
@@ -52,8 +52,6 @@ DDL = {
     pa.float64(): "double",
 }
 LEAST_SPLIT = 32 << 20
-MOST_TASKS = 50_000
-"""Of a job, about: with more bytes than fit into so many, each has more of them."""
 
 # What a filter on a column bounds: (least, most) of Wanted, or a set.
 SETS = {"topic": "topics", "partition": "partitions", "broker_id": "brokers"}
@@ -99,8 +97,7 @@ class Reader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         findings: list[Finding] = []
         segments = list_segments(self.where, findings)
-        # Spark's driver keeps a few kilobytes of each task.
-        target = max(self.target, sum(one.size_in_bytes for one in segments) // MOST_TASKS)
+        target = target_for(segments, self.target)
         planned = plan(segments, self.table, self.wanted, target) or [[]]
         return [Work(pieces, target, [] if number else findings) for number, pieces in enumerate(planned)]
 

@@ -15,6 +15,8 @@ from kctl.spark.listing import SegmentRef
 
 MOST_FILES = 2000
 """Of small files in one partition: each costs an open and a listing entry."""
+MOST_TASKS = 50_000
+"""Of a job, about: the driver keeps some kilobytes of each."""
 WHOLE_TABLES = frozenset({"findings", "segments"})
 """Tables whose rows are about a whole segment: it is not cut."""
 
@@ -89,6 +91,11 @@ def plan(
     if current.pieces:
         made.append(current)
     return [one.pieces for one in made]
+
+
+def target_for(segments: Iterable[SegmentRef], target: int) -> int:
+    """The bytes of a piece: `target`, or more where the job would have too many tasks for Spark's driver."""
+    return max(target, sum(one.size_in_bytes for one in segments) // MOST_TASKS)
 
 
 def cuts_of(size: int, target: int) -> int:

@@ -241,7 +241,7 @@ def test_a_job_has_no_more_tasks_than_a_driver_can_hold(
     many = [one._replace(size_in_bytes=1 << 30, key=f"{n}") for n in range(1000)]
     monkeypatch.setattr("kctl.spark.data_source.list_segments", lambda where, found: many)
     assert len(reader_of(corpus, "batches", "file").partitions()) == 8000
-    monkeypatch.setattr("kctl.spark.data_source.MOST_TASKS", 500)
+    monkeypatch.setattr("kctl.spark.planning.MOST_TASKS", 500)
     tasks = reader_of(corpus, "batches", "file").partitions()
     assert 400 <= len(tasks) <= 1000
     assert {work.target for work in tasks} == {2 << 30}
