@@ -29,7 +29,7 @@ class Secured:
     def __call__(self, listener: str, *args: object, **env: str) -> Ran:
         return rows(
             *args,
-            *("--bootstrap-server", f"127.0.0.1:{self.ports[listener]}", "--timeout", "4"),
+            *("--bootstrap-server", f"127.0.0.1:{self.ports[listener]}", "--timeout", "12"),
             env={"KCTL_CONFIG": os.devnull + "/none", **env},
         )
 
