@@ -8,7 +8,7 @@ left behind in health (`K:log/LogManager.scala`, `K:server/ReplicaManager.scala 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -33,6 +33,10 @@ NOT_ABOVE_END: dict[str, FindingType] = {
     LOG_START: say.LOG_START_ABOVE_END,
     CLEANER: say.CLEANER_POINT_ABOVE_END,
 }
+
+
+# Those that move on with the log, and may be ahead of one that was copied before them.
+MAY_BE_LATER = {HIGH_WATERMARK: "high watermark", RECOVERY_POINT: "recovery point"}
 
 
 @dataclass
@@ -111,8 +115,15 @@ def _about(place: Place, partition: TopicPartition) -> Place:
     return replace(place, topic=partition.topic, partition=partition.partition)
 
 
-def check_directory(checkpoints: Checkpoints, logs: Mapping[TopicPartition, LogFacts]) -> None:
-    """Hold the checkpoints against the live partitions of the directory; findings go to the files' reports."""
+def check_directory(
+    checkpoints: Checkpoints,
+    logs: Mapping[TopicPartition, LogFacts],
+    has_run: Callable[[], bool] = lambda: False,
+) -> None:
+    """Hold the checkpoints against the live partitions of the directory; findings go to the files' reports.
+
+    `has_run` says whether the broker is known to have run while the directory was copied.
+    """
     for report in checkpoints.report.files:
         name = (report.place.file or "").rpartition("/")[2]
         for partition, offset in checkpoints.entries.get(name, {}).items():
@@ -123,7 +134,10 @@ def check_directory(checkpoints: Checkpoints, logs: Mapping[TopicPartition, LogF
             elif facts.log_end_offset is not None and offset > facts.log_end_offset:
                 where = replace(place, base_offset=facts.log_end_offset, last_offset=offset - 1)
                 details: dict[str, str | int] = {"partition": str(partition), "offset": offset}
-                report.say(NOT_ABOVE_END[name], where, log_end=facts.log_end_offset, **details)
+                type_ = NOT_ABOVE_END[name]
+                if name in MAY_BE_LATER and has_run():
+                    type_, details = say.CHECKPOINT_COPIED_LATER, {**details, "what": MAY_BE_LATER[name]}
+                report.say(type_, where, log_end=facts.log_end_offset, **details)
             elif name == LOG_START:
                 _check_log_start(checkpoints, report, partition, offset)
 

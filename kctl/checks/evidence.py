@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from formats.log_dir_files import REMOTE_INDEX_CACHE
@@ -20,6 +21,7 @@ from kctl.checks.directory import (
 from kctl.checks.index_cache import check_index_cache
 from kctl.checks.replica import COMPACTED, ReplicaTask
 from kctl.checks.report import CheckOptions, LogFacts, Report
+from kctl.evidence.alive import Registered
 from kctl.evidence.model import Evidence, LogDir, Replica
 from kctl.findings import Finding, Place
 from kctl.findings import directories as say
@@ -33,12 +35,13 @@ class DirectoryCheck:
     log_dir: LogDir
     checkpoints: Checkpoints
     has_time_indexes: bool = False
+    has_run: Callable[[], bool] = lambda: False
     logs: dict[TopicPartition, LogFacts] = field(default_factory=dict)
 
     def finish(self) -> Report:
         """The report on the directory's own files, after its last partition."""
         if self.log_dir.is_whole:
-            check_directory(self.checkpoints, self.logs)
+            check_directory(self.checkpoints, self.logs, self.has_run)
         return self.checkpoints.report
 
     def index_cache(self, evidence: Evidence, options: CheckOptions) -> Report:
@@ -51,7 +54,9 @@ class DirectoryCheck:
         return check_index_cache(folder, place, options)
 
 
-def open_directory(log_dir: LogDir, evidence: Evidence, options: CheckOptions) -> DirectoryCheck:
+def open_directory(
+    log_dir: LogDir, evidence: Evidence, options: CheckOptions, registered: Registered | None = None
+) -> DirectoryCheck:
     """Read what a log directory says about its partitions.
 
     Of a directory of which one partition folder was given the checkpoints are read too, to know the
@@ -62,7 +67,11 @@ def open_directory(log_dir: LogDir, evidence: Evidence, options: CheckOptions) -
     place = replace(place, broker_id=log_dir.broker_id, moment=log_dir.moment)
     folders = [one.folder for one in evidence.replicas if one.log_dir is log_dir]
     has_time = any(map(_has_time_index, folders[:LOOKED_AT]))
-    return DirectoryCheck(log_dir, read_checkpoints(log_dir, place, options), has_time)
+    checkpoints = read_checkpoints(log_dir, place, options)
+    if registered is None:
+        return DirectoryCheck(log_dir, checkpoints, has_time)
+    has_run = partial(registered.ran, log_dir.broker_id, log_dir.moment)
+    return DirectoryCheck(log_dir, checkpoints, has_time, has_run)
 
 
 LOOKED_AT = 20  # partition folders that tell whether the broker writes time indexes

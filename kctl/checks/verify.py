@@ -24,6 +24,7 @@ from kctl.checks.parallel import Check as Check
 from kctl.checks.parallel import NamedTask, reports
 from kctl.checks.replica import ReplicaTask, check_replica
 from kctl.checks.report import CheckOptions, FileReport, Report
+from kctl.evidence.alive import Registered
 from kctl.evidence.model import Evidence
 from kctl.findings import Finding, Place, Severity
 from kctl.model import SILENT, Progress, TopicPartition
@@ -122,7 +123,8 @@ def _replica_reports(
     progress: Progress,
 ) -> Iterator[Report]:
     """Reports of partition folders in the order of the evidence, each directory's own behind its last one."""
-    directories = {one.path: open_directory(one, evidence, options) for one in evidence.log_dirs}
+    registered = Registered(evidence)
+    directories = {one.path: open_directory(one, evidence, options, registered) for one in evidence.log_dirs}
     work: list[tuple[DirectoryCheck | None, TopicPartition | None, ReplicaTask]] = []
     for log_dir, replicas in groupby(evidence.replicas, key=lambda replica: replica.log_dir):
         directory = directories[log_dir.path]

@@ -11,6 +11,14 @@ HIGH_WATERMARK_ABOVE_END = FindingType(
     "A log that lost its tail: an unflushed tail after a power failure, a deleted segment, a file cut off.",
     "Look for the offsets on the other replicas before this one leads: `kctl replica loss`.",
 )
+CHECKPOINT_COPIED_LATER = FindingType(
+    "checkpoint-copied-later",
+    Severity.INFO,
+    "The {what} is {offset}, the copy of {partition} ends at {log_end}; the broker was running.",
+    "Files of a running broker are copied one after the other: the log had grown when the checkpoint was copied.",
+    "A copy of a broker that was at work.",
+    "Nothing; the broker's own log goes on.",
+)
 RECOVERY_POINT_ABOVE_END = FindingType(
     "recovery-point-above-log-end",
     Severity.ERROR,

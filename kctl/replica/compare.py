@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -58,11 +58,12 @@ def compare_partition(
     assigned: Sequence[int] = (),
     *,
     is_compacted: bool | None = None,
+    running: Container[int] = (),
     jobs: Jobs = None,
 ) -> PartitionComparison:
     """The comparison of these copies; `is_compacted` None leaves it to what the logs show.
 
-    `assigned` are the replicas that znodes name. Large logs are read by `jobs` processes.
+    `assigned` are the replicas that znodes name, `running` the brokers that ran while they were copied. Large logs are read by `jobs` processes.
     """
     found = PartitionComparison(partition, moment, dict(sorted(copies.items())))
     comparable = _same_topic(found)
@@ -71,7 +72,7 @@ def compare_partition(
     pairs = compare_pairs(logs, indexes, jobs)
     found.logs = dict(zip(found.copies, logs, strict=True))
     found.lineages = {broker_id: log.lineage() for broker_id, log in found.logs.items()}
-    _note_problems(found)
+    _note_problems(found, running)
     _note_missing(found, assigned)
     compacted = is_compacted if is_compacted is not None else _looks_compacted(found)
     if comparable:
@@ -100,13 +101,15 @@ def _same_topic(found: PartitionComparison) -> bool:
     return True
 
 
-def _note_problems(found: PartitionComparison) -> None:
+def _note_problems(found: PartitionComparison, running: Container[int]) -> None:
     for broker_id, log in found.logs.items():
         for problem in dict.fromkeys(log.problems):
             finding = say.COPY_UNREADABLE.at(log.copy.place, broker_id=broker_id, reason=problem)
             found.findings.append(finding)
         for what, name in (("recovery_point", "recovery point"), ("high_watermark", "high watermark")):
             said = log.copy.checkpoint(what)
+            if broker_id in running:
+                break  # its checkpoints may have been copied after its log
             if said is not None and said > log.next_offset and log.base_offset is not None:
                 found.findings.append(
                     say.INCOMPLETE_COPY.at(

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from kctl.errors import BadValue, KctlError
+from kctl.evidence.alive import Registered
 from kctl.evidence.model import Evidence
 from kctl.model import SILENT, Progress, TopicPartition
 from kctl.replica.best_source import rejoin_table
@@ -44,9 +45,11 @@ class ComparedEvidence:
     options: CompareOptions
     report: Callable[[KctlError], None]
     znodes: dict[str | None, Znodes] = field(init=False)
+    registered: Registered = field(init=False)
 
     def __post_init__(self) -> None:
         self.znodes = clusters_of(self.evidence, self.report)
+        self.registered = Registered(self.evidence)
 
     def work(self) -> list[Comparison]:
         """Each partition and moment with two copies or more, or with one of several assigned; moments in order."""
@@ -62,7 +65,9 @@ class ComparedEvidence:
                     compacted = True if partition.topic in self.options.compacted else None
                     if compacted is None and znodes is not None:
                         compacted = znodes.is_compacted(partition.topic)
-                    found.append(Comparison(partition, moment, by_moment[moment], assigned, compacted))
+                    ones = by_moment[moment]
+                    running = frozenset(b for b in ones if self.registered.ran(b, moment))
+                    found.append(Comparison(partition, moment, ones, assigned, compacted, running))
         return found
 
     def comparisons(self, progress: Progress = SILENT) -> Iterator[PartitionComparison]:
@@ -90,6 +95,8 @@ class Comparison(NamedTuple):
     copies: dict[int, Copy]
     assigned: tuple[int, ...]
     is_compacted: bool | None
+    running: frozenset[int] = frozenset()
+    """The brokers that are known to have run while they were copied."""
 
 
 def is_large_work(work: Comparison) -> bool:
@@ -105,6 +112,7 @@ def compare(work: Comparison, jobs: int | None = 1) -> PartitionComparison:
         work.copies,
         work.assigned,
         is_compacted=work.is_compacted,
+        running=work.running,
         jobs=jobs,
     )
 

@@ -291,6 +291,28 @@ def test_half_a_copy_leaves_the_verdict_open(tmp_path: Path) -> None:
     assert "complete one would settle it" in row["reason"]
 
 
+def test_a_checkpoint_may_be_copied_after_the_log_of_a_running_broker(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, FRONT[:2], high_watermark=15)
+    log_dir(tmp_path, 2, FRONT, high_watermark=15)
+    (tmp_path / "broker-1" / "data" / "recovery-point-offset-checkpoint").write_text("0\n1\norders 0 12\n")
+    lines = [{"path": "/brokers/ids/1", "data": encoded({"version": 4})}, {"path": "/controller_epoch"}]
+    export = tmp_path / "znodes.jsonl"
+    export.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    ran = compared(tmp_path)
+    assert (verdict(ran)["verdict"], ran.codes(), ran.status) == ("behind", [], 0)
+    ran = rows("segment", "verify", tmp_path)
+    assert ran.codes("info").count("checkpoint-copied-later") == 2
+    assert ran.codes("error") == []
+    export.write_text(
+        '{"path": "/brokers/ids"}\n{"path": "/controller_epoch"}\n'
+    )  # it was down: the tail is lost
+    assert compared(tmp_path).codes("warning") == ["replica-incomplete-copy"]
+    assert set(rows("segment", "verify", tmp_path).codes("error")) == {
+        "high-watermark-above-log-end",
+        "recovery-point-above-log-end",
+    }
+
+
 def test_a_topic_made_again_is_another_topic(tmp_path: Path) -> None:
     log_dir(tmp_path, 1, FRONT, topic_id=TOPIC_IDS[0])
     log_dir(tmp_path, 2, [batch(0, 5, "new")], topic_id=TOPIC_IDS[1])

@@ -1,0 +1,40 @@
+"""Which brokers ran while their directories were copied, by the znodes of the same moment.
+
+The files of a running broker are copied one after the other: a checkpoint that was copied last may be ahead of a
+log that was copied first. Of a broker that was down it may not.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from kctl.errors import KctlError
+from kctl.evidence.model import Evidence
+from kctl.evidence.znodes import read_znodes
+
+BROKER = re.compile(r"/brokers/ids/(\d{1,9})")
+
+
+@dataclass
+class Registered:
+    """The brokers that were registered at each moment; what no export tells is not known. Read when first asked."""
+
+    evidence: Evidence
+
+    @cached_property
+    def _by_moment(self) -> dict[str | None, frozenset[int]]:
+        found = {}
+        for export in self.evidence.znode_exports:
+            try:
+                paths = read_znodes(export.path)
+            except KctlError:
+                continue  # said elsewhere
+            matches = (BROKER.fullmatch(path) for path in paths)
+            found[export.moment] = frozenset(int(match[1]) for match in matches if match)
+        return found
+
+    def ran(self, broker_id: int | None, moment: str | None) -> bool:
+        """Whether znodes say that a broker ran at a moment."""
+        return broker_id in self._by_moment.get(moment, ())
