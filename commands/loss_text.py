@@ -22,7 +22,7 @@ def loss_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
     """A block a loss: what, written by whom, dropped by whom, and where it still is; then the sum."""
     partitions: set[tuple[object, object]] = set()
     lost = 0
-    open_end = recoverable = False
+    open_end = recoverable = in_tier = False
     all_recoverable = True
     for row in rows:
         if row["kind"] == "finding":
@@ -35,6 +35,7 @@ def loss_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
         else:
             lost += cast(int, row["to_offset"]) - cast(int, row["from_offset"])
         recoverable = recoverable or bool(row["recoverable_from"])
+        in_tier = in_tier or bool(row["recoverable_from_tier"])
         all_recoverable = all_recoverable and bool(row["recoverable_from"])
         yield from _block(row, page)
     if not partitions:
@@ -43,7 +44,7 @@ def loss_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
     names = "1 partition" if len(partitions) == 1 else f"{len(partitions)} partitions"
     where = "all recoverable from copies in this evidence" if all_recoverable else "some recoverable"
     if not recoverable:
-        where = "no copy in this evidence holds them"
+        where = "no copy in this evidence holds them" + (", the tier holds some" if in_tier else "")
     total = lost + open_end
     at_least = "at least " if open_end else ""
     yield f"{names} lost {at_least}{total} {'record' if total == 1 else 'records'}, {where}"
@@ -69,6 +70,9 @@ def _block(row: Row, page: Page) -> Iterator[str]:
     if copies:
         names = ", ".join(_copy(one) for one in copies[:4])
         yield f"{PAD}still on {names}: kctl replica loss ... --export DIR"
+    for one in cast("list[dict[str, Any]]", row["recoverable_from_tier"] or [])[:4]:
+        where = f"[{one['from_offset']}, {one['to_offset']})"
+        yield f"{PAD}{where} still in the tier: remote segment {one['remote_log_segment_id']}"
 
 
 def _size(row: Row) -> int:

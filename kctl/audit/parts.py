@@ -144,9 +144,10 @@ def losses(audit: Audit) -> Iterator[Row]:
     from kctl.replica.losing import LossOptions, LossSearch, loss_row
 
     options = LossOptions(compacted=audit.checks.compacted)
-    for result in LossSearch(audit.evidence, options, audit.report).results(audit.progress):
+    search = LossSearch(audit.evidence, options, audit.report)
+    for result in search.results(audit.progress):
         for one in result.losses:
-            yield loss_row(one)
+            yield loss_row(one, tier=search.tier)
         for finding in result.findings:
             yield finding.row()
 

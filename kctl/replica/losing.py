@@ -17,6 +17,7 @@ from kctl.replica.copies import ByMoment, Moment, copies_of
 from kctl.replica.export import export_loss
 from kctl.replica.external import external_offsets
 from kctl.replica.loss import Loss, PartitionLosses, losses_of
+from kctl.replica.lost_in_tier import Segments, held_in_tier, remote_segments
 from kctl.replica.moments import Znodes
 from kctl.replica.quorum import clusters_of
 from kctl.replica.testimony import Testimony, hear
@@ -24,6 +25,7 @@ from kctl.rows.replica import LOSS
 from kctl.scan.pool import Jobs, forks, ordered
 
 Row = dict[str, object]
+NO_TIER: Segments = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,11 @@ class LossSearch:
         return external_offsets(self.evidence, self.znodes, self.left_out)
 
     @cached_property
+    def tier(self) -> Segments:
+        """The remote segments of these partitions."""
+        return remote_segments(self.evidence, self.partitions)
+
+    @cached_property
     def sources(self) -> Sources:
         """The logs of the evidence."""
         if not self.evidence.broker_logs:
@@ -113,7 +120,7 @@ class LossSearch:
             jobs = 1
         progress.start("look for losses", len(self.partitions), "partitions")
         # Read before other processes are made from this one, so that they have it too.
-        _ = self.order, self.testimony, self.external
+        _ = self.order, self.testimony, self.external, self.tier
         _shared.append((self, folder))
         try:
             left_out = iter([finding.row() for finding in self.left_out])
@@ -131,11 +138,14 @@ def _rows_of(partition: TopicPartition) -> list[Row]:
     """The rows of one partition of the search that processes share; work for a process."""
     search, folder = _shared[-1]
     result = search.of(partition)
-    losses = [loss_row(one, None if folder is None else export_loss(one, folder)) for one in result.losses]
+    losses = [
+        loss_row(one, None if folder is None else export_loss(one, folder), search.tier)
+        for one in result.losses
+    ]
     return [*losses, *(finding.row() for finding in result.findings)]
 
 
-def loss_row(loss: Loss, exported: str | None = None) -> Row:
+def loss_row(loss: Loss, exported: str | None = None, tier: Segments = NO_TIER) -> Row:
     """The row of kind `loss`."""
     records, first, last = loss.extent()
     return LOSS(
@@ -150,6 +160,10 @@ def loss_row(loss: Loss, exported: str | None = None) -> Row:
         lost_in_epoch=loss.drop.leader_epoch,
         evidence=[proof.row() for proof in loss.evidence],
         recoverable_from=[{"moment": m, "broker_id": b} for m, b in loss.recoverable_from],
+        recoverable_from_tier=[
+            {"remote_log_segment_id": id, "from_offset": start, "to_offset": end}
+            for id, start, end in held_in_tier(loss, tier)
+        ],
         written_by=loss.drop.written_by,
         written_in_epoch=loss.drop.written_in_epoch,
         dropped_by=loss.drop.leader,

@@ -83,6 +83,7 @@ LOSS = RowType(
     lost_in_epoch=nullable(integer("epoch of the leadership that dropped them")),
     evidence=array("{kind, strength, broker_id, moment, file, line, text}"),
     recoverable_from=array("{moment, broker_id}"),
+    recoverable_from_tier=array("{remote_log_segment_id, from_offset, to_offset}"),
     written_by=nullable(integer("broker that led when they were written")),
     written_in_epoch=nullable(integer()),
     dropped_by=nullable(integer("broker that led when they were dropped")),

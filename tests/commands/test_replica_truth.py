@@ -173,3 +173,12 @@ def test_lost_records_are_exported_ready_to_be_produced(scene: Any, tmp_path: Pa
     inside = rows("replica", "loss", folder, "--export", folder / "lost")
     assert inside.status == 4
     assert not (folder / "lost").exists()
+
+
+def test_what_a_tier_still_holds_of_a_loss_is_named() -> None:
+    (row,) = rows("replica", "loss", recording("tier/e-unclean-election")).of("loss")
+    assert (row["from_offset"], row["to_offset"], row["recoverable_from"]) == (100, 260, [])
+    held = [(one["from_offset"], one["to_offset"]) for one in row["recoverable_from_tier"]]
+    assert held == [(100, 120), (120, 160), (160, 200), (200, 240)]
+    # The first of them holds records of the epoch before too, which nobody lost.
+    assert row["recoverable_from_tier"][0]["remote_log_segment_id"] == "XkIsHmzASdSGqo8Z9PWL8Q"
