@@ -12,6 +12,7 @@ import time
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Collection, Iterable, Mapping
+from operator import attrgetter
 from typing import Any
 
 from kafka.protocol.admin.cluster import DescribeClusterRequest, DescribeQuorumRequest
@@ -38,6 +39,7 @@ from kctl.wire.configs import read_configs
 
 NO_ERROR, NOT_CONTROLLER, NOT_AUTHORIZED = 0, 41, 29
 METADATA_TOPIC = "__cluster_metadata"
+BY_NUMBER = attrgetter("partition_index")
 ELR_PAGE = 2000  # partitions; brokers give no more in an answer
 
 
@@ -218,7 +220,7 @@ def kafka_id(id: uuid.UUID | None) -> str | None:
 
 def _topic(one: Any, moving: Mapping[TopicPartition, tuple[Replicas, Replicas]]) -> Topic:
     name = str(one.name)
-    listed = sorted(one.partitions, key=lambda p: int(p.partition_index))
+    listed = sorted(one.partitions, key=BY_NUMBER)
     adding: dict[int, Replicas] = {}
     removing: dict[int, Replicas] = {}
     for p in listed if moving else ():
@@ -237,13 +239,14 @@ def _topic(one: Any, moving: Mapping[TopicPartition, tuple[Replicas, Replicas]])
 
 
 def _states(topics: Iterable[Any]) -> dict[TopicPartition, PartitionState]:
-    return {
-        TopicPartition(str(one.name), p.partition_index): PartitionState(
-            p.leader_id, p.leader_epoch if p.leader_epoch is not None else -1, tuple(p.isr_nodes)
-        )
-        for one in topics
-        for p in one.partitions
-    }
+    found: dict[TopicPartition, PartitionState] = {}
+    for one in topics:
+        name = str(one.name)
+        for p in one.partitions:
+            epoch = p.leader_epoch
+            state = PartitionState(p.leader_id, -1 if epoch is None else epoch, tuple(p.isr_nodes))
+            found[TopicPartition(name, p.partition_index)] = state
+    return found
 
 
 def _refused(wire: Wire, names: list[str]) -> list[Problem]:
