@@ -26,10 +26,13 @@ from kazoo.exceptions import NoNodeError
 from tests.brokers.jars import classpath
 from tests.brokers.processes import (
     PATIENCE,
+    RECORDS_CLASSES,
     JavaProcess,
+    archive_of,
     eventually,
     free_ports,
     java_command,
+    keep_classes,
     tail,
     wait_for_port,
 )
@@ -112,16 +115,23 @@ class Cluster:
     def start(self, *broker_ids: int, wait: bool = True) -> None:
         """Start brokers, all of them where none is named, and wait until they are registered."""
         chosen = [self.brokers[id] for id in broker_ids or self.brokers]
+        jars = classpath(self.version)
+        archive = archive_of(jars)
+        is_first = archive is not None and not archive.exists()
         for broker in chosen:
+            logging = f"-Dlog4j.configuration=file:{self.folder}/log4j.properties"
+            recording = (RECORDS_CLASSES,) if is_first and broker is chosen[0] else ()
             command = java_command(
-                classpath(self.version),
+                jars,
                 "kafka.Kafka",
                 [broker.folder / "server.properties"],
-                flags=(f"-Dlog4j.configuration=file:{self.folder}/log4j.properties", *self.flags),
+                flags=(logging, *recording, *self.flags),
             )
             broker.process = JavaProcess(command, broker.log)
         if wait:
             self.wait_until_up([broker.broker_id for broker in chosen])
+            if is_first and chosen[0].process:
+                keep_classes(chosen[0].process, jars)
 
     def wait_until_up(self, broker_ids: Sequence[int]) -> None:
         """Until the brokers listen and, with ZooKeeper, are registered and there is a controller."""

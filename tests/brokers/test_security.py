@@ -175,7 +175,7 @@ def cut_off(tmp_path: Path) -> Iterator[ZooKeeper]:
 
 def test_a_server_without_its_quorum(cut_off: ZooKeeper, tmp_path: Path) -> None:
     k = Kctl(Cluster("3.9", tmp_path, cut_off), tmp_path / "journal")
-    stale = k("topic", "list")
+    stale = k("topic", "list", "--timeout", "3s")
     for _ in eventually("the server serves reads", pause=1):
         stale = k("topic", "list", "--allow-stale", "--timeout", "5s")
         if stale.status == 0:
@@ -185,5 +185,6 @@ def test_a_server_without_its_quorum(cut_off: ZooKeeper, tmp_path: Path) -> None
     assert "may be old" in stale.err
     ran = k("topic", "list", "--timeout", "3s")
     assert ran.status == 3 and ran.err.count("\n") == 1, ran.err
-    ran = k("topic", "create", "b", "--partitions", 1, "--replication-factor", 1, "--yes")
+    create = ("topic", "create", "b", "--partitions", 1, "--replication-factor", 1, "--yes")
+    ran = k(*create, KCTL_ANSWER_TIMEOUT="3s")
     assert ran.status == 3, ran.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import socket
 import struct
@@ -12,7 +13,7 @@ from typing import Any
 from kazoo.client import KazooClient
 
 from tests.brokers.jars import classpath
-from tests.brokers.processes import PATIENCE, JavaProcess, free_ports, java_command, wait_for_port
+from tests.brokers.processes import PATIENCE, JavaProcess, eventually, free_ports, java_command, wait_for_port
 
 # Which ZooKeeper comes with which Kafka; 3.6 and later answer multiRead.
 ZOOKEEPERS = {"3.4": "1.1", "3.5": "2.8", "3.8": "3.9"}
@@ -54,6 +55,11 @@ class ZooKeeper:
         self.login: dict[str, Any] = {}  # for the clients
 
     @property
+    def has_peers(self) -> bool:
+        """Whether it is one of several, and may never serve."""
+        return "\nserver." in self.config.read_text()
+
+    @property
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
@@ -70,6 +76,12 @@ class ZooKeeper:
         )
         self.process = JavaProcess(command, self.folder / "zookeeper.log")
         wait_for_port(self.port, self.process)
+        # It listens before it serves, and a client that comes in between waits in vain for its whole time-out.
+        for _ in eventually(f"ZooKeeper serves on port {self.port}"):
+            self.process.require_running()
+            with contextlib.suppress(OSError):
+                if b"Zookeeper version" in self.asked("srvr") or self.has_peers:
+                    return
 
     def stop(self) -> None:
         if self.process:
@@ -88,10 +100,13 @@ class ZooKeeper:
 
     def sessions(self) -> set[int]:
         """Ids of the sessions that are connected now."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as connection:
-            connection.sendall(b"cons")
-            said = connection.makefile("rb").read()
-        return {int(found, 16) for found in re.findall(rb"sid=0x([0-9a-f]+)", said)}
+        return {int(found, 16) for found in re.findall(rb"sid=0x([0-9a-f]+)", self.asked("cons"))}
+
+    def asked(self, word: str) -> bytes:
+        """What the server says to a four-letter word."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+            connection.sendall(word.encode())
+            return connection.makefile("rb").read()
 
     def expire(self, *sessions: int) -> None:
         """End sessions as the server does when their time is over; nobody has to wait for that."""
