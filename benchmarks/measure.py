@@ -58,8 +58,11 @@ def _watched(process: int) -> int:
 
 
 def least_cpu(command: Sequence[object], repeats: int = 2) -> float:
-    """The least CPU seconds of some runs."""
-    return min(cost_of(command).cpu for _ in range(repeats))
+    """The least CPU seconds of some runs; a run that fails costs little, so that none may."""
+    costs = [cost_of(command) for _ in range(repeats)]
+    if any(cost.status for cost in costs):
+        raise RuntimeError(f"{command} ended with {[cost.status for cost in costs]}")
+    return min(cost.cpu for cost in costs)
 
 
 class Tool:
