@@ -42,30 +42,37 @@ ASKED = (("batches", None, 0.6), ("findings", None, 0.6), ("records", NARROW, 0.
 PETABYTE, MANY_CORES = 10**15, 1000
 
 
-def spark_cpu() -> float:
-    """CPU seconds so far of every process below this one: the JVM and its Python workers."""
-    children: dict[int, list[tuple[int, float]]] = {}
+def below() -> dict[int, float]:
+    """CPU seconds so far of each process below this one: the JVM and its Python workers."""
+    children: dict[int, list[tuple[int, int]]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it ended meanwhile
             fields = stat.read_text().rpartition(")")[2].split()
-            ticks = sum(map(int, fields[11:15]))  # its own, and of those of its children that ended
-            children.setdefault(int(fields[1]), []).append((int(stat.parent.name), ticks))
-    total, left = 0.0, [os.getpid()]
+            children.setdefault(int(fields[1]), []).append(
+                (int(stat.parent.name), sum(map(int, fields[11:13])))
+            )
+    found: dict[int, float] = {}
+    left = [os.getpid()]
     while left:
-        below = children.get(left.pop(), [])
-        total += sum(ticks for _, ticks in below)
-        left += [pid for pid, _ in below]
-    return total / os.sysconf("SC_CLK_TCK")
+        for pid, ticks in children.get(left.pop(), []):
+            found[pid] = ticks / os.sysconf("SC_CLK_TCK")
+            left.append(pid)
+    return found
 
 
-def least(work: Callable[[], object], clock: Callable[[], float], repeats: int = 3) -> float:
-    """The least seconds of some runs, by a clock."""
-    times = []
+def this_one() -> dict[int, float]:
+    """The same of this process alone."""
+    return {os.getpid(): time.process_time()}
+
+
+def least(work: Callable[[], object], clock: Callable[[], dict[int, float]], repeats: int = 3) -> float:
+    """The least CPU seconds of some runs. Spark ends workers that were idle for a minute: those cost nothing."""
+    costs = []
     for _ in range(repeats):
-        began = clock()
+        before = clock()
         work()
-        times.append(clock() - began)
-    return min(times)
+        costs.append(sum(seconds - before.get(pid, 0) for pid, seconds in clock().items()))
+    return min(costs)
 
 
 def corpus(size: int) -> tuple[Path, Path]:
@@ -107,8 +114,8 @@ def part_rates(folders: tuple[Path, Path], spark: Any, rates: dict[str, float]) 
     """Spark against the local engine on the same files."""
     size = sum(one.size_in_bytes for one in list_segments(str(folders[0]), []))
     for table, columns, goal in ASKED:
-        whole, start = (least(on_spark(spark, folder, table, columns), spark_cpu) for folder in folders)
-        alone, begin = (least(by_itself(folder, table, columns), time.process_time) for folder in folders)
+        whole, start = (least(on_spark(spark, folder, table, columns), below) for folder in folders)
+        alone, begin = (least(by_itself(folder, table, columns), this_one) for folder in folders)
         rates[table] = size / (whole - start)
         rate = size / (alone - begin)
         said = f"{rates[table] / 1e6:,.0f} MB/s a core against {rate / 1e6:,.0f}; a query starts in {start:.2f} s of CPU"
@@ -128,7 +135,7 @@ def part_today(spark: Any, rate: float) -> Iterator[Line]:
 
     shape = shape_of("none-100x100")
     log, tiny = make(CACHE / "spark-small", shape, 16 << 20), make(CACHE / "spark-tiny", shape, 15_000)
-    whole, start = (least(scan(one), spark_cpu, 2) for one in (log, tiny))
+    whole, start = (least(scan(one), below, 2) for one in (log, tiny))
     theirs = log.stat().st_size / (whole - start)
     yield at_least("records, against binaryFile and a function in Python", rate / theirs, 20,
                    f"{rate / 1e6:,.0f} MB/s a core against {theirs / 1e6:,.1f}")  # fmt: skip
