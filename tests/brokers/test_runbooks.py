@@ -80,10 +80,11 @@ class Four:
         self.heal()
         if self.replicas(topic) is not None:
             self.kctl("topic", "delete", topic)
-        self.kctl(
-            *("topic", "create", topic, "--replica-assignment"),
-            ",".join(":".join(map(str, ids)) for ids in replicas),
-        )
+        assignment = ",".join(":".join(map(str, ids)) for ids in replicas)
+        for _ in eventually(f"topic {topic} is made, and no deletion of another one waits any more"):
+            self.kctl("topic", "create", topic, "--replica-assignment", assignment)
+            if self.replicas(topic) == replicas:
+                break
         self.settle()
 
     def heal(self) -> None:

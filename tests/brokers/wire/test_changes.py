@@ -105,7 +105,9 @@ def test_a_move_that_runs_is_seen_and_cancelled(w: Cluster, k: WireKctl, topic: 
     (row,) = k("reassign", "status", plan, "--sample", "0.5").of("partition")
     assert row["bytes_left"] > 0, "brokers tell the sizes"
     assert row["bytes_per_second"] >= 0
-    assert w.version == "2.4" or row["seconds_left"] > 0, "at that rate, or the throttle's where brokers tell it"
+    assert w.version == "2.4" or row["seconds_left"] > 0, (
+        "at that rate, or the throttle's where brokers tell it"
+    )
     other = tmp_path / "other"
     other.mkdir()
     refused = k.change("reassign", "execute", plan_of(other, topic, [3, 2]), status=4)
