@@ -191,11 +191,19 @@ class Walker:
         return found
 
     def torn(self, position: int, before: Entry) -> bool:
-        """Whether the bytes at position, which the log ends inside, carry on after an unsound entry."""
+        """Whether the bytes at position, which the log ends inside, carry on after an unsound entry.
+
+        Nothing proves itself behind an append that was cut off: else the length that led here lies.
+        """
+        from formats.resynchronising import Budget, next_proof
+
         head = self.log.peek(position, FRAMING_SIZE)
         if len(head) < FRAMING_SIZE:
             return True
-        return 0 < read(Framing, head).offset - before.last_offset < NEARBY
+        if not 0 < read(Framing, head).offset - before.last_offset < NEARBY:
+            return False
+        self.budget = self.budget or Budget()
+        return next_proof(self.log, position + 1, self.last_offset, self.budget) is None
 
     def damage(self, position: int, reason: Reason) -> Damage:
         """The range from position to the next proof, or to the end."""

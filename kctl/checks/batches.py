@@ -164,11 +164,21 @@ class BatchChecks:
         if is_first:
             edge.first_is_new = bool(is_new[0])
         edge.last_offset, edge.last_is_new = int(headers.last_offset[-1]), bool(is_new[-1])
-        epochs_before = np.concatenate(([edge.leader_epoch], epochs[:-1]))
-        for row in self._some((epochs < epochs_before) & (headers.magic == 2), segments.EPOCH_GOES_BACK):
-            details = {"leader_epoch": int(epochs[row]), "previous": int(epochs_before[row])}
-            yield row, self._at(headers, row, segments.EPOCH_GOES_BACK, **details)
+        yield from self._epochs(headers, epochs, edge.leader_epoch)
         edge.leader_epoch = int(epochs[-1])
+
+    def _epochs(self, headers: Headers, epochs: NDArray[np.int32], last_epoch: int) -> Iterable[RowFinding]:
+        """Epochs that go back. One batch ahead of both its neighbours is wrong itself, not the one behind it."""
+        before = np.concatenate(([last_epoch], epochs[:-1]))
+        back = (epochs < before) & (headers.magic == 2)
+        for row in self._some(back, segments.EPOCH_GOES_BACK):
+            following = epochs[row + 1] if row + 1 < len(epochs) else epochs[row]
+            # The batch before the first row is of another block, which is gone.
+            is_ahead = row > 0 and 0 <= before[row - 1] <= epochs[row] and following < before[row]
+            details = {"leader_epoch": int(epochs[row]), "previous": int(before[row])}
+            where = row - 1 if is_ahead else row
+            kind = segments.EPOCH_RUNS_AHEAD if is_ahead else segments.EPOCH_GOES_BACK
+            yield where, self._at(headers, where, kind, **details)
 
 
 def rows(mask: Mask) -> list[int]:

@@ -139,6 +139,15 @@ ILLEGAL_OFFSET_DELTA = FindingType(
     "A client that writes batches of its own, or a hand edit.",
     CLIENT_BUG,
 )
+EPOCH_RUNS_AHEAD = FindingType(
+    "batch-leader-epoch-runs-ahead",
+    ERROR,
+    "Leader epoch {previous} is ahead of the batches on both sides, the next is of epoch {leader_epoch}; Kafka"
+    " accepts it, but truncation by epoch and followers that ask for an epoch's end are misled.",
+    "Leaders stamp their epoch into each batch, and epochs of a partition only grow. It is not covered by the CRC.",
+    "A changed byte.",
+    OTHER_REPLICA,
+)
 EPOCH_GOES_BACK = FindingType(
     "batch-leader-epoch-goes-back",
     ERROR,

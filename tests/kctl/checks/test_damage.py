@@ -112,6 +112,7 @@ DAMAGE: dict[str, tuple[tuple[str, str], Edit, str]] = {
     "base offset of the first batch": (CLEAN, lambda d: flip(d / rolled(72), 7, 8), "segment-offset-below-name"),
     "base offset of the last batch": (CLEAN, lambda d: flip(d / rolled(204), batches(d / rolled(204))[-1][0] + 6), "offsets-missing"),
     "leader epoch back": (CLEAN, lambda d: change(d / rolled(72), batches(d / rolled(72))[3][0] + 12, pack(">i", 1)), "batch-leader-epoch-goes-back"),
+    "leader epoch ahead of both sides": (CLEAN, lambda d: flip(d / rolled(72), batches(d / rolled(72))[3][0] + 12), "batch-leader-epoch-runs-ahead"),
     "leader epoch ahead": (CLEAN, lambda d: flip(d / rolled(204), batches(d / rolled(204))[-1][0] + 12), "epoch-entry-missing"),
     "record count, sealed": (CLEAN, lambda d: reseal(d / rolled(72), 2, 57, pack(">i", 999)), "batch-records-count"),
     "record count less, sealed": (CLEAN, lambda d: reseal(d / TXN / segment(0), 2, 57, pack(">i", 1)), "record-malformed"),

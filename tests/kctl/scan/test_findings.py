@@ -89,6 +89,7 @@ CASES: list[tuple[FindingType, bytes]] = [
     (segments.OFFSET_TOO_FAR, batch(2**31)),
     (segments.ILLEGAL_OFFSET_DELTA, batch(0, last_offset_delta=-1, records_count=0)),
     (segments.EPOCH_GOES_BACK, batch(0, partition_leader_epoch=5) + batch(3, partition_leader_epoch=4)),
+    (segments.EPOCH_RUNS_AHEAD, batch(0) + batch(3, partition_leader_epoch=9) + batch(6)),
     (segments.RECORDS_COUNT_TOO_LARGE, batch(0, records_count=4)),
     (segments.RECORDS_COUNT_TOO_LARGE, batch(0, records_count=-4)),
     (segments.RECORD_MALFORMED, holding(BODY, records_count=2)),
