@@ -78,8 +78,12 @@ class TableWriter:
 
     def __enter__(self) -> "TableWriter":
         shutil.rmtree(self.aside, ignore_errors=True)
-        self.aside.mkdir(parents=True)
-        self._part = ParquetPart(self.aside.parent, self.aside.name, "part-00000", self.schema)
+        try:
+            self.aside.mkdir(parents=True)
+            self._part = ParquetPart(self.aside.parent, self.aside.name, "part-00000", self.schema)
+        except BaseException:  # the disk is full, or Ctrl-C
+            shutil.rmtree(self.aside, ignore_errors=True)
+            raise
         return self
 
     @property

@@ -1,5 +1,6 @@
 """`kctl audit`: tables, summary and report of recorded incidents; nothing half written, nothing in the evidence."""
 
+import errno
 import json
 import os
 import re
@@ -205,6 +206,25 @@ def test_a_disk_that_is_full_is_one_line_and_no_half_table(tmp_path: Path) -> No
     assert "File too large" in ran.stderr
     assert ran.stderr.count("\n") == 1
     assert [p.name for p in (tmp_path / "out").iterdir() if "writing" in p.name] == []
+
+
+def test_a_disk_that_fills_before_a_table_is_begun_leaves_nothing(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = pq.ParquetWriter
+    opened: list[Path] = []
+
+    def full(path: Path, *args: Any, **options: Any) -> Any:
+        opened.append(path)
+        if len(opened) == 5:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return writer(path, *args, **options)
+
+    monkeypatch.setattr("kctl.scan.parquet.pq.ParquetWriter", full)
+    ran = kctl("audit", "run", recording("incidents/halt-0.10.2"), "--out", out)
+    assert ran.status == 3
+    assert "No space left on device" in ran.err
+    assert list(out.iterdir()) == []
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
