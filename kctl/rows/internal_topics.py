@@ -71,7 +71,9 @@ OPEN_TRANSACTION = RowType(
     last_offset=integer(),
     last_timestamp=integer("milliseconds"),
     transactional_id=nullable(string()),
-    hanging=nullable(boolean("null where the evidence lacks the part of __transaction_state that would tell")),
+    hanging=nullable(
+        boolean("null where the evidence lacks the part of __transaction_state that would tell")
+    ),
     why=nullable(string("why nobody will end it")),
     abort_command=nullable(string("what ends it")),
 )
