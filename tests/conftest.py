@@ -17,10 +17,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import settings
 
 HERE = Path(__file__).parent
 RECORDINGS = HERE / "data" / "recordings"
 UNPACKED = Path(os.environ.get("KCTL_TEST_CACHE", HERE.parent / ".cache")) / "recordings"
+# Nothing is timed: machines are slow, and busy.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 REQUIRED = frozenset(filter(None, os.environ.get("KCTL_TEST_REQUIRE", "").split(",")))
 
 
