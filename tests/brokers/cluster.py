@@ -58,7 +58,7 @@ QUICK: dict[str, object] = {
     "group.initial.rebalance.delay.ms": 0,
     "log.cleaner.dedupe.buffer.size": 8388608,
     "log.index.size.max.bytes": 16384,
-    "replica.lag.time.max.ms": 30000,  # a slow machine's replicas are not behind; the dead are taken out at once
+    "replica.lag.time.max.ms": 10000,  # a slow machine's replicas are not behind, and tests do wait for the dead
     "replica.fetch.wait.max.ms": 100,
     "auto.create.topics.enable": "false",
     "auto.leader.rebalance.enable": "false",
