@@ -178,13 +178,12 @@ def merge(
 
 def mend_skew(frame: Frame, source: tuple[str, ...], merging: Merge) -> None:
     """Estimate how far each broker's clock is off, say so, and order by mended clocks."""
-    from kctl.broker_logs.events import prepare
+    from kctl.broker_logs.events import Merge
     from kctl.broker_logs.skew import WANTED, estimate_skew
 
     if "-" in source:
         raise click.UsageError("--fix-skew reads the logs twice, standard input can be read only once")
-    given = {b: z for b, z in merging.zones.items() if b is not None}
-    skew = estimate_skew(prepare(merging.sources, given).events(wanted=WANTED))
+    skew = estimate_skew(Merge(merging.sources, merging.zones).events(wanted=WANTED))
     merging.shifts = skew.shifts()
     for line in skew.sentences():
         frame.note(line)
@@ -232,7 +231,8 @@ def marked_lines(frame: Frame, merging: Merge, keep: Filter | None, form: str) -
     for finding in (*merging.sources.findings, *merging.reading.findings):
         if finding.is_wrong:
             frame.raise_status(5)
-        frame.note(f"{finding.place.file}: {finding.message}")
+        place = f"{finding.place.file}: " if finding.place.file else ""
+        frame.note(f"{place}{finding.message}")
     frame.note(marks.sentence(merging.reading))
 
 
@@ -339,7 +339,7 @@ def timeline_rows(
     from kctl.broker_logs.filters import all_of
     from kctl.broker_logs.timeline import WANTED, timeline
 
-    found = timeline(merging.events(all_of(filters), WANTED), wanted)
+    found = timeline(merging.events(all_of(filters), WANTED), wanted, merging.doubtful)
     for leaderships in found.leaderships.values():
         for one in leaderships:
             yield one.row()

@@ -159,7 +159,7 @@ def leaderships(audit: Audit) -> Iterator[Row]:
     from kctl.broker_logs.timeline import WANTED, timeline
 
     merging = prepare(find_sources(audit.paths), {}, None)
-    found = timeline(merging.events(None, WANTED))
+    found = timeline(merging.events(None, WANTED), doubtful=merging.doubtful)
     for ones in found.leaderships.values():
         for one in ones:
             yield one.row()

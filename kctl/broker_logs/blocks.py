@@ -102,13 +102,13 @@ Filter = Callable[[Block], Block]
 
 
 def blocks_of(
-    source: LogSource, rank: int, zone: Zone | None, reading: Reading, *, chunk: int = CHUNK
+    source: LogSource, rank: int, zone: Zone | None, reading: Reading, *, chunk: int = CHUNK, skip: int = 0
 ) -> Iterator[Block]:
-    """The records of a source, part after part in the order of the source."""
+    """The records of a source, part after part in the order of the source, without `skip` bytes of its first part."""
     state = _State(rank, zone or UNKNOWN, reading)
     for file in source.files:
         try:
-            yield from _blocks_of_file(file, state, chunk)
+            yield from _blocks_of_file(file, state, chunk, skip if file is source.files[0] else 0)
         except OSError as error:
             reading.findings.append(
                 say.LOG_UNREADABLE.at(_place(file), reason=(error.strerror or "").lower())
@@ -130,13 +130,13 @@ def _place(file: LogFile) -> Place:
     return Place(broker_id=file.broker_id, file=file.file, evidence=file.evidence)
 
 
-def _blocks_of_file(file: LogFile, state: _State, chunk: int) -> Iterator[Block]:
+def _blocks_of_file(file: LogFile, state: _State, chunk: int, skip: int = 0) -> Iterator[Block]:
     state.line, state.told_back = 1, ""
     damage: list[str] = []
     rest: list[bytes] = []
     held = 0
     wait_for = 0
-    for piece in chunks_of(file.path, damage.append, size=chunk, ahead=True):
+    for piece in chunks_of(file.path, damage.append, size=chunk, ahead=True, skip=skip):
         rest.append(piece)
         held += len(piece)
         if held < wait_for and held < LONGEST:

@@ -51,8 +51,10 @@ class Mark(NamedTuple):
 class Causes:
     """What controllers said they were doing, by partition and by broker, the latest of each."""
 
-    def __init__(self) -> None:
+    def __init__(self, doubtful: frozenset[int] = frozenset()) -> None:
         self._partitions: dict[TopicPartition, list[Mark]] = {}
+        # Brokers whose lines may stand at a wrong place among those of the others.
+        self._doubtful = doubtful
         self._brokers: dict[int, list[Mark]] = {}
         self._last_leader: dict[TopicPartition, int] = {}
         # Brokers whose server.log is among the logs, so that each change of an ISR that they made is seen.
@@ -179,7 +181,8 @@ class Causes:
             # Until 1.0 the line that selects a leader comes with a warning where the election is unclean.
             return ""
         assert before is not None
-        if not said and not self._isr_is_known(before):
+        # Which ISR was the last one is told by the order of times alone.
+        if not said and (self._doubtful or not self._isr_is_known(before)):
             return ""
         if said:
             one.proofs.append(said[-1].proof)

@@ -14,7 +14,7 @@ from kctl.broker_logs.merging import Released, merged
 from kctl.broker_logs.overlap import without_copies
 from kctl.broker_logs.shapes import Shape, Shapes, message_of
 from kctl.broker_logs.sources import LogFile, Sources
-from kctl.broker_logs.zones import Zone, detect_zones, iso
+from kctl.broker_logs.zones import Zone, detect_zones, iso, shown_offset
 from kctl.model import TopicPartition
 
 MOST_TEXT = 1 << 20
@@ -287,6 +287,8 @@ class Merge:
     shifts: dict[int | None, int] = field(default_factory=dict)
     """Milliseconds added to the times of a broker when ordering, to mend its clock."""
     reading: Reading = field(default_factory=Reading)
+    doubtful: frozenset[int] = frozenset()
+    """Brokers whose times cannot be put beside those of the others."""
 
     @cached_property
     def blocks(self) -> list[Iterator[Block]]:
@@ -321,9 +323,16 @@ class Merge:
 def prepare(
     sources: Sources, zones: dict[int, Zone] | None = None, default_zone: Zone | None = None
 ) -> Merge:
-    """A merge of sources, with the zone of each broker as given or as its start-up lines say."""
+    """A merge of sources, with the zone of each broker as given, as its start-up lines say, or as it is told by
+    what brokers sent each other."""
+    from kctl.broker_logs.clock_offsets import estimate_offsets
+
     detected = detect_zones(list(sources.files), zones or {}, default_zone, sources.findings)
-    return Merge(sources, detected)
+    estimate = estimate_offsets(sources.sources, detected)
+    sources.findings.extend(estimate.findings())
+    for broker_id, offset in estimate.offsets.items():
+        detected[broker_id] = Zone(shown_offset(offset), offsets=[offset], source="estimated")
+    return Merge(sources, detected, doubtful=frozenset(estimate.doubtful))
 
 
 def read_events(

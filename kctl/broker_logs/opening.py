@@ -22,10 +22,13 @@ Damaged = Callable[[str], None]
 _stdin_head: list[bytes] = []
 
 
-def chunks_of(path: str, damaged: Damaged, *, size: int = CHUNK, ahead: bool = False) -> Iterator[bytes]:
+def chunks_of(
+    path: str, damaged: Damaged, *, size: int = CHUNK, ahead: bool = False, skip: int = 0
+) -> Iterator[bytes]:
     """The unpacked bytes in chunks of at most about `size`; OSError where the file cannot be read.
 
-    Where a compressed file breaks off, `damaged` is told why and what came before it has been given.
+    Where a compressed file breaks off, `damaged` is told why and what came before it has been given. The first
+    `skip` bytes of a file that is not compressed are left out.
     """
     if path == STDIN:
         yield from _stdin(size)
@@ -38,6 +41,7 @@ def chunks_of(path: str, damaged: Damaged, *, size: int = CHUNK, ahead: bool = F
         elif magic == ZSTD_MAGIC:
             chunks = _unzstandarded(file, size, damaged)
         else:
+            file.seek(skip)
             while chunk := file.read(size):
                 yield chunk
             return

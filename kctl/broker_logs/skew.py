@@ -120,7 +120,7 @@ class _Pairs:
         time_ms, broker_id = event.logged_ms, event.broker_id
         if time_ms is None or broker_id is None or len(self.received) + len(self.handled) > MOST:
             return
-        state = _state(event, is_request=name in SENT or name in RECEIVED)
+        state = state_of(event, is_request=name in SENT or name in RECEIVED)
         if state is not None and (name in SENT or name in DECIDED):
             by = self.sent.setdefault(state, {})
             by[broker_id] = min(time_ms, by.get(broker_id, time_ms))
@@ -155,7 +155,7 @@ class _Pairs:
         return found
 
 
-def _state(event: Event, *, is_request: bool) -> State | None:
+def state_of(event: Event, *, is_request: bool) -> State | None:
     """The state that a line is about: as a decision by its leader epoch, as a request also by who sent it."""
     partition = event.topic_partition
     epoch: object = event.fields.get("leader_epoch")

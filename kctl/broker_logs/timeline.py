@@ -260,10 +260,15 @@ class _Builder:
 
 
 def timeline(
-    events: Iterable[Event], wanted: Callable[[TopicPartition], bool] = lambda partition: True
+    events: Iterable[Event],
+    wanted: Callable[[TopicPartition], bool] = lambda partition: True,
+    doubtful: frozenset[int] = frozenset(),
 ) -> Timeline:
-    """The history that events prove; `wanted` leaves out partitions that nobody asks about."""
-    builder = _Builder(wanted)
+    """The history that events prove; `wanted` leaves out partitions that nobody asks about.
+
+    `doubtful` are brokers whose times cannot be put beside those of the others, see `Merge.doubtful`.
+    """
+    builder = _Builder(wanted, causes=Causes(doubtful))
     for event in events:
         builder.add(event)
     return builder.finished()

@@ -66,6 +66,23 @@ LOG_ZONE_CHANGED = FindingType(
     "Daylight saving time, or a broker moved to a host with another zone.",
     "Give the broker's zone with `--time-zone ID=ZONE` so that each line is read with its own offset.",
 )
+LOG_ZONE_ESTIMATED = FindingType(
+    "log-zone-estimated",
+    Severity.INFO,
+    "The times of broker {broker} are {offset} against those of broker {reference}, by {pairs} pairs of lines of one "
+    "moment: another zone. They were put beside them.",
+    "Brokers before 2.3 print no line that tells their zone; requests that were sent and received tell how they differ.",
+    "Brokers that log in different zones.",
+    "Give each broker's zone with `--time-zone ID=ZONE` where times must be right to the hour.",
+)
+LOG_CLOCK_DOUBTFUL = FindingType(
+    "log-clock-doubtful",
+    Severity.INFO,
+    "The times of broker {broker} cannot be put beside those of the others: {reason}.",
+    "Nothing tells its zone or how far its clock is off, so no election is called unclean by the order of times.",
+    "A zone that changed in these logs, a clock that was set, or logs with too few lines in common.",
+    "Give each broker's zone with `--time-zone ID=ZONE`.",
+)
 LOG_LEVEL_TOO_HIGH = FindingType(
     "log-level-hides-transitions",
     Severity.INFO,

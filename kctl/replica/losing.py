@@ -123,7 +123,7 @@ class LossSearch:
         _ = self.order, self.testimony, self.external, self.tier
         _shared.append((self, folder))
         try:
-            left_out = iter([finding.row() for finding in self.left_out])
+            left_out = iter([finding.row() for finding in (*self.left_out, *self.testimony.zones)])
             for rows in ordered(_rows_of, self.partitions, jobs=jobs):
                 yield from (*rows, *left_out)
                 progress.advance(1)

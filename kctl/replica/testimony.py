@@ -11,15 +11,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kctl.broker_logs.events import Event, read_events
+from kctl.broker_logs.events import Event, prepare
 from kctl.broker_logs.leaderships import Leadership
 from kctl.broker_logs.sources import Sources
 from kctl.broker_logs.timeline import Timeline, timeline
+from kctl.findings import Finding
+from kctl.findings.state_log import LOG_CLOCK_DOUBTFUL, LOG_ZONE_ESTIMATED
 from kctl.model import TopicPartition
 
 KAFKA_SERVERS = ("kafka.server.KafkaServer", "kafka.server.KafkaServerStartable", "kafka.server.BrokerServer")
 # `Log(dir=..., topic=t, partition=0, ..., logEndOffset=50)` in the line of a log that was loaded (2.6 to 3.9).
 LOADED = re.compile(r"topic=(?P<topic>[\w.-]+), partition=(?P<partition>\d+),.*logEndOffset=(?P<end>\d+)")
+ZONES = (LOG_ZONE_ESTIMATED.code, LOG_CLOCK_DOUBTFUL.code)
 
 
 class Note(NamedTuple):
@@ -59,6 +62,8 @@ class Testimony:
     notes: dict[TopicPartition, list[Note]] = field(default_factory=dict)
     starts: dict[int, list[int]] = field(default_factory=dict)
     """When each broker's process began to start, UTC milliseconds."""
+    zones: list[Finding] = field(default_factory=list)
+    """What was found out about the zones of the brokers' times."""
 
     def of(self, partition: TopicPartition, *what: str, broker_id: int | None = None) -> list[Note]:
         """The notes of these kinds about a partition in order of time, of one broker where it is given."""
@@ -93,7 +98,10 @@ def hear(sources: Sources, wanted: Callable[[TopicPartition], bool] = lambda par
     testimony = Testimony()
     if not sources.sources:
         return testimony
-    testimony.history = timeline(_listened(read_events(sources), testimony, wanted), wanted)
+    merging = prepare(sources)
+    testimony.zones = [one for one in sources.findings if one.code in ZONES]
+    events = _listened(merging.events(), testimony, wanted)
+    testimony.history = timeline(events, wanted, merging.doubtful)
     return testimony
 
 

@@ -1,0 +1,194 @@
+"""Brokers before 2.3 do not say which zone they log in: what they send each other does."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shutil
+from datetime import datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kctl.broker_logs.clock_offsets import agreed_offset
+from kctl.broker_logs.events import Merge, prepare
+from kctl.broker_logs.skew import estimate_skew
+from kctl.broker_logs.sources import find_sources
+from kctl.broker_logs.timeline import Timeline, timeline
+from tests.conftest import recording, rows
+
+HEAD = re.compile(rb"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),", re.MULTILINE)
+# A recording, and by how many minutes each broker's clock is put ahead.
+SHIFTS = [
+    ("incidents/pauses-1.1", {2: 540}),
+    ("incidents/pauses-1.1", {1: -210, 3: 345}),
+    ("incidents/unclean-1.1", {1: 60}),
+    ("incidents/unclean-1.1", {3: -480}),
+    ("incidents/unclean-0.10.2", {1: 540, 2: -210}),
+    ("incidents/unclean-0.10.2", {3: 60}),
+    ("incidents/life-0.8.2", {1: -60}),
+    ("incidents/life-0.8.2", {2: 330, 3: -720}),
+    ("incidents/hwloss-1.1", {2: 120}),
+    ("incidents/diverge-0.10.2", {3: 840}),
+]
+
+
+def shifted(name: str, minutes: dict[int, int], into: Path) -> Path:
+    """A copy of a recording in which some brokers log in other zones."""
+    folder = into / "shifted"
+    shutil.copytree(recording(name), folder, copy_function=shutil.copyfile)
+    for broker_id, ahead in minutes.items():
+        for path in (folder / f"broker-{broker_id}" / "logs").iterdir():
+            data = path.read_bytes()
+            packed = path.suffix == ".gz"
+            data = moved(gzip.decompress(data) if packed else data, ahead)
+            path.write_bytes(gzip.compress(data) if packed else data)
+    return folder
+
+
+def moved(data: bytes, minutes: int) -> bytes:
+    """A log whose times are so much later."""
+
+    @cache
+    def later(text: bytes) -> bytes:
+        time = datetime.fromisoformat(text.decode()) + timedelta(minutes=minutes)
+        return b"[" + time.isoformat(" ").encode() + b","
+
+    return HEAD.sub(lambda match: later(match[1]), data)
+
+
+def history(folder: Path) -> tuple[Timeline, Merge]:
+    merging = prepare(find_sources([str(folder)]))
+    return timeline(merging.events(), doubtful=merging.doubtful), merging
+
+
+def told(found: Timeline) -> list[tuple[Any, ...]]:
+    """What does not hang on where the clocks stand."""
+    return [
+        (
+            tp,
+            one.leader,
+            one.leader_epoch,
+            one.controller_epoch,
+            one.isr,
+            tuple(change.isr for change in one.isr_changes),
+            one.how,
+            None if one.to_ms is None else one.to_ms - one.from_ms,
+        )
+        for tp, ones in found.leaderships.items()
+        for one in ones
+    ]
+
+
+@cache
+def unshifted(name: str) -> list[tuple[Any, ...]]:
+    return told(history(recording(name))[0])
+
+
+@pytest.mark.parametrize(("name", "minutes"), SHIFTS)
+def test_a_timeline_is_the_same_whatever_zones_the_brokers_log_in(
+    name: str, minutes: dict[int, int], tmp_path: Path
+) -> None:
+    found, merging = history(shifted(name, minutes, tmp_path))
+    assert told(found) == unshifted(name)
+    assert not merging.doubtful
+    offsets = {b: merging.zones[b].offsets[0] // 60_000 for b in merging.zones if b is not None}
+    ahead = {b: minutes.get(b, 0) for b in offsets}
+    assert len({offsets[b] - ahead[b] for b in offsets}) == 1  # which zone the others are in nobody says
+    codes = [finding.code for finding in merging.sources.findings]
+    assert codes.count("log-zone-estimated") == sum(1 for offset in offsets.values() if offset)
+
+
+def told_losses(folder: Path) -> list[tuple[Any, ...]]:
+    found = rows("replica", "loss", folder).rows
+    keys = (
+        "topic",
+        "partition",
+        "from_offset",
+        "to_offset",
+        "class",
+        "cause",
+        "replaced",
+        "missing",
+        "lost_in_epoch",
+    )
+    return [tuple(str(row[key]) for key in keys) for row in found if row["kind"] == "loss"]
+
+
+@pytest.mark.parametrize(
+    ("name", "minutes"),
+    [
+        ("incidents/unclean-0.10.2", {1: 540, 2: -210}),
+        ("incidents/unclean-1.1", {1: 60}),
+        ("incidents/pauses-1.1", {2: 540, 3: -210}),
+    ],
+)
+def test_losses_are_the_same_whatever_zones_the_brokers_log_in(
+    name: str, minutes: dict[int, int], tmp_path: Path
+) -> None:
+    expected = told_losses(recording(name))
+    assert expected
+    assert told_losses(shifted(name, minutes, tmp_path)) == expected
+
+
+@pytest.mark.parametrize(
+    "name", ["pauses-1.1", "unclean-1.1", "unclean-0.10.2", "life-0.8.2", "halt-0.10.2", "life-1.1"]
+)
+def test_brokers_of_one_zone_are_left_where_they_are(name: str) -> None:
+    _, merging = history(recording(f"incidents/{name}"))
+    assert {zone.source for zone in merging.zones.values()} == {""}
+    assert not merging.doubtful
+
+
+def test_a_clock_that_is_off_is_no_zone_and_nothing_is_claimed_by_it(tmp_path: Path) -> None:
+    """Thirty-seven minutes are no zone. The order of times would say that the ISR was another."""
+    folder = shifted("incidents/pauses-1.1", {2: 37}, tmp_path)
+    found, merging = history(folder)
+    assert merging.doubtful
+    assert {zone.source for zone in merging.zones.values()} == {""}
+    codes = [finding.code for finding in merging.sources.findings]
+    assert "log-clock-doubtful" in codes and "log-zone-estimated" not in codes
+    said = {
+        (str(one.topic_partition), one.leader_epoch)
+        for one in history(recording("incidents/pauses-1.1"))[0].unclean
+    }
+    assert {(str(one.topic_partition), one.leader_epoch) for one in found.unclean} <= said
+
+
+def test_zones_that_were_given_are_believed(tmp_path: Path) -> None:
+    from kctl.broker_logs.zones import zone_named
+
+    folder = shifted("incidents/unclean-1.1", {2: 540}, tmp_path)
+    given = {broker_id: zone_named("UTC") for broker_id in (1, 2, 3)}
+    merging = prepare(find_sources([str(folder)]), given)
+    assert merging.zones[2] is given[2]
+    assert not merging.sources.findings
+    assert abs(max(estimate_skew(merging.events()).ahead.values(), key=abs)) > 9 * 3_600_000 - 1000
+
+
+HOUR = 3_600_000
+STEADY = [(n * 60_000, n * 60_000 + HOUR + 3) for n in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "said"),
+    [
+        (STEADY, (HOUR, 5)),
+        ([(a, b - HOUR) for a, b in STEADY], (0, 5)),
+        ([(b, a) for a, b in STEADY], (-HOUR, 5)),
+        (STEADY[:2], None),  # too few
+        ([(n, n + HOUR) for n in range(50)], None),  # one moment: one broker that was away for an hour
+        ([(n * 60_000, 10 * HOUR + n) for n in range(9)], None),  # all at once, when it was back
+        ([(a, b + 400_000) for a, b in STEADY], None),  # no whole multiple of a quarter of an hour
+        ([(a, a + 27 * HOUR) for a, _ in STEADY], None),
+        ([*STEADY, *[(a + HOUR, b) for a, b in STEADY]], None),  # a zone that changed
+        ([*STEADY, (5, 5 + 700_000)], (HOUR, 5)),  # one that came late
+        ([], None),
+    ],
+)
+def test_an_offset_is_believed_where_it_comes_again(
+    pairs: list[tuple[int, int]], said: tuple[int, int] | None
+) -> None:
+    assert agreed_offset(pairs) == said
