@@ -170,6 +170,8 @@ class Causes:
         said = [mark for mark in marks if mark.kind == "unclean"]
         outside = is_outside(before, one, known_isr)
         plain = [mark for mark in said if mark.proof["event"] in ("E14", "L09", "Q05")]
+        if plain and self._is_back(before, one, known_isr):
+            return ""
         if plain:
             one.proofs.append(plain[0].proof)
             return "the logs say so"
@@ -187,6 +189,12 @@ class Causes:
         if said:
             one.proofs.append(said[-1].proof)
         return f"broker {one.leader} was not in the ISR [{','.join(map(str, known_isr or ()))}]"
+
+    def _is_back(self, before: Leadership | None, one: Leadership, known_isr: tuple[int, ...] | None) -> bool:
+        """Whether a member of the last ISR leads again. Until 1.0 a partition without a leader has an empty ISR: the
+        controller warns of lost data whoever comes back."""
+        is_decided = before is not None and before.leader == NO_LEADER and self._isr_is_known(before)
+        return is_decided and not self._doubtful and one.leader in (known_isr or ())
 
     def _isr_is_known(self, before: Leadership) -> bool:
         """Whether the last ISR in the logs was the last: decided without a leader, or by one whose log is here."""

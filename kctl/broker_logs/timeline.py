@@ -120,6 +120,8 @@ def _int(value: object) -> int | None:
 
 def _unclean(one: Leadership, before: list[Leadership]) -> Finding:
     isr = next((b.last_isr for b in reversed(before) if b.last_isr), None) or ()
+    if one.leader in isr:
+        isr = ()  # what an ISR before says is not what the controller went by
     proof = one.proofs[0] if one.proofs else {}
     topic, partition = one.topic_partition
     return say.UNCLEAN_LEADER_ELECTION.at(

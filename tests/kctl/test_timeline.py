@@ -94,5 +94,5 @@ def test_unclean_elections_are_found_where_they_were_and_nowhere_else(name: str)
     case = name.removeprefix("incidents/")
     unclean = {one.topic_partition.topic for one in history(name).unclean}
     expected = {"ledger"} if case.startswith("unclean") else set()
-    # There the returning replica was the last in the ISR, and the controller of 0.10.2 warned all the same.
-    assert unclean == ({"stock.unclean"} if case == "diverge-0.10.2" else expected)
+    # In diverge-0.10.2 the returning replica was the last in the ISR; the controller warned all the same.
+    assert unclean == expected
