@@ -155,7 +155,7 @@ def _newest_timestamp(part: LostPart) -> int | None:
 def is_unclean(leaders: Leaders, led: Led) -> bool:
     """Whether a leader was not in the last ISR that had members."""
     isr, complete = leaders.isr_before(led.leader_epoch)
-    if isr is None:
+    if isr is None or leaders.is_doubtful:
         return led.how == "unclean"
     return led.leader not in isr and (complete or led.how == "unclean")
 

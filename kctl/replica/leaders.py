@@ -31,6 +31,8 @@ class Leaders:
 
     known: tuple[Led, ...] = ()
     by_epoch: Mapping[int, Led] = field(default_factory=dict)
+    is_doubtful: bool = False
+    """Whether the order of times says nothing, so that nobody knows which ISR was the last of an epoch."""
 
     def of(self, leader_epoch: int | None) -> Led | None:
         """The leadership of an epoch."""
@@ -108,7 +110,7 @@ def leaders_of(partition: TopicPartition, testimony: Testimony, moments: Iterabl
                 proofs=known.proofs,
             )
     ordered = tuple(found[epoch] for epoch in sorted(found))
-    return Leaders(ordered, {led.leader_epoch: led for led in ordered})
+    return Leaders(ordered, {led.leader_epoch: led for led in ordered}, testimony.is_doubtful)
 
 
 def _of_present_topic(topic: str, moments: Iterable[Znodes]) -> list[Znodes]:

@@ -23,6 +23,10 @@ KAFKA_SERVERS = ("kafka.server.KafkaServer", "kafka.server.KafkaServerStartable"
 # `Log(dir=..., topic=t, partition=0, ..., logEndOffset=50)` in the line of a log that was loaded (2.6 to 3.9).
 LOADED = re.compile(r"topic=(?P<topic>[\w.-]+), partition=(?P<partition>\d+),.*logEndOffset=(?P<end>\d+)")
 ZONES = (LOG_ZONE_ESTIMATED.code, LOG_CLOCK_DOUBTFUL.code)
+# `[orders,2], initOffset 5 to broker` or `orders-2, initOffset ...`: where the log ends as a fetcher is made (to 0.11).
+FETCHED = re.compile(
+    r"(?:\[(?P<old>[\w.-]+),(?P<id>\d+)\]|(?P<topic>[\w.-]+)-(?P<partition>\d+)), initOffset (?P<end>\d+) to"
+)
 
 
 class Note(NamedTuple):
@@ -64,6 +68,8 @@ class Testimony:
     """When each broker's process began to start, UTC milliseconds."""
     zones: list[Finding] = field(default_factory=list)
     """What was found out about the zones of the brokers' times."""
+    is_doubtful: bool = False
+    """Whether the order of lines of different brokers is not known."""
 
     def of(self, partition: TopicPartition, *what: str, broker_id: int | None = None) -> list[Note]:
         """The notes of these kinds about a partition in order of time, of one broker where it is given."""
@@ -100,6 +106,7 @@ def hear(sources: Sources, wanted: Callable[[TopicPartition], bool] = lambda par
         return testimony
     merging = prepare(sources)
     testimony.zones = [one for one in sources.findings if one.code in ZONES]
+    testimony.is_doubtful = bool(merging.doubtful)
     events = _listened(merging.events(), testimony, wanted)
     testimony.history = timeline(events, wanted, merging.doubtful)
     return testimony
@@ -108,14 +115,45 @@ def hear(sources: Sources, wanted: Callable[[TopicPartition], bool] = lambda par
 def _listened(
     events: Iterable[Event], testimony: Testimony, wanted: Callable[[TopicPartition], bool]
 ) -> Iterator[Event]:
+    fetched: dict[tuple[int, TopicPartition], Note] = {}
     for event in events:
         name = event.event
         is_start = name == "U16" or (name == "U11" and event.logger in KAFKA_SERVERS)
         if is_start and event.broker_id is not None:
             testimony.starts.setdefault(event.broker_id, []).append(event.time_ms or 0)
+        elif name == "T01":
+            fetched.update(_fetched(event))
         elif name in WHAT:
             _note(testimony, event, wanted)
+            if name == "T04":
+                _cut_after_all(testimony, event, fetched)
         yield event
+
+
+def _fetched(event: Event) -> Iterator[tuple[tuple[int, TopicPartition], Note]]:
+    """Where each log of a new fetcher ends."""
+    if event.broker_id is None or event.time_ms is None:
+        return
+    for match in FETCHED.finditer(str(event.fields.get("listed", ""))):
+        partition = TopicPartition(match["old"] or match["topic"], int(match["id"] or match["partition"]))
+        end = int(match["end"])
+        note = Note("follower", event.broker_id, event.time_ms, event.proof(), end, end)
+        yield (event.broker_id, partition), note
+
+
+def _cut_after_all(
+    testimony: Testimony, event: Event, fetched: dict[tuple[int, TopicPartition], Note]
+) -> None:
+    """Until 0.11 a cut is printed before it is known to change anything: it does below where the log ended."""
+    partition, offset = event.topic_partition, event.number("offset")
+    if event.broker_id is None or partition is None or offset is None:
+        return
+    began = fetched.pop((event.broker_id, partition), None)
+    notes = testimony.notes.get(partition)
+    if began is None or not notes or notes[-1].what != "asked_to_cut":
+        return
+    if began.offset is not None and began.offset > offset:
+        notes[-1:] = [began, notes[-1]._replace(what="cut")]
 
 
 def _note(testimony: Testimony, event: Event, wanted: Callable[[TopicPartition], bool]) -> None:
