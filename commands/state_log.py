@@ -173,7 +173,17 @@ def merge(
     keep = all_of(filters)
     if frame.output == "text":
         return Outcome(encoded=lambda _: marked_lines(frame, merging, keep, form))
+    note_zones(frame, merging)
     return Outcome(event_rows(frame, merging, keep))
+
+
+def note_zones(frame: Frame, merging: Merge) -> None:
+    """Say which brokers' times were put beside those of the others, and which could not be."""
+    from kctl.broker_logs.clock_offsets import CODES
+
+    for finding in merging.sources.findings:
+        if finding.code in CODES:
+            frame.note(finding.message)
 
 
 def mend_skew(frame: Frame, source: tuple[str, ...], merging: Merge) -> None:
@@ -315,6 +325,7 @@ def timeline(
     sources = sources_of(frame, source, brokers, patterns)
     filters = selection((), None, start, end)
     merging = merge_of(sources, zones)
+    note_zones(frame, merging)
     if fix_skew:
         mend_skew(frame, source, merging)
     return Outcome(

@@ -183,8 +183,10 @@ class Causes:
             # Until 1.0 the line that selects a leader comes with a warning where the election is unclean.
             return ""
         assert before is not None
-        # Which ISR was the last one is told by the order of times alone.
-        if not said and (self._doubtful or not self._isr_is_known(before)):
+        if not said and not self._isr_is_known(before):
+            return ""
+        # Under a leader, which ISR was the last one is told by the order of times; without one it stays as decided.
+        if self._doubtful and not (before.leader == NO_LEADER and before.isr and known_isr == before.isr):
             return ""
         if said:
             one.proofs.append(said[-1].proof)

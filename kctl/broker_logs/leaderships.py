@@ -158,8 +158,10 @@ class Leadership:
 class PartitionHistory:
     """The leaderships of one partition, of one topic of that name after the other."""
 
-    def __init__(self, topic_partition: TopicPartition) -> None:
+    def __init__(self, topic_partition: TopicPartition, *, is_doubtful: bool = False) -> None:
         self.topic_partition = topic_partition
+        # Where the order of brokers' lines is not known, what follows a creation may have come before it.
+        self.is_doubtful = is_doubtful
         # A topic that is deleted and made again starts with epoch 0 again: one dict for each.
         self.lives: list[dict[int, Leadership]] = [{}]
         self.ended: list[int | None] = [None]
@@ -178,7 +180,7 @@ class PartitionHistory:
 
     def begin_again(self) -> None:
         """A topic of this name was created: what follows is about that one."""
-        if self.epochs:
+        if self.epochs and (self.ended[-1] is not None or not self.is_doubtful):
             self.lives.append({})
             self.ended.append(None)
             self.topic_ids.append(None)

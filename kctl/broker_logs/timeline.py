@@ -138,6 +138,7 @@ def _unclean(one: Leadership, before: list[Leadership]) -> Finding:
 @dataclass
 class _Builder:
     wanted: Callable[[TopicPartition], bool]
+    doubtful: frozenset[int] = frozenset()
     histories: dict[TopicPartition, PartitionHistory] = field(default_factory=dict)
     causes: Causes = field(default_factory=Causes)
     terms: Terms = field(default_factory=Terms)
@@ -200,7 +201,10 @@ class _Builder:
         self.seen[event.state_key()] = one
 
     def _history(self, partition: TopicPartition) -> PartitionHistory:
-        return self.histories.setdefault(partition, PartitionHistory(partition))
+        known = self.histories.get(partition)
+        if known is None:
+            known = self.histories[partition] = PartitionHistory(partition, is_doubtful=bool(self.doubtful))
+        return known
 
     def _note_creation(self, event: Event, partition: TopicPartition | None, time_ms: int) -> None:
         if event.event == "E30" and TOPIC_DELETED in str(event.fields.get("what", "")):
@@ -270,7 +274,7 @@ def timeline(
 
     `doubtful` are brokers whose times cannot be put beside those of the others, see `Merge.doubtful`.
     """
-    builder = _Builder(wanted, causes=Causes(doubtful))
+    builder = _Builder(wanted, doubtful, causes=Causes(doubtful))
     for event in events:
         builder.add(event)
     return builder.finished()

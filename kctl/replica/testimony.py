@@ -11,18 +11,17 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from kctl.broker_logs.clock_offsets import CODES
 from kctl.broker_logs.events import Event, prepare
 from kctl.broker_logs.leaderships import Leadership
 from kctl.broker_logs.sources import Sources
 from kctl.broker_logs.timeline import Timeline, timeline
 from kctl.findings import Finding
-from kctl.findings.state_log import LOG_CLOCK_DOUBTFUL, LOG_ZONE_ESTIMATED
 from kctl.model import TopicPartition
 
 KAFKA_SERVERS = ("kafka.server.KafkaServer", "kafka.server.KafkaServerStartable", "kafka.server.BrokerServer")
 # `Log(dir=..., topic=t, partition=0, ..., logEndOffset=50)` in the line of a log that was loaded (2.6 to 3.9).
 LOADED = re.compile(r"topic=(?P<topic>[\w.-]+), partition=(?P<partition>\d+),.*logEndOffset=(?P<end>\d+)")
-ZONES = (LOG_ZONE_ESTIMATED.code, LOG_CLOCK_DOUBTFUL.code)
 # `[orders,2], initOffset 5 to broker` or `orders-2, initOffset ...`: where the log ends as a fetcher is made (to 0.11).
 FETCHED = re.compile(
     r"(?:\[(?P<old>[\w.-]+),(?P<id>\d+)\]|(?P<topic>[\w.-]+)-(?P<partition>\d+)), initOffset (?P<end>\d+) to"
@@ -105,7 +104,7 @@ def hear(sources: Sources, wanted: Callable[[TopicPartition], bool] = lambda par
     if not sources.sources:
         return testimony
     merging = prepare(sources)
-    testimony.zones = [one for one in sources.findings if one.code in ZONES]
+    testimony.zones = [one for one in sources.findings if one.code in CODES]
     testimony.is_doubtful = bool(merging.doubtful)
     events = _listened(merging.events(), testimony, wanted)
     testimony.history = timeline(events, wanted, merging.doubtful)

@@ -17,7 +17,7 @@ from kctl.broker_logs.events import Merge, prepare
 from kctl.broker_logs.skew import estimate_skew
 from kctl.broker_logs.sources import find_sources
 from kctl.broker_logs.timeline import Timeline, timeline
-from tests.conftest import recording, rows
+from tests.conftest import kctl, recording, rows
 
 HEAD = re.compile(rb"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),", re.MULTILINE)
 # A recording, and by how many minutes each broker's clock is put ahead.
@@ -142,19 +142,34 @@ def test_brokers_of_one_zone_are_left_where_they_are(name: str) -> None:
     assert not merging.doubtful
 
 
-def test_a_clock_that_is_off_is_no_zone_and_nothing_is_claimed_by_it(tmp_path: Path) -> None:
-    """Thirty-seven minutes are no zone. The order of times would say that the ISR was another."""
-    folder = shifted("incidents/pauses-1.1", {2: 37}, tmp_path)
-    found, merging = history(folder)
+@pytest.mark.parametrize(
+    ("name", "minutes"),
+    [
+        ("incidents/pauses-1.1", {2: -37}),
+        ("incidents/diverge-0.10.2", {1: -37, 3: 37}),
+        ("incidents/unclean-1.1", {2: -37}),
+    ],
+)
+def test_a_clock_that_is_off_is_no_zone_and_nothing_is_claimed_by_it(
+    name: str, minutes: dict[int, int], tmp_path: Path
+) -> None:
+    """Thirty-seven minutes are no zone. The order of times would split histories and say that the ISR was another."""
+    found, merging = history(shifted(name, minutes, tmp_path))
     assert merging.doubtful
     assert {zone.source for zone in merging.zones.values()} == {""}
     codes = [finding.code for finding in merging.sources.findings]
     assert "log-clock-doubtful" in codes and "log-zone-estimated" not in codes
-    said = {
-        (str(one.topic_partition), one.leader_epoch)
-        for one in history(recording("incidents/pauses-1.1"))[0].unclean
-    }
-    assert {(str(one.topic_partition), one.leader_epoch) for one in found.unclean} <= said
+    known = history(recording(name))[0]
+    assert epochs_of(found) == epochs_of(known)
+    assert [(str(one.topic_partition), one.leader_epoch) for one in found.unclean] == [
+        (str(one.topic_partition), one.leader_epoch) for one in known.unclean
+    ]
+
+
+def epochs_of(found: Timeline) -> list[tuple[str, int, int | None]]:
+    """Leader epochs in order of the partitions, each with its leader."""
+    every = [one for ones in found.leaderships.values() for one in ones]
+    return [(str(one.topic_partition), one.leader_epoch, one.leader) for one in every]
 
 
 def test_zones_that_were_given_are_believed(tmp_path: Path) -> None:
@@ -192,3 +207,16 @@ def test_an_offset_is_believed_where_it_comes_again(
     pairs: list[tuple[int, int]], said: tuple[int, int] | None
 ) -> None:
     assert agreed_offset(pairs) == said
+
+
+def test_what_was_found_out_is_said_on_both_outputs(tmp_path: Path) -> None:
+    folder = shifted("incidents/unclean-0.10.2", {2: 540}, tmp_path)
+    sentence = "The times of broker 2 are +09:00 against those of broker 1"
+    for verb in ("timeline", "merge"):
+        ran = rows("state-log", verb, folder)
+        assert sentence in ran.err
+        assert [
+            row["message"].startswith(sentence) for row in ran.rows if row.get("code") == "log-zone-estimated"
+        ] == [True]
+    assert sentence in kctl("state-log", "merge", folder).err
+    assert any(row.get("code") == "log-zone-estimated" for row in rows("replica", "loss", folder).rows)
