@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from formats.columns.headers import Headers
 from formats.record_batch import CONTROL, HEADER_SIZE, TRANSACTIONAL
-from kctl.checks.edges import Edge, divide, offset_gap
+from kctl.checks.edges import Edge, Epoch, divide, offset_gap, runs_ahead
 from kctl.checks.producers import ProducerChecks
 from kctl.findings import Finding, FindingType, Place, segments
 from kctl.scan.options import ScanOptions
@@ -141,10 +142,10 @@ class BatchChecks:
 
     def _of_neighbours(self, headers: Headers) -> Iterable[RowFinding]:
         """Each batch against the one before it only: after one wrong offset or epoch the rest is not wrong too."""
-        edge, epochs = self.edge, headers.partition_leader_epoch
+        edge = self.edge
         is_first = edge.first is None
         if is_first:
-            edge.first, edge.first_leader_epoch = place_of(headers, 0, edge.place), int(epochs[0])
+            edge.first = place_of(headers, 0, edge.place)
         before = np.concatenate(
             ([-1 if edge.last_offset is None else edge.last_offset], headers.last_offset[:-1])
         )
@@ -164,21 +165,32 @@ class BatchChecks:
         if is_first:
             edge.first_is_new = bool(is_new[0])
         edge.last_offset, edge.last_is_new = int(headers.last_offset[-1]), bool(is_new[-1])
-        yield from self._epochs(headers, epochs, edge.leader_epoch)
-        edge.leader_epoch = int(epochs[-1])
+        yield from self._epochs(headers)
 
-    def _epochs(self, headers: Headers, epochs: NDArray[np.int32], last_epoch: int) -> Iterable[RowFinding]:
-        """Epochs that go back. One batch ahead of both its neighbours is wrong itself, not the one behind it."""
-        before = np.concatenate(([last_epoch], epochs[:-1]))
+    def _epochs(self, headers: Headers) -> Iterable[RowFinding]:
+        """Epochs that go back. The first two batches are looked at with what is before them, where parts are stitched."""
+        edge, epochs = self.edge, headers.partition_leader_epoch
+        carried = [Epoch(-1, False, edge.place)] * (2 - len(edge.last_epochs)) + edge.last_epochs
+        behind = np.concatenate(([one.leader_epoch for one in carried], epochs))
+        before, earlier = behind[1:-1], behind[:-2]
         back = (epochs < before) & (headers.magic == 2)
+        left = 2 - len(edge.first_epochs)
+        back[:left] = False
+        edge.first_epochs += [self._epoch(headers, row) for row in range(min(left, len(epochs)))]
         for row in self._some(back, segments.EPOCH_GOES_BACK):
-            following = epochs[row + 1] if row + 1 < len(epochs) else epochs[row]
-            # The batch before the first row is of another block, which is gone.
-            is_ahead = row > 0 and 0 <= before[row - 1] <= epochs[row] and following < before[row]
-            details = {"leader_epoch": int(epochs[row]), "previous": int(before[row])}
-            where = row - 1 if is_ahead else row
-            kind = segments.EPOCH_RUNS_AHEAD if is_ahead else segments.EPOCH_GOES_BACK
-            yield where, self._at(headers, where, kind, **details)
+            details: dict[str, Any] = {"leader_epoch": int(epochs[row]), "previous": int(before[row])}
+            if not runs_ahead(earlier[row], epochs[row]):
+                yield row, self._at(headers, row, segments.EPOCH_GOES_BACK, **details)
+            elif row > 0:
+                yield row - 1, self._at(headers, row - 1, segments.EPOCH_RUNS_AHEAD, **details)
+            else:
+                yield row, segments.EPOCH_RUNS_AHEAD.at(carried[-1].place, **details)
+        last = [self._epoch(headers, row) for row in range(max(0, len(epochs) - 2), len(epochs))]
+        edge.last_epochs = [*edge.last_epochs, *last][-2:]
+
+    def _epoch(self, headers: Headers, row: int) -> Epoch:
+        place = place_of(headers, row, self.options.place)
+        return Epoch(int(headers.partition_leader_epoch[row]), bool(headers.magic[row] == 2), place)
 
 
 def rows(mask: Mask) -> list[int]:

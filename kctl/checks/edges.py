@@ -9,10 +9,18 @@ that stay open), is said here and only here, so that no engine and no number of 
 """
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from kctl.checks.producers import Producers, Said, joined
 from kctl.findings import Finding, Place, segments
+
+
+class Epoch(NamedTuple):
+    """The leader epoch of one batch."""
+
+    leader_epoch: int
+    is_new: bool  # of magic 2: older batches have none
+    place: Place
 
 
 @dataclass(slots=True)
@@ -22,8 +30,8 @@ class Edge:
     place: Place
     first: Place | None = None  # the first sound batch
     last_offset: int | None = None  # of the last sound batch
-    first_leader_epoch: int = -1
-    leader_epoch: int = -1  # of the last sound batch
+    first_epochs: list[Epoch] = field(default_factory=list)  # of the first two sound batches
+    last_epochs: list[Epoch] = field(default_factory=list)  # of the last two
     first_is_new: bool = (
         False  # whether the first sound batch is of magic 2: older ones hide their base offset
     )
@@ -42,11 +50,14 @@ def stitched(edges: list[Edge], *, is_compacted: bool | None = None) -> list[Fin
     gaps: list[Finding] = []
     known: Producers = {}
     before: Edge | None = None
+    epochs: list[Epoch] = []
     for edge in edges:
         if edge.first is not None:
             if before is not None:
                 divide(_against_the_one_before(edge, before), found, gaps)
             before = edge
+            found += _epochs_that_go_back([*epochs, *edge.first_epochs], known=len(epochs))
+            epochs = [*epochs, *edge.last_epochs][-2:]
         for producer_id, producer in edge.producers.items():
             whole = producer
             if producer_id in known:
@@ -76,10 +87,26 @@ def _against_the_one_before(edge: Edge, before: Edge) -> list[Said]:
         found.append((False, segments.OFFSETS_GO_BACK.at(place, **offsets)))
     elif place.base_offset > last_offset + 1 and edge.first_is_new and before.last_is_new:
         found.append((True, offset_gap(place, last_offset)))
-    if 0 <= edge.first_leader_epoch < before.leader_epoch:
-        epochs: dict[str, Any] = {"leader_epoch": edge.first_leader_epoch, "previous": before.leader_epoch}
-        found.append((False, segments.EPOCH_GOES_BACK.at(place, **epochs)))
     return found
+
+
+def _epochs_that_go_back(epochs: list[Epoch], known: int) -> list[Finding]:
+    """What is wrong with the epochs behind the first `known` ones, which were looked at before."""
+    found = []
+    for number in range(max(1, known), len(epochs)):
+        one, before = epochs[number], epochs[number - 1]
+        if one.is_new and one.leader_epoch < before.leader_epoch:
+            earlier = epochs[number - 2].leader_epoch if number > 1 else -1
+            is_ahead = runs_ahead(earlier, one.leader_epoch)
+            kind = segments.EPOCH_RUNS_AHEAD if is_ahead else segments.EPOCH_GOES_BACK
+            details: dict[str, Any] = {"leader_epoch": one.leader_epoch, "previous": before.leader_epoch}
+            found.append(kind.at((before if is_ahead else one).place, **details))
+    return found
+
+
+def runs_ahead(earlier: int, leader_epoch: int) -> bool:
+    """Whether a batch between these two epochs, higher than both, is wrong itself and not the one behind it."""
+    return 0 <= earlier <= leader_epoch
 
 
 def offset_gap(place: Place, last_offset: int) -> Finding:

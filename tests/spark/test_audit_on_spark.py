@@ -47,8 +47,20 @@ def equal_audits(one: Path, other: Path) -> None:
     assert states[0] == states[1]
 
 
+# Of each kind and age; the others cost minutes and are for the matrix.
+IN_EVERY_RUN = {
+    UNCLEAN, "incidents/life-0.8.2", "incidents/pauses-3.9", "segments/0.8.2.2", "segments/0.11.0.3",
+    "segments/3.9.1-kraft", "tier/a-healthy", "tier/f-damage",
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    "name", [one for kind in ("incidents", "segments", "tier") for one in recordings(kind)]
+    "name",
+    [
+        pytest.param(one, marks=() if one in IN_EVERY_RUN else pytest.mark.matrix)
+        for kind in ("incidents", "segments", "tier")
+        for one in recordings(kind)
+    ],
 )
 def test_both_engines_write_the_same_tables(spark: Any, tmp_path: Path, name: str) -> None:
     options = () if name == UNCLEAN else ("--no-sha256",)  # each costs jobs of its own
