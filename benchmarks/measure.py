@@ -70,11 +70,28 @@ class Tool:
 
     def __init__(self, command: Callable[[Path], Sequence[object]], tiny: Path) -> None:
         self.command = command
-        self.startup = least_cpu(command(tiny), 5)
+        self.tiny = tiny
+
+    @property
+    def startup(self) -> float:
+        """CPU seconds of the file of one batch."""
+        return least_cpu(self.command(self.tiny), 5)
 
     def cpu(self, log: Path, repeats: int = 2) -> float:
-        """CPU seconds for the file itself."""
-        return max(1e-3, least_cpu(self.command(log), repeats) - self.startup)
+        """CPU seconds for the file itself; the start-up is measured between the runs, for machines change their pace.
+
+        Where the file costs less than a tenth of the start-up, the difference is noise: then RuntimeError.
+        """
+        runs = [
+            (least_cpu(self.command(log), 1), least_cpu(self.command(self.tiny), 1))
+            for _ in range(max(3, repeats))
+        ]
+        whole, startup = (min(costs) for costs in zip(*runs, strict=True))
+        if whole - startup < startup / 10:
+            raise RuntimeError(
+                f"{log}: {whole:.2f} s of CPU, {startup:.2f} s of them start-up: too small a file; give a larger --size"
+            )
+        return whole - startup
 
 
 def best_cpu(work: Callable[[], object], repeats: int = 3) -> float:
