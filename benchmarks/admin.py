@@ -27,7 +27,7 @@ from benchmarks.measure import machine
 from benchmarks.parts import Line, at_least, at_most
 from benchmarks.planner import JOBS as planner_jobs
 from benchmarks.planner import MOST_MIB, MOST_SECONDS, SIZES
-from benchmarks.results import table, write_section
+from benchmarks.results import shown, table, write_section
 from tests.brokers.cluster import LOG4J
 from tests.brokers.jars import classpath
 from tests.brokers.processes import java_command
@@ -279,8 +279,7 @@ def main(wanted: list[str]) -> None:
     def say(found: Iterator[Line]) -> None:
         for line in found:
             lines.append(line)
-            state = {True: "ok", False: "SHORT", None: ""}[line.reached]
-            print(f"  {line.what}: {line.figure}  {line.goal}  {state}", flush=True)
+            print(shown(line), flush=True)
 
     with populated() as (address, folder):
         say(jobs(wanted, address, folder))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.corpus import SHAPES, Shape, make, shape_of
 from benchmarks.kafka_jars import dump_command
@@ -181,8 +182,8 @@ def part_dump(setting: Setting) -> Iterator[Line]:
             yield Line(what, "")
 
 
-def _scan(source: InMemory, hints: object, level: Level) -> int:
-    scan = scan_segment(source, ScanOptions(level=level, base_offset=0), hints=hints)  # type: ignore[arg-type]
+def _scan(source: InMemory, hints: NDArray[np.int64] | None, level: Level) -> int:
+    scan = scan_segment(source, ScanOptions(level=level, base_offset=0), hints=hints)
     return sum(len(chunk.headers) for chunk in scan)
 
 

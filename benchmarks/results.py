@@ -7,6 +7,7 @@ from typing import Protocol
 
 RESULTS = Path(__file__).parent / "RESULTS.md"
 STATES = {True: "yes", False: "**no**", None: ""}
+SHOWN = {True: "ok", False: "SHORT", None: ""}
 SECTION = re.compile(r"^## (\S+)\n.*?(?=^## |\Z)", re.S | re.M)
 
 
@@ -24,6 +25,11 @@ class Measured(Protocol):
 
     @property
     def reached(self) -> bool | None: ...
+
+
+def shown(line: Measured) -> str:
+    """A figure for a terminal, as it is measured."""
+    return f"  {line.what}: {line.figure}  {line.goal}  {SHOWN[line.reached]}"
 
 
 def table(lines: Iterable[Measured]) -> str:

@@ -15,7 +15,7 @@ from benchmarks.corpus import SHAPES, bytes_of, shape_of
 from benchmarks.kafka_jars import CACHE, VERSION, jars
 from benchmarks.measure import machine, memcpy_rate
 from benchmarks.parts import PARTS, Line, Setting
-from benchmarks.results import table, write_section
+from benchmarks.results import shown, table, write_section
 
 
 def part_state_log(setting: Setting) -> Iterator[Line]:
@@ -84,8 +84,7 @@ def main() -> None:
         print(f"\n{name}: {title}")
         for line in EVERY_PART[name](setting):
             lines.append(line)
-            state = {True: "ok", False: "SHORT", None: ""}[line.reached]
-            print(f"  {line.what}: {line.figure}  {line.goal}  {state}", flush=True)
+            print(shown(line), flush=True)
         if given.write or not (given.part or given.shape):
             rates = "CPU seconds, each tool's start-up taken off; rates are a CPU second's."
             write_section(name, f"{title}\n\n{how} {rates}\n\n{table(lines)}")

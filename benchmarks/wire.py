@@ -22,7 +22,7 @@ from typing import NamedTuple
 from benchmarks.admin import Cost, kctl, run
 from benchmarks.measure import machine
 from benchmarks.parts import Line, at_least
-from benchmarks.results import table, write_section
+from benchmarks.results import shown, table, write_section
 from tests.brokers.cluster import Cluster, kraft_cluster
 from tests.brokers.jars import classpath
 from tests.brokers.processes import java_command
@@ -198,8 +198,7 @@ def main(chosen: list[str]) -> None:
     def say(found: Iterator[Line]) -> None:
         for line in found:
             lines.append(line)
-            state = {True: "ok", False: "SHORT", None: ""}[line.reached]
-            print(f"  {line.what}: {line.figure}  {line.goal}  {state}", flush=True)
+            print(shown(line), flush=True)
 
     with tempfile.TemporaryDirectory(prefix="kctl-bench-") as name, kraft_cluster(VERSION, brokers=2) as c:
         folder = Path(name)

@@ -176,7 +176,9 @@ def _findings_lines(
 
 def _last_lines(row: Row, page: Page) -> Iterator[str]:
     yield ""
-    yield f"{row['files']:,} files, {row['bytes']:,} bytes, {row['records']:,} records of brokers {', '.join(map(str, row['brokers'])) or '?'} in {row['seconds']} s"  # type: ignore[call-overload]
+    amounts = f"{row['files']:,} files, {row['bytes']:,} bytes, {row['records']:,} records"
+    brokers = row["brokers"] if isinstance(row["brokers"], list | tuple) else ()
+    yield f"{amounts} of brokers {', '.join(map(str, brokers)) or '?'} in {row['seconds']} s"
     yield page.style(str(row["verdict"]), "bold")
     yield f"report   {row['report']}"
 
