@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -63,7 +63,7 @@ PLAN_STATUS = (
 @click.option(
     "--to", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The file of the plan."
 )
-def plan(frame: Frame, at: At, to: Path, **given: object) -> Outcome:
+def plan(frame: Frame, at: At, to: Path, **given: Any) -> Outcome:
     """Plan where replicas go, with the fewest moves, and write the plan into files.
 
     PLAN.rollback.json is the way back, PLAN.json the whole plan in the form of Kafka's own tool, PLAN.001.json
@@ -86,15 +86,15 @@ def plan(frame: Frame, at: At, to: Path, **given: object) -> Outcome:
     for note in planned.notes:
         frame.note(note)
     batches = planned.batches(
-        most_bytes=int(str(given["max_batch_bytes"])),
-        most_data=given["max_batch_data"],  # type: ignore[arg-type]  # click gives ints
-        most_moves=given["max_batch_moves"],  # type: ignore[arg-type]
+        most_bytes=given["max_batch_bytes"],
+        most_data=given["max_batch_data"],
+        most_moves=given["max_batch_moves"],
     )
     names = write_plan(to, planned.targets, planned.origins, batches)
     return Outcome(plan_rows(planned, names, batches), text=plan_text)
 
 
-def _goal(given: dict[str, object]) -> Goal:
+def _goal(given: dict[str, Any]) -> Goal:
     from kctl.cluster.goals import Goal
     from kctl.errors import BadValue
 
@@ -108,12 +108,12 @@ def _goal(given: dict[str, object]) -> Goal:
     if given["like_kafka"] and not given["brokers"]:
         raise BadValue("--like-kafka needs --brokers")
     return Goal(
-        brokers=given["brokers"] or frozenset(),  # type: ignore[arg-type]
-        add=given["add"] or frozenset(),  # type: ignore[arg-type]
-        drain=given["drain"] or frozenset(),  # type: ignore[arg-type]
-        replace=_pairs(given["replace"]),  # type: ignore[arg-type]
-        replication_factor=given["replication_factor"],  # type: ignore[arg-type]
-        topics=given["topics"],  # type: ignore[arg-type]
+        brokers=given["brokers"] or frozenset(),
+        add=given["add"] or frozenset(),
+        drain=given["drain"] or frozenset(),
+        replace=_pairs(given["replace"]),
+        replication_factor=given["replication_factor"],
+        topics=given["topics"],
         rack_aware=not given["disable_rack_aware"],
     )
 
@@ -131,7 +131,7 @@ def _pairs(texts: tuple[str, ...]) -> dict[int, int]:
 
 
 def _planned(
-    state: ClusterState, goal: Goal, sizes: dict[TopicPartition, int] | None, given: dict[str, object]
+    state: ClusterState, goal: Goal, sizes: dict[TopicPartition, int] | None, given: dict[str, Any]
 ) -> Planned:
     from kctl.cluster.planned import plan, plan_like_kafka
 
