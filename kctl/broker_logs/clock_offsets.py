@@ -24,6 +24,8 @@ from kctl.findings import state_log as say
 HEARD = RECEIVED | {"B36"}
 WANTED = SENT | HEARD
 FURTHEST = 26 * HOUR
+# What comes again a day later is a daily job, not another zone.
+DAY = 24 * HOUR
 # How far hosts' clocks may be off, and how far the pairs of one offset may lie apart.
 OFF = 60_000
 TIGHT = 5_000
@@ -36,7 +38,8 @@ SHARE = 2 / 3
 # What one request after a long absence may explain; further apart, the clocks or the zones differ.
 PLAUSIBLE = 300_000
 # How much of the end of each log is read, then how much where that does not say enough; packed bytes count for more.
-ENDS = (2 << 20, 32 << 20)
+# A broker that says nothing in the second is of a level, or a kind of cluster, that prints no such lines.
+ENDS = (256 << 10, SILENT := 2 << 20, 32 << 20)
 PACKED = 16
 
 # What is told about it, see `ClockOffsets.findings`.
@@ -97,6 +100,11 @@ class _Said:
         by = self.heard.setdefault((state, event.event in RECEIVED), {})
         by[broker_id] = min(time_ms, by.get(broker_id, time_ms))
 
+    def speaking(self) -> set[int]:
+        """The brokers that sent or heard anything."""
+        senders = (by for targets in self.sent.values() for by in targets)
+        return set(senders).union(*self.heard.values())
+
     def requests(self) -> dict[Pair, list[Pair]]:
         """By two brokers, the lower id first: times of each of what the one sent and the other received."""
         found: dict[Pair, list[Pair]] = {}
@@ -140,13 +148,14 @@ def agreed_offset(pairs: Sequence[Pair]) -> tuple[int, int] | None:
     # A request is late now and then, never early: the usual delay is the smallest that comes again.
     usual = gaps[len(gaps) // 2]
     tight = [pair for pair in ones if abs(pair[1] - pair[0] - usual) <= TIGHT]
-    if abs(quarter) * QUARTER > FURTHEST or abs(usual - quarter * QUARTER) > OFF:
+    offset = quarter * QUARTER
+    if abs(offset) > FURTHEST or abs(offset) == DAY or abs(usual - offset) > OFF:
         return None
     if len(tight) < FEWEST_PAIRS or _moments(tight) < FEWEST_MOMENTS:
         return None
     if _moments(tight) < SHARE * sum(_moments(cluster) for cluster in clusters.values()):
         return None
-    return quarter * QUARTER, len(tight)
+    return offset, len(tight)
 
 
 def _moments(pairs: Sequence[Pair]) -> int:
@@ -177,15 +186,15 @@ def estimate_offsets(sources: Sequence[LogSource], zones: dict[int | None, Zone]
     for most in ENDS:
         said = _Said()
         whole = [_listen(said, source, zones.get(source.broker_id), most) for source in speaking]
-        found, is_settled = _weighed(said, brokers, open_ids)
-        # Logs that hold no such line at their end are of a level, or a kind of cluster, that prints none.
-        if is_settled or all(whole) or not (said.sent or said.heard):
+        found, placed = _weighed(said, brokers, open_ids)
+        missing = brokers - placed
+        if not missing or all(whole) or (most >= SILENT and not missing & said.speaking()):
             break
     return found
 
 
-def _weighed(said: _Said, brokers: set[int], open_ids: set[int]) -> tuple[ClockOffsets, bool]:
-    """What the lines say, and whether they say it of every broker."""
+def _weighed(said: _Said, brokers: set[int], open_ids: set[int]) -> tuple[ClockOffsets, set[int]]:
+    """What the lines say, and of which brokers together: the most that pairs lead to from one another."""
     found = ClockOffsets()
     requests, together = said.requests(), said.together()
     edges = {
@@ -197,7 +206,7 @@ def _weighed(said: _Said, brokers: set[int], open_ids: set[int]) -> tuple[ClockO
     for component in placed:
         _settle(found, component, edges, brokers - open_ids)
     _doubt(found, requests, edges, placed, open_ids)
-    return found, len(placed) == 1 and brokers == placed[0].keys()
+    return found, set(max(placed, key=len, default={}))
 
 
 def _listen(said: _Said, source: LogSource, zone: Zone | None, most: int) -> bool:

@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
+from kctl.broker_logs import clock_offsets
 from kctl.broker_logs.clock_offsets import agreed_offset
 from kctl.broker_logs.events import Merge, prepare
 from kctl.broker_logs.skew import estimate_skew
-from kctl.broker_logs.sources import find_sources
+from kctl.broker_logs.sources import LogSource, find_sources
 from kctl.broker_logs.timeline import Timeline, timeline
+from kctl.broker_logs.zones import Zone
 from tests.conftest import kctl, recording, rows
 
 HEAD = re.compile(rb"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),", re.MULTILINE)
@@ -183,6 +185,31 @@ def test_zones_that_were_given_are_believed(tmp_path: Path) -> None:
     assert abs(max(estimate_skew(merging.events()).ahead.values(), key=abs)) > 9 * 3_600_000 - 1000
 
 
+def test_no_more_is_read_than_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ends of logs say it, unless a broker is missing from them; one that never speaks is not searched for."""
+    read: list[tuple[int | None, int]] = []
+    listen = clock_offsets._listen
+
+    def watched(said: clock_offsets._Said, source: LogSource, zone: Zone | None, most: int) -> bool:
+        read.append((source.broker_id, most))
+        listen(said, source, zone, most)
+        return False
+
+    monkeypatch.setattr(clock_offsets, "_listen", watched)
+    folder = tmp_path / "unclean"
+    shutil.copytree(recording("incidents/unclean-1.1"), folder, copy_function=shutil.copyfile)
+    history(folder)
+    first, second, third = clock_offsets.ENDS
+    assert {most for _, most in read} == {first}
+    (folder / "broker-9" / "logs").mkdir(parents=True)
+    (folder / "broker-9" / "logs" / "state-change.log").write_bytes(
+        b"[2026-11-21 10:00:00,000] INFO quiet (x)\n"
+    )
+    history(folder)
+    assert {most for _, most in read} == {first, second}
+    assert third > second
+
+
 HOUR = 3_600_000
 STEADY = [(n * 60_000, n * 60_000 + HOUR + 3) for n in range(5)]
 
@@ -198,6 +225,7 @@ STEADY = [(n * 60_000, n * 60_000 + HOUR + 3) for n in range(5)]
         ([(n * 60_000, 10 * HOUR + n) for n in range(9)], None),  # all at once, when it was back
         ([(a, b + 400_000) for a, b in STEADY], None),  # no whole multiple of a quarter of an hour
         ([(a, a + 27 * HOUR) for a, _ in STEADY], None),
+        ([(a, a + 24 * HOUR) for a, _ in STEADY], None),  # the same again the next day
         ([*STEADY, *[(a + HOUR, b) for a, b in STEADY]], None),  # a zone that changed
         ([*STEADY, (5, 5 + 700_000)], (HOUR, 5)),  # one that came late
         ([], None),
