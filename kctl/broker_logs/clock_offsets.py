@@ -206,7 +206,8 @@ def _weighed(said: _Said, brokers: set[int], open_ids: set[int]) -> tuple[ClockO
     for component in placed:
         _settle(found, component, edges, brokers - open_ids)
     _doubt(found, requests, edges, placed, open_ids)
-    return found, set(max(placed, key=len, default={}))
+    most = max(map(len, placed), default=0)
+    return found, next((set(one) for one in placed if len(one) == most), set())
 
 
 def _listen(said: _Said, source: LogSource, zone: Zone | None, most: int) -> bool:
