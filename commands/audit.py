@@ -11,6 +11,7 @@ import click
 
 from commands.evidence_options import evidence_options, find_evidence
 from commands.frame import Frame, command
+from commands.path_types import GIVEN_PATH
 from commands.render import Outcome, Page, Row
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ MASTER = click.option(
 @click.option(
     "--out",
     required=True,
-    type=click.Path(file_okay=False, path_type=Path),
+    type=GIVEN_PATH,
+    metavar="DIRECTORY",
     help="Folder for tables and report.",
 )
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Worker processes.  [default: one a core]")
@@ -184,7 +186,7 @@ def _last_lines(row: Row, page: Page) -> Iterator[str]:
 
 
 @command("report", examples="kctl audit report report/", status="0 written · 3 no audit lies there")
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=GIVEN_PATH)
 def report(frame: Frame, folder: Path) -> None:
     """Make the HTML report anew from the tables of an audit."""
     from kctl.audit.run import write_report
@@ -201,7 +203,7 @@ def report(frame: Frame, folder: Path) -> None:
     """,
     status="0 done · 2 the statement is refused · 3 no audit lies there, or the engine is not installed",
 )
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=GIVEN_PATH)
 @click.argument("statement", required=False)
 @click.option(
     "--file", "file", type=click.File("r"), help="A file with the statement; `-` is standard input."

@@ -6,6 +6,7 @@ import click
 
 from commands.dump_text import dump_text
 from commands.frame import Frame, command
+from commands.path_types import GIVEN
 from commands.render import Outcome
 
 
@@ -19,7 +20,7 @@ from commands.render import Outcome
     status="0 all were read · 3 a path could not be opened, or Kafka would refuse a checkpoint · "
     "5 Kafka would refuse a checkpoint below a folder",
 )
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.argument("paths", nargs=-1, required=True, type=GIVEN, metavar="PATH...")
 def show(frame: Frame, paths: tuple[str, ...]) -> Outcome:
     """Print the entries of checkpoint files.
 

@@ -10,6 +10,7 @@ import click
 from commands.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.connecting import At, answer_timeout, open_for_change, pinned, reads
 from commands.frame import Frame, command
+from commands.path_types import GIVEN_PATH
 from commands.render import Outcome, Row
 
 if TYPE_CHECKING:
@@ -141,7 +142,8 @@ def change_values(
 @click.argument("value", nargs=-1, metavar="[K=V|K]...")
 @click.option(
     "--snapshot",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=GIVEN_PATH,
+    metavar="FILE",
     envvar="KCTL_SNAPSHOT",
     help="With get: read this export in place of a live ZooKeeper.",
 )

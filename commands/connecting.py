@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commands.frame import Frame
+from commands.path_types import GIVEN_PATH
 from kctl.errors import BadValue, KctlError, Refused
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ def _options() -> list[Callable[[Callable[..., Any]], Callable[..., Any]]]:
     return [
         click.option(
             "--snapshot",
-            type=click.Path(path_type=Path, dir_okay=False),
+            type=GIVEN_PATH,
+            metavar="FILE",
             envvar="KCTL_SNAPSHOT",
             help="Read this export (`kctl znode export`) in place of a live ZooKeeper.",
         ),

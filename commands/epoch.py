@@ -10,6 +10,7 @@ import click
 from commands.connecting import wire
 from commands.evidence_options import evidence_options, find_evidence
 from commands.frame import Frame, command
+from commands.path_types import GIVEN
 from commands.render import Outcome, Row
 
 if TYPE_CHECKING:
@@ -140,7 +141,9 @@ def _leaders_answers(frame: Frame, paths: tuple[str, ...], rows: Sequence[Row], 
 )
 @evidence_options
 @TOPIC
-@click.option("--leader", "leaders", required=True, metavar="FOLDER", help="The leader's log directory.")
+@click.option(
+    "--leader", "leaders", required=True, type=GIVEN, metavar="FOLDER", help="The leader's log directory."
+)
 @VERSION
 def truncation(
     frame: Frame,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commands.frame import Frame
+from commands.path_types import GIVEN
 
 if TYPE_CHECKING:
     from kctl.evidence.model import Evidence
@@ -21,7 +22,7 @@ BROKER = click.option(
 MOMENT = click.option(
     "--moment", "moments", multiple=True, metavar="NAME=FOLDER", help="The moment a copy is from."
 )
-PATHS = click.argument("paths", nargs=-1, required=True, metavar="EVIDENCE...")
+PATHS = click.argument("paths", nargs=-1, required=True, type=GIVEN, metavar="EVIDENCE...")
 
 
 def evidence_options(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,6 +6,7 @@ nothing; the rows are rendered here and nowhere else.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -83,6 +84,8 @@ class Frame:
         self.origins = origins or {}
         self.output: str = values.get("output") or "text"
         self.color: str = values.get("color") or "auto"
+        if self.color == "auto" and (os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"):
+            self.color = "never"
         self.verbose = bool(values.get("verbose"))
         self.quiet = bool(values.get("quiet"))
         self.status = 0
@@ -142,13 +145,18 @@ class Frame:
             return SILENT
         from commands.progress import Bar
 
-        self._bar = Bar()
+        self._bar = Bar(color=self.color != "never")
         return self._bar
 
     def make_room(self) -> None:
         """Take the bar off its line, which is about to be written on; it comes back below."""
         if self._bar is not None:
             self._bar.erase()
+
+    def end_progress(self) -> None:
+        """Take the bar away for good."""
+        if self._bar is not None:
+            self._bar.close()
 
 
 class KctlCommand(click.Command):
@@ -198,6 +206,8 @@ class KctlCommand(click.Command):
                     deliver(frame, result if isinstance(result, Outcome) else Outcome(result))
         except BrokenPipeError as error:
             raise ReaderGone from error  # click would end with 1, the status of a bug
+        finally:
+            frame.end_progress()  # also where an error or ^C is about to be told
         return frame.status
 
 

@@ -11,6 +11,7 @@ import click
 from commands.changing import Duration
 from commands.connecting import ANSWER_TIMEOUT, wire
 from commands.frame import Frame, command
+from commands.path_types import GIVEN_PATH
 from commands.render import Outcome, Page, Row, table
 
 if TYPE_CHECKING:
@@ -26,9 +27,7 @@ TIMEOUT = click.option(
     show_default=True,
     help="How long to wait for an answer.",
 )
-TO = click.option(
-    "--to", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write it there too."
-)
+TO = click.option("--to", type=GIVEN_PATH, metavar="FILE", help="Write it there too.")
 
 
 @command(

@@ -18,7 +18,8 @@ from rich.segment import ControlType
 class Bar:
     """A `kctl.model.Progress` drawn with rich on standard error."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, color: bool = True) -> None:
+        self._color = color
         self._drawn: Progress | None = None
 
     def start(self, what: str, total: int | None, unit: str = "bytes") -> None:
@@ -37,7 +38,9 @@ class Bar:
             TextColumn("{task.fields[note]}"),
         ]
         self._drawn = Progress(
-            *columns, console=Console(stderr=True, markup=False, highlight=False), transient=True
+            *columns,
+            console=Console(stderr=True, markup=False, highlight=False, no_color=not self._color or None),
+            transient=True,
         )
         self._drawn.start()
         self._drawn.add_task(what, total=total, note="")

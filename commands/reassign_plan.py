@@ -12,6 +12,7 @@ from commands.connecting import At, reads
 from commands.frame import Frame, command
 from commands.lists import Brokers, Names
 from commands.live_sizes import live_sizes
+from commands.path_types import GIVEN_PATH
 from commands.render import Outcome
 from commands.topic import note_problems
 
@@ -50,7 +51,7 @@ PLAN_STATUS = (
 )
 @click.option(
     "--disk-sizes",
-    type=click.Path(path_type=Path),
+    type=GIVEN_PATH,
     metavar="FILE",
     help="What kafka-log-dirs prints, or a folder of log directories.",
 )
@@ -60,9 +61,7 @@ PLAN_STATUS = (
 @click.option("--max-batch-bytes", type=Size(), default="500000", show_default=True, help="Of one request.")
 @click.option("--max-batch-data", type=Size(), help="Bytes that one batch moves; needs --disk-sizes.")
 @click.option("--max-batch-moves", type=click.IntRange(1), help="Partitions in one batch.")
-@click.option(
-    "--to", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The file of the plan."
-)
+@click.option("--to", required=True, type=GIVEN_PATH, metavar="FILE", help="The file of the plan.")
 def plan(frame: Frame, at: At, to: Path, **given: Any) -> Outcome:
     """Plan where replicas go, with the fewest moves, and write the plan into files.
 

@@ -11,6 +11,7 @@ from commands.byte_sizes import Size
 from commands.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.connecting import connect, open_for_change, pinned
 from commands.frame import Frame, command
+from commands.path_types import GIVEN_PATH
 from commands.reassign import origins_known, read_for
 from commands.render import Outcome
 
@@ -33,12 +34,13 @@ ACTIONS = ("list", "set", "clear")
 )
 @changes(timeout=60)
 @click.argument("action", type=click.Choice(ACTIONS))
-@click.argument("plan", required=False, type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("plan", required=False, type=GIVEN_PATH)
 @click.argument("rate", required=False, type=Size())
 @click.option("--unused", is_flag=True, help="With clear: every throttle that no running move needs.")
 @click.option(
     "--snapshot",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=GIVEN_PATH,
+    metavar="FILE",
     envvar="KCTL_SNAPSHOT",
     help="With list: read this export in place of a live ZooKeeper.",
 )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from commands.frame import Frame, command
+from commands.path_types import GIVEN
 from commands.render import Outcome, Page, Row
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     """,
     status="0 listed · 3 a source could not be opened · 5 the records are not right",
 )
-@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
+@click.argument("sources", metavar="SOURCE...", type=GIVEN, nargs=-1, required=True)
 @click.option("--topic", metavar="NAME", help="Segments of this topic.")
 @click.option("--partition", type=int, metavar="N", help="Segments of this partition.")
 @click.option(

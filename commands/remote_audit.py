@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from commands.frame import Frame, command
+from commands.path_types import GIVEN
 from commands.render import Outcome, Page, Row
 
 if TYPE_CHECKING:
@@ -23,10 +24,15 @@ if TYPE_CHECKING:
     """,
     status="0 whole · 3 a path or the tier could not be opened · 5 something is wrong (see `kctl finding`)",
 )
-@click.argument("evidence", metavar="EVIDENCE...", nargs=-1, required=True)
-@click.option("--tier", metavar="URI-or-FOLDER", help="The tier, in place of one found in the evidence.")
+@click.argument("evidence", metavar="EVIDENCE...", type=GIVEN, nargs=-1, required=True)
 @click.option(
-    "--layout", metavar="NAME-or-FILE", help="How objects are named: local-tiered-storage, aiven, or a file."
+    "--tier", type=GIVEN, metavar="URI-or-FOLDER", help="The tier, in place of one found in the evidence."
+)
+@click.option(
+    "--layout",
+    type=GIVEN,
+    metavar="NAME-or-FILE",
+    help="How objects are named: local-tiered-storage, aiven, or a file.",
 )
 @click.option(
     "--now",
@@ -36,7 +42,10 @@ if TYPE_CHECKING:
 @click.option("--as-of", metavar="WHEN", help="Metadata up to a time, an offset, or PARTITION:OFFSET.")
 @click.option("--no-content", is_flag=True, help="List objects without reading them.")
 @click.option(
-    "--plan-cleanup", metavar="FILE", help="Write the objects that nothing refers to, one JSON line each."
+    "--plan-cleanup",
+    type=GIVEN,
+    metavar="FILE",
+    help="Write the objects that nothing refers to, one JSON line each.",
 )
 @click.option("--broker", "brokers", multiple=True, metavar="ID=FOLDER", help="Whose a folder is.")
 @click.option("--moment", "moments", multiple=True, metavar="NAME=FOLDER", help="When a folder was copied.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commands.frame import Frame, command
+from commands.path_types import GIVEN
 from commands.render import Outcome, Page, Row
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ STATES = (
     """,
     status="0 all printed · 3 a source could not be opened · 5 a record or batch is not right, or replicas differ",
 )
-@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
+@click.argument("sources", metavar="SOURCE...", type=GIVEN, nargs=-1, required=True)
 @click.option(
     "--format", "form", type=click.Choice(("rows", "kafka", "kip")), default="rows", help="What to print."
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from commands.frame import Frame, command
+from commands.path_types import GIVEN
 from commands.remote_audit import read_layout
 from commands.render import Outcome, Page, Row
 
@@ -42,7 +43,7 @@ def _when(text: str | None) -> AsOf:
     """,
     status="0 answered · 3 a path could not be opened, or nothing is known of the partition · 5 nothing serves it",
 )
-@click.argument("evidence", metavar="EVIDENCE...", nargs=-1, required=True)
+@click.argument("evidence", metavar="EVIDENCE...", type=GIVEN, nargs=-1, required=True)
 @click.option("--topic", required=True, metavar="NAME", help="The topic.")
 @click.option("--partition", required=True, type=click.IntRange(0), metavar="N", help="The partition.")
 @click.option("--offset", required=True, type=click.IntRange(0), metavar="N", help="The offset.")
@@ -50,7 +51,7 @@ def _when(text: str | None) -> AsOf:
     "--epoch", type=click.IntRange(0), metavar="N", help="The leader epoch.  [default: the leader's for it]"
 )
 @click.option("--as-of", metavar="WHEN", help="Metadata up to a time, an offset, or PARTITION:OFFSET.")
-@click.option("--layout", metavar="NAME-or-FILE", help=LAYOUT_HELP)
+@click.option("--layout", type=GIVEN, metavar="NAME-or-FILE", help=LAYOUT_HELP)
 def lookup(
     frame: Frame,
     evidence: tuple[str, ...],
@@ -96,7 +97,7 @@ def _lookup_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
     """,
     status="0 planned · 3 a path could not be opened · 5 the metadata are not right",
 )
-@click.argument("evidence", metavar="EVIDENCE...", nargs=-1, required=True)
+@click.argument("evidence", metavar="EVIDENCE...", type=GIVEN, nargs=-1, required=True)
 @click.option("--topic", metavar="NAME", help="Partitions of this topic.")
 @click.option("--partition", type=click.IntRange(0), metavar="N", help="This partition.")
 @click.option(
@@ -151,7 +152,7 @@ def _plan_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
     """,
     status="0 answered · 3 a path could not be opened, or nothing is known of the partition · 5 its state cannot be built",
 )
-@click.argument("evidence", metavar="EVIDENCE...", nargs=-1, required=True)
+@click.argument("evidence", metavar="EVIDENCE...", type=GIVEN, nargs=-1, required=True)
 @click.option("--topic", required=True, metavar="NAME", help="The topic.")
 @click.option("--partition", required=True, type=click.IntRange(0), metavar="N", help="The partition.")
 @click.option(
@@ -163,8 +164,10 @@ def _plan_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
 )
 @click.option("--as-leader", is_flag=True, help="What it does when it becomes leader.")
 @click.option("--as-of", metavar="WHEN", help="Metadata up to a time, an offset, or PARTITION:OFFSET.")
-@click.option("--tier", metavar="URI-or-FOLDER", help="The tier, in place of one found in the evidence.")
-@click.option("--layout", metavar="NAME-or-FILE", help=LAYOUT_HELP)
+@click.option(
+    "--tier", type=GIVEN, metavar="URI-or-FOLDER", help="The tier, in place of one found in the evidence."
+)
+@click.option("--layout", type=GIVEN, metavar="NAME-or-FILE", help=LAYOUT_HELP)
 def follower(
     frame: Frame,
     evidence: tuple[str, ...],

@@ -10,6 +10,7 @@ import click
 
 from commands.evidence_options import evidence_options, find_evidence
 from commands.frame import Frame, command
+from commands.path_types import GIVEN
 from commands.render import Outcome, Row
 
 if TYPE_CHECKING:
@@ -94,7 +95,9 @@ def _compare_rows(frame: Frame, compared: ComparedEvidence) -> Iterator[Row]:
 @PARTITION
 @COMPACTED
 @click.option("--leader", type=int, metavar="ID", help="The broker whose log is the present one.")
-@click.option("--export", metavar="DIR", help="Write the lost records here, to be produced again.")
+@click.option(
+    "--export", type=GIVEN, metavar="DIR", help="Write the lost records here, to be produced again."
+)
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Worker processes.  [default: one a core]")
 def loss(
     frame: Frame,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from commands.frame import Frame, command
+from commands.path_types import GIVEN
 from commands.render import Outcome, Page, Row
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     """,
     status="0 played · 2 not a scenario or version · 3 no such file · 5 random faults broke a promise",
 )
-@click.argument("scenario", required=False)
+@click.argument("scenario", required=False, type=GIVEN)
 @click.option("--kafka-version", default="3.9", show_default=True, help="Whose rules hold.")
 @click.option("--compare", metavar="V,V", help="Play under the rules of two versions, side by side.")
 @click.option(

@@ -13,6 +13,7 @@ from commands.byte_sizes import Size
 from commands.changing import Duration
 from commands.connecting import ANSWER_TIMEOUT, wire
 from commands.frame import Frame, command
+from commands.path_types import GIVEN_PATH
 from commands.render import Outcome, Page, Row
 from commands.replica_text import VERDICT_STYLES
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--resume",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=GIVEN_PATH,
     metavar="FILE",
     help="Remember in FILE how far each partition is compared, and go on from there.",
 )

@@ -10,6 +10,7 @@ import click
 from commands.byte_sizes import Size
 from commands.evidence_options import BROKER, MOMENT, find_evidence
 from commands.frame import Frame, command
+from commands.path_types import GIVEN
 from commands.render import Outcome, Row
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ MIB = 1 << 20
     """,
     status="0 sound · 3 a path could not be opened · 5 something is wrong (see `kctl finding`)",
 )
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.argument("paths", nargs=-1, required=True, type=GIVEN, metavar="PATH...")
 @click.option(
     "--level",
     type=click.Choice(LEVELS),

@@ -11,6 +11,7 @@ import click
 
 from commands.dump_text import dump_text
 from commands.frame import Frame, command
+from commands.path_types import GIVEN
 from commands.render import Outcome, Row, json_encoder, visible
 from kctl.errors import BadValue
 
@@ -63,7 +64,7 @@ class Chosen:
     """,
     status="0 all files were read and nothing is damaged · 3 a file could not be opened · 5 something is damaged",
 )
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, type=GIVEN, metavar="FILE...")
 @click.option(
     "--type", "kind", type=click.Choice(TYPES), help="What the files are, whatever their names say."
 )

@@ -10,6 +10,7 @@ import click
 
 from commands.evidence_options import find_evidence
 from commands.frame import Frame, command
+from commands.path_types import GIVEN, GIVEN_PATH
 from commands.render import Outcome, Page, Row
 
 if TYPE_CHECKING:
@@ -30,10 +31,8 @@ RULES = ("0.8", "2.0", "3.8")
     status="0 written, or equal or equivalent · 3 could not · 4 the folder to write to lies in the evidence"
     " · 5 an existing file is different",
 )
-@click.argument("folder", type=click.Path())
-@click.option(
-    "--to", "out", type=click.Path(path_type=Path), metavar="OUT", help="Write to OUT/TOPIC-PARTITION/."
-)
+@click.argument("folder", type=GIVEN)
+@click.option("--to", "out", type=GIVEN_PATH, metavar="OUT", help="Write to OUT/TOPIC-PARTITION/.")
 @click.option(
     "--rules",
     type=click.Choice(RULES),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from commands.frame import Callback, Frame, command
+from commands.path_types import GIVEN
 from commands.render import Outcome, Row
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def selection(
     """,
     status="0 merged · 2 wrong usage · 3 a path could not be opened · 5 a log was damaged or unreadable",
 )
-@click.argument("source", nargs=-1)
+@click.argument("source", nargs=-1, type=GIVEN)
 @options(SELECTION, BROKER_OPTIONS)
 @click.option("--event", "events", multiple=True, metavar="ID", help="Only lines of this template, as C15.")
 @click.option(
@@ -296,7 +297,7 @@ def like_kafka(
     status="0 nothing wrong · 2 wrong usage · 3 a path could not be opened · "
     "5 an unclean election, an ISR below its minimum, a stale leader, or a log that was damaged",
 )
-@click.argument("source", nargs=-1, required=True)
+@click.argument("source", nargs=-1, type=GIVEN, required=True)
 @options(SELECTION, BROKER_OPTIONS)
 @click.option(
     "--min-isr", type=click.IntRange(1), metavar="N", help="min.insync.replicas.  [default: as the logs say]"

@@ -10,6 +10,7 @@ import click
 
 from commands.connecting import At, reads
 from commands.frame import Frame, command
+from commands.path_types import GIVEN_PATH
 from commands.render import Outcome, Page, Row, table
 
 if TYPE_CHECKING:
@@ -228,7 +229,7 @@ def show_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
     status=STATUS,
 )
 @reads
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=GIVEN_PATH)
 @click.option("--show-secrets", is_flag=True, help="Do not redact credentials and passwords.")
 def export(frame: Frame, at: At, file: Path, show_secrets: bool) -> Outcome:
     """Write all znodes into one file, which reading commands take with --snapshot; `-` for standard output."""

@@ -95,6 +95,49 @@ def test_a_closed_pipe_is_141_and_silent() -> None:
     assert ran.stderr == ""
 
 
+@pytest.mark.parametrize(
+    ("environment", "option", "colour"),
+    [
+        ({}, [], True),
+        ({"NO_COLOR": "1"}, [], False),
+        ({"NO_COLOR": ""}, [], True),
+        ({"TERM": "dumb"}, [], False),
+        ({"NO_COLOR": "1"}, ["--color", "always"], True),
+        ({}, ["--color", "never"], False),
+    ],
+)
+def test_colour_on_a_terminal(environment: dict[str, str], option: list[str], colour: bool) -> None:
+    pid, terminal = os.forkpty()
+    if pid == 0:
+        kept = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+        words = ["-c", "from commands.main import run; run()", "finding", "batch-crc-mismatch", *option]
+        os.execve(sys.executable, [sys.executable, *words], {**kept, "TERM": "xterm", **environment})
+    said = b""
+    try:
+        while piece := os.read(terminal, 65536):
+            said += piece
+    except OSError:  # the other end is gone
+        pass
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert b"batch-crc-mismatch" in said
+    assert (b"\x1b[" in said) is colour
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["topic", "list", "--snapshot"],
+        ["topic", "config", "get", "orders", "--snapshot"],
+        ["replica", "simulate"],
+    ],
+)
+def test_a_folder_in_place_of_a_file_is_status_3(words: list[str], tmp_path: Path) -> None:
+    ran = kctl(*words, tmp_path)
+    assert ran.status == 3
+    assert ran.err.startswith("kctl: /")
+    assert ran.err.count("\n") == 1
+
+
 def test_control_characters_are_shown_not_obeyed() -> None:
     assert visible("a\x1b[2Jb\u202ec\td") == "a\\x1b[2Jb\\u202ec\td"
     assert cell("a\tb\n") == "a\\tb\\n"
