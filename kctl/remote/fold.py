@@ -29,6 +29,7 @@ from kctl.remote.metadata_log import Say, ValueChunk, bad_record
 from kctl.remote.remote_segments import RemoteSegment, in_order, segments_of
 
 FEWEST_PENDING = 1 << 16
+TOGETHER = 1 << 13  # records whose columns fit the processor's cache
 OF_A_CHUNK = 1 << 15  # records, about
 
 
@@ -60,11 +61,11 @@ class Fold:
     def add(self, chunk: ValueChunk) -> None:
         """Take in the records of a chunk."""
         self.records += len(chunk.offsets)
-        if len(chunk.offsets):
-            self._take(self._rows_of(chunk))
-            # Only now: what a chunk was read into is given back first.
-            if len(self._heap) - self._known >= max(FEWEST_PENDING, self._known):
-                self.finish()
+        for first in range(0, len(chunk.offsets), TOGETHER):
+            self._take(self._rows_of(chunk[slice(first, first + TOGETHER)]))
+        # Only now: what a chunk was read into is given back first.
+        if len(self._heap) - self._known >= max(FEWEST_PENDING, self._known):
+            self.finish()
 
     def _rows_of(self, chunk: ValueChunk) -> Rows:
         columns = read_metadata_columns(chunk.data, chunk.starts, chunk.sizes)

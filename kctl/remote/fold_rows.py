@@ -43,6 +43,8 @@ ROW = np.dtype(
 RAW = np.dtype(f"V{ROW.itemsize}")
 # What a later record of the segment replaces.
 REPLACED = ("offset", "event_timestamp", "broker_id", "state", "metadata_partition", "old_layout")
+# What any record of a segment may add: the greatest holds.
+MARKS = ("finished_offset", "deleting_offset")
 # What stands in the columns of a record as it does in a row.
 AS_READ = (
     "kind", "id_high", "id_low", "start_offset", "end_offset", "max_timestamp", "event_timestamp", "broker_id",
@@ -182,12 +184,21 @@ def _begins(high: Column, low: Column, order: Column) -> Column:
 
 
 def merged(rows: Rows, base: Column, final: Column) -> Rows:
-    """Rows `base` with what their last records, rows `final`, replace."""
+    """Rows `base` with what their last records, rows `final`, replace and add."""
     made = taken(rows, base, custom_of=final)
+    changed = np.flatnonzero(base != final)
+    last = rows.table.view(RAW).take(final[changed]).view(ROW)
     for name in REPLACED:
-        made.table[name] = rows.table[name][final]
+        made.table[name][changed] = last[name]
+    raise_marks(made, changed, last)
     made.table["kind"] = KNOWN
     return made
+
+
+def raise_marks(made: Rows, which: Column, by: NDArray[Any]) -> None:
+    """Note what other records of segments `which`, one each or several, finished or began to delete."""
+    for name in MARKS:
+        np.maximum.at(made.table[name], which, by[name])
 
 
 def rows_of(chunk: ValueChunk, columns: MetadataColumns, which: Column | None, codes: Column) -> Rows:

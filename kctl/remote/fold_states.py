@@ -15,7 +15,18 @@ from formats.message_schema import uuid_text
 from formats.remote_log_metadata import SegmentState, TopicIdPartition
 from kctl.findings import Place, Severity
 from kctl.findings import remote as say
-from kctl.remote.fold_rows import ADD, KNOWN, UPDATE, Column, Rows, by_segment, joined, merged
+from kctl.remote.fold_rows import (
+    ADD,
+    KNOWN,
+    UPDATE,
+    Column,
+    Rows,
+    by_segment,
+    joined,
+    merged,
+    raise_marks,
+    ranges,
+)
 from kctl.remote.metadata_log import METADATA_TOPIC, Say
 from kctl.remote.states import may_follow
 
@@ -64,11 +75,13 @@ class Folding:
 
     def _plain(self, rows: Rows, order: Column, starts: Column, last: Column, fine: Column) -> Rows:
         """The segments that went from step to step as they should."""
-        final = order[last]
+        base, final = order[starts], order[last]
         keep = fine if self.keep_deleted else fine & (rows.table["state"][final] != DELETED)
-        kept = merged(rows, order[starts[keep]], final[keep])
-        for name in ("finished_offset", "deleting_offset"):
-            kept.table[name] = np.maximum.reduceat(rows.table[name][order], starts)[keep]
+        kept = merged(rows, base[keep], final[keep])
+        between = np.maximum(last - starts - 1, 0)[keep]
+        if between.any():
+            others = rows.table[order[ranges(starts[keep] + 1, between)]]
+            raise_marks(kept, np.repeat(np.arange(len(between)), between), others)
         return kept
 
     def _say_wiped(self, rows: Rows, order: Column, first: Column) -> None:
@@ -105,8 +118,7 @@ class Folding:
             return None
         made = merged(rows, np.array([current[0]]), np.array([current[1]]))
         life = indexes[np.flatnonzero(indexes == current[0])[0] :]
-        for name in ("finished_offset", "deleting_offset"):
-            made.table[name] = rows.table[name][life].max()
+        raise_marks(made, np.zeros(len(life), np.int64), rows.table[life])
         return made
 
     def _place(self, rows: Rows, index: int) -> Place:
