@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from formats.columns.headers import Headers
 from formats.record_batch import CONTROL, HEADER_SIZE, TRANSACTIONAL
-from kctl.checks.edges import Edge, Epoch, divide, offset_gap, runs_ahead
+from kctl.checks.edges import EPOCHS_AT_START, Edge, Epoch, divide, offset_gap, runs_ahead
 from kctl.checks.producers import ProducerChecks
 from kctl.findings import Finding, FindingType, Place, segments
 from kctl.scan.options import ScanOptions
@@ -106,6 +106,10 @@ class BatchChecks:
         for row in self._some(empty, segments.RECORDS_COUNT_TOO_LARGE):
             why = f"{int(headers.size_in_bytes[row]) - HEADER_SIZE} bytes follow the header"
             yield row, self._at(headers, row, segments.RECORDS_COUNT_TOO_LARGE, count=0, why=why)
+        # -1 is written before there are leader epochs; nothing below it ever is.
+        for row in self._some(new & (headers.partition_leader_epoch < -1), segments.EPOCH_WRONG):
+            epoch = int(headers.partition_leader_epoch[row])
+            yield row, self._at(headers, row, segments.EPOCH_WRONG, leader_epoch=epoch, why="it is negative")
         yield from self._producer_fields(headers)
         yield from self._against_name(headers)
 
@@ -168,13 +172,13 @@ class BatchChecks:
         yield from self._epochs(headers)
 
     def _epochs(self, headers: Headers) -> Iterable[RowFinding]:
-        """Epochs that go back. The first two batches are looked at with what is before them, where parts are stitched."""
+        """Epochs that go back. The first batches are looked at with what is before them, where parts are stitched."""
         edge, epochs = self.edge, headers.partition_leader_epoch
         carried = [Epoch(-1, False, edge.place)] * (2 - len(edge.last_epochs)) + edge.last_epochs
         behind = np.concatenate(([one.leader_epoch for one in carried], epochs))
         before, earlier = behind[1:-1], behind[:-2]
         back = (epochs < before) & (headers.magic == 2)
-        left = 2 - len(edge.first_epochs)
+        left = EPOCHS_AT_START - len(edge.first_epochs)
         back[:left] = False
         edge.first_epochs += [self._epoch(headers, row) for row in range(min(left, len(epochs)))]
         for row in self._some(back, segments.EPOCH_GOES_BACK):

@@ -119,10 +119,12 @@ def check_directory(
     checkpoints: Checkpoints,
     logs: Mapping[TopicPartition, LogFacts],
     has_run: Callable[[], bool] = lambda: False,
+    is_clean: bool = False,
 ) -> None:
     """Hold the checkpoints against the live partitions of the directory; findings go to the files' reports.
 
-    `has_run` says whether the broker is known to have run while the directory was copied.
+    `has_run` says whether the broker is known to have run while the directory was copied, `is_clean` whether it
+    was shut down before.
     """
     for report in checkpoints.report.files:
         name = (report.place.file or "").rpartition("/")[2]
@@ -138,6 +140,14 @@ def check_directory(
                 if name in MAY_BE_LATER and has_run():
                     type_, details = say.CHECKPOINT_COPIED_LATER, {**details, "what": MAY_BE_LATER[name]}
                 report.say(type_, where, log_end=facts.log_end_offset, **details)
+            elif name == RECOVERY_POINT and is_clean and offset < (facts.log_end_offset or 0):
+                where = replace(place, base_offset=offset, last_offset=(facts.log_end_offset or 0) - 1)
+                details = {
+                    "partition": str(partition),
+                    "offset": offset,
+                    "log_end": facts.log_end_offset or 0,
+                }
+                report.say(say.LOG_LONGER_THAN_SHUT_DOWN, where, **details)
             elif name == LOG_START:
                 _check_log_start(checkpoints, report, partition, offset)
 

@@ -14,6 +14,9 @@ from typing import Any, NamedTuple
 from kctl.checks.producers import Producers, Said, joined
 from kctl.findings import Finding, Place, segments
 
+# The first batch of a log has nobody before it: the two behind it say which of the first pair is wrong.
+EPOCHS_AT_START = 3
+
 
 class Epoch(NamedTuple):
     """The leader epoch of one batch."""
@@ -30,7 +33,9 @@ class Edge:
     place: Place
     first: Place | None = None  # the first sound batch
     last_offset: int | None = None  # of the last sound batch
-    first_epochs: list[Epoch] = field(default_factory=list)  # of the first two sound batches
+    first_epochs: list[Epoch] = field(
+        default_factory=list
+    )  # of the first sound batches, EPOCHS_AT_START of them
     last_epochs: list[Epoch] = field(default_factory=list)  # of the last two
     first_is_new: bool = (
         False  # whether the first sound batch is of magic 2: older ones hide their base offset
@@ -51,12 +56,14 @@ def stitched(edges: list[Edge], *, is_compacted: bool | None = None) -> list[Fin
     known: Producers = {}
     before: Edge | None = None
     epochs: list[Epoch] = []
+    start: list[Epoch] = []
     for edge in edges:
         if edge.first is not None:
             if before is not None:
                 divide(_against_the_one_before(edge, before), found, gaps)
             before = edge
             found += _epochs_that_go_back([*epochs, *edge.first_epochs], known=len(epochs))
+            start = [*start, *edge.first_epochs][:EPOCHS_AT_START]
             epochs = [*epochs, *edge.last_epochs][-2:]
         for producer_id, producer in edge.producers.items():
             whole = producer
@@ -69,7 +76,7 @@ def stitched(edges: list[Edge], *, is_compacted: bool | None = None) -> list[Fin
         is_compacted = True
     if not is_compacted:
         found += gaps if is_compacted is False else [_unsure(gap) for gap in gaps]
-    return found + _open_transactions(known)
+    return found + _first_epochs(start) + _open_transactions(known)
 
 
 def divide(said: list[Said], found: list[Finding], gaps: list[Finding]) -> None:
@@ -91,17 +98,30 @@ def _against_the_one_before(edge: Edge, before: Edge) -> list[Said]:
 
 
 def _epochs_that_go_back(epochs: list[Epoch], known: int) -> list[Finding]:
-    """What is wrong with the epochs behind the first `known` ones, which were looked at before."""
+    """What is wrong with the epochs behind the first `known` ones, which were looked at before.
+
+    A log's first pair is judged apart, when the third batch is known.
+    """
     found = []
-    for number in range(max(1, known), len(epochs)):
+    for number in range(max(2, known), len(epochs)):
         one, before = epochs[number], epochs[number - 1]
         if one.is_new and one.leader_epoch < before.leader_epoch:
-            earlier = epochs[number - 2].leader_epoch if number > 1 else -1
-            is_ahead = runs_ahead(earlier, one.leader_epoch)
-            kind = segments.EPOCH_RUNS_AHEAD if is_ahead else segments.EPOCH_GOES_BACK
-            details: dict[str, Any] = {"leader_epoch": one.leader_epoch, "previous": before.leader_epoch}
-            found.append(kind.at((before if is_ahead else one).place, **details))
+            found.append(_back(one, before, runs_ahead(epochs[number - 2].leader_epoch, one.leader_epoch)))
     return found
+
+
+def _first_epochs(epochs: list[Epoch]) -> list[Finding]:
+    """What is wrong with the first pair of a log: the third batch goes on after the one that is right."""
+    if len(epochs) < 2 or not epochs[1].is_new or epochs[1].leader_epoch >= epochs[0].leader_epoch:
+        return []
+    third = epochs[2].leader_epoch if len(epochs) > 2 else epochs[0].leader_epoch
+    return [_back(epochs[1], epochs[0], epochs[1].leader_epoch <= third < epochs[0].leader_epoch)]
+
+
+def _back(one: Epoch, before: Epoch, is_ahead: bool) -> Finding:
+    kind = segments.EPOCH_RUNS_AHEAD if is_ahead else segments.EPOCH_GOES_BACK
+    details: dict[str, Any] = {"leader_epoch": one.leader_epoch, "previous": before.leader_epoch}
+    return kind.at((before if is_ahead else one).place, **details)
 
 
 def runs_ahead(earlier: int, leader_epoch: int) -> bool:

@@ -20,8 +20,9 @@ from formats.log_dir_files import FolderKind
 from kctl.checks.outliers import Seen
 from kctl.checks.report import FileReport, LogFacts
 from kctl.checks.small_files import read_text, say_malformed
-from kctl.findings import Severity
+from kctl.findings import NOWHERE, Place, Severity
 from kctl.findings import epochs as say
+from kctl.findings.segments import EPOCH_WRONG
 from kctl.scan.source import LocalFile
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class Run:
     epoch: int
     base_offset: int
     last_base_offset: int
+    first: Place = NOWHERE  # the batch that it begins with
+    batches: int = 0
 
 
 @dataclass
@@ -42,6 +45,7 @@ class EpochRuns:
     """The leader epochs of a log in the order of its batches."""
 
     runs: list[Run] = field(default_factory=list)
+    place: Place = NOWHERE  # of the file that is being read
 
     def feed(self, seen: Seen, source: LocalFile | None = None) -> None:
         """The next batches; those of old magic or with a wrong CRC say nothing."""
@@ -51,14 +55,24 @@ class EpochRuns:
             return
         epoch, base = headers.partition_leader_epoch[use], headers.base_offset[use]
         edges = np.flatnonzero(np.diff(epoch)) + 1
+        rows = np.flatnonzero(use)
         for first, after in zip([0, *edges.tolist()], [*edges.tolist(), len(epoch)], strict=True):
-            self._add(int(epoch[first]), int(base[first]), int(base[after - 1]))
+            row = int(rows[first])
+            place = replace(
+                self.place,
+                position=int(headers.position[row]),
+                size_in_bytes=int(headers.size_in_bytes[row]),
+                base_offset=int(headers.base_offset[row]),
+                last_offset=int(headers.last_offset[row]),
+            )
+            self._add(Run(int(epoch[first]), int(base[first]), int(base[after - 1]), place, after - first))
 
-    def _add(self, epoch: int, first: int, last: int) -> None:
-        if self.runs and self.runs[-1].epoch == epoch:
-            self.runs[-1].last_base_offset = max(self.runs[-1].last_base_offset, last)
+    def _add(self, run: Run) -> None:
+        if self.runs and self.runs[-1].epoch == run.epoch:
+            self.runs[-1].last_base_offset = max(self.runs[-1].last_base_offset, run.last_base_offset)
+            self.runs[-1].batches += run.batches
         else:
-            self.runs.append(Run(epoch, first, last))
+            self.runs.append(run)
 
     @property
     def entries(self) -> list[EpochEntry]:
@@ -109,10 +123,12 @@ def _check_entries(
     starts = [entry.start_offset for entry in entries]
     epochs = {entry.epoch: entry for entry in entries}
     log_start = _log_start(report, entries, runs, max(task.log_start_offset, facts.first_base_offset or 0))
-    for run in runs.runs:
+    for number, run in enumerate(runs.runs):
         if run.last_base_offset < log_start:
             continue  # all epochs below the log's start are one entry with the last of them
         if run.epoch not in epochs:
+            if _is_batch_wrong(report, entries, runs.runs, number):
+                continue
             where = replace(report.place, base_offset=run.base_offset, last_offset=run.last_base_offset)
             finding = say.EPOCH_ENTRY_MISSING
             report.add([finding.at(where, severity=severity, epoch=run.epoch, offset=run.base_offset)])
@@ -128,6 +144,33 @@ def _check_entries(
             report.add([finding.at(where, severity=severity, offset=offset, found=run.epoch, **details)])
             break
     _check_end(report, entries, task, facts)
+
+
+# A leader epoch grows by one a decision of the controller: no two batches that follow each other are this far apart.
+FAR = 1 << 16
+
+
+def _is_batch_wrong(report: FileReport, entries: list[EpochEntry], runs: list[Run], number: int) -> bool:
+    """Whether an epoch without an entry is one batch's alone, and the entries go on over it as its neighbours do.
+
+    The batch is then said to be wrong, unless the order of the batches has shown it already.
+    """
+    run = runs[number]
+    at = bisect_right(entries, run.base_offset, key=lambda entry: entry.start_offset) - 1
+    before = runs[number - 1].epoch if number else None
+    behind = runs[number + 1].epoch if number + 1 < len(runs) else None
+    if run.batches > 1 or at < 0:
+        return False
+    begins_here = entries[at].start_offset == run.base_offset  # with an epoch that no batch has
+    if entries[at].epoch not in (before, behind) and not begins_here:
+        return False
+    if behind is None and abs(run.epoch - entries[at].epoch) < FAR:
+        return False  # the file may as well be wrong
+    if behind is None or (before if before is not None else -1) <= run.epoch <= behind:
+        entry = entries[at]
+        why = f"leader-epoch-checkpoint has none such, and from offset {entry.start_offset} on it has {entry.epoch}"
+        report.add([EPOCH_WRONG.at(run.first, leader_epoch=run.epoch, why=why)])
+    return True
 
 
 def _log_start(report: FileReport, entries: list[EpochEntry], runs: EpochRuns, known: int) -> int:

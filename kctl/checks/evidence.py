@@ -41,7 +41,7 @@ class DirectoryCheck:
     def finish(self) -> Report:
         """The report on the directory's own files, after its last partition."""
         if self.log_dir.is_whole:
-            check_directory(self.checkpoints, self.logs, self.has_run)
+            check_directory(self.checkpoints, self.logs, self.has_run, self.log_dir.is_clean)
         return self.checkpoints.report
 
     def index_cache(self, evidence: Evidence, options: CheckOptions) -> Report:

@@ -26,27 +26,33 @@ class Seen:
     outliers: list[int]  # rows
 
 
-def without_outliers(chunks: Iterable[Chunk]) -> Iterator[Seen]:
-    """The chunks, each once the next is known."""
+def without_outliers(
+    chunks: Iterable[Chunk], named: int | None = None, next_segment: int | None = None
+) -> Iterator[Seen]:
+    """The chunks, each once the next is known.
+
+    `named` is the base offset in the file's name, `next_segment` that of the segment behind it.
+    """
     held: Chunk | None = None
-    last_offset = -1
+    last_offset, expected = -1, named or 0
     for chunk in chunks:
         if held is not None:
             following = int(chunk.headers.base_offset[0]) if len(chunk.headers) else None
-            seen, last_offset = _marked(held, last_offset, following)
+            seen, last_offset = _marked(held, last_offset, expected, following)
+            expected = last_offset + 1
             yield seen
         held = chunk
     if held is not None:
-        yield _marked(held, last_offset, None)[0]
+        yield _marked(held, last_offset, expected, next_segment)[0]
 
 
-def _marked(chunk: Chunk, last_offset: int, following: int | None) -> tuple[Seen, int]:
+def _marked(chunk: Chunk, last_offset: int, expected: int, following: int | None) -> tuple[Seen, int]:
     headers = chunk.headers
     if not len(headers):
         return Seen(chunk, headers, []), last_offset
     if last_offset < headers.base_offset[0] and _rises(headers, following):
         return Seen(chunk, headers, []), int(headers.last_offset[-1])
-    wrong = _outliers(headers, last_offset, following)
+    wrong = _outliers(headers, last_offset, expected, following)
     right = np.flatnonzero(~wrong)
     if len(right):
         last_offset = int(headers.last_offset[right[-1]])
@@ -59,17 +65,22 @@ def _rises(headers: Headers, following: int | None) -> bool:
     return within and (following is None or following > headers.last_offset[-1])
 
 
-def _outliers(headers: Headers, last_offset: int, following: int | None) -> NDArray[np.bool_]:
-    """Rows that jump back, or ahead of the next one, while their neighbours follow each other."""
+def _outliers(headers: Headers, last_offset: int, expected: int, following: int | None) -> NDArray[np.bool_]:
+    """Rows that jump back, or ahead of the next one, while their neighbours follow each other.
+
+    Of two that contradict each other the one that goes on where the batch before them ended is right.
+    """
     base, last = headers.base_offset.tolist(), headers.last_offset.tolist()
     wrong = np.zeros(len(base), bool)
     before = last_offset
     for row in range(len(base)):
         after = base[row + 1] if row + 1 < len(base) else following
+        behind = base[row + 2] if row + 2 < len(base) else following if row + 1 < len(base) else None
         jumps_back = base[row] <= before
         jumps_ahead = after is not None and before < after <= last[row]
-        if jumps_ahead or (jumps_back and (after is None or after > before)):
+        goes_on = base[row] == expected and (behind is None or behind > last[row])
+        if (jumps_ahead and not goes_on) or (jumps_back and (after is None or after > before)):
             wrong[row] = True
         else:
-            before = last[row]
+            before, expected = last[row], last[row] + 1
     return wrong

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 from formats.log_dir_files import LEADER_EPOCHS, PARTITION_METADATA, QUORUM_STATE, FolderKind
@@ -75,7 +77,7 @@ class ReplicaTask:
         return replace(self.place, file=name if above in (None, ".") else f"{above}/{name}")
 
 
-@dataclass(slots=True)
+@dataclass
 class _Check:
     """One run over a folder."""
 
@@ -86,6 +88,14 @@ class _Check:
     parts: Parts | None = None
     report: Report = field(default_factory=Report)
     scanned: list[tuple[Segment, ScannedLog]] = field(default_factory=list)
+
+    @cached_property
+    def next_segment(self) -> dict[int, int]:
+        """The base offset of the segment behind each."""
+        pairs = pairwise(self.folder.logs)
+        return {
+            one.base_offset: other.base_offset for one, other in pairs if other.base_offset > one.base_offset
+        }
 
     def place_of(self, name: str) -> Place:
         """The place of a file of the folder."""
@@ -181,8 +191,11 @@ def _check_segment(check: _Check, segment: Segment, epochs: EpochRuns, producers
     options = scan_options(
         check.options, report, base_offset=segment.base_offset, is_compacted=check.task.is_compacted
     )
+    epochs.place = report.place
     before = len(producers.replay.aborted)
-    scanned = scan_log(log, report, options, indexes.all(), (epochs, producers), check.on_chunk, check.parts)
+    following = check.next_segment.get(segment.base_offset)
+    watchers = (epochs, producers)
+    scanned = scan_log(log, report, options, indexes.all(), watchers, check.on_chunk, check.parts, following)
     check.scanned.append((segment, scanned))
     producers.is_compacted |= scanned.has_short_batches
     digits = len(log.name.partition(".")[0])
@@ -213,7 +226,7 @@ def _indexed(
         log_end_offset=end,
         is_last=is_last,
         is_clean=is_clean,
-        is_sound=scanned.bad_position is None and scanned.is_readable,
+        is_sound=scanned.bad_position is None and scanned.is_readable and not scanned.ends_in_outlier,
     )
 
 

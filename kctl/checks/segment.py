@@ -20,6 +20,7 @@ from kctl.checks.time_index import TimeIndexCheck
 from kctl.evidence.walk import reason_of
 from kctl.findings import evidence as say
 from kctl.findings.logs import BASE_OFFSET_WRONG
+from kctl.findings.segments import OFFSETS_GO_BACK
 from kctl.log.folder import FolderFile, Segment
 from kctl.scan.options import Chunk, ScanOptions
 from kctl.scan.pieces import Piece, Pieces
@@ -54,6 +55,9 @@ class ScannedLog:
     is_readable: bool = True
     edge: Edge | None = None  # how it begins and ends, to be stitched with its neighbours
     gaps: list[tuple[int, int, int]] = field(default_factory=list)  # position, offsets [from, to) that lack
+    # Behind a batch whose base offset is wrong, the position and the least offset that can follow.
+    outlier_ends: dict[int, int] = field(default_factory=dict)
+    ends_in_outlier: bool = False
 
 
 OnChunk = Callable[[FolderFile, Chunk], None]
@@ -74,8 +78,12 @@ def scan_log(
     watchers: Sequence[Watcher] = (),
     on_chunk: OnChunk | None = None,
     parts: Parts | None = None,
+    next_segment: int | None = None,
 ) -> ScannedLog:
-    """Scan a log file into its report; what the indexes and watchers are shown is every batch in order."""
+    """Scan a log file into its report; what the indexes and watchers are shown is every batch in order.
+
+    `next_segment` is the base offset of the segment behind it.
+    """
     scanned = ScannedLog()
     hints = next((index.hints() for index in indexes if isinstance(index, OffsetIndex)), None)
     report.batches = report.records = 0
@@ -84,13 +92,15 @@ def scan_log(
             report.size_in_bytes = source.size
             pieces = parts.pieces(source, options) if parts else None
             scan = SegmentScan(source, options, pieces or Pieces(source, options, hints))
-            for seen in without_outliers(_examined(scan, file, report, on_chunk)):
+            chunks = _examined(scan, file, report, on_chunk)
+            for seen in without_outliers(chunks, options.base_offset, next_segment):
                 for follower in indexes:
                     follower.feed(seen.headers)
                 for watcher in watchers:
                     watcher.feed(seen, source)
                 _note(scanned, seen, report, options.base_offset)
             totals, scanned.edge = scan.totals, scan.edge
+            _spare_neighbours(scanned, report)
     except FileNotFoundError:
         report.say(say.VANISHED)
         return ScannedLog(is_readable=False)
@@ -121,24 +131,50 @@ def _examined(
 def _note(scanned: ScannedLog, seen: Seen, report: FileReport, named: int | None) -> None:
     """Take what is remembered of a log from its next chunk."""
     before = scanned.next_offset
-    _note_offsets(scanned, seen, report)
+    _note_offsets(scanned, seen, report, named)
     _note_damage(scanned, seen.chunk, before)
     if scanned.bad_position is not None and scanned.bad_offset is None:
         scanned.bad_offset = named
 
 
-def _note_offsets(scanned: ScannedLog, seen: Seen, report: FileReport) -> None:
+def _note_offsets(scanned: ScannedLog, seen: Seen, report: FileReport, named: int | None) -> None:
     """Gaps, and where the log ends; base offsets that cannot be right are said."""
-    raw = seen.chunk.headers
-    for row in seen.outliers:
-        base, last = int(raw.base_offset[row]), int(raw.last_offset[row])
-        place = report.at(int(raw.position[row]), int(raw.size_in_bytes[row]))
-        report.say(BASE_OFFSET_WRONG, replace(place, base_offset=base, last_offset=last), base_offset=base)
-    headers = seen.headers
+    raw, headers, before = seen.chunk.headers, seen.headers, scanned.next_offset
     sound = headers if headers.crc_valid.all() else headers[headers.crc_valid]
     if len(sound):
-        _note_gaps(scanned, sound)
-        scanned.next_offset = max(scanned.next_offset or 0, int(sound.last_offset.max()) + 1)
+        _note_gaps(scanned, sound, named)
+        scanned.next_offset = max(before or 0, int(sound.last_offset.max()) + 1)
+        scanned.ends_in_outlier = False
+    for row in seen.outliers:
+        base, last = int(raw.base_offset[row]), int(raw.last_offset[row])
+        position, size = int(raw.position[row]), int(raw.size_in_bytes[row])
+        where = replace(report.at(position, size), base_offset=base, last_offset=last)
+        report.say(BASE_OFFSET_WRONG, where, base_offset=base)
+        earlier = np.flatnonzero(headers.crc_valid[:row])
+        end = int(headers.last_offset[earlier[-1]]) + 1 if len(earlier) else before or 0
+        if row and base == int(raw.base_offset[row - 1]):
+            continue  # the batch before it once more
+        # Its records are there, under whatever offsets: the log does not end before them.
+        scanned.outlier_ends[position + size] = end + last - base + 1
+        scanned.next_offset = max(scanned.next_offset or 0, end + last - base + 1)
+        scanned.ends_in_outlier |= position >= scanned.end_position
+
+
+def _spare_neighbours(scanned: ScannedLog, report: FileReport) -> None:
+    """It is not said of a batch that it goes back where only the one before it has a wrong base offset."""
+    ends = scanned.outlier_ends
+    if not ends:
+        return
+    report.findings = [
+        finding
+        for finding in report.findings
+        if finding.code != OFFSETS_GO_BACK.code
+        or finding.place.position not in ends
+        or (finding.place.base_offset or 0) < ends[finding.place.position]
+    ]
+    edge, end = scanned.edge, scanned.next_offset
+    if edge is not None and end is not None and edge.last_offset is not None:
+        edge.last_offset = min(edge.last_offset, end - 1)
 
 
 def _note_damage(scanned: ScannedLog, chunk: Chunk, before: int | None) -> None:
@@ -162,14 +198,18 @@ def _note_damage(scanned: ScannedLog, chunk: Chunk, before: int | None) -> None:
 MOST_GAPS = 100  # more of them say nothing new
 
 
-def _note_gaps(scanned: ScannedLog, headers: Headers) -> None:
-    """Offsets missing between batches; and whether batches hold fewer records than offsets."""
-    new = headers.magic == 2
-    short = new & (headers.records_count < headers.last_offset_delta.astype("i8") + 1)
+def _note_gaps(scanned: ScannedLog, headers: Headers, named: int | None) -> None:
+    """Offsets missing between batches, and before the first; and whether batches hold fewer records than offsets."""
+    # Of a compressed set of magic 0 or 1 whose records were not read nobody knows where it begins.
+    known = headers.records_count >= 0
+    short = known & (headers.records_count < headers.last_offset_delta.astype("i8") + 1)
     scanned.has_short_batches |= bool(short.any())
-    ended = np.concatenate(([scanned.next_offset or headers.base_offset[0]], headers.last_offset[:-1] + 1))
+    first = int(headers.base_offset[0]) if scanned.next_offset is None else scanned.next_offset
+    if scanned.next_offset is None and headers.position[0] == 0 and named is not None:
+        first = min(first, named)
+    ended = np.concatenate(([first], headers.last_offset[:-1] + 1))
     begins = np.concatenate(([scanned.end_position], headers.next_position[:-1])) == headers.position
-    for row in np.flatnonzero(new & begins & (headers.base_offset > ended)).tolist():
+    for row in np.flatnonzero(known & begins & (headers.base_offset > ended)).tolist():
         if len(scanned.gaps) < MOST_GAPS:
             gap = (int(headers.position[row]), int(ended[row]), int(headers.base_offset[row]))
             scanned.gaps.append(gap)

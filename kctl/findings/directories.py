@@ -28,6 +28,15 @@ RECOVERY_POINT_ABOVE_END = FindingType(
     "A deleted segment, a file cut off, or a disk that lost what it had confirmed.",
     "Look for the offsets on the other replicas before this one leads: `kctl replica loss`.",
 )
+LOG_LONGER_THAN_SHUT_DOWN = FindingType(
+    "clean-shutdown-log-longer",
+    Severity.WARNING,
+    "The log of {partition} ends at {log_end}, its recovery point is {offset} although the directory was shut down"
+    " cleanly.",
+    "A clean shutdown flushes each log and writes its end as the recovery point; nothing is written afterwards.",
+    "The offset of the last batch was changed (no CRC covers it), or files of two copies were mixed.",
+    "Compare with the other replicas: `kctl replica compare`.",
+)
 LOG_START_ABOVE_END = FindingType(
     "log-start-above-log-end",
     Severity.ERROR,

@@ -148,6 +148,16 @@ EPOCH_RUNS_AHEAD = FindingType(
     "A changed byte.",
     OTHER_REPLICA,
 )
+EPOCH_WRONG = FindingType(
+    "batch-leader-epoch-wrong",
+    ERROR,
+    "Leader epoch {leader_epoch} cannot be right: {why}. Kafka accepts it, but truncation by epoch and followers"
+    " that ask for an epoch's end are misled.",
+    "Leaders stamp their epoch into each batch, and note it in leader-epoch-checkpoint before they write. It is not"
+    " covered by the CRC.",
+    "A changed byte.",
+    OTHER_REPLICA,
+)
 EPOCH_GOES_BACK = FindingType(
     "batch-leader-epoch-goes-back",
     ERROR,

@@ -90,6 +90,7 @@ CASES: list[tuple[FindingType, bytes]] = [
     (segments.ILLEGAL_OFFSET_DELTA, batch(0, last_offset_delta=-1, records_count=0)),
     (segments.EPOCH_GOES_BACK, batch(0, partition_leader_epoch=5) + batch(3, partition_leader_epoch=4)),
     (segments.EPOCH_RUNS_AHEAD, batch(0) + batch(3, partition_leader_epoch=9) + batch(6)),
+    (segments.EPOCH_WRONG, batch(0, partition_leader_epoch=-5)),
     (segments.RECORDS_COUNT_TOO_LARGE, batch(0, records_count=4)),
     (segments.RECORDS_COUNT_TOO_LARGE, batch(0, records_count=-4)),
     (segments.RECORD_MALFORMED, holding(BODY, records_count=2)),
@@ -191,6 +192,10 @@ def test_segments_of_a_partition_are_stitched() -> None:
     assert edges(batch(0), b"", batch(3)) == []
     assert edges(batch(5), batch(6)) == ["batch-offsets-go-back"]
     assert edges(batch(0, partition_leader_epoch=2), batch(3)) == ["batch-leader-epoch-goes-back"]
+    ahead = batch(0, partition_leader_epoch=2)
+    assert edges(ahead, batch(3), batch(6)) == ["batch-leader-epoch-runs-ahead"]
+    assert edges(ahead + batch(3) + batch(6)) == ["batch-leader-epoch-runs-ahead"]
+    assert edges(ahead + batch(3), batch(6, partition_leader_epoch=2)) == ["batch-leader-epoch-goes-back"]
     assert edges(producer(0, 0), producer(3, 4)) == ["producer-sequence-gap"]
     transaction = producer(0, 0, attributes=TRANSACTIONAL)
     assert edges(transaction, batch(3, 6), MARKER) == []
