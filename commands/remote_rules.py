@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -85,7 +85,7 @@ def _lookup_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
         where = f"{row['topic']}-{row['partition']} offset {row['offset']}"
         if row["remote_log_segment_id"]:
             yield f"{row['remote_log_segment_id']}  {offsets(row)}  {size(row['size_in_bytes'])}"
-            yield from (f"  {key}" for key in row["objects"])  # type: ignore[attr-defined]
+            yield from (f"  {key}" for key in cast("list[str]", row["objects"]))
         yield f"{where}: {row['served_from']}, leader epoch {row['leader_epoch']}: {row['reason']}"
 
 
