@@ -10,35 +10,42 @@ from formats.columns.varints import TOO_LONG, varints, words_at
 
 Octets = NDArray[np.uint8]
 Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 NOWHERE = -1
 
 
 def check_header_lists(data: Octets, positions: Ints, ends: Ints, counts: Ints) -> Ints:
-    """Where each list of `count` headers from `position` on ends; -1 where it is not one."""
+    """Where each list of `count` headers from `position` on ends; -1 where it is not one. No position is past its end."""
     finish = np.full(len(positions), NOWHERE, np.int64)
     lanes = np.arange(len(positions))
     at, until, left = positions, ends, counts
     while len(lanes):
-        at = _after_field(data, _after_field(data, at, until, nullable=False), until, nullable=True)
+        for nullable in (False, True):
+            at, wrong = _after_field(data, at, until, nullable=nullable)
+            if wrong.any():
+                going = ~wrong
+                lanes, at, until, left = lanes[going], at[going], until[going], left[going]
         left = left - 1
-        done = (left == 0) | (at == NOWHERE)
-        if done.any():
+        going = left > 0
+        if not going.all():
+            done = ~going
             finish[lanes[done]] = at[done]
-            going = ~done
             lanes, at, until, left = lanes[going], at[going], until[going], left[going]
     return finish
 
 
-def _after_field(data: Octets, positions: Ints, ends: Ints, *, nullable: bool) -> Ints:
-    """Where the field with its length at each position ends; -1 where it does not fit."""
-    length, size = varints(words_at(data, np.clip(positions, 0, ends)))
-    after = positions + size + np.maximum(length, 0)
-    wrong = (positions == NOWHERE) | (after > ends) | (np.broadcast_to(size, len(length)) == TOO_LONG)
+def _after_field(data: Octets, positions: Ints, ends: Ints, *, nullable: bool) -> tuple[Ints, Mask]:
+    """Where the field with its length at each position ends, and which do not fit."""
+    length, size = varints(words_at(data, positions))
+    after = positions + np.maximum(length, 0)
+    after += size
+    wrong = after > ends
     if not nullable:
         wrong |= length < 0
-    after[wrong] = NOWHERE
-    return after
+    if not isinstance(size, int):
+        wrong |= size == TOO_LONG
+    return after, wrong
 
 
 def header_fields(data: Octets, positions: Ints, counts: Ints) -> tuple[Ints, Ints, Ints, Ints]:

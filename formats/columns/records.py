@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 
 from formats.columns.record_headers import check_header_lists
 from formats.columns.single_record import read_fields
-from formats.columns.varints import TOO_LONG, shifted, unaligned, varints, windows_at, words_at
+from formats.columns.varints import TOO_LONG, shifted, unaligned, varints, windows_at, without, words_at
 from formats.errors import FormatError
 
 Octets = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-FEWEST_LANES = 96  # below this the chain is followed by a plain loop
-ROWS_AT_ONCE = 32 << 10  # temporaries of the fields stay in the cache
+FEWEST_LANES = 48  # below this the chain is followed by a plain loop
+ROWS_AT_ONCE = 16 << 10  # what is taken from their bytes again and again stays in the cache
 MOST_HEADERS = 63  # of a record whose header count is one byte; others are read on their own
 
 
@@ -124,7 +124,7 @@ def _chain_in_lanes(
     for k, lanes in enumerate(going):
         here, end = at[:lanes], until[:lanes]
         out[rows[:lanes] + k] = here
-        step = steps.take(pairs[here], mode="clip")
+        step = steps.take(pairs[here])
         after = here + step
         if not step.all():
             unclear = np.flatnonzero(step == 0)
@@ -196,64 +196,109 @@ def _long_step(body: bytes, at: int) -> int:
 
 
 def fields_of(data: Octets, positions: Ints, ends: Ints) -> tuple[list[Ints], Ints]:
-    """Columns of `Fields` from timestamp_delta on, and the rows that are not right."""
-    low, high = windows_at(data, positions)
-    length, used = varints(low)
-    wrong = positions + length + used != ends
-    low, high = shifted(low, high, used + 1)  # the attributes of a record mean nothing yet
-    timestamp_delta, size = varints(low, is_long=True)
-    too_long = size == TOO_LONG
-    taken = used + 1 + size
-    low, high = shifted(low, high, size)
-    offset_delta, size = varints(low)
-    too_long |= size == TOO_LONG
-    taken = taken + size
-    low, high = shifted(low, high, size)
-    key_size, size = varints(low)
-    too_long |= size == TOO_LONG
-    taken = taken + size
-    key_position = positions + taken
-    value_position, value_size, headers_position, headers_count, rest_is_long = _value_and_headers(
-        data, key_position + np.maximum(key_size, 0), ends
-    )
+    """Columns of `Fields` from timestamp_delta on, and the rows that are not right.
+
+    Each record ends where its length says, as `chain` found.
+    """
+    before = positions + _sizes_of_lengths(data, positions)
+    before += 1  # the attributes of a record mean nothing yet
+    timestamp_delta, offset_delta, key_size, key_position, alone = _in_a_word(data, before)
+    key_end = key_position + np.maximum(key_size, 0)
+    value_size, value_position, size = _value_at(data, key_end, ends)
+    if np.max(size) == TOO_LONG:
+        alone |= size == TOO_LONG
+    headers_at = value_position + np.maximum(value_size, 0)
+    wrong = headers_at >= ends
+    if wrong.any():  # what lies there is another record
+        headers_at = np.minimum(headers_at, ends)
+    count = data.take(headers_at)
+    headers_position = headers_at + 1
+    headers_count = (count >> 1).astype(np.int64)
+    odd = count & 0x81
+    if odd.any():
+        alone |= odd >= 0x80  # more than a byte
+        wrong |= odd == 1  # a negative count
     columns = [
         timestamp_delta,
         offset_delta,
         key_position,
         np.maximum(key_size, -1),
         value_position,
-        value_size,
+        np.maximum(value_size, -1),
         headers_position,
         headers_count,
     ]
-    alone = np.broadcast_to(too_long | (taken > 16), len(positions)) | rest_is_long
+    with_headers = np.flatnonzero(count)
+    headers_end = headers_position
+    if len(with_headers):
+        headers_end = headers_position.copy()
+        until = ends[with_headers]
+        starts = np.minimum(headers_position[with_headers], until)
+        headers_end[with_headers] = check_header_lists(data, starts, until, headers_count[with_headers])
+    wrong |= headers_end != ends
     if alone.any():
         _read_alone(data, positions, ends, np.flatnonzero(alone), columns, wrong)
-    wrong |= columns[2] + np.maximum(columns[3], 0) > ends
-    headers_end = columns[6]
-    with_headers = np.flatnonzero((columns[7] > 0) & ~wrong & ~alone)
-    if len(with_headers):
-        headers_end = headers_end.copy()
-        headers_end[with_headers] = check_header_lists(
-            data, headers_end[with_headers], ends[with_headers], columns[7][with_headers]
-        )
-    wrong |= (headers_end != ends) & ~alone
     return columns, np.flatnonzero(wrong)
 
 
-def _value_and_headers(data: Octets, positions: Ints, ends: Ints) -> tuple[Ints, Ints, Ints, Ints, Mask]:
-    """The value whose length stands at each position, the header count behind it, and which must be read alone."""
-    value_size, size = varints(words_at(data, np.minimum(positions, ends)))
-    too_long = np.broadcast_to(size == TOO_LONG, len(positions))
-    value_position = positions + size
-    headers_at = value_position + np.maximum(value_size, 0)
+def _sizes_of_lengths(data: Octets, positions: Ints) -> Ints | int:
+    """How many bytes the length takes that each record begins with."""
+    goes_on = data.take(positions) & 0x80
+    if not goes_on.any():
+        return 1
+    if goes_on.all() and not (data.take(positions + 1) & 0x80).any():
+        return 2
+    return varints(words_at(data, positions))[1]
+
+
+def _in_a_word(data: Octets, positions: Ints) -> tuple[Ints, Ints, Ints, Ints, Mask]:
+    """Timestamp delta, offset delta, key size and position, and which rows must be read alone.
+
+    The three varints mostly fit in 8 bytes together; where they do not, a second word is taken.
+    """
+    word = words_at(data, positions)
+    timestamp_delta, size = varints(word, is_long=True)
+    taken = size
+    word = without(word, size)
+    offset_delta, size = varints(word)
+    taken = taken + size
+    key_size, size = varints(without(word, size))
+    taken = taken + size
+    alone = np.zeros(len(positions), np.bool_)
+    if np.max(taken) > 8:  # zeros came in behind the word: what is longer than it, is seen to be
+        taken = np.array(np.broadcast_to(taken, len(positions)))
+        longer = np.flatnonzero(taken > 8)
+        columns = (timestamp_delta, offset_delta, key_size, taken)
+        for column, found in zip(columns, _in_two_words(data, positions[longer]), strict=True):
+            column[longer] = found
+        alone = taken > 16
+    return timestamp_delta, offset_delta, key_size, positions + taken, alone
+
+
+def _in_two_words(data: Octets, positions: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """Timestamp delta, offset delta, key size and how many bytes they take; more than 16 mean that nobody knows."""
+    low, high = windows_at(data, positions)
+    timestamp_delta, size = varints(low, is_long=True)
+    too_long = size == TOO_LONG
+    taken = np.zeros(len(positions), np.int64) + size
+    low, high = shifted(low, high, size)
+    offset_delta, size = varints(low)
+    too_long |= size == TOO_LONG
+    taken += size
+    low, high = shifted(low, high, size)
+    key_size, size = varints(low)
+    too_long |= size == TOO_LONG
+    taken += size
+    taken[np.broadcast_to(too_long, len(taken))] = 17
+    return timestamp_delta, offset_delta, key_size, taken
+
+
+def _value_at(data: Octets, positions: Ints, ends: Ints) -> tuple[Ints, Ints, Ints | int]:
+    """The value whose length stands at each position: its size, where it begins, how many bytes the length has."""
     # Past the end lies another record; its bytes are read and thrown away, the row is found wrong.
-    count = data.take(np.minimum(headers_at, ends)).astype(np.int64)
-    too_long = too_long | ((count & 0x80) != 0)
-    # An odd count is a negative one: no list of that many headers ends anywhere.
-    count = np.where(count & 1, -1, count >> 1)
-    headers_position = np.where(count < 0, -1, headers_at + 1)
-    return value_position, np.maximum(value_size, -1), headers_position, count, too_long
+    is_past = positions > ends
+    value_size, size = varints(words_at(data, np.minimum(positions, ends) if is_past.any() else positions))
+    return value_size, positions + size, size
 
 
 def _read_alone(

@@ -74,12 +74,13 @@ def varints(words: Words, *, is_long: bool = False) -> tuple[Ints, Ints | int]:
 
     A size of TOO_LONG means that it does not end within the 8 bytes (a varlong) or the 5 (a varint).
     """
-    if not (words & _CONTINUES).any():
+    goes_on = words & _CONTINUES
+    if not goes_on.max(initial=0):
         return zigzag(words & _ONE_BYTE), 1
     if not (words & _BOTH_CONTINUE == _BOTH_CONTINUE).any():
         index = (words & _LOW_16).view(np.int64)
         values, sizes = _two_byte_tables()
-        return values.take(index, mode="clip"), sizes.take(index, mode="clip")
+        return values.take(index), 2 if goes_on.min() else sizes.take(index)
     return _general(words, is_long)
 
 
@@ -94,6 +95,13 @@ def _general(words: Words, is_long: bool) -> tuple[Ints, Ints]:
     longest = 8 if is_long else 5
     sizes[(ends == 0) | (sizes > longest)] = TOO_LONG
     return zigzag(payload if is_long else payload & _LOW_32), sizes
+
+
+def without(words: Words, size: Ints | int) -> Words:
+    """The words with their first bytes taken off; zeros come in behind."""
+    bits: Any = np.uint64(8 * size) if isinstance(size, int) else size.view(np.uint64) * _8
+    left: Words = words >> bits
+    return left
 
 
 def shifted(low: Words, high: Words, size: Ints | int) -> tuple[Words, Words]:

@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 FEWEST = 8
-SMALL = 8 << 10  # bytes of a compressed body: too few for a bomb, whatever they say
+SMALL = 2 << 10  # bytes of a compressed body: larger ones are worth a call each, and these are no bombs
 SNAPPY, LZ4 = 2, 3
 LEAST_GAP = 20  # a block's size, and a mark that no body holds by chance
 LZ4_SIZE = np.uint32(~LZ4_STORED & 0xFFFFFFFF)

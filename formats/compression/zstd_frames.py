@@ -53,12 +53,18 @@ def _blocks(data: memoryview) -> Iterator[int]:
             yield position
 
 
-def whole(data: memoryview, limit: int, magic: int = 2) -> bytes:
-    """The content; `TooLarge` beyond the limit."""
-    zstandard = optional("zstandard")
+def check_frames(data: memoryview) -> int:
+    """How many blocks the frames have; `CompressionError` where they are not whole."""
     blocks = sum(1 for _ in _blocks(data))
     if not blocks:
         raise CompressionError("no zstd frame", 0)
+    return blocks
+
+
+def whole(data: memoryview, limit: int, magic: int = 2) -> bytes:
+    """The content; `TooLarge` beyond the limit."""
+    zstandard = optional("zstandard")
+    blocks = check_frames(data)
     if zstandard is not None and blocks * MOST_OF_A_BLOCK <= max(limit, PIECE):
         out = _one_shot(zstandard, data)
         if len(out) > limit:
@@ -82,7 +88,7 @@ def pieces(data: memoryview) -> Iterator[bytes]:
 
 
 @cache
-def _decompressor() -> Any:
+def decompressor() -> Any:
     """One context for all frames that are decompressed at once: making it costs more than a small frame."""
     return optional("zstandard").ZstdDecompressor(max_window_size=MAX_WINDOW)  # type: ignore[union-attr]
 
@@ -91,7 +97,7 @@ def _one_shot(zstandard: Any, data: memoryview) -> bytes:
     parts: list[bytes] = []
     rest: Any = data
     while len(rest):
-        frame = _decompressor().decompressobj()
+        frame = decompressor().decompressobj()
         try:
             parts.append(frame.decompress(rest))
         except zstandard.ZstdError as error:

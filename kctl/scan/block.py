@@ -20,15 +20,19 @@ class Arena:
         self._memory: NDArray[np.uint8] = np.empty(0, np.uint8)
         self.size = 0
 
-    def add(self, data: bytes) -> None:
+    def add(self, data: bytes | NDArray[np.uint8]) -> None:
         """Put bytes behind those that are there."""
-        end = self.size + len(data)
+        self.room(len(data))[:] = data if isinstance(data, bytes) else data.data
+        self.size += len(data)
+
+    def room(self, size: int) -> memoryview:
+        """So much memory behind the bytes that are there; what is written there counts once `size` has grown by it."""
+        end = self.size + size
         if end + PADDING > len(self._memory):
             larger = np.empty(max(2 * len(self._memory), end + PADDING), np.uint8)
             larger[: self.size] = self._memory[: self.size]
             self._memory = larger
-        self._memory[self.size : end] = np.frombuffer(data, np.uint8)
-        self.size = end
+        return memoryview(self._memory.data)[self.size : end]
 
     def data(self) -> NDArray[np.uint8]:
         """The bytes and the padding behind them, until the next ones are put in their place."""

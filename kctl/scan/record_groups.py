@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from formats.columns.headers import Headers
 from formats.columns.records import Fields, decode
 from formats.compression import DEFAULT_LIMIT, CompressionError, TooLarge, decompress
+from formats.compression.in_place import decompress_into
 from formats.compression.many import Bodies, small_bodies
 from formats.errors import FormatError
 from formats.record_batch import CODEC_MASK, HEADER_SIZE, BatchHeader, read_header, read_records
@@ -131,6 +132,7 @@ def _decompressed(
 
 RUN_BYTES = 512 << 10  # compressed, of bodies that are looked at together
 RUN_ROWS = 1024
+ROOM = 1 << 20  # what the body of a batch is given at first; larger ones are rare
 
 
 def _runs_of_one_codec(headers: Headers, rows: Ints) -> Iterator[Ints]:
@@ -159,29 +161,37 @@ class _Bodies:
 
     def add(self, rows: Ints, part: Bodies) -> None:
         """The bodies of some rows more."""
-        self.rows.append(rows)
-        self.starts.append(part.starts + self.arena.size)
-        self.ends.append(part.ends + self.arena.size)
+        self.hold(rows, part.starts + self.arena.size, part.ends + self.arena.size)
         self.arena.add(part.data)
+
+    def hold(self, rows: Ints, starts: Ints, ends: Ints) -> None:
+        """Bodies that are in the arena, or about to be."""
+        self.rows.append(rows)
+        self.starts.append(starts)
+        self.ends.append(ends)
 
 
 def _one_by_one(
     codec: int, block: Block, rows: Ints, starts: Ints, ends: Ints, limit: int, bodies: _Bodies
 ) -> None:
-    view = memoryview(block.data.data)
-    done: list[bytes] = []
+    view, arena = memoryview(block.data.data), bodies.arena
     good: list[int] = []
+    edges = [arena.size]
     for row, start, end in zip(rows.tolist(), starts[rows].tolist(), ends[rows].tolist(), strict=True):
+        size = decompress_into(codec, view[start:end], arena.room(min(limit, ROOM)))
         try:
-            done.append(decompress(codec, view[start:end], magic=2, limit=limit))
-            good.append(row)
+            if size is None:
+                arena.add(decompress(codec, view[start:end], magic=2, limit=limit))
+            else:
+                arena.size += size
         except TooLarge:
             bodies.too_large.append(row)
         except CompressionError as error:
             bodies.trouble.append(Trouble(row, error, 0))
-    sizes = np.fromiter(map(len, done), np.int64, len(done))
-    after = np.cumsum(sizes)
-    bodies.add(np.array(good, np.int64), Bodies(b"".join(done), after - sizes, after))
+        else:
+            good.append(row)
+            edges.append(arena.size)
+    bodies.hold(np.array(good, np.int64), np.array(edges[:-1], np.int64), np.array(edges[1:], np.int64))
 
 
 def _joined(headers: Headers, block: Block, bodies: _Bodies, first: int, after: int) -> Group:
