@@ -40,7 +40,7 @@ def explain_offset(search: LossSearch, partition: TopicPartition, offset: int) -
         for finding in result.findings:
             yield EXPLANATION(**whose, what="absent", text=finding.message)
         return
-    variants = _variants(result.scene, offset)
+    variants = _variants(result, offset)
     for row in _written(result.scene, variants, offset):
         yield {**row, **whose}
     for row in _copies(result.scene, variants, offset, search.order):
@@ -53,20 +53,26 @@ def explain_offset(search: LossSearch, partition: TopicPartition, offset: int) -
 
 @dataclass
 class _Variant:
-    """One record that some copies hold at the offset; others may hold another one there."""
+    """One record that some copies hold at the offset; others may hold another one there.
 
-    content: Content
+    Without content it is one that was lost, and of which no copy is left.
+    """
+
+    content: Content | None
     epoch: int
     name: str = ""
     held: list[HeldCopy] = field(default_factory=list)
+    losses: list[Loss] = field(default_factory=list)
 
     @property
     def timestamp(self) -> int:
         """Milliseconds; -1 before message format 1."""
-        return self.content.timestamp
+        return -1 if self.content is None else self.content.timestamp
 
 
-def _variants(scene: Scene, offset: int) -> list[_Variant]:
+def _variants(result: PartitionLosses, offset: int) -> list[_Variant]:
+    scene = result.scene
+    assert scene is not None
     found: list[_Variant] = []
     for held in scene.held:
         for log, batches in batches_between(held.copy, offset, offset + 1):
@@ -79,10 +85,24 @@ def _variants(scene: Scene, offset: int) -> list[_Variant]:
                 same = [_Variant(content, epoch)]
                 found += same
             same[0].held.append(held)
+    for loss in result.losses:
+        if _contains(loss, offset):
+            _note_loss(found, loss, offset)
     found.sort(key=lambda v: (v.epoch, v.timestamp))
     for number, variant in enumerate(found):
         variant.name = f"record {NAMES[number % len(NAMES)]}" if len(found) > 1 else "the record"
     return found
+
+
+def _note_loss(found: list[_Variant], loss: Loss, offset: int) -> None:
+    """Which record a loss is of: one that a copy still holds, else one that nobody has."""
+    parts = [part.held for part in loss.parts if part.from_offset <= offset < part.to_offset]
+    lost = [variant for variant in found if any(held in parts for held in variant.held)]
+    for variant in lost:
+        variant.losses.append(loss)
+    if not lost:
+        epoch = loss.drop.written_in_epoch
+        found.append(_Variant(None, -1 if epoch is None else epoch, losses=[loss]))
 
 
 def _time(millis: int | None) -> str | None:
@@ -111,13 +131,21 @@ def _written(scene: Scene, variants: list[_Variant], offset: int) -> Iterator[Ro
         proof: Mapping[str, object] = led.proofs[0] if led and led.proofs else {}
         yield EXPLANATION(
             what="written",
-            text=f"{variant.name} was written by {by}{in_epoch}",
+            text=f"{variant.name}{_remark(variant, offset)} was written by {by}{in_epoch}",
             broker_id=leader,
             leader_epoch=epoch if epoch >= 0 else None,
             time=_time(variant.timestamp),
             file=proof.get("file"),
             line=proof.get("line"),
         )
+
+
+def _remark(variant: _Variant, offset: int) -> str:
+    """What is known of a record that nobody has."""
+    if variant.held:
+        return ""
+    is_sure = any(_is_sure(loss, offset) for loss in variant.losses)
+    return ", of which no copy is left," if is_sure else ", if there was one,"
 
 
 def _copies(scene: Scene, variants: list[_Variant], offset: int, moments: Sequence[Moment]) -> Iterator[Row]:
@@ -199,37 +227,48 @@ def _checkpoint_file(search: LossSearch, held: HeldCopy) -> str | None:
 def _ending(result: PartitionLosses, variants: list[_Variant], offset: int) -> Iterator[Row]:
     scene = result.scene
     assert scene is not None
-    hit = [one for one in result.losses if _contains(one, offset)]
-    for loss in hit:
-        yield from _lost(loss, offset)
+    for variant in variants:
+        for loss in variant.losses:
+            yield from _lost(loss, variant.name if len(variants) > 1 else "", offset)
     present = scene.present
     assert present.lineage is not None
-    if not hit:
-        if offset < present.lineage.log_start_offset:
-            text = f"the present log begins at {present.lineage.log_start_offset}: what was below went by retention"
-        elif offset >= present.log_end_offset:
-            text = f"the present log ends at {present.log_end_offset}: nothing says that it was ever written"
-        else:
-            text = "it is in the present lineage; nothing was lost at this offset"
-        yield EXPLANATION(
-            what="led",
-            text=text,
-            broker_id=present.leader,
-            moment=present.moment,
+    led = [v for v in variants if any(held.copy is present.copy for held in v.held)]
+    if led and len(variants) > 1:
+        text = f"{led[0].name} is in the present lineage"
+    elif any(variant.losses for variant in variants):
+        return
+    elif offset < present.lineage.log_start_offset:
+        text = (
+            f"the present log begins at {present.lineage.log_start_offset}: what was below went by retention"
         )
+    elif offset >= present.log_end_offset:
+        text = f"the present log ends at {present.log_end_offset}: nothing says that it was ever written"
+    else:
+        text = "it is in the present lineage; nothing was lost at this offset"
+    yield EXPLANATION(what="led", text=text, broker_id=present.leader, moment=present.moment)
 
 
 def _contains(loss: Loss, offset: int) -> bool:
     return loss.from_offset <= offset and (loss.to_offset is None or offset < loss.to_offset)
 
 
-def _lost(loss: Loss, offset: int) -> Iterator[Row]:
+def _is_sure(loss: Loss, offset: int) -> bool:
+    """Whether it is known that the loss reached so far; one without an end was seen up to some offset."""
+    seen = [one.to_offset for one in (*loss.replaced, *loss.missing) if one.to_offset is not None]
+    return loss.to_offset is not None or offset < max(seen, default=loss.from_offset + 1)
+
+
+def _lost(loss: Loss, name: str, offset: int) -> Iterator[Row]:
     drop = loss.drop
     led = "a leadership that nobody names" if drop.leader is None else f"broker {drop.leader}"
     epoch = "" if drop.leader_epoch is None else f" in leader epoch {drop.leader_epoch}"
+    what = f"{name}, {loss.loss_class}:" if name else f"{loss.loss_class}:"
+    if not _is_sure(loss, offset):
+        what += f" what began at {loss.from_offset} was"
     yield EXPLANATION(
         what="lost",
-        text=f"{loss.loss_class}: dropped by {led}{epoch}; {CAUSES[str(drop.cause)]}",
+        text=f"{what} dropped by {led}{epoch}; {CAUSES[str(drop.cause)]}"
+        + ("" if _is_sure(loss, offset) else "; no evidence says how far it reached"),
         broker_id=drop.leader,
         leader_epoch=drop.leader_epoch,
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Ran, kctl, rows
+from tests.conftest import Ran, kctl, recording, rows
 from tests.kctl.replica.test_compare import FRONT, TOPIC_IDS, batch, encoded, log_dir
 
 STATE = "/brokers/topics/orders/partitions/0/state"
@@ -314,6 +314,31 @@ def test_explain_names_both_records(tmp_path: Path) -> None:
     assert kept[-1] == "it is in the present lineage; nothing was lost at this offset"
     never = [r["text"] for r in rows("replica", "explain", tmp_path, *where, 99).rows]
     assert "nothing says that it was ever written" in never[-1]
+
+
+def test_explain_does_not_take_the_record_of_today_for_the_lost_one() -> None:
+    """Nobody has the lost record any more; what is at its offset is another, and committed."""
+    where = ("--topic", "trades", "--partition", 2, "--offset", 22)
+    ran = rows("replica", "explain", recording("incidents/pauses-2.8"), *where)
+    told = {
+        what: [r["text"] for r in ran.rows if r["what"] == what]
+        for what in ("written", "committed", "lost", "led")
+    }
+    assert told["written"] == [
+        "record A, of which no copy is left, was written by broker 3 in leader epoch 1",
+        "record B was written by broker 1 in leader epoch 3",
+    ]
+    assert told["committed"] and all(text.startswith("record B was committed") for text in told["committed"])
+    assert [text.partition(":")[0] for text in told["lost"]] == ["record A, uncommitted"]
+    assert told["led"] == ["record B is in the present lineage"]
+
+
+def test_explain_behind_what_a_loss_is_known_to_have_reached() -> None:
+    where = ("--topic", "zed", "--partition", 0, "--offset", 25)
+    ran = rows("replica", "explain", recording("drills/zombie-2.4"), *where)
+    (lost,) = [row["text"] for row in ran.rows if row["what"] == "lost"]
+    assert "no evidence says how far it reached" in lost
+    assert ran.rows[0]["text"].startswith("record A, if there was one, was written by broker 3")
 
 
 def test_explaining_what_is_not_here_is_an_error(tmp_path: Path) -> None:
