@@ -45,7 +45,7 @@ def part_tier(setting: Setting) -> Iterator[Line]:
         yield Line(text, "")
 
 
-MOST_LOGS = 150 << 20
+MOST_LOGS = 1 << 30
 REMOTE_RECORDS = 1_000_000
 EVERY_PART: dict[str, Callable[[Setting], Iterator[Line]]] = {
     **PARTS,
