@@ -103,7 +103,7 @@ def read_for(
 ) -> ClusterState:
     """The state of a plan's topics, or of all, with the configurations that throttles are in."""
     names = None if all_topics else sorted({tp.topic for tp in targets})
-    from kctl.cluster.throttles import LISTS, RATES
+    from kctl.cluster.throttle_keys import LISTS, RATES
 
     return cluster.read_state(
         names, configs=("topics", "brokers"), config_keys=(*LISTS, *RATES), kafka_version=version

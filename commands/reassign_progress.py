@@ -61,13 +61,16 @@ def verify(frame: Frame, at: At, plan: Path, sample: float, keep_throttle: bool)
     Once all are, the throttle of this plan is taken away, with an entry in the journal, and of no other plan.
     """
     from commands.reassign_rows import standing_row, standing_text
+    from commands.standing_lines import standing_lines
     from kctl.changes.journal import Journal
     from kctl.cluster.copy_rates import with_rates
     from kctl.cluster.plan_files import read_plan
+    from kctl.cluster.throttle_keys import is_anything_throttled
     from kctl.cluster.verification import DONE, IN_PROGRESS, entries_of, standings, throttle_of
 
     file = read_plan(plan)
-    entries = entries_of(Journal().entries(frame.report), file.identity)
+    known = list(Journal().entries(frame.report))
+    entries = entries_of(known, file.identity) if known else []
     with at.open(frame) as cluster:
         state = read_for(cluster, file.targets, at.version, all_topics=True)
         found = list(standings(file.targets, state, entries))
@@ -82,11 +85,16 @@ def verify(frame: Frame, at: At, plan: Path, sample: float, keep_throttle: bool)
             finished = False
         else:
             finished = True
-        clear = throttle_of(file.targets, entries, state)
-        settle_throttle(
-            frame, at, cluster, state, clear, file.identity, finished=finished and not keep_throttle
-        )
-    return Outcome([standing_row(one, state) for one in found], text=standing_text)
+        if entries or is_anything_throttled(state):
+            clear = throttle_of(file.targets, entries, state)
+            settle_throttle(
+                frame, at, cluster, state, clear, file.identity, finished=finished and not keep_throttle
+            )
+    return Outcome(
+        (standing_row(one, state) for one in found),
+        text=standing_text,
+        encoded=lambda form: standing_lines(found, state, form),
+    )
 
 
 def _looked_twice(

@@ -210,7 +210,7 @@ def standing_row(one: Standing, state: ClusterState | None = None) -> Row:
 
 
 def _seconds_left(one: Standing, state: ClusterState | None) -> int | None:
-    from kctl.cluster.throttles import FOLLOWER_RATE
+    from kctl.cluster.throttle_keys import FOLLOWER_RATE
 
     if one.seconds_left is not None:
         return one.seconds_left

@@ -43,8 +43,9 @@ class Outcome:
 
     rows: Iterable[Row] = ()
     text: Text | None = None
-    # For output too large for a dict a row: gives the bytes of an output form ("text", "json", "jsonl").
-    encoded: Callable[[str], Iterable[bytes | memoryview]] | None = None
+    # For output too large for a dict a row: gives the bytes of an output form ("text", "json", "jsonl"), or None for
+    # one that the rows are written in. Where there is a layout as well, terminals get that.
+    encoded: Callable[[str], Iterable[bytes | memoryview] | None] | None = None
 
 
 def visible(text: str) -> str:
@@ -54,9 +55,12 @@ def visible(text: str) -> str:
 
 def deliver(frame: Frame, outcome: Outcome) -> None:
     """Write the outcome to standard output and let wrong rows raise the exit status."""
-    if outcome.encoded is not None:
-        _write(outcome.encoded(frame.output))
-        return
+    is_laid_out = frame.output == "text" and (sys.stdout.isatty() or frame.color == "always")
+    if outcome.encoded is not None and not (outcome.text and is_laid_out):
+        encoded = outcome.encoded(frame.output)
+        if encoded is not None:
+            _write(encoded)
+            return
     rows = _watched(frame, outcome.rows)
     if frame.output == "jsonl":
         _write(_json_lines(rows))
@@ -137,7 +141,8 @@ def cell(value: object) -> str:
     return CELLS.get(type(value), _other_cell)(value)
 
 
-def _text_cell(value: str) -> str:
+def text_cell(value: str) -> str:
+    """A text in a line: tabs, line ends and backslashes escaped."""
     return value if value.isprintable() and "\\" not in value else value.translate(ESCAPED)
 
 
@@ -161,7 +166,7 @@ def _other_cell(value: object) -> str:
 
 INTEGERS = frozenset({int})
 CELLS: dict[type, Callable[[Any], str]] = {  # by type, since large tables have millions of them
-    str: _text_cell,
+    str: text_cell,
     int: str,
     type(None): lambda _: "",
     bool: lambda value: "true" if value else "false",

@@ -5,6 +5,8 @@ content: each line holds the digest of the file and of the line before. A change
 changed line, does not fit the chain any more. Everything has mode 0600.
 """
 
+from __future__ import annotations
+
 import contextlib
 import fcntl
 import hashlib
@@ -13,11 +15,13 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from kctl.changes.entry import Entry
 from kctl.errors import KctlError, Refused
-from kctl.model import Report
+
+if TYPE_CHECKING:
+    from kctl.changes.entry import Entry
+    from kctl.model import Report
 
 CHAIN = "chain.jsonl"
 START = "0" * 64
@@ -81,6 +85,8 @@ class Journal:
             raise KctlError(f"{self.folder}: {error.strerror or error}") from error
 
     def _read(self, path: Path) -> Entry:
+        from kctl.changes.entry import Entry  # dear to import, and most who look find no change
+
         try:
             return Entry.from_json(json.loads(path.read_bytes()))
         except OSError as error:

@@ -12,6 +12,8 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -21,10 +23,11 @@ from kctl.errors import BadValue, KctlError, Refused, UnreadableFile
 from kctl.model import Json, TopicPartition
 
 Replicas = tuple[int, ...]
+NEW = partial(tuple.__new__, TopicPartition)
 LARGEST_BROKER_ID = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PlanFile:
     """The targets of a plan, and where they were read."""
 
@@ -32,7 +35,7 @@ class PlanFile:
     targets: Mapping[TopicPartition, Replicas]
     notes: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def identity(self) -> str:
         """The plan's identity, 64 hexadecimal digits."""
         return identity_of(self.targets)
@@ -70,11 +73,12 @@ def plan_json(targets: Mapping[TopicPartition, Replicas]) -> bytes:
 
 def identity_of(targets: Mapping[TopicPartition, Replicas]) -> str:
     """The SHA-256 of the partitions by topic and number, as compact JSON with sorted keys."""
+    names = {tp.topic: json.dumps(tp.topic) for tp in targets}
     rows = [
-        {"partition": tp.partition, "replicas": list(replicas), "topic": tp.topic}
+        f'{{"partition":{tp.partition},"replicas":[{",".join(map(str, replicas))}],"topic":{names[tp.topic]}}}'
         for tp, replicas in sorted(targets.items())
     ]
-    return hashlib.sha256(json.dumps(rows, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(f"[{','.join(rows)}]".encode()).hexdigest()
 
 
 def write_plan(
@@ -160,9 +164,11 @@ def _plain_entries(text: str) -> dict[TopicPartition, Replicas] | None:
         rows = msgspec.json.decode(text, type=_Rows).partitions
     except (msgspec.DecodeError, RecursionError):
         return None
-    targets = {TopicPartition(row.topic, row.partition): row.replicas for row in rows}
-    sound = all(row.topic and row.replicas and len(set(row.replicas)) == len(row.replicas) for row in rows)
-    return targets if sound and len(targets) == len(rows) else None
+    names = map(NEW, map(attrgetter("topic", "partition"), rows))
+    targets = dict(zip(names, map(attrgetter("replicas"), rows), strict=True))
+    sound = all(ids and len(set(ids)) == len(ids) for ids in set(targets.values()))
+    named = all(row.topic for row in rows)
+    return targets if sound and named and len(targets) == len(rows) else None
 
 
 def _entry(path: Path, number: int, row: Json) -> tuple[TopicPartition, Replicas]:

@@ -14,15 +14,11 @@ from typing import NamedTuple
 from kctl.changes.intents import AlterConfig, ClearThrottle
 from kctl.cluster.moves import Move
 from kctl.cluster.state import ClusterState
+from kctl.cluster.throttle_keys import FOLLOWER_REPLICAS, LEADER_REPLICAS, LISTS, RATES
 from kctl.cluster.versions import V0_10_1, KafkaVersion
 from kctl.errors import BadValue
 from kctl.model import TopicPartition
 
-LEADER_REPLICAS = "leader.replication.throttled.replicas"
-FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
-LEADER_RATE = "leader.replication.throttled.rate"
-FOLLOWER_RATE = "follower.replication.throttled.rate"
-LISTS, RATES = (LEADER_REPLICAS, FOLLOWER_REPLICAS), (LEADER_RATE, FOLLOWER_RATE)
 EVERYTHING = "*"
 Lists = dict[str, dict[str, tuple[str, ...]]]  # topic -> key -> PARTITION:BROKER
 

@@ -7,18 +7,17 @@ partitions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from kctl.changes.entry import Entry
-from kctl.changes.intents import ClearThrottle, Reassign, intent_from_json
-from kctl.cluster.reassignment import Targets, waits_for
 from kctl.cluster.state import ClusterState, Replicas
-from kctl.cluster.throttles import throttle_of_partitions
 from kctl.model import TopicPartition
 
 if TYPE_CHECKING:
+    from kctl.changes.entry import Entry
+    from kctl.changes.intents import ClearThrottle
     from kctl.cluster.disk_sizes import ReplicaSize
+    from kctl.cluster.reassignment import Targets
 
 DONE, IN_PROGRESS, NOT_STARTED, FAILED = "done", "in_progress", "not_started", "failed"
 
@@ -44,6 +43,10 @@ class Standing(NamedTuple):
         return tuple(b for b in self.target if b not in self.isr)
 
 
+NOTHING_MORE = (None,) * (len(Standing._fields) - 6)  # of a partition that is done
+NOWHERE: Mapping[int, Replicas] = {}
+
+
 def standings(
     targets: Targets,
     state: ClusterState,
@@ -51,11 +54,16 @@ def standings(
     sizes: Mapping[tuple[TopicPartition, int], int] | None = None,
 ) -> Iterator[Standing]:
     """Where each partition of a plan stands, by topic and number."""
-    asked = _asked_for(entries, targets)
+    asked = _asked_for(list(entries), targets)
+    settled = _settled(state) if sizes is None else {}
+    states, new = state.partition_states, Standing._make
     for tp, target in sorted(targets.items()):
-        if sizes is None and (plain := _plainly_done(tp, target, state)) is not None:
-            yield plain
-            continue
+        # What most partitions are in the end is found out at once.
+        if settled.get(tp[0], NOWHERE).get(tp[1]) == target and (found := states.get(tp)) is not None:
+            isr = found.isr
+            if isr == target or set(target) <= set(isr):
+                yield new((tp, DONE, target, target, isr, found.leader, *NOTHING_MORE))
+                continue
         replicas = state.replicas(tp)
         if replicas is None:
             yield Standing(partition=tp, state=FAILED, target=target, reason="there is no such partition")
@@ -76,25 +84,22 @@ def standings(
         )
 
 
-def _plainly_done(tp: TopicPartition, target: Replicas, state: ClusterState) -> Standing | None:
-    """What most partitions of a plan are in the end, found out at once: in place and in sync, and nothing moves."""
-    topic, found = state.topics.get(tp.topic), state.partition_states.get(tp)
-    if (
-        topic is None
-        or found is None
-        or state.reassignment is not None
-        or topic.partitions.get(tp.partition) != target
-        or topic.adding_replicas
-        or topic.removing_replicas
-        or not set(target) <= set(found.isr)
-    ):
-        return None
-    return Standing(tp, DONE, target, target, found.isr, found.leader)
+def _settled(state: ClusterState) -> dict[str, Mapping[int, Replicas]]:
+    """The replicas of each topic that is not being moved."""
+    if state.reassignment is not None:
+        return {}
+    return {
+        name: topic.partitions
+        for name, topic in state.topics.items()
+        if not topic.adding_replicas and not topic.removing_replicas
+    }
 
 
 def _verdict(
     tp: TopicPartition, target: Replicas, replicas: Replicas, state: ClusterState, *, was_asked: bool
 ) -> tuple[str, str | None]:
+    from kctl.cluster.reassignment import waits_for
+
     waiting = state.reassignment.partitions if state.reassignment else {}
     stored_target = state.topics[tp.topic].target_replicas(tp.partition)
     is_stored = state.topics[tp.topic].is_reassigning(tp.partition)
@@ -156,8 +161,12 @@ def entries_of(entries: Iterable[Entry], plan_id: str) -> list[Entry]:
     return [e for e in entries if e.details.get("plan") == plan_id and not e.undone_by]
 
 
-def _asked_for(entries: Iterable[Entry], targets: Targets) -> set[TopicPartition]:
+def _asked_for(entries: Sequence[Entry], targets: Targets) -> set[TopicPartition]:
     """Partitions whose move to these targets was asked for and seen to be written."""
+    if not entries:
+        return set()
+    from kctl.changes.intents import Reassign
+
     return {
         tp
         for entry in entries
@@ -170,6 +179,9 @@ def _asked_for(entries: Iterable[Entry], targets: Targets) -> set[TopicPartition
 
 def throttle_of(targets: Targets, entries: Iterable[Entry], state: ClusterState) -> ClearThrottle:
     """What takes away the throttles of a plan, as far as they are still there."""
+    from kctl.changes.intents import ClearThrottle, intent_from_json
+    from kctl.cluster.throttles import throttle_of_partitions
+
     known = [e.details["throttle"] for e in entries if e.details.get("throttle")]
     clears = [intent_from_json(values) for values in known if isinstance(values, dict)]
     found = [clear for clear in clears if isinstance(clear, ClearThrottle)]
@@ -190,6 +202,8 @@ def throttle_of(targets: Targets, entries: Iterable[Entry], state: ClusterState)
 
 def owners(entries: Iterable[Entry]) -> dict[tuple[str, str, str], str]:
     """Which plan set what: entity type, entity name and key to the plan's identity, the latest one."""
+    from kctl.changes.intents import ClearThrottle, intent_from_json
+
     found: dict[tuple[str, str, str], str] = {}
     for entry in entries:
         values, plan_id = entry.details.get("throttle"), entry.details.get("plan")

@@ -20,6 +20,7 @@ from kafka.net.connection import KafkaConnection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
+from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.frame import KafkaBytes
 
 from kctl.errors import BadValue, KctlError
@@ -39,6 +40,7 @@ PRIVATE = (
     (KafkaTCPTransport, "_sock_recv"),
     (KafkaSSLTransport, "_sock_recv"),
     (KafkaBytes, "read"),
+    (ApiMessage, "_version"),
 )
 receive_quickly()
 IN_FLIGHT = 500  # requests to a broker at once; above its limit the library refuses or hangs
@@ -133,6 +135,10 @@ class Wire:
         self.access = access
         self.location = access.servers
         self._net: Any = NetworkSelector(client_id="kctl")
+        if "SSL" in access.settings()["security_protocol"]:
+            import ssl
+
+            ssl.create_default_context  # noqa: B018  # imports it now, before there are threads
         with _last_words() as words:
             try:
                 self._manager: Any = KafkaConnectionManager(self._net, **access.settings())
@@ -282,7 +288,7 @@ class Wire:
 
 def _again(request: Any) -> Any:
     """The request without the version that was agreed on with another broker."""
-    request.API_VERSION = None
+    request._version = None  # the property takes numbers alone
     return request
 
 

@@ -12,7 +12,7 @@ from kafka.protocol.admin.configs import DescribeConfigsRequest
 from kctl.cluster.state import EntityConfig, Problem
 from kctl.errors import KctlError
 from kctl.wire.adapter import TooOld, Wire, error_name
-from kctl.wire.quick_configs import DescribeTopicConfigsRequest
+from kctl.wire.quick_configs import DescribeTopicConfigsRequest, Resource
 
 TOPIC, BROKER = 2, 4  # resource types
 DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT = 1, 2, 3  # sources
@@ -50,7 +50,9 @@ def described(
     request: type[DescribeConfigsRequest] = DescribeConfigsRequest,
 ) -> DescribeConfigsRequest:
     """The request that describes resources of a type."""
-    resource = DescribeConfigsRequest.DescribeConfigsResource
+    resource: Any = DescribeConfigsRequest.DescribeConfigsResource
+    if request is DescribeTopicConfigsRequest:
+        resource = Resource
     listed = [resource(resource_type=kind, resource_name=name, configuration_keys=keys) for name in names]
     return request(resources=listed, include_synonyms=False, include_documentation=False)
 

@@ -12,7 +12,6 @@ from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 from kafka.protocol.frame import KafkaBytes
 
 AT_ONCE = 256 << 10  # bytes
-NOTHING_MORE = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 LOG = logging.getLogger("kafka.net.transport")  # where the adapter looks for causes
 
 
@@ -25,9 +24,13 @@ def received(self: Any) -> tuple[bytes, Exception | None]:
             parts.append(part)
         failure = KafkaConnectionError("socket disconnected")
         LOG.error("%s: socket disconnected", self)
-    except NOTHING_MORE:
+    except (BlockingIOError, InterruptedError):
         pass
     except OSError as error:
+        if isinstance(self, KafkaSSLTransport) and isinstance(
+            error, (ssl.SSLWantReadError, ssl.SSLWantWriteError)
+        ):
+            return b"".join(parts), None
         failure = KafkaConnectionError(error)
         LOG.error("%s: no bytes can be received: %s", self, error)
     return parts[0] if len(parts) == 1 else b"".join(parts), failure

@@ -9,17 +9,15 @@ publisher/FeaturesPublisher.java @ 3.9.0
 """
 
 import time
-import uuid
-from base64 import urlsafe_b64encode
 from collections.abc import Collection, Iterable, Mapping
-from operator import attrgetter
+from functools import partial
+from itertools import repeat
 from typing import Any
 
 from kafka.protocol.admin.cluster import DescribeClusterRequest, DescribeQuorumRequest
-from kafka.protocol.admin.topics import DescribeTopicPartitionsRequest, ListPartitionReassignmentsRequest
+from kafka.protocol.admin.topics import ListPartitionReassignmentsRequest
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
-from kctl.cluster.kraft_prediction import ELR_FEATURE
 from kctl.cluster.state import (
     Broker,
     ClusterState,
@@ -36,10 +34,12 @@ from kctl.errors import KctlError
 from kctl.model import TopicPartition
 from kctl.wire.adapter import NoAnswer, TooOld, Wire, error_name
 from kctl.wire.configs import read_configs
+from kctl.wire.quick_metadata import Places, PlacesRequest, TopicPlaces, places
 
 NO_ERROR, NOT_CONTROLLER, NOT_AUTHORIZED = 0, 41, 29
+SHORT, LONG = 0.005, 0.04  # seconds between two looks at how far a broker is
 METADATA_TOPIC = "__cluster_metadata"
-BY_NUMBER = attrgetter("partition_index")
+NEW = partial(tuple.__new__, TopicPartition)
 ELR_PAGE = 2000  # partitions; brokers give no more in an answer
 
 
@@ -60,15 +60,16 @@ def read_cluster(
     moving = read_reassignments(wire)
     quorum = read_quorum(wire)
     features = await_metadata(wire, quorum)
-    metadata = wire.read(MetadataRequest(topics=None))
+    metadata = places(wire.read(PlacesRequest(topics=None)))
     brokers = _brokers(wire, metadata)
-    names = tuple(sorted(str(one.name) for one in metadata.topics if one.name is not None))
-    chosen = set(names if topics is None else topics)
-    answered = [one for one in metadata.topics if one.name in chosen]
-    problems += _refused(wire, sorted(chosen - set(names)))
-    found = {str(one.name): _topic(one, moving) for one in answered if not one.error_code}
-    problems += [_problem(str(one.name), one.error_code) for one in answered if one.error_code]
-    states = _states(answered) if partition_states else {}
+    answered = {one.name: one for one in metadata.topics if one.name is not None}
+    names = tuple(sorted(answered))
+    chosen = answered.keys() if topics is None else set(topics)
+    problems += _refused(wire, sorted(chosen - answered.keys()))
+    listed = [one for one in answered.values() if one.name in chosen]
+    found = {str(one.name): _topic(one, moving) for one in listed if not one.error_code}
+    problems += [_problem(str(one.name), one.error_code) for one in listed if one.error_code]
+    states = _states(listed) if partition_states else {}
     wanted = found if topics is not None else names
     values, config_problems = read_configs(wire, configs, list(wanted), sorted(brokers), config_keys)
     return ClusterState(
@@ -124,7 +125,7 @@ def await_metadata(wire: Wire, quorum: Quorum | None, node: int | None = None) -
 
     Raises NoAnswer where it does not come that far: its answers would be old.
     """
-    end = time.monotonic() + wire.access.timeout
+    end, pause = time.monotonic() + wire.access.timeout, SHORT
     while True:
         request = ApiVersionsRequest(client_software_name="kctl", client_software_version="1", min_version=3)
         try:
@@ -142,7 +143,8 @@ def await_metadata(wire: Wire, quorum: Quorum | None, node: int | None = None) -
                 where,
                 "what it says would be old; give it longer with --timeout",
             )
-        time.sleep(0.005)
+        time.sleep(pause)
+        pause = min(2 * pause, LONG)
 
 
 def read_from_controller(wire: Wire) -> None:
@@ -183,7 +185,7 @@ def read_reassignments(wire: Wire) -> dict[TopicPartition, tuple[Replicas, Repli
 # --- parts --------------------------------------------------------------------------------------------
 
 
-def _brokers(wire: Wire, metadata: Any) -> dict[int, Broker]:
+def _brokers(wire: Wire, metadata: Places) -> dict[int, Broker]:
     if wire.version_of(DescribeClusterRequest) is None:
         listed: Iterable[Any] = metadata.brokers
         return {b.node_id: Broker(broker_id=b.node_id, host=b.host, port=b.port, rack=b.rack) for b in listed}
@@ -211,41 +213,28 @@ def _controller(quorum: Quorum | None, controller_id: int) -> Controller | None:
     return Controller(broker_id=controller_id, epoch=None) if controller_id >= 0 else None
 
 
-def kafka_id(id: uuid.UUID | None) -> str | None:
-    """A topic id in Kafka's form; None where the cluster has none."""
-    if id is None or id.int == 0:
-        return None
-    return urlsafe_b64encode(id.bytes).rstrip(b"=").decode()
-
-
-def _topic(one: Any, moving: Mapping[TopicPartition, tuple[Replicas, Replicas]]) -> Topic:
+def _topic(one: TopicPlaces, moving: Mapping[TopicPartition, tuple[Replicas, Replicas]]) -> Topic:
     name = str(one.name)
-    listed = sorted(one.partitions, key=BY_NUMBER)
     adding: dict[int, Replicas] = {}
     removing: dict[int, Replicas] = {}
-    for p in listed if moving else ():
-        found = moving.get(TopicPartition(name, p.partition_index))
-        if found is not None and set(found[0]) | set(found[1]) <= set(
-            p.replica_nodes
-        ):  # else it has just ended
-            adding[p.partition_index], removing[p.partition_index] = found
+    for number, replicas in one.partitions.items() if moving else ():
+        found = moving.get(TopicPartition(name, number))
+        if found is not None and set(found[0]) | set(found[1]) <= set(replicas):  # else it has just ended
+            adding[number], removing[number] = found
     return Topic(
         name=name,
-        partitions={p.partition_index: tuple(p.replica_nodes) for p in listed},
+        partitions=one.partitions,
         adding_replicas=adding,
         removing_replicas=removing,
-        topic_id=kafka_id(getattr(one, "topic_id", None)),
+        topic_id=one.topic_id,
     )
 
 
-def _states(topics: Iterable[Any]) -> dict[TopicPartition, PartitionState]:
+def _states(topics: Iterable[TopicPlaces]) -> dict[TopicPartition, PartitionState]:
     found: dict[TopicPartition, PartitionState] = {}
     for one in topics:
-        name = str(one.name)
-        for p in one.partitions:
-            epoch = p.leader_epoch
-            state = PartitionState(p.leader_id, -1 if epoch is None else epoch, tuple(p.isr_nodes))
-            found[TopicPartition(name, p.partition_index)] = state
+        names = map(NEW, zip(repeat(one.name), one.states, strict=False))
+        found.update(zip(names, one.states.values(), strict=True))
     return found
 
 
@@ -269,6 +258,10 @@ def _eligible(
     states: Mapping[TopicPartition, PartitionState],
 ) -> dict[TopicPartition, Replicas]:
     """Eligible leader replicas of the partitions whose ISR has not all replicas (KIP-966)."""
+    from kafka.protocol.admin.topics import DescribeTopicPartitionsRequest
+
+    from kctl.cluster.kraft_prediction import ELR_FEATURE
+
     if not features.get(ELR_FEATURE):
         return {}
     names = sorted(

@@ -24,7 +24,8 @@ from kctl.changes.intents import (
 from kctl.changes.plan import Write
 from kctl.cluster.interface import Conflict
 from kctl.cluster.state import ClusterState, Replicas, Topic
-from kctl.cluster.throttles import LISTS, clearing_changes, split
+from kctl.cluster.throttle_keys import LISTS
+from kctl.cluster.throttles import clearing_changes, split
 from kctl.errors import BadValue, KctlError, Refused
 from kctl.model import Json, TopicPartition
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kafka.protocol.admin.configs import DescribeConfigsResponse
+from kafka.protocol.admin.configs import DescribeConfigsRequest, DescribeConfigsResponse
 
-from kctl.wire.quick_configs import DYNAMIC_TOPIC, DescribeTopicConfigsRequest, decoded
+from kctl.wire.quick_configs import DYNAMIC_TOPIC, DescribeTopicConfigsRequest, Resource, decoded
 
 TEXTS = st.text(max_size=300)
 CONFIGS = st.tuples(TEXTS, st.none() | TEXTS, st.sampled_from([0, 1, 4, 5]), st.none() | TEXTS)
@@ -67,4 +67,19 @@ def test_older_forms_are_the_librarys() -> None:
         request.with_header(correlation_id=5, client_id="kctl")
         response = request.header.get_response_class()
         assert request.header.correlation_id == 5
-        assert (response.__module__ == "kctl.wire.quick_configs") == is_quick
+        assert (type(response).__module__ == "kctl.wire.quick_answers") == is_quick
+
+
+@given(st.lists(TEXTS, max_size=4), st.none() | st.lists(TEXTS, max_size=3))
+def test_a_request_has_the_librarys_bytes(names: list[str], keys: list[str] | None) -> None:
+    written = []
+    for kind, resource in (
+        (DescribeTopicConfigsRequest, Resource),
+        (DescribeConfigsRequest, DescribeConfigsRequest.DescribeConfigsResource),
+    ):
+        listed = [resource(resource_type=2, resource_name=name, configuration_keys=keys) for name in names]
+        request = kind(resources=listed, include_synonyms=False, include_documentation=False)
+        request.API_VERSION = 4
+        request.with_header(correlation_id=5, client_id="kctl")
+        written.append(bytes(request.encode(header=True, framed=True)))
+    assert written[0] == written[1]

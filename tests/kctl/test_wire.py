@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.util
+import json
 import socket
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
+import kafka.errors
 import pytest
 from kafka.protocol.frame import KafkaBytes
+from kafka.protocol.metadata import MetadataRequest
 
 from kctl.changes.intents import AlterConfig
 from kctl.cluster.state import ClusterState, EntityConfig
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import BadValue, KctlError
-from kctl.wire.adapter import PRIVATE, Access, Wire, cause_of, error_name, server_list
+from kctl.wire.adapter import PRIVATE, Access, Wire, _again, cause_of, error_name, server_list
 from kctl.wire.expectations import is_done
+from kctl.wire.quick_import import ENDINGS, PLAIN
 from kctl.wire.quick_receiving import received
+from kctl.wire.quick_schemas import read_schema
 from kctl.wire.writes import operations, request
 
 ROOT = Path(__file__).parents[2]
@@ -120,6 +127,63 @@ def test_others_find_the_library_whole() -> None:
         "print(kafka.KafkaConsumer is KafkaConsumer, hasattr(kafka, 'nobody'), CreateAclsRequest.__name__)"
     )
     assert in_a_process(code) == "True False CreateAclsRequest"
+
+
+def test_a_request_can_be_sent_to_another_broker() -> None:
+    request = MetadataRequest(topics=None)
+    request.API_VERSION = 5
+    assert _again(request) is request and request.API_VERSION is None
+
+
+def messages(module: str) -> dict[str, ast.ClassDef]:
+    spec = importlib.util.find_spec(module)
+    assert spec and spec.origin
+    tree = ast.parse(Path(spec.origin).read_text())
+    return {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+@pytest.mark.parametrize("module", PLAIN)
+def test_messages_that_are_made_alone_have_no_body(module: str) -> None:
+    found = messages(module)
+    for name in [message + ending for message in PLAIN[module] for ending in ENDINGS]:
+        is_plain = [type(part) for part in found[name].body] == [ast.Pass]
+        assert is_plain == (name != "DescribeClusterResponse"), name
+        assert [ast.unparse(base) for base in found[name].bases] == ["ApiMessage"]
+
+
+def test_schemas_are_the_librarys() -> None:
+    folder = Path(kafka.errors.__file__).parent / "protocol" / "schemas"
+    code = (
+        "import importlib.util, json, sys\n"
+        "from kafka.protocol.schemas.load_json import load_json\n"
+        "for name in sys.argv[1].split(','):\n"
+        "    found = load_json(name)\n"
+        "    print(json.dumps({k: found[k] for k in found.keys() - {'license', 'doc'}}, sort_keys=True))"
+    )
+    names = sorted(path.stem for path in (folder / "resources").glob("*.json"))
+    said = subprocess.run(
+        [sys.executable, "-c", code, ",".join(names)], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert len(names) > 100 and len(said) == len(names)
+    for name, expected in zip(names, said, strict=True):
+        assert read_schema(folder, name) == json.loads(expected), name
+
+
+def test_tls_and_sasl_are_imported_where_they_are_used() -> None:
+    code = (
+        "import kctl.wire.cluster, sys\n"
+        "print('_ssl' in sys.modules, 'kafka.net.sasl.scram' in sys.modules)\n"
+        "import ssl\n"
+        "from kafka.net.sasl import get_sasl_mechanism\n"
+        "print(ssl.SSLContext.__name__, get_sasl_mechanism('PLAIN').__name__, get_sasl_mechanism('SCRAM-SHA-512').__name__)"
+    )
+    assert in_a_process(code).split() == [
+        "False",
+        "False",
+        "SSLContext",
+        "SaslMechanismPlain",
+        "SaslMechanismScram",
+    ]
 
 
 class Transport:

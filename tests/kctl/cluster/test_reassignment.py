@@ -23,11 +23,8 @@ from kctl.cluster.planned import plan, plan_like_kafka
 from kctl.cluster.reassignment import Execution, plan_execution, reassigned
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.stuck import explain
+from kctl.cluster.throttle_keys import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from kctl.cluster.throttles import (
-    FOLLOWER_RATE,
-    FOLLOWER_REPLICAS,
-    LEADER_RATE,
-    LEADER_REPLICAS,
     clearing_changes,
     left_over,
     throttles_set,

@@ -1,0 +1,79 @@
+"""Answers that are decoded here in place of the library: requests whose header says so, and the parts of flexible forms.
+
+Source: KIP-482 (flexible versions: compact texts, tagged fields)
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+
+class QuickHeader:
+    """The header of a request, whose answer `decoded` decodes; the library takes the answer's own header off."""
+
+    def __init__(self, header: Any, response: Any, decoded: Callable[[bytes], Any]) -> None:
+        self._header = header
+        self._response = _Response(response, decoded)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._header, name)
+
+    def get_response_class(self) -> Any:
+        return self._response
+
+
+class _Response:
+    def __init__(self, response: Any, decoded: Callable[[bytes], Any]) -> None:
+        self.parse_header = response.parse_header
+        self._decoded = decoded
+
+    def decode(self, data: Any) -> Any:
+        return self._decoded(bytes(data.read()))
+
+
+def number(data: bytes, at: int) -> tuple[int, int]:
+    """An unsigned varint, and where it ends."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+
+
+def text(data: bytes, at: int) -> tuple[str | None, int]:
+    """A compact text, None for null, and where it ends."""
+    size, at = number(data, at)
+    if size == 0:
+        return None, at
+    end = at + size - 1
+    if end > len(data):
+        raise ValueError("a text goes beyond the end")
+    return data[at:end].decode(), end
+
+
+def after_tags(data: bytes, at: int) -> int:
+    """Behind tagged fields, whatever they are."""
+    count, at = number(data, at)
+    for _ in range(count):
+        _, at = number(data, at)
+        size, at = number(data, at)
+        at += size
+    return at
+
+
+def encoded_number(value: int) -> bytes:
+    """An unsigned varint."""
+    found = bytearray()
+    while value > 127:
+        found.append(value & 127 | 128)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
+
+
+def encoded_text(value: str) -> bytes:
+    """A compact text."""
+    data = value.encode()
+    return encoded_number(len(data) + 1) + data
