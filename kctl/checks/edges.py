@@ -16,6 +16,8 @@ from kctl.findings import Finding, Place, segments
 
 # The first batch of a log has nobody before it: the two behind it say which of the first pair is wrong.
 EPOCHS_AT_START = 3
+# A leader epoch grows by one a decision of the controller: no two batches that follow each other are so far apart.
+FAR = 1 << 16
 
 
 class Epoch(NamedTuple):
@@ -114,8 +116,9 @@ def _first_epochs(epochs: list[Epoch]) -> list[Finding]:
     """What is wrong with the first pair of a log: the third batch goes on after the one that is right."""
     if len(epochs) < 2 or not epochs[1].is_new or epochs[1].leader_epoch >= epochs[0].leader_epoch:
         return []
-    third = epochs[2].leader_epoch if len(epochs) > 2 else epochs[0].leader_epoch
-    return [_back(epochs[1], epochs[0], epochs[1].leader_epoch <= third < epochs[0].leader_epoch)]
+    first, second = epochs[0].leader_epoch, epochs[1].leader_epoch
+    is_ahead = second <= epochs[2].leader_epoch < first if len(epochs) > 2 else first - max(second, 0) >= FAR
+    return [_back(epochs[1], epochs[0], is_ahead)]
 
 
 def _back(one: Epoch, before: Epoch, is_ahead: bool) -> Finding:

@@ -17,6 +17,7 @@ import numpy as np
 
 from formats.checkpoints import EpochEntry, MalformedCheckpoint, assigned_epochs, parse_leader_epochs
 from formats.log_dir_files import FolderKind
+from kctl.checks.edges import FAR
 from kctl.checks.outliers import Seen
 from kctl.checks.report import FileReport, LogFacts
 from kctl.checks.small_files import read_text, say_malformed
@@ -146,10 +147,6 @@ def _check_entries(
     _check_end(report, entries, task, facts)
 
 
-# A leader epoch grows by one a decision of the controller: no two batches that follow each other are this far apart.
-FAR = 1 << 16
-
-
 def _is_batch_wrong(report: FileReport, entries: list[EpochEntry], runs: list[Run], number: int) -> bool:
     """Whether an epoch without an entry is one batch's alone, and the entries go on over it as its neighbours do.
 
@@ -161,11 +158,13 @@ def _is_batch_wrong(report: FileReport, entries: list[EpochEntry], runs: list[Ru
     behind = runs[number + 1].epoch if number + 1 < len(runs) else None
     if run.batches > 1 or at < 0:
         return False
-    begins_here = entries[at].start_offset == run.base_offset  # with an epoch that no batch has
-    if entries[at].epoch not in (before, behind) and not begins_here:
+    is_near = abs(run.epoch - entries[at].epoch) < FAR
+    if entries[at].epoch not in (before, behind):
+        begins_here = entries[at].start_offset == run.base_offset  # with an epoch that no batch has
+        if is_near or not begins_here:
+            return False  # the file may as well be wrong
+    if behind is None and is_near:
         return False
-    if behind is None and abs(run.epoch - entries[at].epoch) < FAR:
-        return False  # the file may as well be wrong
     if behind is None or (before if before is not None else -1) <= run.epoch <= behind:
         entry = entries[at]
         why = f"leader-epoch-checkpoint has none such, and from offset {entry.start_offset} on it has {entry.epoch}"

@@ -204,7 +204,7 @@ def _check_segment(check: _Check, segment: Segment, epochs: EpochRuns, producers
     if log.size_in_bytes > LARGEST_SEGMENT:
         report.say(say.SEGMENT_TOO_LARGE, size=log.size_in_bytes)
     indexes.finish(_indexed(segment, report, scanned, is_last=is_last, is_clean=check.task.is_clean))
-    _say_missing(check, segment, report)
+    _say_missing(check, segment, report, scanned)
     aborted, is_known = producers.replay.aborted[before:], producers.is_known
     index = segment.transaction_index
     if index:
@@ -230,9 +230,10 @@ def _indexed(
     )
 
 
-def _say_missing(check: _Check, segment: Segment, report: FileReport) -> None:
-    # A log of 0.10.0 or before has no time indexes.
+def _say_missing(check: _Check, segment: Segment, report: FileReport, scanned: ScannedLog) -> None:
+    # A log of 0.10.0 or before has no time indexes; who writes magic 2 writes them.
     has_time = check.task.has_time_indexes or any(one.time_index for one in check.folder.segments)
+    has_time |= scanned.has_new
     for suffix in (".index", ".timeindex") if has_time else (".index",):
         if suffix not in segment.files:
             report.say(say_index.INDEX_MISSING, suffix=suffix)

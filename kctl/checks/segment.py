@@ -50,6 +50,7 @@ class ScannedLog:
     sound_batches_behind: int = 0
     sound_records_behind: int = 0
     has_short_batches: bool = False  # batches that hold fewer records than offsets
+    has_new: bool = False  # batches of magic 2
     end_position: int = 0  # behind the last sound batch
     tail_position: int | None = None  # where a torn tail or zeros begin that end the file
     is_readable: bool = True
@@ -152,7 +153,7 @@ def _note_offsets(scanned: ScannedLog, seen: Seen, report: FileReport, named: in
         report.say(BASE_OFFSET_WRONG, where, base_offset=base)
         earlier = np.flatnonzero(headers.crc_valid[:row])
         end = int(headers.last_offset[earlier[-1]]) + 1 if len(earlier) else before or 0
-        if row and base == int(raw.base_offset[row - 1]):
+        if row and base == int(raw.base_offset[row - 1]) and raw.crc[row] == raw.crc[row - 1]:
             continue  # the batch before it once more
         # Its records are there, under whatever offsets: the log does not end before them.
         scanned.outlier_ends[position + size] = end + last - base + 1
@@ -204,6 +205,7 @@ def _note_gaps(scanned: ScannedLog, headers: Headers, named: int | None) -> None
     known = headers.records_count >= 0
     short = known & (headers.records_count < headers.last_offset_delta.astype("i8") + 1)
     scanned.has_short_batches |= bool(short.any())
+    scanned.has_new |= bool((headers.magic == 2).any())
     first = int(headers.base_offset[0]) if scanned.next_offset is None else scanned.next_offset
     if scanned.next_offset is None and headers.position[0] == 0 and named is not None:
         first = min(first, named)

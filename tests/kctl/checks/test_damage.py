@@ -153,6 +153,7 @@ DAMAGE: dict[str, tuple[tuple[str, str], Edit, str]] = {
     "an index entry repeated": (CLEAN, lambda d: change(d / rolled(72, ".index"), 8, (d / rolled(72, ".index")).read_bytes()[:8]), "index-entry-unordered"),
     "an index cut inside an entry": (CLEAN, lambda d: cut(d / rolled(72, ".index"), -3), "index-fragment"),
     "an index gone": (CLEAN, lambda d: remove(d / rolled(72, ".index")), "index-missing"),
+    "the only time index gone": (CLEAN, lambda d: [shutil.rmtree(p) if p.is_dir() and p.name != "codec-mix-0" else None for p in d.iterdir()] + [remove(p) for p in (d / "codec-mix-0").glob("*.timeindex")], "index-missing"),
     "a time index gone": (CLEAN, lambda d: remove(d / rolled(72, ".timeindex")), "index-missing"),
     "the index of another segment": (CLEAN, lambda d: shutil.copy(d / rolled(0, ".index"), d / rolled(72, ".index")), "index-entry-misplaced"),
     "an entry behind the zeros": (KILLED, lambda d: change(d / rolled(204, ".index"), -8, pack(">ii", 9, 9)), "index-padding-dirty"),
