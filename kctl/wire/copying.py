@@ -38,7 +38,7 @@ class _Copy:
     in_file: int = 0
     files: list[Path] = field(default_factory=list)  # the last one is written to
 
-    def write(self, data: bytes, base_offset: int) -> None:
+    def write(self, data: bytes | memoryview, base_offset: int) -> None:
         if self.file is None or self.in_file >= SEGMENT:
             self.close()
             self.files.append(self.folder / f"{base_offset:020d}.log")

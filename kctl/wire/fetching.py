@@ -10,12 +10,12 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from kafka.protocol.consumer.fetch import FetchRequest
 from kafka.protocol.consumer.offsets import ListOffsetsRequest
 
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
 from kctl.wire.adapter import Wire, error_name
+from kctl.wire.quick_fetch import BytesRequest
 from kctl.wire.sending import parse_id
 
 CONSUMER, DEBUGGER = (
@@ -37,9 +37,9 @@ class Wanted(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """What a replica answered; `data` may end within a batch."""
+    """What a replica answered; `data` may end within a batch, and is a view where it can be."""
 
-    data: bytes
+    data: bytes | memoryview
     high_watermark: int
     log_start_offset: int
     error_code: int = 0
@@ -54,7 +54,7 @@ class Fetcher:
     """Fetches from chosen replicas. `topic_ids` are those of the state read before, in Kafka's form."""
 
     def __init__(self, wire: Wire, topic_ids: Mapping[str, str | None]) -> None:
-        version = wire.version_of(FetchRequest) or 0
+        version = wire.version_of(BytesRequest) or 0
         if version < FOLLOWERS_ANSWER:
             raise KctlError(
                 f"brokers of {wire.location} are older than 2.4: their followers give no bytes to clients"
@@ -86,13 +86,13 @@ class Fetcher:
                 name = topic.topic if self._version < 13 else self._names.get(topic.topic_id)
                 for p in topic.partitions:
                     key = node, TopicPartition(str(name), p.partition_index)
-                    data = bytes(p.records) if p.records else b""
+                    data = p.records if p.records is not None else b""
                     found[key] = Fetched(data, p.high_watermark, p.log_start_offset, p.error_code)
         missing = KctlError("the answer leaves it out")
         return [found.get((one.node, one.partition), missing) for one in wanted]
 
-    def _request(self, wanted: Sequence[Wanted], size: int) -> FetchRequest:
-        kind = FetchRequest.FetchTopic
+    def _request(self, wanted: Sequence[Wanted], size: int) -> BytesRequest:
+        kind = BytesRequest.FetchTopic
         by_topic: dict[str, list[Wanted]] = {}
         for one in wanted:
             by_topic.setdefault(one.partition.topic, []).append(one)
@@ -115,11 +115,11 @@ class Fetcher:
             for name, some in by_topic.items()
         ]
         reader: dict[str, object] = (
-            {"replica_state": FetchRequest.ReplicaState(replica_id=CONSUMER, replica_epoch=-1)}
+            {"replica_state": BytesRequest.ReplicaState(replica_id=CONSUMER, replica_epoch=-1)}
             if self._version >= 15
             else {"replica_id": CONSUMER}
         )
-        return FetchRequest(
+        return BytesRequest(
             max_wait_ms=0,
             min_bytes=0,
             max_bytes=size * len(wanted),

@@ -6,11 +6,13 @@ Source: KIP-482 (flexible versions: compact texts, tagged fields)
 from collections.abc import Callable
 from typing import Any
 
+Data = bytes | memoryview
+
 
 class QuickHeader:
     """The header of a request, whose answer `decoded` decodes; the library takes the answer's own header off."""
 
-    def __init__(self, header: Any, response: Any, decoded: Callable[[bytes], Any]) -> None:
+    def __init__(self, header: Any, response: Any, decoded: Callable[[Data], Any]) -> None:
         self._header = header
         self._response = _Response(response, decoded)
 
@@ -22,15 +24,15 @@ class QuickHeader:
 
 
 class _Response:
-    def __init__(self, response: Any, decoded: Callable[[bytes], Any]) -> None:
+    def __init__(self, response: Any, decoded: Callable[[Data], Any]) -> None:
         self.parse_header = response.parse_header
         self._decoded = decoded
 
     def decode(self, data: Any) -> Any:
-        return self._decoded(bytes(data.read()))
+        return self._decoded(data.read())
 
 
-def number(data: bytes, at: int) -> tuple[int, int]:
+def number(data: Data, at: int) -> tuple[int, int]:
     """An unsigned varint, and where it ends."""
     value = shift = 0
     while True:
@@ -42,7 +44,7 @@ def number(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
 
 
-def text(data: bytes, at: int) -> tuple[str | None, int]:
+def text(data: Data, at: int) -> tuple[str | None, int]:
     """A compact text, None for null, and where it ends."""
     size, at = number(data, at)
     if size == 0:
@@ -50,10 +52,10 @@ def text(data: bytes, at: int) -> tuple[str | None, int]:
     end = at + size - 1
     if end > len(data):
         raise ValueError("a text goes beyond the end")
-    return data[at:end].decode(), end
+    return str(data[at:end], "utf-8"), end
 
 
-def after_tags(data: bytes, at: int) -> int:
+def after_tags(data: Data, at: int) -> int:
     """Behind tagged fields, whatever they are."""
     count, at = number(data, at)
     for _ in range(count):

@@ -57,7 +57,7 @@ class DescribeTopicConfigsRequest(DescribeConfigsRequest, init=False):  # type: 
         found = super().header
         if found is None or self.API_VERSION != QUICK_VERSION:
             return found
-        return QuickHeader(found, DescribeConfigsResponse[QUICK_VERSION], decoded)
+        return QuickHeader(found, DescribeConfigsResponse[QUICK_VERSION], lambda data: decoded(bytes(data)))
 
     def encode(self, version: int | None = None, header: bool = False, framed: bool = False) -> Any:
         """The bytes; those of version 4 as they go on the wire are put together here."""

@@ -58,7 +58,7 @@ class PlacesRequest(MetadataRequest, init=False):  # type: ignore[misc,call-arg]
         found, version = super().header, self.API_VERSION
         if found is None or version not in QUICK_VERSIONS:
             return found
-        return QuickHeader(found, MetadataResponse[version], lambda data: decoded(data, version))
+        return QuickHeader(found, MetadataResponse[version], lambda data: decoded(bytes(data), version))
 
 
 def places(answer: Any) -> Places:

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from formats.columns.headers import PADDING, Headers, gather, walk
+from formats.columns.headers import Headers, gather, walk
 from kctl.errors import KctlError
 from kctl.findings import Finding
 from kctl.model import TopicPartition
 from kctl.replica.compare import Divergence
+from kctl.wire.fetched_bytes import padded
 from kctl.wire.fetching import Fetched, Fetcher, Wanted
 
 MOST = 64 << 20  # bytes of each replica
@@ -35,10 +36,10 @@ class Part:
     size_in_bytes: int = 0
 
 
-def headers_of(data: bytes) -> Headers:
+def headers_of(data: bytes | memoryview) -> Headers:
     """The headers of the whole batches at the front of what was fetched."""
-    padded = np.frombuffer(data + bytes(PADDING), np.uint8)
-    return gather(padded, walk(padded, 0, len(data)).positions)
+    block = padded(data)
+    return gather(block, walk(block, 0, len(data)).positions)
 
 
 class Spool:

@@ -14,9 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple
 
-import numpy as np
-
-from formats.columns.headers import PADDING, Octets, Positions, check_crc, gather, walk
+from formats.columns.headers import Octets, Positions, check_crc, gather, walk
 from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError
 from kctl.findings import Finding, Place
@@ -24,6 +22,7 @@ from kctl.findings import live as say
 from kctl.model import SILENT, Progress, TopicPartition
 from kctl.replica.compare import Divergence
 from kctl.wire.adapter import Wire
+from kctl.wire.fetched_bytes import begin_alike, padded
 from kctl.wire.fetching import (
     CONSUMER,
     EARLIEST,
@@ -38,10 +37,7 @@ from kctl.wire.spool import Part, Spool
 
 AT_ONCE = 32  # partitions
 A_ROUND = 32 << 20  # bytes of each broker, below what brokers give at once (fetch.max.bytes, 55 MiB)
-LEAST, MOST = (
-    1 << 20,
-    2 << 20,
-)  # bytes of a partition in a round; more is dearer, since memory is not used again
+LEAST, MOST = 1 << 20, 8 << 20  # bytes of a partition in a round
 SLICE, SMALLEST = (
     0.25,
     64 << 10,
@@ -290,7 +286,7 @@ class ReplicaVerification:
         if front is None:
             return False
         first, *others = (answer.data for answer in fetched.values())
-        if any(not _same(first, other, front.stop) for other in others):
+        if any(not begin_alike(first, other, front.stop) for other in others):
             return False
         headers = gather(front.data, front.positions)
         if headers.magic.min() >= 0:
@@ -375,16 +371,9 @@ def _front(answers: Iterable[Fetched | KctlError]) -> Front | None:
     data = [one.data for one in answers if isinstance(one, Fetched)]
     if not data or not all(data):
         return None
-    padded = np.frombuffer(data[0] + bytes(PADDING), np.uint8)
-    found = walk(padded, 0, min(map(len, data)))
+    block = padded(data[0])
+    found = walk(block, 0, min(map(len, data)))
     if not len(found.positions):
         return None
-    last = gather(padded, found.positions[-1:])
-    return Front(padded, found.positions, found.stop, int(last.last_offset[0]) + 1)
-
-
-def _same(one: bytes, other: bytes, size: int) -> bool:
-    """Whether so many bytes at the front are equal, without a copy of them."""
-    words = size // 8
-    whole = np.array_equal(np.frombuffer(one, np.uint64, words), np.frombuffer(other, np.uint64, words))
-    return whole and one[8 * words : size] == other[8 * words : size]
+    last = gather(block, found.positions[-1:])
+    return Front(block, found.positions, found.stop, int(last.last_offset[0]) + 1)

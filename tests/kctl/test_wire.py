@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib.util
 import json
 import socket
@@ -13,8 +14,11 @@ from pathlib import Path
 
 import kafka.errors
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from kafka.protocol.frame import KafkaBytes
-from kafka.protocol.metadata import MetadataRequest
+from kafka.protocol.metadata import MetadataRequest, MetadataResponse
+from kafka.protocol.parser import KafkaProtocol
 
 from kctl.changes.intents import AlterConfig
 from kctl.cluster.state import ClusterState, EntityConfig
@@ -206,8 +210,55 @@ def test_what_a_socket_has_is_read_at_once() -> None:
         assert (data, failure) == (b"x" * 100_000, None)
         there.sendall(b"end")
         there.close()
+        assert received(Transport(here)) == (b"end", None)
         data, failure = received(Transport(here))
-        assert data == b"end" and "disconnected" in str(failure)
+        assert data == b"" and "disconnected" in str(failure)
+
+
+class Answers(Transport):
+    """A transport whose protocol puts answers to requests of a version together, as the library's connection does."""
+
+    def __init__(self, sock: socket.socket, version: int, count: int) -> None:
+        super().__init__(sock)
+        self._protocol = self
+        self.parser = KafkaProtocol(client_id="kctl")
+        for _ in range(count):
+            request = MetadataRequest(topics=None)
+            request.API_VERSION = version
+            self.parser.send_request(request)
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    sizes=st.lists(st.integers(0, 200_000), min_size=1, max_size=4),
+    parts=st.lists(st.integers(1, 150_000), min_size=1, max_size=20),
+)
+def test_answers_are_received_whole_however_they_come(sizes: list[int], parts: list[int]) -> None:
+    framed = b""
+    for number, size in enumerate(sizes, 1):
+        answer = MetadataResponse(
+            cluster_id="c" * size, controller_id=number, brokers=[], topics=[], authorized_operations=set()
+        )
+        data = number.to_bytes(4, "big") + b"\0" + bytes(answer.encode(version=9))
+        framed += len(data).to_bytes(4, "big") + data
+    here, there = socket.socketpair()
+    found: list[object] = []
+    with here, there:
+        here.setblocking(False)
+        there.setblocking(False)
+        transport = Answers(here, 9, len(sizes))
+        left = memoryview(framed)
+        turn = 0
+        while left or len(found) < len(sizes):
+            with contextlib.suppress(BlockingIOError):
+                left = left[there.send(left[: parts[turn % len(parts)]]) :] if left else left
+            turn += 1
+            data, failure = received(transport)
+            assert failure is None
+            found += [one for _, one in transport.parser.receive_bytes(data)]
+    assert [(len(one.cluster_id), one.controller_id) for one in found] == [  # type: ignore[attr-defined]
+        (size, number) for number, size in enumerate(sizes, 1)
+    ]
 
 
 def test_an_answer_is_handed_on_uncopied() -> None:

@@ -1,0 +1,107 @@
+"""Batches out of an answer to Fetch, as views of what was received: kafka-python would copy them.
+
+Source: clients/src/main/resources/common/message/FetchResponse.json @ 4.3.0 (versions 12 to 18)
+"""
+
+from struct import Struct
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
+
+from kctl.wire.quick_answers import QuickHeader, after_tags, number, text
+
+QUICK_VERSIONS = range(12, 19)
+TOP = Struct(">ihi")  # time that was throttled, error, session
+PARTITION = Struct(">ihqqq")  # number, error, high watermark, last stable offset, log start offset
+ABORTED = 16  # bytes of a transaction that was aborted
+
+
+class PartitionBytes(NamedTuple):
+    """A partition's part of the answer, with the library's names."""
+
+    partition_index: int
+    error_code: int
+    high_watermark: int
+    log_start_offset: int
+    records: memoryview | None
+
+
+class TopicBytes(NamedTuple):
+    """A topic's part: by name or by id."""
+
+    topic: str | None
+    topic_id: UUID | None
+    partitions: list[PartitionBytes]
+
+
+class Answer(NamedTuple):
+    """All of it."""
+
+    error_code: int
+    responses: list[TopicBytes]
+    throttle_time_ms: int
+
+
+class BytesRequest(FetchRequest, init=False):  # type: ignore[misc,call-arg]
+    """The library's request; the names in its answer are the library's, whoever decoded it."""
+
+    @property
+    def header(self) -> Any:
+        """The header, which tells how the answer is decoded."""
+        found, version = super().header, self.API_VERSION
+        if found is None or version not in QUICK_VERSIONS:
+            return found
+        return QuickHeader(found, FetchResponse[version], lambda data: decoded(memoryview(data), version))
+
+
+def decoded(view: memoryview, version: int) -> Answer:
+    """The answer of one of `QUICK_VERSIONS`. Raises ValueError for anything else."""
+    try:
+        return _answer(view, version)
+    except (IndexError, UnicodeDecodeError) as error:
+        raise ValueError(f"no answer of version {version}: {error}") from None
+
+
+def _answer(view: memoryview, version: int) -> Answer:
+    throttled, error_code, _ = _unpacked(TOP, view, 0)
+    count, at = number(view, TOP.size)
+    topics = []
+    for _ in range(count - 1):
+        name, id = None, None
+        if version >= 13:
+            if at + 16 > len(view):
+                raise ValueError("the answer ends too early")
+            id, at = UUID(bytes=bytes(view[at : at + 16])), at + 16
+        else:
+            name, at = text(view, at)
+        found, at = _partitions(view, at)
+        topics.append(TopicBytes(name, id, found))
+    if after_tags(view, at) > len(view):
+        raise ValueError("the answer ends too early")
+    return Answer(error_code, topics, throttled)
+
+
+def _partitions(view: memoryview, at: int) -> tuple[list[PartitionBytes], int]:
+    """The partitions of a topic, and where the next one begins."""
+    count, at = number(view, at)
+    found = []
+    for _ in range(count - 1):
+        index, error_code, high_watermark, _, log_start_offset = _unpacked(PARTITION, view, at)
+        aborted, at = number(view, at + PARTITION.size)
+        for _ in range(aborted - 1):
+            at = after_tags(view, at + ABORTED)
+        size, at = number(view, at + 4)  # behind the replica that is preferred for reading
+        end = at + max(size - 1, 0)
+        if end > len(view):
+            raise ValueError("batches go beyond the end")
+        records = view[at:end] if size else None
+        found.append(PartitionBytes(index, error_code, high_watermark, log_start_offset, records))
+        at = after_tags(view, end)
+    return found, after_tags(view, at)
+
+
+def _unpacked(form: Struct, view: memoryview, at: int) -> tuple[int, ...]:
+    if at + form.size > len(view):
+        raise ValueError("the answer ends too early")
+    return form.unpack_from(view, at)

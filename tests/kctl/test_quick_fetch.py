@@ -1,0 +1,107 @@
+"""Batches found by hand in an answer to Fetch are those that the library's decoder finds."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kafka.protocol.consumer.fetch import FetchResponse
+
+from formats.columns.headers import PADDING
+from kctl.wire.fetched_bytes import begin_alike, padded, place
+from kctl.wire.quick_fetch import QUICK_VERSIONS, Answer, decoded
+
+TOPIC = FetchResponse.FetchableTopicResponse
+PARTITION = TOPIC.PartitionData
+ABORTED = PARTITION.AbortedTransaction
+VERSIONS = [version for version in QUICK_VERSIONS if version <= FetchResponse.max_version]
+LONGS = st.integers(-1, 2**62)
+PARTITIONS = st.tuples(st.integers(0, 9), st.sampled_from([0, 1, 6]), LONGS, LONGS, st.none() | st.binary(max_size=400),
+                       st.none() | st.lists(st.tuples(LONGS, LONGS), max_size=3))  # fmt: skip
+TOPICS = st.lists(st.tuples(st.text(max_size=150), st.uuids(), st.lists(PARTITIONS, max_size=4)), max_size=3)
+
+
+def answer(
+    topics: list[tuple[str, uuid.UUID, list[tuple[int, int, int, int, bytes | None, object]]]],
+) -> FetchResponse:
+    listed = [
+        TOPIC(
+            topic=name,
+            topic_id=id,
+            partitions=[
+                PARTITION(
+                    partition_index=number,
+                    error_code=error,
+                    high_watermark=mark,
+                    last_stable_offset=mark,
+                    log_start_offset=start,
+                    preferred_read_replica=-1,
+                    records=records,
+                    aborted_transactions=None
+                    if aborted is None
+                    else [ABORTED(producer_id=p, first_offset=o) for p, o in aborted],  # type: ignore[attr-defined]
+                )
+                for number, error, mark, start, records, aborted in partitions
+            ],
+        )
+        for name, id, partitions in topics
+    ]
+    return FetchResponse(throttle_time_ms=4, error_code=0, session_id=0, responses=listed)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@settings(deadline=None, max_examples=30)
+@given(topics=TOPICS)
+def test_it_says_what_the_library_says(version: int, topics: list[object]) -> None:
+    data = bytes(answer(topics).encode(version=version))  # type: ignore[arg-type]
+    found, expected = decoded(memoryview(data), version), FetchResponse[version].decode(data)
+    assert (found.error_code, found.throttle_time_ms) == (0, 4)
+    assert [one.topic_id if version >= 13 else one.topic for one in found.responses] == [
+        one.topic_id if version >= 13 else one.topic for one in expected.responses
+    ]
+    listed = [[p for topic in said.responses for p in topic.partitions] for said in (found, expected)]
+    for name in ("partition_index", "error_code", "high_watermark", "log_start_offset"):
+        assert [getattr(p, name) for p in listed[0]] == [getattr(p, name) for p in listed[1]]
+    assert [p.records if p.records is None else bytes(p.records) for p in listed[0]] == [
+        p.records if p.records is None else bytes(p.records) for p in listed[1]
+    ]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_answer_that_is_cut_off_is_an_error(version: int) -> None:
+    data = bytes(
+        answer([("t", uuid.uuid4(), [(0, 0, 5, 0, b"batch" * 9, [(1, 2)])])]).encode(version=version)
+    )
+    for size in range(len(data)):
+        with pytest.raises(ValueError):
+            decoded(memoryview(data)[:size], version)
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=300), st.sampled_from(VERSIONS))
+def test_no_bytes_are_more_than_an_error(data: bytes, version: int) -> None:
+    with contextlib.suppress(ValueError):
+        assert isinstance(decoded(memoryview(data), version), Answer)
+
+
+@given(st.binary(max_size=300), st.integers(0, 100), st.integers(0, 100), st.booleans())
+def test_a_view_goes_on_behind_its_end(data: bytes, before: int, behind: int, is_array: bool) -> None:
+    whole = bytes(before) + data + b"x" * behind
+    view = memoryview(bytearray(whole) if is_array else whole)[before : before + len(data)]
+    block = padded(view)
+    assert bytes(block[: len(data)]) == data and len(block) == len(data) + PADDING
+    assert place(view) == (before if data else 0)
+    shared = np.shares_memory(block, np.frombuffer(view.obj, np.uint8)) if whole else False
+    assert shared == (is_array and bool(data) and behind >= PADDING) or not data
+
+
+@given(st.binary(max_size=60), st.binary(max_size=60), st.integers(0, 60), st.integers(0, 5))
+def test_the_front_is_compared_in_place(one: bytes, other: bytes, size: int, before: int) -> None:
+    expected = min(len(one), len(other)) >= size and one[:size] == other[:size]
+    ways = (bytes, memoryview, lambda data: memoryview(bytearray(bytes(before) + data))[before:])
+    assert {begin_alike(a(one), b(other), size) for a in ways for b in ways} == {expected}
+    assert begin_alike(one, bytearray(one) and memoryview(bytearray(one)), len(one))
