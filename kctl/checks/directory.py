@@ -18,7 +18,7 @@ from kctl.checks.kraft import check_kraft_snapshot
 from kctl.checks.report import CheckOptions, FileReport, LogFacts, Report
 from kctl.checks.small_files import read_text, say_malformed
 from kctl.evidence.model import LogDir
-from kctl.findings import FindingType, Place
+from kctl.findings import FindingType, Place, Severity
 from kctl.findings import directories as say
 from kctl.findings import small_files as say_file
 from kctl.log.folder import FolderFile
@@ -37,6 +37,10 @@ NOT_ABOVE_END: dict[str, FindingType] = {
 
 # Those that move on with the log, and may be ahead of one that was copied before them.
 MAY_BE_LATER = {HIGH_WATERMARK: "high watermark", RECOVERY_POINT: "recovery point"}
+PERHAPS_LATER = (
+    "Unless the broker was running: then the log was copied before the checkpoint; a znode export of the same moment"
+    " would tell."
+)
 
 
 @dataclass
@@ -118,13 +122,13 @@ def _about(place: Place, partition: TopicPartition) -> Place:
 def check_directory(
     checkpoints: Checkpoints,
     logs: Mapping[TopicPartition, LogFacts],
-    has_run: Callable[[], bool] = lambda: False,
+    has_run: Callable[[], bool | None] = lambda: None,
     is_clean: bool = False,
 ) -> None:
     """Hold the checkpoints against the live partitions of the directory; findings go to the files' reports.
 
-    `has_run` says whether the broker is known to have run while the directory was copied, `is_clean` whether it
-    was shut down before.
+    `has_run` says whether the broker ran while the directory was copied, None where nobody knows; `is_clean`
+    whether it was shut down before.
     """
     for report in checkpoints.report.files:
         name = (report.place.file or "").rpartition("/")[2]
@@ -135,21 +139,29 @@ def check_directory(
                 report.say(say.CHECKPOINT_WITHOUT_PARTITION, place, partition=str(partition))
             elif facts.log_end_offset is not None and offset > facts.log_end_offset:
                 where = replace(place, base_offset=facts.log_end_offset, last_offset=offset - 1)
-                details: dict[str, str | int] = {"partition": str(partition), "offset": offset}
-                type_ = NOT_ABOVE_END[name]
-                if name in MAY_BE_LATER and has_run():
-                    type_, details = say.CHECKPOINT_COPIED_LATER, {**details, "what": MAY_BE_LATER[name]}
-                report.say(type_, where, log_end=facts.log_end_offset, **details)
+                ran = False if is_clean or name not in MAY_BE_LATER else has_run()
+                _say_above_end(report, name, where, ran, str(partition), offset, facts.log_end_offset)
             elif name == RECOVERY_POINT and is_clean and offset < (facts.log_end_offset or 0):
-                where = replace(place, base_offset=offset, last_offset=(facts.log_end_offset or 0) - 1)
-                details = {
-                    "partition": str(partition),
-                    "offset": offset,
-                    "log_end": facts.log_end_offset or 0,
-                }
-                report.say(say.LOG_LONGER_THAN_SHUT_DOWN, where, **details)
+                end = facts.log_end_offset or 0
+                where = replace(place, base_offset=offset, last_offset=end - 1)
+                name_of = str(partition)
+                report.say(
+                    say.LOG_LONGER_THAN_SHUT_DOWN, where, partition=name_of, offset=offset, log_end=end
+                )
             elif name == LOG_START:
                 _check_log_start(checkpoints, report, partition, offset)
+
+
+def _say_above_end(
+    report: FileReport, name: str, place: Place, ran: bool | None, partition: str, offset: int, end: int
+) -> None:
+    """A checkpoint above the log's end: a loss, or only the order of copying where the broker ran."""
+    type_ = say.CHECKPOINT_COPIED_LATER if ran else NOT_ABOVE_END[name]
+    what = {"what": MAY_BE_LATER[name]} if ran else {}
+    finding = type_.at(place, severity=None, partition=partition, offset=offset, log_end=end, **what)
+    if ran is None:
+        finding = replace(finding, severity=Severity.WARNING, message=f"{finding.message} {PERHAPS_LATER}")
+    report.add([finding])
 
 
 def _check_log_start(

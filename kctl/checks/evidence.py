@@ -35,7 +35,7 @@ class DirectoryCheck:
     log_dir: LogDir
     checkpoints: Checkpoints
     has_time_indexes: bool = False
-    has_run: Callable[[], bool] = lambda: False
+    has_run: Callable[[], bool | None] = lambda: None
     logs: dict[TopicPartition, LogFacts] = field(default_factory=dict)
 
     def finish(self) -> Report:

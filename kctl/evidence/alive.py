@@ -35,6 +35,7 @@ class Registered:
             found[export.moment] = frozenset(int(match[1]) for match in matches if match)
         return found
 
-    def ran(self, broker_id: int | None, moment: str | None) -> bool:
-        """Whether znodes say that a broker ran at a moment."""
-        return broker_id in self._by_moment.get(moment, ())
+    def ran(self, broker_id: int | None, moment: str | None) -> bool | None:
+        """Whether a broker ran at a moment; None where no znodes say."""
+        known = self._by_moment.get(moment)
+        return None if known is None else broker_id in known

@@ -311,6 +311,14 @@ def test_a_checkpoint_may_be_copied_after_the_log_of_a_running_broker(tmp_path: 
         "high-watermark-above-log-end",
         "recovery-point-above-log-end",
     }
+    export.unlink()  # nobody says whether it was
+    said = rows("segment", "verify", tmp_path)
+    assert said.codes("error") == []
+    ahead = [row for row in said.of("finding") if row["code"].endswith("-above-log-end")]
+    assert [row["severity"] for row in ahead] == ["warning", "warning"]
+    assert all("znode export" in row["message"] for row in ahead)
+    (tmp_path / "broker-1" / "data" / ".kafka_cleanshutdown").touch()  # it was not
+    assert "high-watermark-above-log-end" in rows("segment", "verify", tmp_path).codes("error")
 
 
 def test_a_topic_made_again_is_another_topic(tmp_path: Path) -> None:
