@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from formats.compression.lz4_frame import JAVA_HEADER
 from formats.compression.lz4_frame import STORED as LZ4_STORED
 from formats.compression.snappy_blocks import XERIAL, XERIAL_HEADER_SIZE
+from formats.compression.snappy_lanes import LITERAL_OF_WORD, LONGEST_LITERAL, PAST_THE_END, STAY, are_whole
 from formats.compression.writers import LZ4_BLOCK
 from formats.providers import optional
 
@@ -34,7 +35,7 @@ _SEVEN_BYTES = np.uint64(0x00FFFFFFFFFFFFFF)
 class Bodies(NamedTuple):
     """Decompressed bodies: each is data[start:end]."""
 
-    data: bytes
+    data: bytes | Octets
     starts: Ints
     ends: Ints
 
@@ -59,26 +60,49 @@ def _words(data: Octets, positions: Ints, size: int) -> NDArray[Any]:
 
 
 def _snappy(data: Octets, starts: Ints, ends: Ints) -> Bodies | None:
-    """One block each, of fewer than 2^14 bytes."""
+    """One block each, of fewer than 2^14 bytes: as one block, what lies between them made literals."""
     library = optional("cramjam")
     blocks = starts + XERIAL_HEADER_SIZE + 4
     if library is None or (blocks + 2 >= ends).any():
         return None
-    sizes = _words(data, blocks - 4, 4).view(">u4")
-    is_short = (data[blocks] < 0x80) | (data[blocks + 1] < 0x80)
-    if (_words(data, starts, 8).view(np.uint64) != _XERIAL).any() or (sizes != ends - blocks).any():
+    lengths = _words(data, blocks - 4, 4).view(">u4")
+    if (_words(data, starts, 8).view(np.uint64) != _XERIAL).any() or (lengths != ends - blocks).any():
         return None
-    if not is_short.all():
+    low, high = data[blocks].astype(np.int64), data[blocks + 1].astype(np.int64)
+    is_long = low >= 0x80
+    if (is_long & (high >= 0x80)).any():
         return None
-    first = int(starts[0])
-    held = data[first : int(ends[-1])].tobytes()
-    slices = map(slice, (blocks - first).tolist(), (ends - first).tolist())
+    sizes = np.where(is_long, low & 0x7F | high << 7, low)
+    # Five bytes before the first element become the size of the whole.
+    first = int(blocks[0]) + 1 + int(is_long[0]) - 5
+    inside, after = blocks + 1 + is_long - first, ends - first
+    between = inside[1:] - after[:-1] - 3  # what such a literal holds
+    if ((between < 1) | (between > LONGEST_LITERAL)).any():
+        return None
+    end = int(after[-1])
+    block = np.empty(end + PAST_THE_END, np.uint8)
+    block[:end] = data[first : first + end]
+    block[after] = STAY
+    if not are_whole(block, inside, after, sizes):
+        return None
+    windows = np.ndarray(end, "V3", block, strides=(1,))
+    heads = (between - 1) << 8 | LITERAL_OF_WORD
+    windows[after[:-1]] = heads.astype("<u4").view("V4").astype("V3")
+    out_ends = np.cumsum(sizes)
+    out_ends[1:] += np.cumsum(between)
+    size = int(out_ends[-1])
+    block[:5] = np.frombuffer(_size_in_five_bytes(size), np.uint8)
+    out = np.empty(size, np.uint8)
     try:
-        bodies = list(map(library.snappy.decompress_raw, map(held.__getitem__, slices)))
+        library.snappy.decompress_raw_into(block[:end], out)
     except library.DecompressionError:
         return None
-    after = np.cumsum(np.fromiter(map(len, bodies), np.int64, len(bodies)))
-    return Bodies(b"".join(bodies), np.concatenate(([0], after[:-1])), after)
+    return Bodies(out, out_ends - sizes, out_ends)
+
+
+def _size_in_five_bytes(size: int) -> bytes:
+    """A varint of as many bytes as it may have."""
+    return bytes([size >> shift & 0x7F | 0x80 for shift in (0, 7, 14, 21)] + [size >> 28])
 
 
 def _lz4(data: Octets, starts: Ints, ends: Ints) -> Bodies | None:

@@ -130,8 +130,8 @@ def _decompressed(
     yield _joined(headers, block, bodies, first, len(headers))
 
 
-RUN_BYTES = 512 << 10  # compressed, of bodies that are looked at together
-RUN_ROWS = 1024
+RUN_BYTES = 1 << 20  # compressed, of bodies that are looked at together
+RUN_ROWS = 4096
 ROOM = 1 << 20  # what the body of a batch is given at first; larger ones are rare
 
 

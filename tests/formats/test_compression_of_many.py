@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from formats.compression import CompressionError, compress, decompress
 from formats.compression.many import SMALL, small_bodies
+from formats.compression.snappy_blocks import XERIAL
+from formats.varint import write_unsigned
 
 BODIES = st.lists(
     st.binary(min_size=1, max_size=300) | st.text("ab{}", min_size=1).map(str.encode),
@@ -37,7 +39,7 @@ def together(codec: int, parts: list[bytes]) -> list[bytes] | None:
     assert (data == before).all()
     if found is None:
         return None
-    return [found.data[a:b] for a, b in zip(found.starts, found.ends, strict=True)]
+    return [bytes(found.data[a:b]) for a, b in zip(found.starts, found.ends, strict=True)]
 
 
 @given(CODECS, BODIES)
@@ -89,3 +91,50 @@ def test_large_ones_and_other_forms_are_left() -> None:
         assert small_bodies(codec, *laid_out([])) is None
     assert together(2, [compress(2, b"x" * 40_000, magic=2)] * 9) is None  # two blocks
     assert together(1, [compress(1, b"x", magic=2)] * 9) is None
+
+
+def snappy_elements(rng: random.Random) -> tuple[bytes, int]:
+    """Elements of every kind, copies mostly from where something is, and what they come to."""
+    out, size = b"", 0
+    for _ in range(rng.randint(1, 6)):
+        back = rng.randint(1, max(1, size + (rng.random() < 0.1)))
+        match rng.randrange(5 if size else 1):
+            case 0 | 1:
+                text = rng.randbytes(rng.choice([1, 2, 59, 60, 61, 256, 257, 400]))
+                count = len(text) - 1
+                extra = b"" if count < 60 else bytes([count]) if count < 256 else count.to_bytes(2, "little")
+                tag = count if count < 60 else 59 + len(extra)
+                out, size = out + bytes([tag << 2]) + extra + text, size + len(text)
+            case 2 | 3 if back < 1 << 11:
+                length = rng.randint(4, 11)
+                out += bytes([back >> 8 << 5 | length - 4 << 2 | 1, back & 0xFF])
+                size += length
+            case _:
+                length = rng.randint(1, 64)
+                out += bytes([length - 1 << 2 | 2]) + back.to_bytes(2, "little")
+                size += length
+    return out, size
+
+
+@given(st.integers(0, 10**9))
+def test_blocks_of_any_elements(seed: int) -> None:
+    rng = random.Random(seed)
+    parts = []
+    for _ in range(rng.randint(8, 12)):
+        elements, size = snappy_elements(rng)
+        block = write_unsigned(size + (rng.choice([-1, 1]) if rng.random() < 0.02 else 0)) + elements
+        parts.append(XERIAL + bytes(8) + len(block).to_bytes(4, "big") + block)
+    try:
+        alone = [decompress(2, one, magic=2) for one in parts]
+    except CompressionError:
+        assert together(2, parts) is None
+    else:
+        assert together(2, parts) == alone
+
+
+def test_no_copy_reaches_into_the_block_before_it() -> None:
+    plain = compress(2, b"some words and some words", magic=2)
+    reaching = b"\x05" + b"\x00a" + b"\x01\x02"  # one byte, then four from two bytes back
+    wrong = XERIAL + bytes(8) + len(reaching).to_bytes(4, "big") + reaching
+    assert together(2, [plain] * 9) is not None
+    assert together(2, [plain] * 4 + [wrong] + [plain] * 4) is None
