@@ -106,6 +106,18 @@ def write_index(log: Path, made: bytes) -> None:
     np.stack((offsets[chosen], positions[chosen]), 1).astype(">i4").tofile(log.with_suffix(".index"))
 
 
+def write_time_index(log: Path, made: bytes) -> None:
+    """The time index: repeated batches have the timestamps of the first ones, so that only those are in it."""
+    size = min(len(made), log.stat().st_size)
+    data = np.frombuffer(made[:size] + bytes(64), np.uint8)
+    headers = gather(data, walk(data, 0, size).positions)
+    _, first = np.unique(headers.position // INDEX_INTERVAL, return_index=True)
+    rows = np.union1d(first[headers.position[first] > 0], len(headers) - 1)
+    entries = np.zeros(len(rows), [("timestamp", ">i8"), ("offset", ">i4")])
+    entries["timestamp"], entries["offset"] = headers.max_timestamp[rows], headers.last_offset[rows]
+    entries.tofile(log.with_suffix(".timeindex"))
+
+
 def make(folder: Path, shape: Shape, size: int) -> Path:
     """The segment of a shape in a partition folder of its own, made if it is not there; its path."""
     partition = folder / f"{shape}.{size}-0"
@@ -119,6 +131,7 @@ def make(folder: Path, shape: Shape, size: int) -> Path:
                 file.write(part)
         aside.rename(log)
         write_index(log, made)
+        write_time_index(log, made)
         (partition / "leader-epoch-checkpoint").write_text("0\n1\n1 0\n")
     return log
 
