@@ -21,7 +21,7 @@ import click
 
 from commands.frame import Frame
 from commands.path_types import GIVEN_PATH
-from kctl.errors import BadValue, KctlError, Refused
+from kctl.errors import BadValue, Refused
 
 if TYPE_CHECKING:
     from kctl.cluster.interface import Cluster
@@ -148,12 +148,8 @@ def _by_protocol(frame: Frame, timeout: float) -> Cluster:
 
 def wire(frame: Frame, *, timeout: float = ANSWER_TIMEOUT) -> Wire:
     """Connections to the brokers of the context in force. Raises KctlError where there are none."""
-    try:
-        from kctl.wire.adapter import Access, Wire
-    except ModuleNotFoundError as error:
-        raise KctlError(
-            f"--bootstrap-server needs {error.name}, which is not installed", "pip install 'kctl[wire]'"
-        ) from None
+    from kctl.wire.adapter import Access, Wire
+
     context = frame.context
     if not context.bootstrap_server:
         raise BadValue("no brokers are named", "give --bootstrap-server HOSTS or --context NAME")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from commands.connecting import wire
-from commands.evidence_options import evidence_options, find_evidence
+from commands.evidence_options import evidence_options, find_evidence, report_absent
 from commands.frame import Frame, command
 from commands.path_types import GIVEN
 from commands.render import Outcome, Row
@@ -24,10 +24,8 @@ VERSION = click.option("--kafka-version", default="3.9", show_default=True, help
 def _copies(frame: Frame, evidence: Evidence, topics: tuple[str, ...]) -> list[Copy]:
     from kctl.replica.epoch_views import every_copy
 
-    copies = every_copy(evidence, topics)
-    if not copies and not evidence.failures:
-        frame.note("no replica lies below the folders given")
-    return copies
+    report_absent(frame, evidence, topics)
+    return every_copy(evidence, topics)
 
 
 @command(

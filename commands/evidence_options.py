@@ -55,7 +55,12 @@ def read_as_of(text: str | None) -> AsOf:
 
 
 def find_evidence(
-    frame: Frame, paths: tuple[str, ...], brokers: tuple[str, ...], moments: tuple[str, ...]
+    frame: Frame,
+    paths: tuple[str, ...],
+    brokers: tuple[str, ...],
+    moments: tuple[str, ...],
+    *,
+    may_be_nothing: bool = False,
 ) -> Evidence:
     """What lies below the paths; those that cannot be opened are reported and the rest goes on."""
     from kctl.evidence.discover import discover
@@ -67,4 +72,46 @@ def find_evidence(
     evidence = discover(paths, brokers=brokers, moments=moments)
     for failure in evidence.failures:
         frame.report(failure)
+    if not may_be_nothing:
+        refuse_nothing(evidence)
     return evidence
+
+
+def refuse_nothing(evidence: Evidence) -> None:
+    """Raise KctlError where folders were opened and hold nothing that kctl knows: silence would read as health."""
+    from kctl.errors import KctlError
+
+    known = (evidence.log_dirs, evidence.broker_logs, evidence.tiers, evidence.znode_exports, evidence.files)
+    if evidence.roots and not any((*known, evidence.findings)):
+        raise KctlError(
+            f"{', '.join(root.given for root in evidence.roots)}: no log directory, broker log, znode export or tier "
+            "lies here",
+            "nothing was examined",
+        )
+
+
+def report_absent(
+    frame: Frame, evidence: Evidence, topics: tuple[str, ...] = (), partitions: tuple[int, ...] = ()
+) -> None:
+    """Report topics and partitions that were asked for and of which there is no copy; the others go on."""
+    from difflib import get_close_matches
+
+    from kctl.errors import KctlError
+
+    there: dict[str, set[int]] = {}
+    for replica in evidence.replicas:
+        there.setdefault(replica.topic, set()).add(replica.partition)
+    for topic in topics:
+        if topic not in there:
+            near = get_close_matches(topic, there, n=3) or sorted(there)[:3]
+            hint = f"there are copies of {', '.join(near)}" if near else ""
+            frame.report(KctlError(f"no copy of topic {topic} is in the evidence", hint))
+    wanted = [there[topic] for topic in topics or there if topic in there]
+    for partition in partitions:
+        if wanted and not any(partition in numbers for numbers in wanted):
+            names = ", ".join(f"{topic}-{partition}" for topic in topics) or f"a partition {partition}"
+            frame.report(KctlError(f"no copy of {names} is in the evidence"))
+    if not there and not evidence.failures and not topics:
+        frame.report(
+            KctlError("no copy of any partition is in the evidence", "name brokers' log directories")
+        )

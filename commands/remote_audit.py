@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from commands.evidence_options import refuse_nothing
 from commands.frame import Frame, command
 from commands.path_types import GIVEN
 from commands.render import Outcome, Page, Row
@@ -80,6 +81,8 @@ def audit(
     opened = open_audit(evidence, tier, options, brokers=brokers, moments=moments)
     for failure in opened.failures:
         frame.report(failure)
+    if tier is None:
+        refuse_nothing(opened.evidence)
     if not opened.stores:
         frame.note("no tier in the evidence and no --tier: metadata are held against the local logs alone")
     return Outcome(opened.rows(plan_cleanup), text=_text)

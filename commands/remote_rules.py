@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from commands.evidence_options import refuse_nothing
 from commands.frame import Frame, command
 from commands.path_types import GIVEN
 from commands.remote_audit import read_layout
@@ -26,6 +27,7 @@ def _evidence(frame: Frame, paths: tuple[str, ...]) -> Evidence:
     found = discover(paths)
     for failure in found.failures:
         frame.report(failure)
+    refuse_nothing(found)
     return found
 
 

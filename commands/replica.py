@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from commands.evidence_options import evidence_options, find_evidence
+from commands.evidence_options import evidence_options, find_evidence, report_absent
 from commands.frame import Frame, command
 from commands.path_types import GIVEN
 from commands.render import Outcome, Row
@@ -64,6 +64,7 @@ def compare(
         topics, frozenset(partitions), frozenset(compacted), if_leader, rules_for(kafka_version), jobs
     )
     evidence = find_evidence(frame, paths, brokers, moments)
+    report_absent(frame, evidence, topics, partitions)
     compared = ComparedEvidence(evidence, options, frame.report)
     from commands.replica_text import compare_text
 
@@ -121,6 +122,7 @@ def loss(
 
     options = LossOptions(topics, frozenset(partitions), frozenset(compacted), leader)
     evidence = find_evidence(frame, paths, brokers, moments)
+    report_absent(frame, evidence, topics, partitions)
     search = LossSearch(evidence, options, frame.report)
     folder = None
     if export is not None:

@@ -93,7 +93,7 @@ def verify(
         from commands.live_paths import live_files
 
         paths, live = live_files(frame, paths)
-    evidence = find_evidence(frame, paths, brokers, moments)
+    evidence = find_evidence(frame, paths, brokers, moments, may_be_nothing=True)
     _say_what_is_left_out(frame, evidence)
     return Outcome(
         _verified(frame, evidence, live, options, jobs), text=partial(verify_text, everything=everything)

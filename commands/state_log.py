@@ -10,6 +10,7 @@ import click
 from commands.frame import Callback, Frame, command
 from commands.path_types import GIVEN
 from commands.render import Outcome, Row
+from kctl.errors import KctlError
 
 if TYPE_CHECKING:
     from kctl.broker_logs.blocks import Filter
@@ -66,6 +67,8 @@ def sources_of(
     found = find_sources(paths, brokers=folders, layouts=layouts_of(patterns))
     for failure in found.failures:
         frame.report(failure)
+    if not (found.sources or found.findings or found.failures or "-" in paths):
+        frame.report(KctlError(f"{', '.join(paths)}: no broker log lies here"))
     if only:
         found = only_brokers(found, only)
     return found
@@ -329,9 +332,19 @@ def timeline(
     note_zones(frame, merging)
     if fix_skew:
         mend_skew(frame, source, merging)
-    return Outcome(
-        timeline_rows(merging, filters, partitions_wanted(topics, partitions), min_isr), text=chart
-    )
+    wanted = partitions_wanted(topics, partitions)
+    return Outcome(_told(frame, timeline_rows(merging, filters, wanted, min_isr), topics), text=chart)
+
+
+def _told(frame: Frame, rows: Iterator[Row], topics: tuple[str, ...]) -> Iterator[Row]:
+    """The rows; a topic that was asked for and that no line names is said."""
+    unheard = dict.fromkeys(topics)
+    for row in rows:
+        if row["kind"] == "leader":
+            unheard.pop(str(row["topic"]), None)
+        yield row
+    for topic in unheard:
+        frame.note(f"no line says who led a partition of {topic}")
 
 
 def partitions_wanted(topics: tuple[str, ...], partitions: str | None) -> Callable[[TopicPartition], bool]:

@@ -31,13 +31,17 @@ def checkpoint_rows(paths: Sequence[str], report: Report) -> Iterator[Row]:
             except KctlError as error:
                 report(error)
             continue
+        has_any = False
         for file in checkpoints_below(path, report):
+            has_any = True
             shown = os.path.relpath(file, path)
             try:
                 for row in _rows(file, shown):
                     yield {**row, "evidence": path} if several else row
             except KctlError as error:
                 report(BadBelowFolder(error.message, error.hint))
+        if not has_any:
+            report(KctlError(f"{path}: no checkpoint file lies here"))
 
 
 def _rows(path: str, shown: str) -> Iterator[Row]:

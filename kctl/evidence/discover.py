@@ -97,9 +97,9 @@ def _log_dir(
         directory_id=identity.directory_id,
         is_kraft=identity.is_kraft,
         # Of a folder whose partition was given alone nothing was listed.
-        is_marked=one.is_marked or any((one.path / name).exists() for name in LOG_DIR_FILES),
+        is_marked=one.is_marked or any(os.path.exists(one.path / name) for name in LOG_DIR_FILES),
         is_whole=one.is_whole,
-        is_clean=(one.path / ".kafka_cleanshutdown").exists(),
+        is_clean=os.path.exists(one.path / ".kafka_cleanshutdown"),
         files=one.files,
     )
 

@@ -1,4 +1,4 @@
-"""The walk through the folders given: each folder is listed once, no file is opened, no link leads out.
+"""The walk through the folders given: each folder is listed once, no file below it is opened, no link leads out.
 
 Partition folders of a log directory are known by their names alone, so ten thousand of them cost one listing.
 """
@@ -106,6 +106,8 @@ def _roots(paths: Iterable[str | os.PathLike[str]], found: Found) -> Iterable[Ro
                 os.scandir(path).close()
             elif not stat.S_ISREG(mode):
                 raise UnreadableFile(f"{given}: is {what_it_is(mode)}, not a file or folder")
+            else:
+                os.close(os.open(path, os.O_RDONLY))
         except (OSError, ValueError) as error:
             found.failures.append(UnreadableFile(f"{given}: {reason_of(error)}"))
         except UnreadableFile as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -97,14 +98,14 @@ def local_files(evidence: Evidence, tiers: Mapping[TopicIdPartition, PartitionTi
     """What is wrong with the files that brokers keep about the tier beside their logs."""
     for log_dir in evidence.log_dirs:
         offsets = log_dir.path / OFFSETS_FILE
-        if offsets.is_file():
+        if os.path.isfile(offsets):
             try:
                 parse_committed_offsets(offsets.read_text("utf-8", "replace"))
             except (OSError, FormatError) as error:
                 place = replace(evidence.place_of(offsets, log_dir.root), broker_id=log_dir.broker_id)
                 yield say.LOCAL_SNAPSHOT_BAD.at(place, reason=str(error))
     for replica in evidence.replicas:
-        if (replica.folder / SNAPSHOT_FILE).is_file():
+        if os.path.isfile(replica.folder / SNAPSHOT_FILE):
             yield from _snapshot(evidence, replica, tiers)
 
 
