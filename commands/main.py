@@ -116,6 +116,15 @@ def could_not(error: OSError) -> int:
     return 3
 
 
+def stand_in_for_closed_streams() -> bool:
+    """Open the null device where a standard stream is closed, so that no file gets its number; true if stdout was."""
+    closed = [name for name in ("stdin", "stdout", "stderr") if getattr(sys, name) is None]
+    for name in closed:
+        number = os.open(os.devnull, os.O_RDWR)  # the lowest that is free
+        setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w", encoding="utf-8"))
+    return "stdout" in closed
+
+
 def main(args: Sequence[str] | None = None) -> int:
     """Run kctl and give its exit status."""
     try:
@@ -146,7 +155,7 @@ def main(args: Sequence[str] | None = None) -> int:
     except MemoryError:
         complain("out of memory; say less at once, or use fewer --jobs")
         return 3
-    except (ReaderGone, BrokenPipeError):
+    except (ReaderGone, BrokenPipeError, SystemExit):  # click leaves so where nobody reads the help
         # Whatever is still buffered has nowhere to go; without this the interpreter complains at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 141
@@ -165,6 +174,9 @@ def run() -> NoReturn:
     """The entry point."""
     # Rows and what they are made of are many, small and in no cycle: to look through them as they come is in vain.
     gc.set_threshold(100_000, 50, 100)
+    if stand_in_for_closed_streams():
+        complain("standard output is closed: rows have nowhere to go")
+        sys.exit(3)
     status = main()
     gc.freeze()  # else the interpreter looks through all of it twice more before it ends: some 40 ms after a large import
     sys.exit(status)

@@ -11,6 +11,7 @@ from commands.byte_sizes import Size
 from commands.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.connecting import open_for_change, pinned
 from commands.frame import Frame, command
+from commands.path_types import GIVEN_PATH
 from commands.render import Outcome
 
 if TYPE_CHECKING:
@@ -32,11 +33,11 @@ if TYPE_CHECKING:
     status=CHANGE_STATUS,
 )
 @changes(timeout=3600)
-@click.argument("plan", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("plan", type=GIVEN_PATH)
 @click.option(
     "--throttle", type=Size(), metavar="BYTES", help="Bytes a second, in and out, of each broker involved."
 )
-@click.option("--disk-sizes", type=click.Path(path_type=Path), metavar="FILE", help="For the estimate.")
+@click.option("--disk-sizes", type=GIVEN_PATH, metavar="FILE", help="For the estimate.")
 @click.option("--max-batch-bytes", type=Size(), default="500000", show_default=True, help="Of one request.")
 @click.option("--max-batch-data", type=Size(), help="Bytes that one batch moves; needs --disk-sizes.")
 @click.option("--max-batch-moves", type=click.IntRange(1), help="Partitions in one batch.")
@@ -120,7 +121,7 @@ def read_for(
     status=CHANGE_STATUS,
 )
 @changes(timeout=600)
-@click.argument("plan", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("plan", type=GIVEN_PATH)
 @click.option(
     "--move-controller",
     is_flag=True,

@@ -12,6 +12,7 @@ from commands.changing import Duration, How, carry_out, typed_command
 from commands.connecting import At, reads, refuse_other_cluster
 from commands.frame import Frame, command
 from commands.live_sizes import live_sizes
+from commands.path_types import GIVEN_PATH
 from commands.reassign import read_for
 from commands.render import Outcome
 
@@ -48,7 +49,7 @@ VERIFY_STATUS = (
     status=VERIFY_STATUS,
 )
 @reads
-@click.argument("plan", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("plan", type=GIVEN_PATH)
 @SAMPLE
 @click.option(
     "--keep-throttle", is_flag=True, help="Only look: leave the plan's throttle even where all is done."
@@ -166,10 +167,10 @@ def settle_throttle(
     status="0 nothing is moving, or all of the plan is done · 3 could not · 5 something is moving, or stuck",
 )
 @reads
-@click.argument("plan", required=False, type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("plan", required=False, type=GIVEN_PATH)
 @click.option(
     "--disk-sizes",
-    type=click.Path(path_type=Path),
+    type=GIVEN_PATH,
     metavar="FILE",
     help="What kafka-log-dirs prints, or a folder of log directories, for the bytes left.",
 )
