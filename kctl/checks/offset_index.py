@@ -48,6 +48,25 @@ def used_entries(data: bytes, width: int) -> Used:
     return Used(first_zero, True, dirty, len(data) % width)
 
 
+def rises(values: Numbers) -> bool:
+    """Whether none is below the one before it."""
+    return bool((values[1:] >= values[:-1]).all())
+
+
+def highest_so_far(values: Numbers, before: int) -> Numbers:
+    """The highest of each row, those above it and `before`. In most logs that is the row itself."""
+    if values[0] >= before and rises(values):
+        return values
+    return np.maximum.accumulate(np.maximum(values, before))
+
+
+def rows_within(values: Numbers, above: int, last: int, in_order: bool) -> Numbers:
+    """The rows whose value is above one bound and not above the other; `in_order`: values rise."""
+    if in_order:
+        return np.arange(*np.searchsorted(values, (above, last), side="right"))
+    return np.flatnonzero((values > above) & (values <= last))
+
+
 @dataclass
 class OffsetIndexCheck:
     """Holds the entries against the batches, which come in order and in pieces."""
@@ -63,6 +82,7 @@ class OffsetIndexCheck:
         rows = np.frombuffer(self.data, ENTRY, self.used.count)
         self.offset = rows["relative_offset"].astype(np.int64) + self.base_offset
         self.target = rows["position"].astype(np.int64)
+        self._offsets_rise, self._targets_rise = rises(self.offset), rises(self.target)
         unknown = partial(np.full, self.used.count, dtype=np.int64)
         self._before, self._base = unknown(NOWHERE), unknown(NOWHERE)
         self._is_boundary = np.zeros(self.used.count, bool)
@@ -77,10 +97,10 @@ class OffsetIndexCheck:
         sound = headers if headers.crc_valid.all() else headers[headers.crc_valid]
         if not len(sound) or not self.used.count:
             return
-        highest = np.maximum.accumulate(np.maximum(sound.last_offset, self.last_offset_before))
+        highest = highest_so_far(sound.last_offset, self.last_offset_before)
         before = np.concatenate(([self.last_offset_before], highest[:-1]))
         low, high = int(sound.position[0]), int(sound.next_position[-1])
-        here = np.flatnonzero((self.target >= low) & (self.target < high))
+        here = rows_within(self.target, low - 1, high - 1, self._targets_rise)
         row = np.minimum(np.searchsorted(sound.position, self.target[here]), len(sound) - 1)
         hit = sound.position[row] == self.target[here]
         at, row = here[hit], row[hit]
@@ -88,7 +108,7 @@ class OffsetIndexCheck:
         self._before[at] = before[row]
         self._base[at] = sound.base_offset[row]
         self._is_old[at] = sound.magic[row] < 2
-        ends = np.flatnonzero((self.offset > before[0]) & (self.offset <= highest[-1]))
+        ends = rows_within(self.offset, int(before[0]), int(highest[-1]), self._offsets_rise)
         row = np.searchsorted(highest, self.offset[ends])
         self._ends_batch[ends] = highest[row] == self.offset[ends]
         ended = np.concatenate(([self._end], sound.next_position[:-1]))

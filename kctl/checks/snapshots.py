@@ -14,6 +14,7 @@ import numpy as np
 
 from formats.errors import FormatError
 from formats.producer_snapshot import ProducerEntry, SnapshotCrcMismatch, read_snapshot
+from kctl.checks.offset_index import highest_so_far
 from kctl.checks.outliers import Seen
 from kctl.checks.report import FileReport
 from kctl.checks.segment import HARMLESS, read_small
@@ -77,7 +78,7 @@ class ProducerWatch:
             return
         self._is_damaged |= not headers.crc_valid.all()
         read = _marker_reader(source)
-        highest = np.maximum.accumulate(np.maximum(headers.base_offset, 0))
+        highest = highest_so_far(headers.base_offset, 0)
         first = 0
         while self._judged < len(self.snapshots):
             due = int(np.searchsorted(highest, self.snapshots[self._judged].offset))

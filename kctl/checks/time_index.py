@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from formats.columns.headers import Headers
 from formats.index_files import TIME_ENTRY_SIZE, TimeIndexEntry
 from formats.layout import dtype
-from kctl.checks.offset_index import NOWHERE, Numbers, Used, used_entries
+from kctl.checks.offset_index import NOWHERE, Numbers, Used, highest_so_far, rises, rows_within, used_entries
 
 ENTRY = np.dtype(dtype(TimeIndexEntry))
 
@@ -34,6 +34,7 @@ class TimeIndexCheck:
         rows = np.frombuffer(self.data, ENTRY, self.used.count)
         self.timestamp = rows["timestamp"].astype(np.int64)
         self.offset = rows["relative_offset"].astype(np.int64) + self.base_offset
+        self._offsets_rise = rises(self.offset)
         self._batch = np.full(self.used.count, NOWHERE, np.int64)  # the timestamp of the batch named
         self._largest = np.full(self.used.count, NOWHERE, np.int64)  # the largest up to it
         self._excused = np.zeros(self.used.count, bool)
@@ -49,9 +50,9 @@ class TimeIndexCheck:
         if not self.used.count:
             self.newest = max(self.newest, int(sound.max_timestamp.max()))
             return
-        highest = np.maximum.accumulate(np.maximum(sound.last_offset, self.last_offset_before))
-        newest = np.maximum.accumulate(np.maximum(sound.max_timestamp, self.newest))
-        here = np.flatnonzero((self.offset > self.last_offset_before) & (self.offset <= highest[-1]))
+        highest = highest_so_far(sound.last_offset, self.last_offset_before)
+        newest = highest_so_far(sound.max_timestamp, self.newest)
+        here = rows_within(self.offset, self.last_offset_before, int(highest[-1]), self._offsets_rise)
         row = np.searchsorted(highest, self.offset[here])
         self._batch[here] = sound.max_timestamp[row]
         self._largest[here] = newest[row]

@@ -9,7 +9,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from formats.record_batch import CRC_STARTS_AT
-from kctl.checks.offset_index import OffsetIndexCheck, used_entries
+from kctl.checks.offset_index import (
+    OffsetIndexCheck,
+    highest_so_far,
+    rises,
+    rows_within,
+    used_entries,
+)
 from kctl.checks.replica import ReplicaTask, check_replica
 from kctl.checks.report import CheckOptions, Report
 from kctl.findings import Place
@@ -145,3 +151,15 @@ def test_an_index_fed_in_pieces_is_judged_as_one_fed_whole(original: dict[str, b
         verdicts.append((check.misplaced().tolist(), check.unordered().tolist()))
     assert verdicts[0] == verdicts[1] == verdicts[2]
     assert any(verdicts[0][0])
+
+
+NUMBERS = st.integers(-5, 5) | st.integers(-(2**63), 2**63 - 1)
+
+
+@given(st.lists(NUMBERS, min_size=1), NUMBERS, NUMBERS, st.booleans())
+def test_short_cuts_for_what_rises(values: list[int], before: int, last: int, ordered: bool) -> None:
+    column = np.array(sorted(values) if ordered else values, np.int64)
+    highest = np.maximum.accumulate(np.maximum(column, before))
+    assert (highest_so_far(column, before) == highest).all()
+    within = rows_within(column, before, last, rises(column))
+    assert within.tolist() == [row for row, value in enumerate(column.tolist()) if before < value <= last]
