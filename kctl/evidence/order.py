@@ -34,6 +34,16 @@ def ordered_moments(evidence: Evidence) -> tuple[str, ...]:
     return tuple(unique)
 
 
+def is_order_known(evidence: Evidence) -> bool:
+    """Whether anything tells the order of the moments: their znodes, their batches, or who gave them."""
+    names = evidence.moments
+    if len(names) < 2 or set(names) <= set(evidence.given_moments):
+        return True
+    return any(
+        all(date_of(evidence, name) is not None for name in names) for date_of in (_zxid, _newest_timestamp)
+    )
+
+
 def _zxid(evidence: Evidence, moment: str) -> int | None:
     found = []
     for export in evidence.znode_exports:

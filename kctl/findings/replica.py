@@ -132,3 +132,24 @@ UNDECIDED_TAIL = FindingType(
     "The leader's copy was taken first.",
     "Copy again, or give brokers' logs and a znode export of the same time.",
 )
+UNCLEAN_COST_UNKNOWN = FindingType(
+    "replica-unclean-cost-unknown",
+    Severity.WARNING,
+    "Broker {leader} became leader of {partition} in epoch {epoch} by an unclean election, at {start}; the ISR had"
+    " been {isr}. Whether records were dropped nobody can tell: no log of these brokers and no copy of what they had"
+    " is here.",
+    "The disks of the ISR keep what an unclean election drops until they follow the new leader; their server logs say"
+    " how much they cut then.",
+    "A partition whose last in-sync replica was down, and `unclean.leader.election.enable` or an operator's election.",
+    "Give the server logs of these brokers as well, or a copy of their disks from before they came back.",
+)
+MOMENTS_UNDATED = FindingType(
+    "replica-moments-undated",
+    Severity.INFO,
+    "Nothing tells which of the moments {moments} came first: of each partition the longest copies are taken for the"
+    " last. What was cut away between two moments cannot be told from what was not written yet.",
+    "Moments are ordered by the zxids of their znode exports, else by the timestamps of batches; messages of format 0"
+    " have none.",
+    "Copies of brokers before 0.10 without znode exports.",
+    "Name the moments in their order: `--moment NAME=FOLDER`, oldest first.",
+)

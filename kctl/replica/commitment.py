@@ -9,7 +9,7 @@ about to truncate is not sure.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kctl.replica.copies import CHECKPOINTS, Moment
 from kctl.replica.drops import Drop, Proof, Scene, line_proof
@@ -46,6 +46,13 @@ class ExternalOffset:
     epoch: int | None
     text: str
     file: str | None = None
+    moment: Moment = None
+    is_of_before: bool = False
+    """Whether it is from a moment before the present one, under another leadership."""
+
+    def at_moment(self, *, is_before: bool) -> ExternalOffset:
+        """The same, told whether it is of before."""
+        return replace(self, is_of_before=self.is_of_before or is_before)
 
 
 def commitment_of(

@@ -154,6 +154,8 @@ def _newest_timestamp(part: LostPart) -> int | None:
 
 def is_unclean(leaders: Leaders, led: Led) -> bool:
     """Whether a leader was not in the last ISR that had members."""
+    if led.how in HANDOVERS:
+        return False  # the controller takes a member of the ISR, also of one that a leader without logs here changed
     isr, complete = leaders.isr_before(led.leader_epoch)
     if isr is None or leaders.is_doubtful:
         return led.how == "unclean"

@@ -32,7 +32,7 @@ from kctl.replica.scanned import size_of
 GROUPS, REMOTE = "__consumer_offsets", "__remote_log_metadata"
 # Of these topics records are read one by one; more of one than this would take longer than all else.
 MOST_BYTES = 256 << 20
-Found = dict[TopicPartition, dict[tuple[str, int | None], ExternalOffset]]
+Found = dict[TopicPartition, dict[tuple[str, int | None, str | None], ExternalOffset]]
 
 
 def external_offsets(
@@ -74,9 +74,9 @@ def _readable(
 
 def _keep(found: Found, partition: TopicPartition, one: ExternalOffset) -> None:
     by_kind = found.setdefault(partition, {})
-    known = by_kind.get((one.kind, one.epoch))
+    known = by_kind.get((one.kind, one.epoch, one.moment))
     if known is None or known.offset < one.offset:
-        by_kind[one.kind, one.epoch] = one
+        by_kind[one.kind, one.epoch, one.moment] = one
 
 
 def _commits(
@@ -95,7 +95,15 @@ def _commits(
         strength = "good" if commit.topic in created else "weak"
         yield (
             TopicPartition(commit.topic, commit.partition),
-            ExternalOffset("consumer_offset", strength, commit.offset, commit.leader_epoch, text, file),
+            ExternalOffset(
+                "consumer_offset",
+                strength,
+                commit.offset,
+                commit.leader_epoch,
+                text,
+                file,
+                replica.moment,
+            ),
         )
 
 
@@ -130,4 +138,4 @@ def _of_segment(evidence: Evidence, replica: Replica, segment: SegmentMetadata) 
     epoch = segment.segment_leader_epochs[-1][0]
     text = f"remote segment {segment.remote_log_segment_id} was copied up to offset {segment.end_offset}"
     file = evidence.place_of(replica.folder, replica.log_dir.root).file
-    return ExternalOffset("remote_segment", "sure", segment.end_offset + 1, epoch, text, file)
+    return ExternalOffset("remote_segment", "sure", segment.end_offset + 1, epoch, text, file, replica.moment)

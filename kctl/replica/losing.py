@@ -10,7 +10,9 @@ from pathlib import Path
 from kctl.broker_logs.sources import Sources, find_sources
 from kctl.errors import KctlError
 from kctl.evidence.model import Evidence
+from kctl.evidence.order import is_order_known
 from kctl.findings import Finding
+from kctl.findings import replica as say
 from kctl.model import SILENT, OffsetRange, Progress, TopicPartition
 from kctl.replica.commitment import ExternalOffset
 from kctl.replica.copies import ByMoment, Moment, copies_of
@@ -18,7 +20,7 @@ from kctl.replica.export import export_loss
 from kctl.replica.external import external_offsets
 from kctl.replica.loss import Loss, PartitionLosses, losses_of
 from kctl.replica.lost_in_tier import Segments, held_in_tier, remote_segments
-from kctl.replica.moments import Znodes
+from kctl.replica.moments import Znodes, furthest_last
 from kctl.replica.quorum import clusters_of
 from kctl.replica.testimony import Testimony, hear
 from kctl.rows.replica import LOSS
@@ -59,11 +61,30 @@ class LossSearch:
         return (None, *named) if None not in named else named
 
     @cached_property
+    def is_order_known(self) -> bool:
+        """Whether anything tells the order of the moments."""
+        return is_order_known(self.evidence)
+
+    def order_of(self, partition: TopicPartition) -> tuple[Moment, ...]:
+        """The moments, oldest first; where nothing dates them, the one whose logs reach furthest is the last."""
+        if self.is_order_known:
+            return self.order
+        return furthest_last(self.order, self.partitions[partition])
+
+    @cached_property
     def partitions(self) -> dict[TopicPartition, ByMoment]:
         """The partitions to look at."""
         found = copies_of(self.evidence, self.options.topics)
         wanted = self.options.partitions
         return {tp: copies for tp, copies in found.items() if not wanted or tp.partition in wanted}
+
+    @property
+    def undated(self) -> list[Finding]:
+        """That nothing tells the order of the moments, where it is so."""
+        if self.is_order_known:
+            return []
+        names = ", ".join(filter(None, self.order))
+        return [say.MOMENTS_UNDATED.at(moments=names)]
 
     @cached_property
     def testimony(self) -> Testimony:
@@ -94,7 +115,7 @@ class LossSearch:
         return losses_of(
             partition,
             self.partitions[partition],
-            self.order,
+            self.order_of(partition),
             self.znodes,
             self.testimony,
             given_leader=self.options.leader,
@@ -108,7 +129,7 @@ class LossSearch:
         for number, partition in enumerate(self.partitions):
             result = self.of(partition)
             if not number:
-                result.findings += self.left_out
+                result.findings += [*self.left_out, *self.undated]
             yield result
             progress.advance(1)
 
@@ -123,7 +144,8 @@ class LossSearch:
         _ = self.order, self.testimony, self.external, self.tier
         _shared.append((self, folder))
         try:
-            left_out = iter([finding.row() for finding in (*self.left_out, *self.testimony.zones)])
+            once = (*self.left_out, *self.undated, *self.testimony.zones)
+            left_out = iter([finding.row() for finding in once])
             for rows in ordered(_rows_of, self.partitions, jobs=jobs):
                 yield from (*rows, *left_out)
                 progress.advance(1)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from kctl.findings import Finding, Place
 from kctl.findings import replica as say
 from kctl.model import OffsetRange, TopicPartition
+from kctl.replica.beyond_copies import gone_by, marks_beyond, of_before
 from kctl.replica.commitment import Commitment, ExternalOffset, commitment_of
 from kctl.replica.copies import ByMoment, Moment
 from kctl.replica.drop_causes import explain_drop
@@ -26,6 +27,7 @@ from kctl.replica.lost_parts import LostPart, LostParts, find_lost_parts
 from kctl.replica.moments import Znodes
 from kctl.replica.present import choose_present
 from kctl.replica.testimony import Testimony
+from kctl.replica.unclean_cost import costs_unknown
 
 
 @dataclass
@@ -111,8 +113,10 @@ def losses_of(
     claims = find_claims(partition, testimony, leaders, present)
     for epoch, group in _groups(scene, found, claims).items():
         result.losses += _losses_of_group(scene, found, znodes, epoch, group, external)
-    result.losses += _told_by_others(scene, found, external, result.losses)
+    others = [*of_before(external, scene, order, znodes), *marks_beyond(scene, znodes)]
+    result.losses += _told_by_others(scene, found, others, result.losses)
     result.findings += found.findings
+    result.findings += costs_unknown(scene, znodes, (one.drop.leader_epoch for one in result.losses))
     result.losses.sort(key=lambda one: (one.from_offset, one.drop.leader_epoch or -1))
     return result
 
@@ -152,14 +156,12 @@ def first_timestamp(parts: Sequence[LostPart], start: int) -> int | None:
 def _told_by_others(
     scene: Scene, found: LostParts, external: Sequence[ExternalOffset], known: Sequence[Loss]
 ) -> list[Loss]:
-    """Committed offsets of an epoch that ends earlier in the present lineage, where no copy or line tells of them."""
-    assert scene.present.lineage is not None
+    """Committed offsets that the present lineage does not reach, where no copy or line tells of them."""
     losses: list[Loss] = []
     for one in sorted(external, key=lambda e: -e.offset):
-        start = None if one.epoch is None or one.strength == "weak" else scene.present.starts_after(one.epoch)
+        start = gone_by(one, scene)
         if start is None:
             continue
-        start = max(start, scene.present.lineage.log_start_offset)
         for first, last in _uncovered(start, one.offset, [*known, *losses]):
             epoch = claimed_epoch(scene, one.epoch, first, 0)
             drop = explain_drop(scene, epoch, first, one.epoch, ())

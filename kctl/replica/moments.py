@@ -6,7 +6,7 @@ Source: core/src/main/scala/kafka/zk/ZkData.scala @ 2.8.2
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from formats.errors import FormatError
@@ -14,7 +14,9 @@ from formats.znodes import NO_LEADER, parse_config, parse_partition_state, parse
 from kctl.errors import KctlError
 from kctl.evidence.model import Evidence
 from kctl.evidence.znodes import ExportedZnode, read_znodes
+from kctl.log.folder import read_folder
 from kctl.model import TopicPartition
+from kctl.replica.copies import ByMoment, Copy, Moment
 
 STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d{1,9})/state")
 TOPIC = re.compile(r"/brokers/topics/([^/]+)")
@@ -109,3 +111,20 @@ def _take(znodes: Znodes, path: str, znode: ExportedZnode) -> None:
         policy = parse_config(znode.data).config.get("cleanup.policy")
         if policy is not None:
             znodes.policies[match[1]] = policy
+
+
+def furthest_last(order: Sequence[Moment], copies: ByMoment) -> tuple[Moment, ...]:
+    """The moments with the one last at which a copy of the partition reaches furthest, by its last segment."""
+
+    def reach(moment: Moment) -> tuple[int, int]:
+        return max((_reach(copy) for copy in copies.get(moment, {}).values()), default=(-1, -1))
+
+    return tuple(sorted(order, key=reach))
+
+
+def _reach(copy: Copy) -> tuple[int, int]:
+    try:
+        last = read_folder(copy.folder).logs[-1:]
+    except OSError:
+        return -1, -1
+    return max(((one.base_offset, one.log.size_in_bytes) for one in last if one.log), default=(-1, -1))

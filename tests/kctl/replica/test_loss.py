@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -388,6 +389,56 @@ def test_a_consumers_commit_of_an_older_epoch_proves_a_loss_that_no_copy_holds(t
     for epoch in (3, -1):
         log.write_bytes(write_batch([Record(0, 10_000, key, value(40, epoch))]))
         assert lost(tmp_path, "--topic", "orders").of("loss") == []
+
+
+def test_a_high_watermark_of_before_proves_a_loss_that_no_copy_holds(tmp_path: Path) -> None:
+    first, last = moments(tmp_path)
+    log_dir(first, 2, FRONT[:2], high_watermark=15, epochs=[[0, 0]])  # it lost its tail, and was down
+    log_dir(last, 2, [*FRONT[:2], batch(10, 17, "b", 2)], high_watermark=17, epochs=[[0, 0], [2, 10]])
+    znodes(first, 1, 0, [1, 2], live=(), zxid=5)
+    znodes(last, 2, 2, [2], zxid=9)
+    (row,) = lost(tmp_path).of("loss")
+    assert (row["from_offset"], row["to_offset"], row["class"]) == (10, 15, "committed")
+    assert (row["replaced"], row["recoverable_from"]) == ([[10, 15]], [])
+    assert "high_watermark_checkpoint" in {e["kind"] for e in row["evidence"]}
+    # Under one leadership a shorter log is an incomplete copy.
+    znodes(first, 2, 2, [2], live=(), zxid=5)
+    assert lost(tmp_path).of("loss") == []
+
+
+def without(name: str, root: Path, *gone: str) -> Path:
+    """A copy of a recording without its story, and without some of it."""
+    folder = root / "evidence"
+    shutil.copytree(recording(name), folder, ignore=shutil.ignore_patterns("story.json", "expected", "tools"))
+    for pattern in gone:
+        for path in list(folder.glob(pattern)):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return folder
+
+
+@pytest.mark.parametrize("name", ["unclean-0.10.2", "unclean-2.8", "unclean-3.9"])
+def test_an_unclean_election_that_nobody_can_cost_is_said(name: str, tmp_path: Path) -> None:
+    """Everything of broker 1, which was the ISR, is missing: its disk and its logs."""
+    folder = without(f"incidents/{name}", tmp_path, "broker-1", "moments/*/broker-1")
+    ran = lost(folder, "--topic", "ledger")
+    assert ran.of("loss") == []
+    assert set(ran.codes("warning")) == {"replica-unclean-cost-unknown"}
+    assert ran.status == 5
+
+
+def test_a_leader_whose_own_logs_are_missing_was_not_elected_uncleanly_for_it(tmp_path: Path) -> None:
+    """Only broker 2 says that 1 was in its ISR again; but a controlled shutdown moves leaders within the ISR alone."""
+    ran = lost(without("incidents/unclean-0.10.2", tmp_path, "broker-2/logs"))
+    assert [(a, b) for a, b, _ in spans(ran)] == [(40, 70), (40, 50), (40, 60)]
+    assert ran.codes("warning", "error") == []
+
+
+def test_moments_that_nothing_dates_prove_no_loss(tmp_path: Path) -> None:
+    """Messages of format 0 have no timestamps: which copy is the older is not known without znodes."""
+    folder = without("incidents/life-0.8.2", tmp_path, "moments/*/znodes.jsonl")
+    ran = lost(folder)
+    assert (ran.of("loss"), ran.codes("warning", "error"), ran.status) == ([], [], 0)
+    assert ran.codes("info") == ["replica-moments-undated"]
 
 
 def test_a_tier_remembers_what_every_replica_lost() -> None:
