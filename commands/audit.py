@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from commands.evidence_options import evidence_options, find_evidence
 from commands.frame import Frame, command
-from commands.path_types import GIVEN_PATH
+from commands.path_types import GIVEN, GIVEN_PATH
 from commands.render import Outcome, Page, Row
+from kctl.errors import UnreadableFile
 
 if TYPE_CHECKING:
     from kctl.model import Progress
@@ -205,9 +207,7 @@ def report(frame: Frame, folder: Path) -> None:
 )
 @click.argument("folder", type=GIVEN_PATH)
 @click.argument("statement", required=False)
-@click.option(
-    "--file", "file", type=click.File("r"), help="A file with the statement; `-` is standard input."
-)
+@click.option("--file", type=GIVEN, metavar="FILE", help="A file with the statement; `-` is standard input.")
 @click.option(
     "--engine",
     type=click.Choice(["duckdb", "spark"]),
@@ -217,14 +217,14 @@ def report(frame: Frame, folder: Path) -> None:
 )
 @MASTER
 def sql(
-    frame: Frame, folder: Path, statement: str | None, file: TextIO | None, engine: str, master: str
+    frame: Frame, folder: Path, statement: str | None, file: str | None, engine: str, master: str
 ) -> Outcome:
     """Ask the tables of an audit in SQL."""
     from kctl.audit.tables import Tables
 
     if (statement is None) == (file is None):
         raise click.UsageError("a statement or --file, one of them")
-    asked, tables = str(statement if file is None else file.read()), Tables(folder)
+    asked, tables = str(statement) if file is None else _statement_in(file), Tables(folder)
 
     def rows() -> Iterator[Row]:
         if engine == "duckdb":
@@ -238,3 +238,12 @@ def sql(
             yield from ({"kind": "row", **row} for row in query_spark(spark, tables, asked))
 
     return Outcome(rows())
+
+
+def _statement_in(file: str) -> str:
+    if file == "-":
+        return sys.stdin.read()
+    try:
+        return Path(file).read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise UnreadableFile(f"{file}: is no text in UTF-8", f"byte {error.start}") from None

@@ -97,7 +97,7 @@ def _options(timeout: float, wait: bool) -> list[Callable[[Callable[..., Any]], 
         click.option(
             "--timeout",
             type=Duration(),
-            default=timeout,
+            default=f"{timeout:g}s",
             show_default=True,
             help="How long to wait for that.",
         ),

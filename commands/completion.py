@@ -26,4 +26,6 @@ def completion(frame: Frame, shell: str) -> Outcome:
     found = get_completion_class(shell)
     assert found is not None, shell
     script = found(root, {}, "kctl", "_KCTL_COMPLETE").source()
+    if shell == "fish":  # click's cuts descriptions at their first comma
+        script = script.replace('string split ","', 'string split --max 1 ","')
     return Outcome(encoded=lambda _: [script.encode()])

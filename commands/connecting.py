@@ -104,7 +104,7 @@ def _options() -> list[Callable[[Callable[..., Any]], Callable[..., Any]]]:
         click.option(
             "--timeout",
             type=Duration(),
-            default=ANSWER_TIMEOUT,
+            default="10s",
             show_default=True,
             envvar="KCTL_ANSWER_TIMEOUT",
             help="How long to wait for an answer.",

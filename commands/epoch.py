@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from kctl.replica.copies import Copy
 
 TOPIC = click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic; repeatable.")
-VERSION = click.option("--kafka-version", default="3.9", show_default=True, help="Whose rules hold.")
+VERSION = click.option(
+    "--kafka-version", metavar="VERSION", default="3.9", show_default=True, help="Whose rules hold."
+)
 
 
 def _copies(frame: Frame, evidence: Evidence, topics: tuple[str, ...]) -> list[Copy]:

@@ -4,9 +4,18 @@ import textwrap
 from collections.abc import Iterable, Iterator
 
 import click
+from click.shell_completion import CompletionItem
 
 from commands.frame import Frame, command
 from commands.render import Outcome, Page, Row
+
+
+def codes(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
+    """The codes that a shell may complete, each with its severity."""
+    from kctl.findings import all_findings
+
+    table = sorted(all_findings(), key=lambda one: one.code)
+    return [CompletionItem(one.code, help=one.severity) for one in table if one.code.startswith(begun)]
 
 
 @command(
@@ -17,7 +26,7 @@ from commands.render import Outcome, Page, Row
     """,
     status="0 printed · 2 no such code",
 )
-@click.argument("code", required=False)
+@click.argument("code", required=False, shell_complete=codes)
 def finding(frame: Frame, code: str | None) -> Outcome:
     """Say what a finding means, where it comes from and what to do."""
     from kctl.findings import all_findings

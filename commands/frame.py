@@ -32,11 +32,26 @@ class GlobalOption(click.Option):
     """An option that every command has, listed after its own."""
 
 
+def context_names(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    """The contexts of the settings file, for a shell to complete."""
+    from kctl.errors import KctlError
+    from kctl.settings import contexts_of
+
+    try:
+        return [name for name in contexts_of() if name.startswith(begun)]
+    except KctlError:  # says so when the command runs
+        return []
+
+
 def global_options() -> list[click.Parameter]:
     """The options of every command; unset is None, so that the verb's value wins over the root's."""
     return [
         GlobalOption(
-            ["--context"], metavar="NAME", envvar="KCTL_CONTEXT", help="Settings from the configuration file."
+            ["--context"],
+            metavar="NAME",
+            envvar="KCTL_CONTEXT",
+            shell_complete=context_names,
+            help="Settings from the configuration file.",
         ),
         GlobalOption(
             ["--zookeeper"], metavar="HOSTS[/chroot]", envvar="KCTL_ZOOKEEPER", help="The ZooKeeper ensemble."

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from commands.changing import Duration
-from commands.connecting import ANSWER_TIMEOUT, wire
+from commands.connecting import wire
 from commands.frame import Frame, command
 from commands.path_types import GIVEN_PATH
 from commands.render import Outcome, Page, Row, table
@@ -23,7 +23,7 @@ STATUS = "0 done · 2 wrong usage · 3 no such group, no connection"
 TIMEOUT = click.option(
     "--timeout",
     type=Duration(),
-    default=ANSWER_TIMEOUT,
+    default="10s",
     show_default=True,
     help="How long to wait for an answer.",
 )

@@ -12,7 +12,7 @@ import click
 from commands.catalogue import COMMANDS, Group
 from commands.frame import GlobalOption, KctlCommand
 from commands.main import EXIT_STATUS, load, root
-from kctl import __version__
+from kctl import __date__, __version__
 
 FILES = """\
 .TP
@@ -51,7 +51,8 @@ def option_lines(options: Sequence[click.Option], ctx: click.Context) -> Iterato
 def heading(name: str, title: str) -> list[str]:
     """The first lines of a page."""
     return [
-        f'.TH "{name.upper().replace(" ", "-")}" "1" "" "kctl {__version__}" "kctl manual"',
+        f'.TH "{name.upper().replace(" ", "-")}" "1" "{__date__}" "kctl {__version__}" "kctl manual"',
+        ".ad l",  # ragged right: names of options and values are long, and stretched lines hard to read
         ".SH NAME",
         f"{escape(name.replace(' ', '-'))} \\- {escape(title.rstrip('.'))}",
     ]
@@ -79,8 +80,18 @@ def page_of_command(words: list[str], entry: KctlCommand) -> str:
         escape("\n".join(line.strip() for line in entry.examples.splitlines())),
         ".fi",
     ]
-    out += [".SH EXIT STATUS", escape(entry.status_text), ".SH FILES", FILES, ".SH SEE ALSO", ".BR kctl (1)"]
+    out += [".SH EXIT STATUS", escape(entry.status_text), ".SH FILES", FILES]
+    out += [".SH SEE ALSO", *see_also(words)]
     return "\n".join(out) + "\n"
+
+
+def see_also(words: list[str]) -> Iterator[str]:
+    """The other pages of the group, then the page of all."""
+    group = COMMANDS[words[0]]
+    for verb in group.verbs if isinstance(group, Group) else ():
+        if verb != words[-1]:
+            yield f".BR {escape(f'kctl-{words[0]}-{verb}')} (1),"
+    yield ".BR kctl (1)"
 
 
 def page_of_root() -> str:
@@ -90,7 +101,8 @@ def page_of_root() -> str:
     out += [".SH DESCRIPTION", escape(root.help or ""), ".SH COMMANDS"]
     for name, entry in COMMANDS.items():
         verbs = entry.verbs.items() if isinstance(entry, Group) else ()
-        out.append(f".SS {escape(name)}\n{escape(entry.help)}")
+        page = name if isinstance(entry, Group) else f"kctl-{name}(1)"
+        out.append(f".SS {escape(page)}\n{escape(entry.help)}")
         out += [f".TP\n.BR {escape(f'kctl-{name}-{verb}')} (1)\n{escape(row.help)}" for verb, row in verbs]
     options = [p for p in root.params if isinstance(p, click.Option)]
     out += [".SH OPTIONS", *option_lines(options, ctx)]

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @click.option("--disk-sizes", type=GIVEN_PATH, metavar="FILE", help="For the estimate.")
 @click.option("--max-batch-bytes", type=Size(), default="500000", show_default=True, help="Of one request.")
 @click.option("--max-batch-data", type=Size(), help="Bytes that one batch moves; needs --disk-sizes.")
-@click.option("--max-batch-moves", type=click.IntRange(1), help="Partitions in one batch.")
+@click.option("--max-batch-moves", type=click.IntRange(1), metavar="N", help="Partitions in one batch.")
 def execute(
     frame: Frame,
     how: How,

@@ -60,7 +60,7 @@ PLAN_STATUS = (
 @click.option("--seed", type=int, metavar="N", help="With --like-kafka: draw the same numbers each time.")
 @click.option("--max-batch-bytes", type=Size(), default="500000", show_default=True, help="Of one request.")
 @click.option("--max-batch-data", type=Size(), help="Bytes that one batch moves; needs --disk-sizes.")
-@click.option("--max-batch-moves", type=click.IntRange(1), help="Partitions in one batch.")
+@click.option("--max-batch-moves", type=click.IntRange(1), metavar="N", help="Partitions in one batch.")
 @click.option("--to", required=True, type=GIVEN_PATH, metavar="FILE", help="The file of the plan.")
 def plan(frame: Frame, at: At, to: Path, **given: Any) -> Outcome:
     """Plan where replicas go, with the fewest moves, and write the plan into files.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SAMPLE = click.option(
     "--sample",
     type=Duration(),
-    default=5.0,
+    default="5s",
     show_default=True,
     help="Time between two looks at the replicas' sizes while something moves; 0 for one look.",
 )

@@ -94,7 +94,12 @@ def _segments_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
 )
 @click.argument("topic_id_partition", metavar="TOPIC-ID:PARTITION")
 @click.option(
-    "--partitions", type=click.IntRange(1), default=50, show_default=True, help="Partitions of the topic."
+    "--partitions",
+    type=click.IntRange(1),
+    metavar="N",
+    default=50,
+    show_default=True,
+    help="Partitions of the topic.",
 )
 def partition_of(frame: Frame, topic_id_partition: str, partitions: int) -> Outcome:
     """Say which partition of the metadata topic holds a partition's records.

@@ -48,7 +48,12 @@ STATES = (
 @click.option("--partition", type=int, metavar="N", help="Records of this partition.")
 @click.option("--segment", "segment_id", metavar="ID", help="Records of this remote segment.")
 @click.option("--broker", "broker_id", type=int, metavar="ID", help="Records that this broker wrote.")
-@click.option("--state", type=click.Choice(STATES), help="Records with this state.")
+@click.option(
+    "--state",
+    type=click.Choice(STATES),
+    metavar="STATE",
+    help="Records with this state, as COPY_SEGMENT_STARTED.",
+)
 @click.option("--from", "since", metavar="TIME", help="Records from this event time on (ms or ISO 8601).")
 @click.option("--until", metavar="TIME", help="Records up to this event time.")
 @click.option(

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from kctl.replica.losing import LossSearch
 
 TOPIC = click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic; repeatable.")
-PARTITION = click.option("--partition", "partitions", multiple=True, type=int, help="Only this partition.")
+PARTITION = click.option(
+    "--partition", "partitions", multiple=True, type=int, metavar="N", help="Only this partition; repeatable."
+)
 COMPACTED = click.option(
     "--compacted", multiple=True, metavar="TOPIC", help="This topic is compacted; repeatable."
 )
@@ -38,7 +40,9 @@ COMPACTED = click.option(
 @PARTITION
 @COMPACTED
 @click.option("--if-leader", type=int, metavar="ID", help="What each replica would drop if this broker led.")
-@click.option("--kafka-version", default="3.9", show_default=True, help="Whose rules truncate.")
+@click.option(
+    "--kafka-version", metavar="VERSION", default="3.9", show_default=True, help="Whose rules truncate."
+)
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Worker processes.  [default: one a core]")
 def compare(
     frame: Frame,
@@ -147,9 +151,9 @@ def _loss_rows(frame: Frame, search: LossSearch, folder: Path | None, jobs: int 
     status="0 told · 3 could not",
 )
 @evidence_options
-@click.option("--topic", required=True, help="The topic.")
-@click.option("--partition", type=int, required=True, help="The partition.")
-@click.option("--offset", type=click.IntRange(0), required=True, help="The offset.")
+@click.option("--topic", required=True, metavar="TOPIC", help="The topic.")
+@click.option("--partition", type=int, required=True, metavar="N", help="The partition.")
+@click.option("--offset", type=click.IntRange(0), required=True, metavar="N", help="The offset.")
 @click.option("--leader", type=int, metavar="ID", help="The broker whose log is the present one.")
 def explain(
     frame: Frame,

@@ -26,12 +26,14 @@ if TYPE_CHECKING:
     status="0 played · 2 not a scenario or version · 3 no such file · 5 random faults broke a promise",
 )
 @click.argument("scenario", required=False, type=GIVEN)
-@click.option("--kafka-version", default="3.9", show_default=True, help="Whose rules hold.")
+@click.option(
+    "--kafka-version", metavar="VERSION", default="3.9", show_default=True, help="Whose rules hold."
+)
 @click.option("--compare", metavar="V,V", help="Play under the rules of two versions, side by side.")
 @click.option(
     "--random", "random_steps", type=click.IntRange(1, 10_000_000), metavar="N", help="N random steps."
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="Of the random steps.")
+@click.option("--seed", type=int, metavar="N", default=1, show_default=True, help="Of the random steps.")
 @click.option("--power-failures", is_flag=True, help="Random crashes may lose what is not flushed.")
 def simulate(
     frame: Frame,

@@ -11,7 +11,7 @@ import click
 
 from commands.byte_sizes import Size
 from commands.changing import Duration
-from commands.connecting import ANSWER_TIMEOUT, wire
+from commands.connecting import wire
 from commands.frame import Frame, command
 from commands.path_types import GIVEN_PATH
 from commands.render import Outcome, Page, Row
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     status="0 all replicas are equal · 3 could not · 5 replicas differ, are damaged, or were not all compared",
 )
 @click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic; repeatable.")
-@click.option("--partition", "partitions", multiple=True, type=int, help="Only this partition; repeatable.")
+@click.option(
+    "--partition", "partitions", multiple=True, type=int, metavar="N", help="Only this partition; repeatable."
+)
 @click.option(
     "--max-rate", type=Size(), metavar="BYTES", help="Read no more a second, of all brokers together."
 )
@@ -44,7 +46,9 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Remember in FILE how far each partition is compared, and go on from there.",
 )
-@click.option("--timeout", type=Duration(), default=ANSWER_TIMEOUT, show_default=True, help="For an answer.")
+@click.option(
+    "--timeout", type=Duration(), default="10s", show_default=True, help="How long to wait for an answer."
+)
 def verify(
     frame: Frame,
     topics: tuple[str, ...],

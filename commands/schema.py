@@ -3,6 +3,7 @@
 import json
 
 import click
+from click.shell_completion import CompletionItem
 
 from commands.catalogue import COMMANDS, Group, Verb
 from commands.frame import Frame, command
@@ -22,6 +23,16 @@ def named(words: tuple[str, ...]) -> Verb:
     raise click.UsageError(f"no command `{' '.join(words)}`")
 
 
+def next_words(ctx: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:
+    """The groups, or the verbs of the group that was given."""
+    given = ctx.params.get("words") or ()
+    entry = COMMANDS.get(given[0]) if given else None
+    table: dict[str, Group | Verb] = dict(entry.verbs) if isinstance(entry, Group) else {}
+    if not given:
+        table = COMMANDS
+    return [CompletionItem(name, help=one.help) for name, one in table.items() if name.startswith(begun)]
+
+
 @command(
     "schema",
     examples="""
@@ -30,7 +41,7 @@ def named(words: tuple[str, ...]) -> Verb:
     """,
     status="0 printed · 2 no such command",
 )
-@click.argument("words", nargs=-1, required=True, metavar="COMMAND")
+@click.argument("words", nargs=-1, required=True, metavar="COMMAND", shell_complete=next_words)
 def schema(frame: Frame, words: tuple[str, ...]) -> Outcome:
     """Print the JSON Schema of a command's rows."""
     from kctl.rows.find import row_type

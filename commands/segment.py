@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from kctl.evidence.model import Evidence
 
 LEVELS = ("header", "crc", "records")
-MIB = 1 << 20
 
 
 @command(
@@ -41,13 +40,14 @@ MIB = 1 << 20
 @click.option(
     "--max-decompressed-bytes",
     type=Size(),
-    default=256 * MIB,
-    show_default="256MiB",
+    default="256MiB",
+    show_default=True,
     help="Do not decompress a batch beyond this.",
 )
 @click.option(
     "--max-findings",
     type=click.IntRange(1),
+    metavar="N",
     default=10_000,
     show_default=True,
     help="List so many findings a file; the rest is counted.",
@@ -56,7 +56,12 @@ MIB = 1 << 20
     "--compacted", multiple=True, metavar="TOPIC", help="A topic that is compacted; may be repeated."
 )
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Worker processes.  [default: one a core]")
-@click.option("--all", "everything", is_flag=True, help="Fold no repeats in text.")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Show each finding; without it a terminal gets the first of each code in full.",
+)
 @BROKER
 @MOMENT
 def verify(

@@ -74,7 +74,7 @@ def stat_values(path: str, node: Znode) -> dict[str, object]:
 )
 @reads
 @click.argument("path", default="/")
-@click.option("--depth", type=click.IntRange(0), help="How many levels below PATH.")
+@click.option("--depth", type=click.IntRange(0), metavar="N", help="How many levels below PATH.")
 def tree(frame: Frame, at: At, path: str, depth: int | None) -> Outcome:
     """List znodes with sizes, ages and ephemeral owners."""
     from kctl.errors import KctlError

@@ -1,3 +1,4 @@
 """The core: files, ZooKeeper, Kafka's semantics, scans. Returns values; prints nothing."""
 
 __version__ = "0.1.0"
+__date__ = "2026-11-22"  # of the version; the manual pages show it

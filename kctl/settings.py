@@ -14,6 +14,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from kctl.errors import KctlError
 
@@ -55,16 +56,15 @@ def read_context(
     """The context in force: the one asked for, else the file's default, with what was given on top."""
     path = settings_path(environ)
     name, values = given.get("context"), {}
-    table = _read(path) if path.is_file() else {}
+    table = _read(path) if path.exists() else {}
     if name is None:
         name = table.get("default_context")
     if name is not None:
-        contexts = table.get("contexts", {})
-        if not isinstance(contexts, dict) or not isinstance(contexts.get(name), dict):
-            raise KctlError(
-                f"no context {name!r} in {path}", "add [contexts." + str(name) + "] or leave --context out"
-            )
-        values = dict(contexts[name])
+        contexts = _contexts(table)
+        if name not in contexts:
+            there = f"it has {', '.join(contexts)}" if contexts else f"add [contexts.{name}]"
+            raise KctlError(f"no context {name!r} in {path}", f"{there}; or leave --context out")
+        values = dict(contexts[str(name)])
     for key in [key for key in values if key not in KEYS]:
         warn(f"{path}: unknown key {key!r} in context {name!r} is ignored")
         del values[key]
@@ -83,8 +83,21 @@ def read_context(
     return Context(name=name if name is None else str(name), **values)
 
 
+def contexts_of(environ: Mapping[str, str] = os.environ) -> list[str]:
+    """Names of the contexts in the settings file; KctlError where it cannot be read."""
+    path = settings_path(environ)
+    return list(_contexts(_read(path))) if path.exists() else []
+
+
+def _contexts(table: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    found = table.get("contexts")
+    return {n: c for n, c in found.items() if isinstance(c, dict)} if isinstance(found, dict) else {}
+
+
 def _read(path: Path) -> dict[str, object]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise KctlError(f"{path}: {error}") from error
+    except OSError as error:
+        raise KctlError(f"settings file {path}: {(error.strerror or str(error)).lower()}") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise KctlError(f"settings file {path} is not TOML: {error}") from error

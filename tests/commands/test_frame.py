@@ -78,13 +78,40 @@ def test_completion_of_each_shell() -> None:
         assert word in kctl("completion", shell).out
 
 
-def test_completion_proposes_groups_and_verbs() -> None:
+@pytest.mark.parametrize(
+    ("line", "proposed"),
+    [
+        ("kctl fin", "plain,finding"),
+        ("kctl segment ver", "plain,verify"),
+        ("kctl segment verify --le", "plain,--level"),
+        ("kctl segment verify --level ", "plain,crc"),
+        ("kctl segment verify exam", "file,exam"),
+        ("kctl replica loss exam", "file,exam"),
+        ("kctl remote audit ev --tier exam", "file,exam"),
+        ("kctl state-log timeline exam", "file,exam"),
+        ("kctl checkpoint show exam", "file,exam"),
+        ("kctl reassign execute pl", "file,pl"),
+        ("kctl topic list --snapshot zn", "file,zn"),
+        ("kctl finding batch-crc", "plain,batch-crc-mismatch"),
+        ("kctl schema seg", "plain,segment"),
+        ("kctl schema segment ver", "plain,verify"),
+        ("kctl topic list --context st", "plain,staging"),
+    ],
+)
+def test_completion_proposes(line: str, proposed: str, tmp_path: Path) -> None:
+    settings = tmp_path / "config.toml"
+    settings.write_text('[contexts.prod]\nzookeeper = "z:1"\n[contexts.staging]\nzookeeper = "z:2"\n')
     said = subprocess.run(
         [sys.executable, "-c", "import sys; sys.argv[0]='kctl'; from commands.main import run; run()"],
-        env={**os.environ, "_KCTL_COMPLETE": "bash_complete", "COMP_WORDS": "kctl fin", "COMP_CWORD": "1"},
+        env={**os.environ, "_KCTL_COMPLETE": "bash_complete", "COMP_WORDS": line,
+             "COMP_CWORD": str(line.count(" ")), "KCTL_CONFIG": str(settings)},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert "finding" in said.stdout
+    assert proposed in said.stdout.splitlines()
+
+
+def test_fish_gets_descriptions_whole() -> None:
+    assert b'string split --max 1 ","' in kctl("completion", "fish").out
 
 
 def test_a_closed_pipe_is_141_and_silent() -> None:
@@ -165,6 +192,18 @@ def test_a_terminal_gets_columns() -> None:
 def test_an_unknown_key_of_a_row_is_a_bug() -> None:
     with pytest.raises(TypeError, match="has no key"):
         PLACE(nome="a")
+
+
+def test_a_context_that_is_not_there_names_those_that_are(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('[contexts.prod]\nzookeeper = "z:1"\n[contexts.dev]\nzookeeper = "z:2"\n')
+    ran = kctl("topic", "list", "--context", "dve", env={"KCTL_CONFIG": str(file)})
+    assert (ran.status, "it has prod, dev; or leave --context out" in ran.err) == (3, True)
+    file.write_text("contexts = [")
+    ran = kctl("topic", "list", env={"KCTL_CONFIG": str(file)})
+    assert (ran.status, f"settings file {file} is not TOML" in ran.err) == (3, True)
+    ran = kctl("topic", "list", env={"KCTL_CONFIG": str(tmp_path)})
+    assert (ran.status, "is a directory" in ran.err) == (3, True)
 
 
 def test_contexts(tmp_path: Path) -> None:
