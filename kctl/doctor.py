@@ -123,7 +123,7 @@ def _version(package: str) -> str:
 def _gzip() -> Check:
     if _version("isal"):
         return Check("gzip", "ok", f"isal {_version('isal')}")
-    return Check("gzip", "ok", "zlib of the standard library", "pip install 'kctl[fast]': gzip twice as fast")
+    return Check("gzip", "ok", "zlib of the standard library", "pip install 'kctl[fast]': faster gzip")
 
 
 def _extra(name: str, package: str, extra: str, what: str) -> Callable[[], Check]:
