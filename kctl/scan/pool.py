@@ -1,7 +1,7 @@
 """Work over local processes: results in the order of the work, bounded in number, undisturbed by Ctrl-C.
 
-Processes cost a tenth of a second each to start, so the work begins in this one; only what goes on for
-longer gets help.
+Processes cost something to start: a hundredth of a second where they are forked, some tenths where not. So the
+work begins in this one; only what goes on for longer gets help.
 """
 
 import multiprocessing
@@ -21,7 +21,8 @@ from kctl.errors import KctlError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-ALONE_FOR = 0.3  # seconds of work before other processes are started
+ALONE_FOR = 0.05  # seconds of work before other processes are forked
+TO_SPAWN = 6  # times as long where they are spawned: each imports everything anew
 WAITING = 3  # results and items that may wait, for each process
 
 
@@ -62,11 +63,12 @@ def ordered(
         yield from jobs.ordered(function, items)
         return
     jobs = jobs or default_jobs()
+    alone_for = ALONE_FOR if jobs == 1 or forks() else TO_SPAWN * ALONE_FOR
     waiting = iter(items)
     began = time.monotonic()
     for item in waiting:
         yield function(item)
-        if jobs > 1 and time.monotonic() - began > ALONE_FOR:
+        if jobs > 1 and time.monotonic() - began > alone_for:
             break
     else:
         return
