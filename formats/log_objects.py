@@ -37,6 +37,7 @@ REPLICA = re.compile(r"\[Topic=(?P<topic>[\w.-]+),Partition=(?P<partition>\d+),R
 CHANGE = re.compile(r"(\w+): (\[[^\]]*\]|\S+) -> (\[[^\]]*\]|[^,\s]+)")
 OLD_CHANGE = re.compile(r"old(\w+)=(\[[^\]]*\]|[^,]+), new\1=(\[[^\]]*\]|[^,]+)")
 INTEGER = re.compile(r"-?\d+")
+HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
 LISTS = frozenset(
     ("isr", "replicas", "adding_replicas", "removing_replicas", "elr", "offline_replicas", "last_known_elr")
 )
@@ -45,9 +46,10 @@ Value = None | bool | int | str | list[int] | list[str]
 Fields = dict[str, Value]
 
 
+@lru_cache(4096)
 def snake(name: str) -> str:
     """`leaderEpoch` as `leader_epoch`."""
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+    return HUMP.sub(r"_\1", name).lower()
 
 
 def numbers(text: str) -> list[int]:

@@ -82,11 +82,13 @@ class _Said:
     sent: dict[tuple[State, int], dict[int, list[int]]] = field(default_factory=dict)
     received: dict[tuple[State, int], list[int]] = field(default_factory=dict)
     heard: dict[tuple[State, bool], dict[int, int]] = field(default_factory=dict)
+    # By what a line prints of it: a state is sent to each of its brokers, and heard by each.
+    states: dict[bytes, State | None] = field(default_factory=dict)
 
     def note(self, event: Event) -> None:
         """Take a line into account."""
         time_ms, broker_id = event.logged_ms, event.broker_id
-        state = state_of(event, is_request=True)
+        state = self._state_of(event)
         if time_ms is None or broker_id is None or state is None:
             return
         if event.event in SENT:
@@ -99,6 +101,14 @@ class _Said:
             self.received.setdefault((state, broker_id), []).append(time_ms)
         by = self.heard.setdefault((state, event.event in RECEIVED), {})
         by[broker_id] = min(time_ms, by.get(broker_id, time_ms))
+
+    def _state_of(self, event: Event) -> State | None:
+        key = event.state_key()
+        if not key:
+            return state_of(event, is_request=True)
+        if key not in self.states:
+            self.states[key] = state_of(event, is_request=True)
+        return self.states[key]
 
     def speaking(self) -> set[int]:
         """The brokers that sent or heard anything."""
