@@ -53,6 +53,8 @@ def simulate(
     from kctl.replication.scenario_file import read_scenario
 
     versions = [v.strip() for v in compare.split(",")] if compare else [kafka_version]
+    if compare and len(versions) != 2:
+        raise click.UsageError(f"--compare {compare!r} is not two versions, as 0.10,2.8")
     rules = [rules_for(version) for version in versions]
     if random_steps is not None:
         return Outcome(

@@ -165,8 +165,9 @@ class Tables:
         try:
             self.summary: dict[str, Any] = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
+            why = f"summary.json: {getattr(error, 'strerror', None) or error}"
             raise KctlError(
-                f"{folder}: no audit lies here ({error})", "make one with `kctl audit run EVIDENCE --out DIR`"
+                f"{folder}: no audit lies here ({why})", "make one with `kctl audit run EVIDENCE --out DIR`"
             ) from error
 
     def has(self, name: str) -> bool:

@@ -80,7 +80,10 @@ class Journal:
 
     def _files(self) -> list[Path]:
         try:
-            return sorted(path for path in self.folder.glob("*.json") if path.is_file())
+            named = [self.folder / name for name in os.listdir(self.folder) if name.endswith(".json")]
+            return sorted(path for path in named if path.is_file())
+        except FileNotFoundError:  # nothing was changed yet
+            return []
         except OSError as error:
             raise KctlError(f"{self.folder}: {error.strerror or error}") from error
 

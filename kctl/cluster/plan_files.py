@@ -94,13 +94,17 @@ def write_plan(
     for path in (names.plan, names.rollback, *sorted(numbered)):
         if path.exists():
             raise Refused(f"{path} exists; nothing was written", "give another name with --to")
+    contents = [(names.rollback, origins), (names.plan, targets), *zip(names.batches, batches, strict=True)]
+    written: list[Path] = []
     try:
-        _write_new(names.rollback, plan_json(origins))
-        _write_new(names.plan, plan_json(targets))
-        for path, batch in zip(names.batches, batches, strict=True):
-            _write_new(path, plan_json(batch))
+        for path, moves in contents:
+            written.append(path)
+            _write_new(path, plan_json(moves))
     except OSError as error:
-        raise KctlError(f"{error.filename}: {error.strerror}") from error
+        if not isinstance(error, FileExistsError):
+            for path in written:  # half a plan would be in the way of the next try
+                path.unlink(missing_ok=True)
+        raise KctlError(f"{written[-1]}: {error.strerror}", "no plan was written") from error
     return names
 
 

@@ -128,6 +128,7 @@ def refuse_evidence(out: Path, folders: Iterable[Path]) -> None:
 def write_files(made: Made, out: Path, name: str) -> None:
     """Write into the folder below `out` named like the partition's; what an earlier run made is replaced."""
     target = out / name
+    aside = target
     try:
         target.mkdir(parents=True, exist_ok=True)
         if target.is_symlink():
@@ -139,4 +140,6 @@ def write_files(made: Made, out: Path, name: str) -> None:
                 file.write(data)
             aside.replace(target / file_name)
     except OSError as error:
+        if aside != target:
+            aside.unlink(missing_ok=True)
         raise KctlError(f"{error.filename or target}: {reason_of(error)}") from error

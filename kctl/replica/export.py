@@ -52,7 +52,11 @@ def export_loss(loss: Loss, folder: Path) -> str | None:
     except FileExistsError as error:
         raise Refused(f"{error.filename} is there already", "give a new folder") from error
     except OSError as error:
-        raise UnreadableFile(f"{target}: {error.strerror or error}") from error
+        for half in (segment, segment.with_suffix(".jsonl")):
+            half.unlink(missing_ok=True)
+        raise UnreadableFile(
+            f"{target}: {error.strerror or error}", "what was begun there is removed"
+        ) from error
     return str(segment)
 
 

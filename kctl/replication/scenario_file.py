@@ -43,7 +43,12 @@ def read_scenario(name_or_path: str) -> Scenario:
         why = getattr(error, "strerror", None) or "not UTF-8"
         names = ", ".join(built_in_names())
         raise UnreadableFile(f"{name_or_path}: {why}", f"built-in scenarios: {names}") from error
-    return parse_scenario(path.stem, text)
+    try:
+        return parse_scenario(path.stem, text)
+    except BadValue as error:
+        raise BadValue(
+            f"{name_or_path}: {error.message.removeprefix(path.stem + ': ')}", error.hint
+        ) from error
 
 
 def parse_scenario(name: str, text: str) -> Scenario:

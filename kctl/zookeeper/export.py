@@ -82,9 +82,9 @@ def export_to(path: Path, lines: Iterator[bytes]) -> Exported:
                 file.write(line)
                 znodes, size = znodes + 1, size + len(line)
                 redacted += b'"redacted": true' in line
-    except OSError as error:
-        raise KctlError(f"{path}: {error.strerror}") from error
-    except BaseException:
+    except BaseException as error:
         path.unlink(missing_ok=True)  # half an export would be read as a whole one
+        if isinstance(error, OSError):
+            raise KctlError(f"{path}: {error.strerror}") from error
         raise
     return Exported(znodes, size, redacted)

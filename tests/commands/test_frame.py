@@ -206,6 +206,27 @@ def test_a_context_that_is_not_there_names_those_that_are(tmp_path: Path) -> Non
     assert (ran.status, "is a directory" in ran.err) == (3, True)
 
 
+def test_a_journal_that_is_no_folder_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    ran = kctl("journal", "list", env={"KCTL_JOURNAL": str(tmp_path / "file")})
+    assert (ran.status, ran.err) == (3, f"kctl: {tmp_path}/file: Not a directory\n")
+    assert kctl("journal", "list", env={"KCTL_JOURNAL": str(tmp_path / "none")}).status == 0
+
+
+def test_a_scenario_is_named_as_it_was_given(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text("brokers")
+    ran = kctl("replica", "simulate", tmp_path / "mine.toml")
+    assert (ran.status, f"{tmp_path}/mine.toml: not TOML" in ran.err) == (2, True)
+    ran = kctl("replica", "simulate", "unclean-election", "--compare", "3.9")
+    assert (ran.status, "is not two versions" in ran.err) == (2, True)
+
+
+def test_a_folder_without_an_audit_is_said_without_numbers(tmp_path: Path) -> None:
+    ran = kctl("audit", "report", tmp_path)
+    assert ran.status == 3
+    assert "no audit lies here (summary.json: No such file or directory); make one with" in ran.err
+
+
 def test_contexts(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text(

@@ -279,7 +279,7 @@ def test_a_scenario_that_is_not_right_is_refused_by_name(text: str, tmp_path: Pa
     ran = kctl("replica", "simulate", path)
     assert ran.status == 2
     assert BAD[text] in ran.err
-    assert ran.err.startswith("kctl: mine")
+    assert ran.err.startswith(f"kctl: {path}")
 
 
 @given(st.text(max_size=80))
