@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,9 +51,9 @@ def _marked(chunk: Chunk, last_offset: int, expected: int, following: int | None
     headers = chunk.headers
     if not len(headers):
         return Seen(chunk, headers, []), last_offset
-    if last_offset < headers.base_offset[0] and _rises(headers, following):
+    if last_offset < headers.base_offset[0] and rises(headers, following):
         return Seen(chunk, headers, []), int(headers.last_offset[-1])
-    wrong = _outliers(headers, last_offset, expected, following)
+    wrong = wrong_offsets(headers, last_offset, expected, following)
     right = np.flatnonzero(~wrong)
     if len(right):
         last_offset = int(headers.last_offset[right[-1]])
@@ -60,15 +61,31 @@ def _marked(chunk: Chunk, last_offset: int, expected: int, following: int | None
     return Seen(chunk, replace(headers, crc_valid=headers.crc_valid & ~wrong), outliers), last_offset
 
 
-def _rises(headers: Headers, following: int | None) -> bool:
+class Offsets(Protocol):
+    """Columns of batches, one element each."""
+
+    @property
+    def base_offset(self) -> NDArray[np.int64]:
+        """The first offset."""
+
+    @property
+    def last_offset(self) -> NDArray[np.int64]:
+        """The last offset."""
+
+
+def rises(headers: Offsets, following: int | None) -> bool:
+    """Whether each batch begins behind the one before, and `following`, the next one's first offset, behind them all."""
     within = bool((headers.base_offset[1:] > headers.last_offset[:-1]).all())
     return within and (following is None or following > headers.last_offset[-1])
 
 
-def _outliers(headers: Headers, last_offset: int, expected: int, following: int | None) -> NDArray[np.bool_]:
+def wrong_offsets(
+    headers: Offsets, last_offset: int, expected: int, following: int | None
+) -> NDArray[np.bool_]:
     """Rows that jump back, or ahead of the next one, while their neighbours follow each other.
 
-    Of two that contradict each other the one that goes on where the batch before them ended is right.
+    `last_offset` is that of the batch before, `expected` where the first is expected to begin, `following` where the
+    batch behind does. Of two that contradict each other the one that goes on where the batch before them ended is right.
     """
     base, last = headers.base_offset.tolist(), headers.last_offset.tolist()
     wrong = np.zeros(len(base), bool)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from formats.records import Reason
+from kctl.checks.outliers import rises, wrong_offsets
 from kctl.replica.copies import Copy
 from kctl.replica.lineage import Lineage, normalised
 from kctl.replica.scanned import Columns, Scanned, scan_folder
@@ -119,7 +120,7 @@ class ReplicaLog:
         if not sound.all():
             self._note_unsound(run.path, headers)
             headers = headers[sound]
-        headers = self._without_outliers(run.path, headers)
+        headers = self._without_outliers(run, headers)
         batches = self._ordered(headers)
         self._learn(batches, headers)
         for damage in run.damage:
@@ -145,25 +146,29 @@ class ReplicaLog:
             else:
                 self.damage.append(DamagedRange(path, position, size, start, end))
 
-    def _without_outliers(self, path: Path, headers: Columns) -> Columns:
+    def _without_outliers(self, run: Scanned, headers: Columns) -> Columns:
         """The columns without batches whose offset or epoch only they have: no CRC covers these two fields.
 
         Both rise through a log, so that one above its successor's, which fits what came before, is wrong.
         """
-        if len(headers) < 2:
+        if not len(headers):
             return headers
-        base, epoch = headers.base_offset, headers.partition_leader_epoch
-        ended = np.concatenate(([self.next_offset - 1], headers.last_offset[:-1]))
-        led = np.concatenate(([self._last_epoch], epoch[:-1]))
+        before, following = self.next_offset - 1, run.next_base
         wrong = np.zeros(len(headers), bool)
-        wrong[:-1] = (base[:-1] > base[1:]) & (base[1:] > ended[:-1])
-        new = headers.magic == 2
+        if headers.base_offset[0] <= before or not rises(headers, following):
+            wrong = wrong_offsets(headers, before, before + 1, following)
+        base, epoch, new = headers.base_offset, headers.partition_leader_epoch, headers.magic == 2
+        led = np.concatenate(([self._last_epoch], epoch[:-1]))
         wrong[:-1] |= new[:-1] & new[1:] & (epoch[:-1] > epoch[1:]) & (epoch[1:] >= led[:-1])
         if not wrong.any():
             return headers
         for row in np.flatnonzero(wrong)[:1000].tolist():
             position, size = int(headers.position[row]), int(headers.size_in_bytes[row])
-            self.damage.append(DamagedRange(path, position, size, int(ended[row]) + 1, int(base[row + 1])))
+            right = np.flatnonzero(~wrong[:row])
+            start = int(headers.last_offset[right[-1]]) + 1 if len(right) else self.next_offset
+            behind = np.flatnonzero(~wrong[row + 1 :])
+            end = int(base[row + 1 + int(behind[0])]) if len(behind) else following
+            self.damage.append(DamagedRange(run.path, position, size, start, end))
         return headers[~wrong]
 
     def _ordered(self, headers: Columns) -> Batches:

@@ -69,6 +69,7 @@ class Scanned:
     ends: bool = False
     size_in_bytes: int = 0
     error: str | None = None
+    next_base: int | None = None  # of the segment behind, where this is the end of one
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +83,17 @@ class Piece:
     end: int
     size_in_bytes: int
     order: float
+    next_base: int | None = None  # the base offset of the segment behind
 
 
 def scan_folder(folder: Path, skip_below: int = 0) -> Iterator[Scanned]:
     """The segments of a partition folder in order. Raises OSError where it cannot be listed."""
-    for segment in _segments(read_folder(folder), skip_below):
+    segments = _segments(read_folder(folder), skip_below)
+    for number, segment in enumerate(segments):
         assert segment.log is not None
         size = segment.log.size_in_bytes
-        piece = Piece(0, segment.log.path, segment.base_offset, 0, size, size, 0)
+        following = segments[number + 1].base_offset if number + 1 < len(segments) else None
+        piece = Piece(0, segment.log.path, segment.base_offset, 0, size, size, 0, following)
         yield from _scan(piece, until=None)
 
 
@@ -125,6 +129,7 @@ def _scanned(piece: Piece, chunk: Chunk, size: int) -> Scanned:
         columns_of(chunk.headers),
         chunk.damage,
         ends=chunk.end >= size,
+        next_base=piece.next_base if chunk.end >= size else None,
     )
 
 
@@ -163,7 +168,7 @@ def _pieces(owner: int, folder: Path) -> Iterator[Piece]:
         span = (following - segment.base_offset) if following is not None else max(size // 100, 1)
         for start, end in _splits(segment):
             order = segment.base_offset + span * (start / size if size else 0)
-            yield Piece(owner, segment.log.path, segment.base_offset, start, end, size, order)
+            yield Piece(owner, segment.log.path, segment.base_offset, start, end, size, order, following)
 
 
 def _splits(segment: Segment) -> list[tuple[int, int]]:

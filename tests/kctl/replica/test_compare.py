@@ -185,7 +185,15 @@ def test_a_copy_with_a_hole_is_not_the_one_to_trust(tmp_path: Path) -> None:
     assert (verdict(compared(tmp_path))["verdict"], verdict(compared(tmp_path))["best_source"]) == ("hole", 2)
 
 
-@pytest.mark.parametrize(("position", "value"), [(0, b"\0\0\0\0\0\x10\0\0"), (12, b"\0\0\0\x4d")])
+@pytest.mark.parametrize(
+    ("position", "value"),
+    [
+        (0, b"\0\0\0\0\0\x10\0\0"),
+        (0, b"\0\0\0\0\0\0\0\6"),  # into the batch behind, which is right
+        (0, b"\0\0\0\0\0\0\0\4"),  # into the batch before, which is right
+        (12, b"\0\0\0\x4d"),
+    ],
+)
 def test_an_offset_or_epoch_that_only_one_batch_has_is_damage(
     tmp_path: Path, position: int, value: bytes
 ) -> None:
@@ -199,6 +207,19 @@ def test_an_offset_or_epoch_that_only_one_batch_has_is_damage(
     assert (finding["base_offset"], finding["last_offset"]) == (5, 9)
     assert (finding["position"], finding["size_in_bytes"]) == (len(FRONT[0]), len(FRONT[1]))
     assert (verdict(ran)["verdict"], verdict(ran)["best_source"], ran.status) == ("damaged", 2, 5)
+
+
+def test_a_segments_last_offset_that_reaches_into_the_next_is_damage(tmp_path: Path) -> None:
+    """And nothing of the segments behind is left out for it."""
+    wrong = bytearray(FRONT[1])
+    wrong[:8] = b"\0\0\0\0\0\x10\0\0"
+    for broker_id, second in ((1, bytes(wrong)), (2, FRONT[1])):
+        folder = log_dir(tmp_path, broker_id, [FRONT[0], second]) / "orders-0"
+        (folder / f"{10:020d}.log").write_bytes(FRONT[2])
+    ran = compared(tmp_path)
+    (finding,) = ran.of("finding")
+    assert (finding["code"], finding["base_offset"], finding["last_offset"]) == ("replica-damaged-copy", 5, 9)
+    assert {row["log_end_offset"] for row in ran.of("lineage")} == {15}
 
 
 @pytest.mark.parametrize("text", ["{", '{"path": "/brokers/ids/1"}\n{"path": "/bro', "\0\1\2"])
