@@ -4,7 +4,7 @@ What stands for itself in a JSON string is copied as it is, quotes and backslash
 time; only values with other bytes are encoded one by one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 import numpy as np
@@ -18,7 +18,17 @@ from formats.kafka_text import codec_name, time_name
 from formats.record_batch import CONTROL, DELETE_HORIZON, LOG_OVERHEAD, TIMESTAMP_TYPE, TRANSACTIONAL, Record
 from kctl.dump.decoded import decoded
 from kctl.dump.json_texts import json_texts
-from kctl.dump.text_columns import Column, Lines, joined, lines_of, numbers, pieces_of, with_empty_ones
+from kctl.dump.text_columns import (
+    Column,
+    Lines,
+    joined,
+    lines_of,
+    numbers,
+    numbers_like,
+    numbers_or_one,
+    pieces_of,
+    with_empty_ones,
+)
 from kctl.dump.values import named
 from kctl.dump.wanted import Wanted
 from kctl.scan.records import Records
@@ -31,60 +41,75 @@ encode = msgspec.json.Encoder().encode
 def chunk_lines(headers: Headers, records: Records, shown: str, wanted: Wanted) -> Iterator[Lines]:
     """The lines of sound batches of magic 2, each followed by those of its records."""
     file = _encoded(shown)
-    batches = batch_lines(headers, file)
-    head = joined(
-        b'{"kind":"record","file":' + file + b',"position":', numbers(headers.position), b',"offset":'
-    )
+    position = numbers(headers.position)
+    batches = batch_columns(headers, position, file)
+    head = b'{"kind":"record","file":' + file + b',"position":', position, b',"offset":'
     is_first = np.concatenate(([True], records.batch[1:] != records.batch[:-1]))
     empty = headers.records_count == 0
     after = b""
     if empty.any():
-        batches, after = with_empty_ones(batches.to_pylist(), empty.tolist())
+        lines, after = with_empty_ones(joined(*batches).to_pylist(), empty.tolist())
+        batches = (lines,)
     # The line of a batch stands before that of its first record.
-    starts = joined(batches, head)
+    starts = joined(*batches, *head)
+    one_each = len(records) == len(headers) and is_first.all()
     if not is_first.all():
-        starts = pa.concat_arrays([starts, head])
+        starts = pa.concat_arrays([starts, joined(*head)])
     for rows in pieces_of(records.position):
-        chosen = starts.take(pa.array(records.batch[rows] + np.where(is_first[rows], 0, len(headers))))
+        if one_each:
+            chosen = starts[rows]
+        else:
+            chosen = starts.take(pa.array(records.batch[rows] + np.where(is_first[rows], 0, len(headers))))
         yield record_lines(records[rows], chosen, headers, wanted)
     yield after
 
 
 def lines_of_batches(headers: Headers, shown: str) -> Lines:
     """The lines of sound batches of magic 2 alone."""
-    return lines_of(batch_lines(headers, _encoded(shown))) if len(headers) else b""
+    if not len(headers):
+        return b""
+    return lines_of(joined(*batch_columns(headers, numbers(headers.position), _encoded(shown))))
 
 
 def _encoded(name: str) -> bytes:
     return encode(name.encode("utf-8", "backslashreplace").decode())
 
 
-def batch_lines(headers: Headers, file: bytes) -> pa.Array:
-    """The line of each batch."""
+def batch_columns(headers: Headers, position: pa.Array, file: bytes) -> tuple[Column, ...]:
+    """The line of each batch, as columns to be joined."""
     last_sequence = headers.base_sequence.astype(np.int64) + headers.last_offset_delta
     last_sequence = np.where(headers.base_sequence >= 0, last_sequence & 0x7FFFFFFF, -1)
-    bits, which = np.unique(headers.attributes, return_inverse=True)
-    base_timestamp = numbers(headers.base_timestamp)
-    return joined(
-        b'{"kind":"batch","file":' + file + b',"position":', numbers(headers.position),
+    base_offset, base_timestamp = numbers(headers.base_offset), numbers(headers.base_timestamp)
+    last_offset = numbers_like(headers.last_offset, headers.base_offset, base_offset)
+    max_timestamp = numbers_like(headers.max_timestamp, headers.base_timestamp, base_timestamp)
+    return (
+        b'{"kind":"batch","file":' + file + b',"position":', position,
         b',"size_in_bytes":', numbers(headers.size_in_bytes),
-        b',"base_offset":', numbers(headers.base_offset),
-        b',"last_offset":', numbers(headers.last_offset),
+        b',"base_offset":', base_offset,
+        b',"last_offset":', last_offset,
         b',"magic":2,"crc":', numbers(headers.crc),
-        b',"crc_valid":true,', pa.array([_what(b) for b in bits.tolist()], pa.binary()).take(pa.array(which)),
-        b',"max_timestamp":', numbers(headers.max_timestamp),
-        b',"records_count":', numbers(headers.records_count),
+        b',"crc_valid":true,', _by_attributes(headers, _what),
+        b',"max_timestamp":', max_timestamp,
+        b',"records_count":', numbers_or_one(headers.records_count),
         b',"batch_length":', numbers(headers.size_in_bytes - LOG_OVERHEAD),
-        b',"partition_leader_epoch":', numbers(headers.partition_leader_epoch),
-        b',"last_offset_delta":', numbers(headers.last_offset_delta),
+        b',"partition_leader_epoch":', numbers_or_one(headers.partition_leader_epoch),
+        b',"last_offset_delta":', numbers_or_one(headers.last_offset_delta),
         b',"base_timestamp":', base_timestamp,
         b',"delete_horizon_ms":', _horizons(headers, base_timestamp),
-        b',"producer_id":', numbers(headers.producer_id),
-        b',"producer_epoch":', numbers(headers.producer_epoch),
-        b',"base_sequence":', numbers(headers.base_sequence),
-        b',"last_sequence":', numbers(last_sequence),
-        pa.array([_which(b) for b in bits.tolist()], pa.binary()).take(pa.array(which)),
+        b',"producer_id":', numbers_or_one(headers.producer_id),
+        b',"producer_epoch":', numbers_or_one(headers.producer_epoch),
+        b',"base_sequence":', numbers_or_one(headers.base_sequence),
+        b',"last_sequence":', numbers_or_one(last_sequence),
+        _by_attributes(headers, _which),
     )  # fmt: skip
+
+
+def _by_attributes(headers: Headers, text: Callable[[int], bytes]) -> Column:
+    """What a batch's attributes say."""
+    if (headers.attributes == headers.attributes[0]).all():
+        return text(int(headers.attributes[0]))
+    bits, which = np.unique(headers.attributes, return_inverse=True)
+    return pa.array([text(one) for one in bits.tolist()], pa.binary()).take(pa.array(which))
 
 
 def _what(bits: int) -> bytes:
@@ -110,7 +135,7 @@ def record_lines(records: Records, starts: pa.Array, headers: Headers, wanted: W
         starts, numbers(records.offset),
         b',"timestamp":', numbers(records.timestamp),
         b',"headers":', _headers(records),
-        b',"sequence":', b"-1" if (records.sequence == -1).all() else numbers(records.sequence),
+        b',"sequence":', numbers_or_one(records.sequence),
         b',"decoded":', _decoded(records, headers, wanted), b",",
         *field("key", records.data, records.key_position, records.key_size, wanted.keys), b",",
         *field("value", records.data, records.value_position, records.value_size, wanted.values), b"}\n",

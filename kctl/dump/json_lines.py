@@ -13,7 +13,7 @@ from formats.records import walk
 from kctl.dump.batches import Left, Row, item_rows
 from kctl.dump.json_columns import chunk_lines, lines_of_batches
 from kctl.dump.plain_runs import has_plain_batches, is_plain
-from kctl.dump.seeking import first_position
+from kctl.dump.seeking import first_position, likely_positions
 from kctl.dump.text_columns import Lines
 from kctl.dump.wanted import Wanted
 from kctl.scan.options import Chunk, Level, ScanOptions
@@ -32,7 +32,7 @@ def log_lines(source: LocalFile, path: str, shown: str, wanted: Wanted, left: Le
         start=first_position(path, log, wanted),
         max_decompressed_bytes=wanted.max_decompressed_bytes,
     )
-    for chunk in scan_segment(source, options):
+    for chunk in scan_segment(source, options, hints=likely_positions(path)):
         if left.is_empty:
             return
         if chunk.position == chunk.end:

@@ -11,6 +11,9 @@ from bisect import bisect_right
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from formats.index_files import read_offset_index, read_time_index, used_size
 from formats.log_bytes import LogBytes
 from formats.records import Entry, walk
@@ -18,6 +21,7 @@ from kctl.dump.beside import base_offset_of, sibling
 from kctl.dump.opening import opened, whole
 from kctl.dump.wanted import Wanted
 from kctl.errors import KctlError
+from kctl.scan.splits import hints_of
 
 MOST_OF_AN_INDEX = 1 << 28
 
@@ -36,6 +40,14 @@ def first_position(path: str, log: LogBytes, wanted: Wanted) -> int:
     position = _position_by_offset(path, target - base_offset)
     first = next(walk(log, position=position), None) if position else None
     return position if isinstance(first, Entry) and first.crc_valid and first.base_offset <= target else 0
+
+
+def likely_positions(path: str) -> NDArray[np.int64]:
+    """Where batches begin if the index beside the segment is right; a scan takes its word for nothing."""
+    return hints_of(_index_rows(path, ".index", 8)) if path.endswith(".log") else NO_POSITIONS
+
+
+NO_POSITIONS = np.empty(0, np.int64)
 
 
 def _index_rows(path: str, suffix: str, row_size: int) -> bytes:

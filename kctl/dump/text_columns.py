@@ -46,6 +46,18 @@ def numbers(values: NDArray[np.generic]) -> pa.Array:
     return pa.array(np.ascontiguousarray(values)).cast(pa.string()).cast(pa.binary())
 
 
+def numbers_or_one(values: NDArray[np.generic]) -> Column:
+    """Integers as text; the text alone where several rows have the same."""
+    if len(values) > 1 and (values == values[0]).all():
+        return b"%d" % int(values[0])
+    return numbers(values)
+
+
+def numbers_like(values: NDArray[np.generic], others: NDArray[np.generic], text: pa.Array) -> pa.Array:
+    """Integers as text; `text` where they are the others, whose text that is."""
+    return text if (values == others).all() else numbers(values)
+
+
 def lines_of(column: pa.Array) -> memoryview:
     """All texts of a column, one after the other."""
     ends = np.frombuffer(column.buffers()[1], np.int32)

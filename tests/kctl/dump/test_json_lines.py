@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
 from formats.compression import Codec
@@ -125,3 +126,23 @@ def test_an_array_has_the_same_rows(options: tuple[str, ...], tmp_path: Path) ->
     assert array == [decode(line) for line in ran.out.splitlines()]
     assert len(array) > 10
     assert decode(kctl("segment", "dump", *options, "--output", "json", files[1]).out) == []
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.SNAPPY])
+@pytest.mark.parametrize("count", [1, 2, 400])
+def test_batches_of_one_record(tmp_path: Path, count: int, codec: Codec) -> None:
+    """Also where the index beside them is right, and where it is not."""
+    log = tmp_path / f"{0:020d}.log"
+    made = [
+        write_batch([Record(n, T + n, b"k%d" % n, b"v" * (n % 50), ())], codec=codec) for n in range(count)
+    ]
+    log.write_bytes(b"".join(made))
+    wanted = Wanted(records=True)
+    right = rows([str(log)], wanted)
+    assert len(right) == 2 * count
+    assert lines([str(log)], wanted) == right
+    positions = np.cumsum([0, *map(len, made[:-1])])[1::3]
+    for wrong in (0, 1):
+        entries = np.stack((np.arange(len(positions)), positions + wrong), 1).astype(">i4")
+        log.with_suffix(".index").write_bytes(entries.tobytes())
+        assert lines([str(log)], wanted) == right
