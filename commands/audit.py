@@ -151,12 +151,19 @@ def audit_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
         if row["kind"] == "finding":
             key = str(row["severity"]), str(row["code"])
             counts[key] += 1
-            first.setdefault(key, f"{row['file'] or ''}: {row['message']}")
+            first.setdefault(key, f"{_where(row)}{row['message']}")
         elif row["kind"] == "loss":
             yield _loss_line(row)
         else:
             yield from _findings_lines(counts, first, page)
             yield from _last_lines(row, page)
+
+
+def _where(row: Row) -> str:
+    """The file of a finding, else its partition, before what is said of it."""
+    partition = f"{row['topic']}-{row['partition']}" if row["partition"] is not None else row["topic"]
+    place = row["file"] or partition
+    return f"{place}: " if place else ""
 
 
 def _loss_line(row: Row) -> str:
@@ -182,7 +189,8 @@ def _last_lines(row: Row, page: Page) -> Iterator[str]:
     yield ""
     amounts = f"{row['files']:,} files, {row['bytes']:,} bytes, {row['records']:,} records"
     brokers = row["brokers"] if isinstance(row["brokers"], list | tuple) else ()
-    yield f"{amounts} of brokers {', '.join(map(str, brokers)) or '?'} in {row['seconds']} s"
+    whose = f" of brokers {', '.join(map(str, brokers))}" if brokers else ""
+    yield f"{amounts}{whose} in {row['seconds']} s"
     yield page.style(str(row["verdict"]), "bold")
     yield f"report   {row['report']}"
 

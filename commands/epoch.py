@@ -11,7 +11,7 @@ from commands.connecting import wire
 from commands.evidence_options import evidence_options, find_evidence, report_absent
 from commands.frame import Frame, command
 from commands.path_types import GIVEN
-from commands.render import Outcome, Row
+from commands.render import Outcome, Row, folding
 
 if TYPE_CHECKING:
     from kctl.evidence.model import Evidence
@@ -51,7 +51,9 @@ def show(
     from kctl.replica.epoch_views import show_rows
 
     evidence = find_evidence(frame, paths, brokers, moments)
-    return Outcome(_with_findings(evidence, show_rows(_copies(frame, evidence, topics))), text=epoch_text)
+    return Outcome(
+        _with_findings(evidence, show_rows(_copies(frame, evidence, topics))), text=folding(epoch_text)
+    )
 
 
 def _with_findings(evidence: Evidence, rows: Iterator[Row]) -> Iterator[Row]:
@@ -91,7 +93,9 @@ def end_offset(
     rules = rules_for(kafka_version)
     evidence = find_evidence(frame, paths, brokers, moments)
     rows = list(end_offset_rows(_copies(frame, evidence, topics), epoch, rules))
-    return Outcome([*rows, *_leaders_answers(frame, paths, rows, epoch)])
+    from commands.epoch_text import end_offset_text
+
+    return Outcome([*rows, *_leaders_answers(frame, paths, rows, epoch)], text=folding(end_offset_text))
 
 
 def _leaders_answers(frame: Frame, paths: tuple[str, ...], rows: Sequence[Row], epoch: int) -> Iterator[Row]:
@@ -162,7 +166,9 @@ def truncation(
     evidence = find_evidence(frame, paths, brokers, moments)
     leading = find_evidence(frame, (leaders,), (), ())
     rows = truncation_rows(_copies(frame, evidence, topics), _copies(frame, leading, topics), rules)
-    return Outcome(rows)
+    from commands.epoch_text import truncation_text
+
+    return Outcome(rows, text=folding(truncation_text))
 
 
 @command(
@@ -188,4 +194,4 @@ def compare(
 
     evidence = find_evidence(frame, paths, brokers, moments)
     rows = _with_findings(evidence, compare_rows(_copies(frame, evidence, topics)))
-    return Outcome(rows, text=epoch_text)
+    return Outcome(rows, text=folding(epoch_text))

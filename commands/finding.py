@@ -1,5 +1,6 @@
 """`kctl finding`: the table of findings, and what one of them means."""
 
+import re
 import textwrap
 from collections.abc import Iterable, Iterator
 
@@ -7,7 +8,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from commands.frame import Frame, command
-from commands.render import Outcome, Page, Row
+from commands.render import Outcome, Page, Row, folding
 
 
 def codes(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -52,14 +53,18 @@ def finding(frame: Frame, code: str | None) -> Outcome:
         )
         for one in wanted
     ]
-    return Outcome(rows, text=explained if code else listed)
+    return Outcome(rows, text=explained if code else folding(listed))
+
+
+SLOT = re.compile(r"\{[^}]*\}")  # where a sentence takes its details
 
 
 def listed(rows: Iterable[Row], page: Page) -> Iterator[str]:
-    """A line a code."""
+    """Two lines a code."""
     for row in rows:
         severity = str(row["severity"])
-        yield f"{page.style(f'{severity:<8}', severity)} {row['code']:<36} {row['sentence']}"
+        yield f"{page.style(f'{severity:<8}', severity)} {row['code']}"
+        yield f"    {SLOT.sub('…', str(row['sentence']))}"
 
 
 def explained(rows: Iterable[Row], page: Page) -> Iterator[str]:
@@ -68,6 +73,7 @@ def explained(rows: Iterable[Row], page: Page) -> Iterator[str]:
         yield f"{page.style(str(row['severity']), str(row['severity']))}  {page.style(str(row['code']), 'bold')}"
         for title in ("sentence", "meaning", "cause", "action"):
             yield ""
+            said = SLOT.sub("…", str(row[title])) if title == "sentence" else row[title]
             yield from textwrap.wrap(
-                f"{title.capitalize()}: {row[title]}", min(page.width, 100), subsequent_indent="  "
+                f"{title.capitalize()}: {said}", min(page.width, 100), subsequent_indent="  "
             )

@@ -15,7 +15,8 @@ CAUSES = {
     "zombie_leader": "a leader cut off from ZooKeeper went on",
     "unknown": "cause unknown",
 }
-PAD = " " * 11
+PAD = " " * 4
+SHORTEST_QUOTE = 48
 
 
 def loss_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
@@ -64,12 +65,16 @@ def _block(row: Row, page: Page) -> Iterator[str]:
     yield f"{PAD}dropped  {_dropped(row)}"
     for proof in _proofs(row)[:1]:
         place = f"{PAD}         {proof['file']}:{proof['line']}"
-        yield page.style(f'{place}   "{_end_of(str(proof["text"]), page.width - len(place) - 5)}"', "dim")
+        room = page.width - len(place) - 5
+        if room < SHORTEST_QUOTE:
+            yield page.style(place, "dim")
+            place, room = f"{PAD}      ", page.width - len(PAD) - 11
+        yield page.style(f'{place}   "{_end_of(str(proof["text"]), room)}"', "dim")
     yield from _now(row)
     copies = cast("list[dict[str, Any]]", row["recoverable_from"])
     if copies:
         names = ", ".join(_copy(one) for one in copies[:4])
-        yield f"{PAD}still on {names}: kctl replica loss ... --export DIR"
+        yield f"{PAD}still on {names}: get them by --export DIR"
     for one in cast("list[dict[str, Any]]", row["recoverable_from_tier"] or [])[:4]:
         where = f"[{one['from_offset']}, {one['to_offset']})"
         yield f"{PAD}{where} still in the tier: remote segment {one['remote_log_segment_id']}"
@@ -109,7 +114,7 @@ def _proofs(row: Row) -> list[dict[str, Any]]:
 
 def _end_of(text: str, room: int) -> str:
     """The end of a line, where what was decided stands."""
-    room = max(room, 48)
+    room = max(room, SHORTEST_QUOTE)
     return text if len(text) <= room else "..." + text[3 - room :]
 
 

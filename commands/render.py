@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Row = dict[str, object]
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+OWN_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+WORDS = re.compile(r"\x1b\[[0-9;]*m|\s+|[^\s\x1b]+|\x1b")
 ESCAPED = {ord("\\"): "\\\\", ord("\t"): "\\t", ord("\n"): "\\n", ord("\r"): "\\r"}
 STYLES = {"error": "31;1", "warning": "33", "info": "36", "good": "32", "dim": "2", "bold": "1"}
 
@@ -46,6 +48,33 @@ class Outcome:
     # For output too large for a dict a row: gives the bytes of an output form ("text", "json", "jsonl"), or None for
     # one that the rows are written in. Where there is a layout as well, terminals get that.
     encoded: Callable[[str], Iterable[bytes | memoryview] | None] | None = None
+
+
+def folding(text: Text) -> Text:
+    """A layout whose lines are broken between words where the page is too narrow, and go on indented."""
+    return lambda rows, page: (part for line in text(rows, page) for part in folded(line, page.width))
+
+
+def folded(line: str, width: int) -> Iterator[str]:
+    """The line in pieces that fit, those after the first indented by 4 more than it; a word is never broken."""
+    plain = OWN_COLOUR.sub("", line)
+    if len(plain) <= width:
+        yield line
+        return
+    indent = " " * (min(len(plain) - len(plain.lstrip()), width // 2) + 4)
+    piece, used, gap = "", 0, ""
+    for token in WORDS.findall(line):
+        if token.startswith("\x1b"):
+            piece += gap + token
+            used, gap = used + len(gap), ""
+        elif token.isspace():
+            gap = token
+        elif gap and used + len(gap) + len(token) > width and piece.strip():
+            yield piece
+            piece, used, gap = indent + token, len(indent) + len(token), ""
+        else:
+            piece, used, gap = piece + gap + token, used + len(gap) + len(token), ""
+    yield piece
 
 
 def visible(text: str) -> str:

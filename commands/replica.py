@@ -11,7 +11,7 @@ import click
 from commands.evidence_options import evidence_options, find_evidence, report_absent
 from commands.frame import Frame, command
 from commands.path_types import GIVEN
-from commands.render import Outcome, Row
+from commands.render import Outcome, Row, folding
 
 if TYPE_CHECKING:
     from kctl.replica.comparing import ComparedEvidence
@@ -72,7 +72,7 @@ def compare(
     compared = ComparedEvidence(evidence, options, frame.report)
     from commands.replica_text import compare_text
 
-    return Outcome(_compare_rows(frame, compared), text=compare_text)
+    return Outcome(_compare_rows(frame, compared), text=folding(compare_text))
 
 
 def _compare_rows(frame: Frame, compared: ComparedEvidence) -> Iterator[Row]:
@@ -134,7 +134,7 @@ def loss(
 
         folder = Path(export)
         check_target(folder, evidence)
-    return Outcome(_loss_rows(frame, search, folder, jobs), text=loss_text)
+    return Outcome(_loss_rows(frame, search, folder, jobs), text=folding(loss_text))
 
 
 def _loss_rows(frame: Frame, search: LossSearch, folder: Path | None, jobs: int | None) -> Iterator[Row]:

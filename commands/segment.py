@@ -11,7 +11,7 @@ from commands.byte_sizes import Size
 from commands.evidence_options import BROKER, MOMENT, find_evidence
 from commands.frame import Frame, command
 from commands.path_types import GIVEN
-from commands.render import Outcome, Row
+from commands.render import Outcome, Row, folding
 
 if TYPE_CHECKING:
     from kctl.checks.report import CheckOptions
@@ -101,7 +101,8 @@ def verify(
     evidence = find_evidence(frame, paths, brokers, moments, may_be_nothing=True)
     _say_what_is_left_out(frame, evidence)
     return Outcome(
-        _verified(frame, evidence, live, options, jobs), text=partial(verify_text, everything=everything)
+        _verified(frame, evidence, live, options, jobs),
+        text=folding(partial(verify_text, everything=everything)),
     )
 
 

@@ -9,7 +9,7 @@ import click
 
 from commands.frame import Callback, Frame, command
 from commands.path_types import GIVEN
-from commands.render import Outcome, Row
+from commands.render import Outcome, Row, folding
 from kctl.errors import KctlError
 
 if TYPE_CHECKING:
@@ -396,4 +396,4 @@ def explain(frame: Frame, line: str) -> Outcome:
     row = explain_line(line)
     if row["event"] is None:
         frame.raise_status(5)
-    return Outcome([row], text=explained)
+    return Outcome([row], text=folding(explained))

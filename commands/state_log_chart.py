@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
 
-from commands.render import Page, Row, aligned, visible
+from commands.render import Page, Row, aligned, cell, visible
 
 LABEL = 10
 HOW = {
@@ -179,9 +180,18 @@ def explained(rows: Iterable[Row], page: Page) -> Iterator[str]:
         yield f"{one['event']}  {visible(one['meaning'] or '')}"
         if one["sign"]:
             yield page.style(f"a sign of: {one['sign']}", "warning")
-        yield f"printed by Kafka {one['versions']}, level {one['level']}"
+        yield f"printed by Kafka {one['versions']}, level {level_words(str(one['level']))}"
         for name, value in one["fields"].items():
-            yield f"  {name:<24} {visible(str(value))}"
+            yield f"  {name:<24} {visible(cell(value))}"
         for title, listed in (("before it", one["before"]), ("after it", one["after"])):
             for line in listed:
-                yield f"{title:<10} {line['event']:<5} {visible(line['pattern'])}"
+                yield f"{title:<10} {line['event']:<5} {visible(KIND_OF_FIELD.sub('}', line['pattern']))}"
+
+
+KIND_OF_FIELD = re.compile(r":[A-Za-z]+\}")  # `{partition:i}`: how the field is read is nothing for people
+LEVELS = {"T": "TRACE", "D": "DEBUG", "I": "INFO", "W": "WARN", "E": "ERROR", "F": "FATAL"}
+
+
+def level_words(text: str) -> str:
+    """`T; I 2.6+` as `TRACE; INFO 2.6+`."""
+    return re.sub(r"\b[TDIWEF]\b", lambda found: LEVELS[found[0]], text)

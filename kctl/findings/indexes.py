@@ -33,7 +33,7 @@ INDEX_ENTRY_UNORDERED = FindingType(
 INDEX_STALE_TAIL = FindingType(
     "index-stale-tail",
     Severity.INFO,
-    "{count} entries from entry {entry} on are left from before the log was truncated.",
+    "Entries from {entry} on ({count}) are left from before the log was truncated.",
     "The broker knew how many entries are in use; the file was not trimmed since.",
     "The broker truncated its log and was killed, or still ran, when the copy was made.",
     "Nothing: recovery writes the index anew.",

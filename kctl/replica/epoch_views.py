@@ -53,7 +53,10 @@ def every_copy(evidence: Evidence, topics: Iterable[str] = ()) -> list[Copy]:
         )
         broker_id = NOBODY if replica.broker_id is None else replica.broker_id
         found.append(Copy(replica, broker_id, place, checkpoints.marks_of(replica)))
-    return sorted(found, key=lambda c: (c.partition, c.moment or "", c.broker_id, str(c.folder)))
+    order = {name: place for place, name in enumerate(evidence.moments)} if found else {}
+    return sorted(
+        found, key=lambda c: (c.partition, order.get(c.moment or "", -1), c.broker_id, str(c.folder))
+    )
 
 
 def read_log(copy: Copy) -> tuple[ReplicaLog, Lineage]:
@@ -240,7 +243,13 @@ def _pair_rows(
     compared = compare_lineages(first, second)
     moment = one.moment if one.moment == other.moment else None
     ids = [one.broker_id, other.broker_id]
-    whose: Row = {"topic": partition.topic, "partition": partition.partition, "moment": moment}
+    moments = None if one.moment == other.moment else [one.moment, other.moment]
+    whose: Row = {
+        "topic": partition.topic,
+        "partition": partition.partition,
+        "moment": moment,
+        "moments": moments,
+    }
     point = compared.first_divergent_offset
     if point is not None and compared.common_range is not None:
         end = compared.common_range.to_offset

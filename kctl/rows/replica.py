@@ -35,6 +35,7 @@ DIVERGENCE = RowType(
     to_offset=integer("exclusive"),
     epochs=array("the epochs of each side in the range: two lists"),
     moment=nullable(string()),
+    moments=nullable(array("of the two, in their order, where they are not the same; `epoch compare` only")),
 )
 
 VERDICT = RowType(
@@ -52,6 +53,7 @@ VERDICT = RowType(
     behind=array("brokers that end before the longest of their branch"),
     branch_point=nullable(integer("where the lineages of a pair part; `epoch compare` only")),
     moment=nullable(string()),
+    moments=nullable(array("of the two, in their order, where they are not the same; `epoch compare` only")),
 )
 
 REJOIN = RowType(

@@ -9,8 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from commands.render import Page, aligned, cell, tab_separated, visible
+from commands.render import Page, aligned, cell, folded, tab_separated, visible
 from kctl.errors import KctlError
 from kctl.rows import RowType, integer, nullable, string
 from kctl.settings import read_context
@@ -187,6 +189,20 @@ def test_a_terminal_gets_columns() -> None:
         "a        100",
         "long",
     ]
+
+
+def test_a_narrow_page_breaks_between_words() -> None:
+    line = "    the \x1b[31;1mred words\x1b[0m of it, and " + "a" * 30
+    assert list(folded(line, 80)) == [line]
+    pieces = list(folded(line, 22))
+    assert pieces == ["    the \x1b[31;1mred words\x1b[0m of", "        it, and", "        " + "a" * 30]
+    assert list(folded("", 10)) == [""]
+
+
+@given(st.text(alphabet="ab ,\x1b[0m", max_size=60), st.integers(1, 30))
+def test_folding_keeps_every_character_but_spaces(line: str, width: int) -> None:
+    pieces = list(folded(line, width))
+    assert "".join("".join(pieces).split()) == "".join(line.split())
 
 
 def test_an_unknown_key_of_a_row_is_a_bug() -> None:
