@@ -13,9 +13,4 @@ if TYPE_CHECKING:
 
 def live_sizes(cluster: Cluster, topics: Collection[str] | None = None) -> list[ReplicaSize] | None:
     """The sizes as brokers tell them; None where only ZooKeeper is known, which has none."""
-    if cluster.backend != "admin":
-        return None
-    from kctl.wire.cluster import AdminCluster
-
-    assert isinstance(cluster, AdminCluster)
     return cluster.replica_sizes(topics)

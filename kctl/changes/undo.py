@@ -5,9 +5,11 @@ somebody else since is never overwritten. Where a stage has no inverse the whole
 reason, before anything is written.
 """
 
+from collections.abc import Iterator
+
 from kctl.changes.apply import Course, was_written
 from kctl.changes.entry import Entry
-from kctl.changes.intents import CreateTopic, DeleteTopic, Intent, Reassign
+from kctl.changes.intents import CreateTopic, DeleteTopic, Intent, Reassign, counted
 from kctl.changes.plan import Plan, Stage
 from kctl.changes.waiting import config_types_of, topics_of
 from kctl.cluster.state import ClusterState
@@ -29,12 +31,15 @@ def plan_undo(entry: Entry, course: Course) -> Plan:
     title = f"undo {entry.id}: {entry.title}"
     if not intents:
         return Plan(title=title, stages=())
+    warnings: list[str] = []
     for intent in intents:
-        _require_left(entry, intent, _state(intent, course))
+        state = _state(intent, course)
+        _require_left(entry, intent, state)
+        warnings += _lost_with(intent, state, course)
     first = intents[0]
     writes = course.cluster.writes_for(first, _state(first, course))
     stages = [Stage(intent=first, writes=writes), *(Stage(intent=intent) for intent in intents[1:])]
-    return Plan(title=title, stages=tuple(stages), details={"undoes": entry.id})
+    return Plan(title=title, stages=tuple(stages), details={"undoes": entry.id}, warnings=tuple(warnings))
 
 
 def _may_stand(entry: Entry, index: int, course: Course) -> bool:
@@ -53,6 +58,17 @@ def _state(intent: Intent, course: Course) -> ClusterState:
     return course.cluster.read_state(
         topics_of(intent), configs=config_types_of(intent), kafka_version=course.kafka_version
     )
+
+
+def _lost_with(intent: Intent, state: ClusterState, course: Course) -> Iterator[str]:
+    """What was written into a topic since it was created, and is gone with it."""
+    if not isinstance(intent, DeleteTopic):
+        return
+    ends = course.cluster.log_ends(state)
+    if records := sum(ends.values()):
+        yield f"{counted(records, 'record')} {'was' if records == 1 else 'were'} written to topic {intent.topic} since, and would be deleted with it"
+    elif unknown := len(state.partition_states.keys() - ends.keys()):
+        yield f"nobody tells whether anything was written to {counted(unknown, 'partition')} of topic {intent.topic} since"
 
 
 def _require_left(entry: Entry, inverse: Intent, state: ClusterState) -> None:

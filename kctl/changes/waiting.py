@@ -95,15 +95,11 @@ def wait_for(
 
     A connection that is lost meanwhile is waited for as well: only the clock ends it.
     """
-    begun, shown, pause = False, 0, PAUSE
+    watched, pause = _Watched(intent, cluster, progress, what or str(intent)), PAUSE
     while True:
-        waited = _look(intent, cluster)
-        if waited is not None:
-            if not begun:
-                progress.start(what or str(intent), waited.total, "partitions")
-                begun = True
-            progress.advance(max(waited.finished - shown, 0))
-            shown = max(shown, waited.finished)
+        waited, state = _look(intent, cluster)
+        if waited is not None and state is not None:
+            watched.show(waited, state)
             if waited.is_done or waited.failed:
                 return waited
         if time.monotonic() >= until:
@@ -112,8 +108,48 @@ def wait_for(
         pause = min(pause * 1.5, LONGEST_PAUSE)
 
 
-def _look(intent: Intent, cluster: Cluster) -> Waited | None:
+def _look(intent: Intent, cluster: Cluster) -> tuple[Waited | None, ClusterState | None]:
     try:
-        return how_far(intent, cluster.read_state(topics_of(intent), configs=config_types_of(intent)))
+        state = cluster.read_state(topics_of(intent), configs=config_types_of(intent))
+        return how_far(intent, state), state
     except KctlError:
-        return None
+        return None, None
+
+
+class _Watched:
+    """Progress of what is waited for: in bytes where replicas are copied and brokers tell how large they are."""
+
+    def __init__(self, intent: Intent, cluster: Cluster, progress: Progress, what: str) -> None:
+        self._intent, self._cluster, self._progress, self._what = intent, cluster, progress, what
+        self._total: int | None = None  # bytes that were missing at first, 0 where partitions are counted
+        self._shown = 0
+
+    def show(self, waited: Waited, state: ClusterState) -> None:
+        """Say how far it is. Bytes are not all there before everything is done."""
+        left = self._left(state)
+        is_first = self._total is None
+        if self._total is None:
+            self._total = left or 0
+            amount = (self._total, "bytes") if self._total else (waited.total, "partitions")
+            self._progress.start(self._what, *amount)
+        done = waited.finished
+        if self._total:
+            missing = self._total - self._shown if left is None else left
+            done = self._total if waited.is_done else min(self._total - missing, self._total - 1)
+            self._progress.note(f"{waited.finished:,} of {waited.total:,} partitions")
+        if done > self._shown or is_first:
+            self._progress.advance(max(done - self._shown, 0))
+            self._shown = max(done, self._shown)
+
+    def _left(self, state: ClusterState) -> int | None:
+        if self._progress is SILENT or self._total == 0:
+            return None
+        if not isinstance(self._intent, (Reassign, ReplaceStuckReassignment)):
+            return None
+        from kctl.cluster.verification import by_replica, bytes_left
+
+        try:
+            sizes = self._cluster.replica_sizes(topics_of(self._intent))
+        except KctlError:
+            return None
+        return None if sizes is None else bytes_left(self._intent.targets, state, by_replica(sizes))

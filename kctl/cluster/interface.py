@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from kctl.errors import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from kctl.changes.intents import Intent
     from kctl.changes.plan import Write
+    from kctl.cluster.disk_sizes import ReplicaSize
     from kctl.cluster.old_groups import OldGroup
     from kctl.cluster.state import ClusterState, Replicas
     from kctl.cluster.versions import KafkaVersion
@@ -76,6 +77,12 @@ class Cluster(Protocol):
         self, partitions: Sequence[tuple[TopicPartition, Replicas]], kind: str
     ) -> int:
         """How many partitions, from the front, fit in one request of a kind: `reassign` or `elect-preferred`."""
+
+    def replica_sizes(self, topics: Collection[str] | None = None) -> list[ReplicaSize] | None:
+        """The size of every replica, of these topics or all, on brokers that answer; None where it cannot be asked."""
+
+    def log_ends(self, state: ClusterState) -> Mapping[TopicPartition, int]:
+        """Where the logs of the state's partitions end, by their leaders; what is not to be had is left out."""
 
     def read_oddities(self, state: ClusterState, now: int) -> Sequence[Oddity]:
         """What is odd beyond the state; `now` is milliseconds, against which ages are counted."""

@@ -143,6 +143,15 @@ def _bytes(
     return max(whole * len(behind) - left, 0), left
 
 
+def bytes_left(targets: Targets, state: ClusterState, sizes: Mapping[tuple[TopicPartition, int], int]) -> int:
+    """Bytes that the replicas of all targets still lack of what the leaders have."""
+    return sum(
+        _bytes(tp, target, IN_PROGRESS, state, sizes)[1] or 0
+        for tp, target in targets.items()
+        if state.replicas(tp) is not None
+    )
+
+
 def by_replica(replicas: Iterable[ReplicaSize]) -> dict[tuple[TopicPartition, int], int]:
     """Sizes by partition and broker; replicas whose broker nothing tells are left out."""
     found: dict[tuple[TopicPartition, int], int] = {}

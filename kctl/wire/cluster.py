@@ -9,7 +9,7 @@ from kctl.cluster.moving import moving_targets
 from kctl.wire.reading import read_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from kctl.changes.intents import Intent
     from kctl.changes.plan import Write
@@ -101,6 +101,14 @@ class AdminCluster:
         from kctl.wire.log_dirs import read_replica_sizes
 
         return read_replica_sizes(self.wire, topics)
+
+    def log_ends(self, state: ClusterState) -> Mapping[TopicPartition, int]:
+        """See the interface; what is above the high watermark counts."""
+        from kctl.wire.fetching import LATEST, list_offsets
+
+        wanted = [(found.leader, tp) for tp, found in state.partition_states.items() if found.leader >= 0]
+        ends = list_offsets(self.wire, wanted, LATEST)
+        return {tp: end for (_, tp), end in ends.items() if isinstance(end, int)}
 
     def read_oddities(self, state: ClusterState, now: int) -> Sequence[Oddity]:
         """None: brokers keep them to themselves."""

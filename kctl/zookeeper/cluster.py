@@ -1,11 +1,12 @@
 """A cluster behind ZooKeeper: the first backend of `kctl.cluster.interface`."""
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from formats.znode_requests import Requested, format_election, format_reassignment
 from kctl.changes.intents import Intent
 from kctl.changes.plan import Write
+from kctl.cluster.disk_sizes import ReplicaSize
 from kctl.cluster.interface import Conflict, Oddity
 from kctl.cluster.old_groups import OldGroup
 from kctl.cluster.state import ClusterState, Replicas
@@ -18,6 +19,7 @@ from kctl.zookeeper.reading import read_cluster
 from kctl.zookeeper.store import LARGEST_REQUEST, OutcomeUnknown, ZnodeReader, ZnodeStore, request_size
 from kctl.zookeeper.writes import writes_for
 
+ASKING = 3.0  # seconds that a broker may take to say where a log ends
 SETTLING = 5.0  # seconds in which the fate of a lost write is found out
 REQUEST_ROOM = 20_000  # of a request, for throttles and checks beside the partitions
 
@@ -114,6 +116,16 @@ class ZookeeperCluster:
                 return count
         return len(partitions)
 
+    def replica_sizes(self, topics: Collection[str] | None = None) -> list[ReplicaSize] | None:
+        """None: ZooKeeper has no sizes."""
+        return None
+
+    def log_ends(self, state: ClusterState) -> Mapping[TopicPartition, int]:
+        """By a plain connection to each leader, where it takes one."""
+        from kctl.cluster.log_ends import log_end_offsets
+
+        return log_end_offsets(state.partition_states, state, ASKING)
+
     def read_oddities(self, state: ClusterState, now: int) -> Sequence[Oddity]:
         """Notifications that brokers choke on, deletion markers by age."""
         return read_oddities(self.store, state, now)
@@ -189,6 +201,14 @@ class RecordedCluster:
     ) -> int:
         """All of them: a plan may be made from a snapshot."""
         return len(partitions)
+
+    def replica_sizes(self, topics: Collection[str] | None = None) -> list[ReplicaSize] | None:
+        """None: ZooKeeper has no sizes."""
+        return None
+
+    def log_ends(self, state: ClusterState) -> Mapping[TopicPartition, int]:
+        """None: nobody is asked."""
+        return {}
 
     def read_oddities(self, state: ClusterState, now: int) -> Sequence[Oddity]:
         """As recorded."""

@@ -156,6 +156,13 @@ def test_an_undo_takes_back_only_its_own(k: WireKctl, topic: str) -> None:
     assert topic not in [t["topic"] for t in k("topic", "list").of("topic")]
 
 
+def test_an_undo_of_a_creation_warns_of_records(k: WireKctl, w: Cluster, topic: str) -> None:
+    k.change("topic", "create", topic, "--replica-assignment", "1:2")
+    fill(w, topic, records=3)
+    said = k.change("journal", "undo", k.ids()[0]).err
+    assert f"3 records were written to topic {topic} since, and would be deleted with it" in said
+
+
 def test_an_undo_knows_the_topic_that_it_created(w: Cluster, k: WireKctl, topic: str, tmp_path: Path) -> None:
     if w.version == "2.4":
         pytest.skip("topics have no ids before 2.8")

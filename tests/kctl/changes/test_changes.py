@@ -313,6 +313,24 @@ def test_a_killed_change_is_undone(
     assert "/brokers/topics/a" not in store.nodes
 
 
+@pytest.mark.parametrize(
+    ("ends", "warnings"),
+    [
+        ({0: 7, 1: 5}, ("12 records were written to topic a since, and would be deleted with it",)),
+        ({0: 1, 1: 0}, ("1 record was written to topic a since, and would be deleted with it",)),
+        ({0: 0, 1: 0}, ()),
+        ({0: 0}, ("nobody tells whether anything was written to 1 partition of topic a since",)),
+    ],
+)
+def test_undo_of_a_creation_warns_of_what_was_written_since(
+    course: Course, monkeypatch: pytest.MonkeyPatch, ends: dict[int, int], warnings: tuple[str, ...]
+) -> None:
+    found = carry_out(plan_creation(course.cluster, NEW), course)
+    told = {TopicPartition("a", number): end for number, end in ends.items()}
+    monkeypatch.setattr(course.cluster, "log_ends", lambda state: told)
+    assert plan_undo(found, course).warnings == warnings
+
+
 def test_undo_of_a_configuration_leaves_what_others_set(store: FakeStore, course: Course) -> None:
     add_topic(store, "a", [[1]])
     entry = carry_out(plan_configs(course.cluster, "topics", "a", set={"retention.ms": "5"}), course)
