@@ -9,6 +9,7 @@ import click
 
 from commands.cluster_rows import (
     broker_rows,
+    brokers_text,
     cluster_row,
     controller_row,
     health_row,
@@ -59,7 +60,7 @@ def brokers(frame: Frame, at: At) -> Outcome:
     with at.open(frame) as cluster:
         state = cluster.read_state(kafka_version=at.version)
     note_problems(frame, state)
-    return Outcome(broker_rows(state))
+    return Outcome(broker_rows(state), text=brokers_text)
 
 
 @command(

@@ -97,6 +97,28 @@ def broker_rows(state: ClusterState) -> Iterator[Row]:
         )
 
 
+def brokers_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """A line a broker. What else the rows have is for programs."""
+    shown: list[Row] = []
+    for row in rows:
+        state = "alive" if row["is_alive"] else "DEAD"
+        of = row["preferred_leaders"]
+        imbalance = None if row["imbalance"] is None else f"{row['imbalance']} % of {of}"
+        shown.append(
+            {
+                "kind": "broker",
+                "broker": row["broker_id"],
+                "state": f"{state}, controller" if row["is_controller"] else state,
+                "address": None if row["host"] is None else f"{row['host']}:{row['port']}",
+                "rack": row["rack"],
+                "replicas": row["replicas"],
+                "leads": row["leaders"],
+                "imbalance": imbalance,
+            }
+        )
+    yield from table(shown, page)
+
+
 def controller_row(state: ClusterState) -> Row:
     """The controller; with no broker id where there is none."""
     from kctl.rows.cluster_wide import CONTROLLER

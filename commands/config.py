@@ -47,6 +47,9 @@ def rows_of(
                 yield CONFIG(entity_type=kind, entity_name=found_name, key=key, value=shown)
 
 
+NOTHING_SET = "nothing is set: the defaults hold"
+
+
 @command(
     "get",
     examples="""
@@ -76,7 +79,8 @@ def get(
     if entity_type == "topics" and entity_name is not None and entity_name not in state.topic_names:
         raise KctlError(f"no topic {entity_name}")
     name = None if entity_name is None else entity_path(entity_type, entity_name, state.kafka_version)
-    return Outcome(rows_of(state, entity_type, name, key, show_secrets=show_secrets))
+    rows = rows_of(state, entity_type, name, key, show_secrets=show_secrets)
+    return Outcome(rows, nothing=NOTHING_SET)
 
 
 @command(
@@ -163,7 +167,7 @@ def topic_config(
             )
         if name not in state.topic_names:
             raise KctlError(f"no topic {name}")
-        return Outcome(rows_of(state, "topics", name, value, show_secrets=False))
+        return Outcome(rows_of(state, "topics", name, value, show_secrets=False), nothing=NOTHING_SET)
     if snapshot is not None:
         raise BadValue("a snapshot cannot be changed")
     if not value:

@@ -42,7 +42,7 @@ def list_groups(frame: Frame, at: At) -> Outcome:
     _report(frame, *groups)
     asked = {tp for group in groups for tp in group.offsets}
     ends = log_end_offsets(asked, state, at.timeout) if at.snapshot is None else {}
-    return Outcome(
+    rows = (
         GROUP(
             group=group.name,
             members=len(group.members),
@@ -52,6 +52,7 @@ def list_groups(frame: Frame, at: At) -> Outcome:
         )
         for group in groups
     )
+    return Outcome(rows, nothing="no consumer group keeps itself in ZooKeeper")
 
 
 @command(

@@ -84,7 +84,8 @@ def status(frame: Frame, at: At, topics: frozenset[str] | None, everything: bool
         frame.raise_status(5)
     if state.election is not None:
         frame.note("a preferred election is under way")
-    return Outcome(_rows(found if everything else wrong, state))
+    rows = _rows(found if everything else wrong, state)
+    return Outcome(rows, nothing="every partition is led by its preferred replica")
 
 
 def _read(cluster: Cluster, topics: frozenset[str] | None, version: KafkaVersion | None) -> ClusterState:

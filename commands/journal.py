@@ -33,7 +33,9 @@ def list_changes(frame: Frame) -> Outcome:
     """List the changes, oldest first."""
     from kctl.changes.journal import Journal
 
-    return Outcome(change_row(entry) for entry in Journal().entries(frame.report))
+    journal = Journal()
+    entries = journal.entries(frame.report)
+    return Outcome(map(change_row, entries), nothing=f"no change is in the journal {journal.folder}")
 
 
 @command(

@@ -230,6 +230,9 @@ def standing_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
     left = [row["bytes_left"] for row in listed if isinstance(row["bytes_left"], int)]
     more = f", {amount(sum(left))} left" if left and sum(left) else ""
     style = "good" if not open_ else "warning"
+    if not listed:
+        yield page.style("nothing is moving", style)
+        return
     yield page.style(f"{done:,} of {len(listed):,} partitions done{more}", style)
 
 

@@ -87,7 +87,7 @@ def _list(frame: Frame, how: How, snapshot: Path | None) -> Outcome:
     with at.open(frame) if snapshot else connect(frame) as cluster:
         state = cluster.read_state(configs=("topics", "brokers"), partition_states=False)
     plans = owners(Journal().entries(frame.report)) if snapshot is None else {}
-    return Outcome(
+    rows = (
         THROTTLE(
             entity_type=one.entity_type,
             entity_name=one.entity_name,
@@ -98,6 +98,7 @@ def _list(frame: Frame, how: How, snapshot: Path | None) -> Outcome:
         )
         for one in throttles_set(state)
     )
+    return Outcome(rows, nothing="no throttle is set")
 
 
 def _read(cluster: Cluster, how: How) -> ClusterState:

@@ -123,7 +123,12 @@ def plan(
     from kctl.remote.asking import parse_time
 
     at = parse_time(now) if now else None
-    return Outcome(_plan(_evidence(frame, evidence), topic, partition, at, _when(as_of)), text=_plan_text)
+    rows = _plan(_evidence(frame, evidence), topic, partition, at, _when(as_of))
+    return Outcome(
+        rows,
+        text=_plan_text,
+        nothing="no task is due, or no metadata of such a partition are in the evidence",
+    )
 
 
 def _plan(

@@ -45,6 +45,8 @@ class Outcome:
 
     rows: Iterable[Row] = ()
     text: Text | None = None
+    # What a person is told where there is no row at all: silence leaves open whether anything was looked at.
+    nothing: str = ""
     # For output too large for a dict a row: gives the bytes of an output form ("text", "json", "jsonl"), or None for
     # one that the rows are written in. Where there is a layout as well, terminals get that.
     encoded: Callable[[str], Iterable[bytes | memoryview] | None] | None = None
@@ -90,7 +92,7 @@ def deliver(frame: Frame, outcome: Outcome) -> None:
         if encoded is not None:
             _write(encoded)
             return
-    rows = _watched(frame, outcome.rows)
+    rows = _watched(frame, outcome)
     if frame.output == "jsonl":
         _write(_json_lines(rows))
     elif frame.output == "json":
@@ -119,8 +121,18 @@ def _shown(line: str) -> str:
     return "".join(part if index % 2 else visible(part) for index, part in enumerate(parts))
 
 
-def _watched(frame: Frame, rows: Iterable[Row]) -> Iterator[Row]:
-    return map(frame.seen, rows)
+def _watched(frame: Frame, outcome: Outcome) -> Iterator[Row]:
+    rows = map(frame.seen, outcome.rows)
+    return _or_nothing(frame, rows, outcome.nothing) if outcome.nothing and frame.output == "text" else rows
+
+
+def _or_nothing(frame: Frame, rows: Iterator[Row], nothing: str) -> Iterator[Row]:
+    is_empty = True
+    for row in rows:
+        is_empty = False
+        yield row
+    if is_empty and not frame.status:
+        frame.note(nothing)
 
 
 def json_encoder() -> Callable[[Row], bytes]:

@@ -16,7 +16,7 @@ from commands.render import Page, aligned, cell, folded, tab_separated, visible
 from kctl.errors import KctlError
 from kctl.rows import RowType, integer, nullable, string
 from kctl.settings import read_context
-from tests.conftest import kctl, rows
+from tests.conftest import kctl, recording, rows
 
 KCTL = [sys.executable, "-m", "commands.main"]
 
@@ -203,6 +203,19 @@ def test_a_narrow_page_breaks_between_words() -> None:
 def test_folding_keeps_every_character_but_spaces(line: str, width: int) -> None:
     pieces = list(folded(line, width))
     assert "".join("".join(pieces).split()) == "".join(line.split())
+
+
+def test_brokers_fit_a_terminal() -> None:
+    from commands.cluster_rows import brokers_text
+
+    snapshot = recording("incidents/unclean-2.8") / "moments/during/znodes.jsonl"
+    found = rows("cluster", "brokers", "--snapshot", snapshot)
+    assert list(brokers_text(found.rows, Page(80, color=False))) == [
+        "broker  state              address          replicas  leads  imbalance",
+        "     1  DEAD                                       3      0  100 % of 3",
+        "     2  alive              127.0.0.1:24102         3      3",
+        "     3  alive, controller  127.0.0.1:24103         0      0",
+    ]
 
 
 def test_an_unknown_key_of_a_row_is_a_bug() -> None:

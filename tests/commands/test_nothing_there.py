@@ -126,3 +126,27 @@ def test_an_unreadable_file_that_was_named_is_status_3(tmp_path: Path) -> None:
     segment.write_bytes(b"")
     segment.chmod(0)
     assert rows("segment", "verify", segment).status == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["journal", "list"], "no change is in the journal "),
+        (["elect", "status", "--snapshot", "{znodes}"], "every partition is led by its preferred replica"),
+        (["consumer", "list", "--snapshot", "{znodes}"], "no consumer group keeps itself in ZooKeeper"),
+        (["config", "get", "--entity-type", "brokers", "--snapshot", "{znodes}"], "nothing is set"),
+        (["topic", "config", "get", "ledger", "--snapshot", "{znodes}"], "nothing is set"),
+        (["reassign", "throttle", "list", "--snapshot", "{znodes}"], "no throttle is set"),
+    ],
+    ids=lambda value: " ".join(value[:2]) if isinstance(value, list) else None,
+)
+def test_no_rows_are_said_to_people_alone(words: list[str], says: str, tmp_path: Path) -> None:
+    znodes = str(recording(UNCLEAN) / "moments/before/znodes.jsonl")
+    wanted = [word.format(znodes=znodes) for word in words]
+    env = {"KCTL_JOURNAL": str(tmp_path / "journal")}
+    ran = kctl(*wanted, env=env)
+    assert (ran.status, ran.out) == (0, b"")
+    assert says in ran.err
+    assert ran.err.count("\n") == 1
+    assert kctl(*wanted, "--quiet", env=env).err == ""
+    assert rows(*wanted, env=env).err == ""
