@@ -74,6 +74,12 @@ def open_directory(
     return DirectoryCheck(log_dir, checkpoints, has_time, has_run)
 
 
+def cleaned_topics(directories: Iterable[DirectoryCheck]) -> frozenset[str]:
+    """The topics that a cleaner of any of the brokers has compacted."""
+    entries = (one.checkpoints.entries.get(CLEANER, {}) for one in directories)
+    return frozenset(partition.topic for found in entries for partition in found)
+
+
 LOOKED_AT = 20  # partition folders that tell whether the broker writes time indexes
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from formats.log_dir_files import FolderKind
 from kctl.checks.evidence import (
     DirectoryCheck,
+    cleaned_topics,
     loose_task,
     open_directory,
     task_of,
@@ -125,6 +126,8 @@ def _replica_reports(
     """Reports of partition folders in the order of the evidence, each directory's own behind its last one."""
     registered = Registered(evidence)
     directories = {one.path: open_directory(one, evidence, options, registered) for one in evidence.log_dirs}
+    # A replica that was fetched after a compaction has its gaps, and no entry of a cleaner yet.
+    options = replace(options, compacted=options.compacted | cleaned_topics(directories.values()))
     work: list[tuple[DirectoryCheck | None, TopicPartition | None, ReplicaTask]] = []
     for log_dir, replicas in groupby(evidence.replicas, key=lambda replica: replica.log_dir):
         directory = directories[log_dir.path]

@@ -353,6 +353,18 @@ def test_compaction_that_is_told_explains_gaps(tmp_path: Path) -> None:
     assert "offsets-missing" not in Seen(folder, compacted=frozenset({"orders.plain"})).wrong
 
 
+def test_a_cleaner_elsewhere_explains_the_gaps_of_a_new_replica(tmp_path: Path) -> None:
+    """A replica that was made after a compaction was never cleaned itself."""
+    folder = copy_of(CLEAN, tmp_path)
+    write("cleaner-offset-checkpoint", "0\n0\n")(folder)
+    assert "segment-missing" in Seen(folder).wrong
+    for name, cleaned in (("broker-1", "0\n0\n"), ("broker-2", "0\n1\ncompact_me 0 332\n")):
+        (tmp_path / "both" / name).mkdir(parents=True)
+        shutil.copytree(folder / "compact_me-0", tmp_path / "both" / name / "compact_me-0")
+        write("cleaner-offset-checkpoint", cleaned)(tmp_path / "both" / name)
+    assert not Seen(tmp_path / "both").wrong
+
+
 @pytest.mark.parametrize(
     ("recorded", "place", "code"),
     [
