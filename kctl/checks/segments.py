@@ -23,9 +23,9 @@ PlaceOf = Callable[[str], Place]
 
 def looks_compacted(task: ReplicaTask, scanned: Sequence[ScannedLog]) -> bool:
     """Whether the topic is known to be compacted, or its batches lack offsets as compaction leaves them."""
-    if task.is_compacted is not None:
-        return task.is_compacted
-    return any(one.has_short_batches or one.gaps for one in scanned)
+    if task.is_compacted or any(one.has_short_batches for one in scanned):
+        return True
+    return task.is_compacted is None and any(one.gaps for one in scanned)
 
 
 def check_order(report: Report, scanned: Scanned, place_of: PlaceOf, is_compacted: bool) -> None:
@@ -49,13 +49,14 @@ def check_order(report: Report, scanned: Scanned, place_of: PlaceOf, is_compacte
 
 def check_gaps(report: Report, scanned: Scanned, task: ReplicaTask, place_of: PlaceOf) -> None:
     """Offsets that are missing inside a segment: normal where the topic is or may be compacted."""
+    if task.is_compacted is not False or looks_compacted(task, [one for _, one in scanned]):
+        return
     for segment, one in scanned:
         for position, start, end in one.gaps:
             place = replace(place_of(f"{segment.base_offset:020d}.log"), position=position, base_offset=start)
             where = replace(place, last_offset=end - 1)
-            if task.is_compacted is False and not one.has_short_batches:
-                details = {"from_offset": start, "to_offset": end}
-                report.findings.append(say.OFFSETS_MISSING.at(where, severity=None, **details))
+            details = {"from_offset": start, "to_offset": end}
+            report.findings.append(say.OFFSETS_MISSING.at(where, severity=None, **details))
 
 
 def check_start_up(report: Report, scanned: Scanned, task: ReplicaTask, place_of: PlaceOf) -> None:

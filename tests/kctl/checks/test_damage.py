@@ -353,16 +353,24 @@ def test_compaction_that_is_told_explains_gaps(tmp_path: Path) -> None:
     assert "offsets-missing" not in Seen(folder, compacted=frozenset({"orders.plain"})).wrong
 
 
-def test_a_cleaner_elsewhere_explains_the_gaps_of_a_new_replica(tmp_path: Path) -> None:
-    """A replica that was made after a compaction was never cleaned itself."""
+def test_a_replica_made_after_a_compaction_was_never_cleaned_itself(tmp_path: Path) -> None:
+    """Batches that hold fewer records than offsets show that somebody's cleaner was there."""
     folder = copy_of(CLEAN, tmp_path)
     write("cleaner-offset-checkpoint", "0\n0\n")(folder)
-    assert "segment-missing" in Seen(folder).wrong
-    for name, cleaned in (("broker-1", "0\n0\n"), ("broker-2", "0\n1\ncompact_me 0 332\n")):
-        (tmp_path / "both" / name).mkdir(parents=True)
-        shutil.copytree(folder / "compact_me-0", tmp_path / "both" / name / "compact_me-0")
-        write("cleaner-offset-checkpoint", cleaned)(tmp_path / "both" / name)
-    assert not Seen(tmp_path / "both").wrong
+    assert not Seen(folder).wrong
+
+
+def test_a_cleaner_of_another_broker_explains_gaps(tmp_path: Path) -> None:
+    folder = copy_of(CLEAN, tmp_path)
+    cut_out_a_batch(folder)
+    both = tmp_path / "both"
+    for name, cleaned in (("broker-1", "0\n0\n"), ("broker-2", "0\n1\norders.plain 1 9\n")):
+        (both / name).mkdir(parents=True)
+        shutil.copytree(folder / "orders.plain-1", both / name / "orders.plain-1")
+        write("cleaner-offset-checkpoint", cleaned)(both / name)
+    assert "offsets-missing" not in Seen(both).wrong
+    shutil.rmtree(both / "broker-2")
+    assert "offsets-missing" in Seen(both).wrong
 
 
 @pytest.mark.parametrize(
