@@ -35,32 +35,30 @@ from kctl.scan.records import Records
 
 Octets = NDArray[np.uint8]
 Ints = NDArray[np.int64]
+Columns = tuple[Column, ...]
 encode = msgspec.json.Encoder().encode
 
 
 def chunk_lines(headers: Headers, records: Records, shown: str, wanted: Wanted) -> Iterator[Lines]:
     """The lines of sound batches of magic 2, each followed by those of its records."""
     file = _encoded(shown)
-    position = numbers(headers.position)
-    batches = batch_columns(headers, position, file)
-    head = b'{"kind":"record","file":' + file + b',"position":', position, b',"offset":'
     is_first = np.concatenate(([True], records.batch[1:] != records.batch[:-1]))
+    if len(records) == len(headers) and is_first.all():  # one record in each batch
+        for rows in pieces_of(records.position):
+            batches, head = batch_columns(headers[rows], file)
+            yield record_lines(records[rows], (*batches, *head), headers, wanted)
+        return
+    batches, head = batch_columns(headers, file)
     empty = headers.records_count == 0
     after = b""
     if empty.any():
         lines, after = with_empty_ones(joined(*batches).to_pylist(), empty.tolist())
         batches = (lines,)
     # The line of a batch stands before that of its first record.
-    starts = joined(*batches, *head)
-    one_each = len(records) == len(headers) and is_first.all()
-    if not is_first.all():
-        starts = pa.concat_arrays([starts, joined(*head)])
+    starts = pa.concat_arrays([joined(*batches, *head), joined(*head)])
     for rows in pieces_of(records.position):
-        if one_each:
-            chosen = starts[rows]
-        else:
-            chosen = starts.take(pa.array(records.batch[rows] + np.where(is_first[rows], 0, len(headers))))
-        yield record_lines(records[rows], chosen, headers, wanted)
+        chosen = starts.take(pa.array(records.batch[rows] + np.where(is_first[rows], 0, len(headers))))
+        yield record_lines(records[rows], (chosen,), headers, wanted)
     yield after
 
 
@@ -68,21 +66,23 @@ def lines_of_batches(headers: Headers, shown: str) -> Lines:
     """The lines of sound batches of magic 2 alone."""
     if not len(headers):
         return b""
-    return lines_of(joined(*batch_columns(headers, numbers(headers.position), _encoded(shown))))
+    return lines_of(joined(*batch_columns(headers, _encoded(shown))[0]))
 
 
 def _encoded(name: str) -> bytes:
     return encode(name.encode("utf-8", "backslashreplace").decode())
 
 
-def batch_columns(headers: Headers, position: pa.Array, file: bytes) -> tuple[Column, ...]:
-    """The line of each batch, as columns to be joined."""
+def batch_columns(headers: Headers, file: bytes) -> tuple[Columns, Columns]:
+    """The line of each batch, and what the lines of its records begin with, up to the offset; to be joined."""
+    position = numbers(headers.position)
+    head = (b'{"kind":"record","file":' + file + b',"position":', position, b',"offset":')
     last_sequence = headers.base_sequence.astype(np.int64) + headers.last_offset_delta
     last_sequence = np.where(headers.base_sequence >= 0, last_sequence & 0x7FFFFFFF, -1)
     base_offset, base_timestamp = numbers(headers.base_offset), numbers(headers.base_timestamp)
     last_offset = numbers_like(headers.last_offset, headers.base_offset, base_offset)
     max_timestamp = numbers_like(headers.max_timestamp, headers.base_timestamp, base_timestamp)
-    return (
+    batches = (
         b'{"kind":"batch","file":' + file + b',"position":', position,
         b',"size_in_bytes":', numbers(headers.size_in_bytes),
         b',"base_offset":', base_offset,
@@ -102,6 +102,7 @@ def batch_columns(headers: Headers, position: pa.Array, file: bytes) -> tuple[Co
         b',"last_sequence":', numbers_or_one(last_sequence),
         _by_attributes(headers, _which),
     )  # fmt: skip
+    return batches, head
 
 
 def _by_attributes(headers: Headers, text: Callable[[int], bytes]) -> Column:
@@ -129,10 +130,10 @@ def _horizons(headers: Headers, base_timestamp: pa.Array) -> Column:
     return pc.if_else(pa.array(has), base_timestamp, pa.scalar(b"null", pa.binary()))
 
 
-def record_lines(records: Records, starts: pa.Array, headers: Headers, wanted: Wanted) -> memoryview:
+def record_lines(records: Records, starts: Columns, headers: Headers, wanted: Wanted) -> memoryview:
     """The lines of records; `starts` is what stands before their offsets."""
     lines = joined(
-        starts, numbers(records.offset),
+        *starts, numbers(records.offset),
         b',"timestamp":', numbers(records.timestamp),
         b',"headers":', _headers(records),
         b',"sequence":', numbers_or_one(records.sequence),
