@@ -6,7 +6,7 @@ import errno
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -203,7 +203,7 @@ def _summary(audit: Audit, out: Path, totals: Totals, done: list[Row], started: 
     compared = any(part["name"] == "loss" and part["state"] == "done" for part in done)
     lost = totals.lost_records() if compared else None
     return AUDIT(
-        verdict=verdict(totals, lost),
+        verdict=verdict(totals, lost, done),
         evidence=" ".join(audit.paths),
         kctl=__version__,
         started=iso(started),
@@ -224,9 +224,12 @@ def _summary(audit: Audit, out: Path, totals: Totals, done: list[Row], started: 
     )
 
 
-def verdict(totals: Totals, lost: int | None) -> str:
-    """The verdict in one sentence."""
+def verdict(totals: Totals, lost: int | None, parts: Iterable[Row] = ()) -> str:
+    """The verdict in one sentence; silence about parts that could not be done would read as health."""
     said = list(_clauses(totals, lost))
+    undone = [str(part["name"]) for part in parts if str(part["state"]).startswith("could not")]
+    if undone:
+        said.append(f"not everything could be examined: {', '.join(undone)}")
     if not said:
         return "Nothing wrong was found."
     return f"{'; '.join(said)[0].upper()}{'; '.join(said)[1:]}."

@@ -6,7 +6,7 @@ from typing import Any
 
 from kctl.audit.tables import Tables
 from kctl.findings import all_findings
-from kctl.report.html import Html, count, element, table
+from kctl.report.html import Html, count, element, prose, table
 
 SHOWN_OF_A_CODE = 25
 RANK = {"error": 0, "warning": 1, "info": 2}
@@ -43,8 +43,12 @@ def _box(severity: str, code: str, rows: list[dict[str, Any]], amount: int, mean
         )
     ]
     if meaning:
-        parts.append(element("p", f"{meaning.meaning} {meaning.cause}"))
-        parts.append(element("p", element("b", "What to do: "), meaning.action))
+        for title, said in (
+            ("What it means: ", meaning.meaning),
+            ("Where it comes from: ", meaning.cause),
+            ("What to do: ", meaning.action),
+        ):
+            parts.append(element("p", element("b", title), prose(said)))
     columns: list[tuple[str, Callable[[dict[str, Any]], object]]] = [
         ("where", _where),
         ("offsets", _offsets),

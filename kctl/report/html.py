@@ -46,6 +46,12 @@ def join(parts: object) -> Html:
     return Html("".join(safe(part) for part in parts))
 
 
+def prose(text: str) -> Html:
+    """A sentence of ours in which `words` between backticks are commands, files and values."""
+    parts = text.split("`")
+    return join([element("code", part) if index % 2 else part for index, part in enumerate(parts)])
+
+
 def table(header: list[str], rows: list[list[object]], numeric: frozenset[int] = frozenset()) -> Html:
     """A table that scrolls sideways on a narrow screen; the columns in `numeric` are set to the right."""
     head = element(

@@ -16,6 +16,7 @@ from kctl.report.html import Html, element
 
 Row = Mapping[str, Any]
 WIDTH, LEFT, RIGHT = 720, 150, 14
+DRAWN = 960  # as wide as the timeline, so that letters are of much the same size
 LANE, BETWEEN, TOP = 22, 8, 30
 MOST_BANDS = 300  # in one lane; narrower ones are drawn as part of their neighbour
 MOST_LANES = 40
@@ -49,7 +50,7 @@ def lineage_picture(
     return picture.svg()
 
 
-def _listed(value: object) -> list[Any]:
+def listed(value: object) -> list[Any]:
     """A list, or JSON text that holds one."""
     found = json.loads(value) if isinstance(value, str) else value
     return found if isinstance(found, list) else []
@@ -70,7 +71,7 @@ def _is_of(finding: Row, lineage: Row) -> bool:
 def bands_of(lineage: Row) -> list[Band]:
     """The bands (from, to, epoch) of a replica; the epoch None where none is known."""
     start, end = int(lineage["log_start_offset"]), int(lineage["log_end_offset"])
-    epochs = [(int(epoch), int(first)) for epoch, first in _listed(lineage["epochs"])]
+    epochs = [(int(epoch), int(first)) for epoch, first in listed(lineage["epochs"])]
     found: list[Band] = []
     known_from = epochs[0][1] if epochs else end
     if start < min(known_from, end):
@@ -96,7 +97,7 @@ class _Picture:
         self.y = TOP
         self.parts: list[Html] = []
         self.lanes: dict[tuple[object, object], int] = {}
-        epochs = {int(epoch) for row in lineages for epoch, _ in _listed(row["epochs"])}
+        epochs = {int(epoch) for row in lineages for epoch, _ in listed(row["epochs"])}
         self.colors = {epoch: "abc"[rank % 3] for rank, epoch in enumerate(sorted(epochs))}
 
     def x(self, offset: int) -> float:
@@ -192,7 +193,7 @@ class _Picture:
         shown_end = "..." if end is None else f"{until:,}"
         said = f"{row['class']}, {str(row['cause']).replace('_', ' ')}"
         title = f"lost: offsets [{start}, {shown_end}), {said}"
-        for copy in _listed(row["recoverable_from"]):
+        for copy in listed(row["recoverable_from"]):
             y = self.lanes.get((copy.get("broker_id"), copy.get("moment")))
             if y is not None:
                 self._outline(start, until, y - 2, LANE + 4, title)
@@ -203,7 +204,7 @@ class _Picture:
         x = self.x(until) + 6 if room else self.x(start) - 6
         anchor = None if room else "end"
         if not room and x - len(text) * 6.5 < LEFT - 80:  # beside it there is no room: below
-            self.y += 16
+            self.y += LANE
             x, anchor = LEFT, None
         self.parts.append(element("text", text, x=x, y=self.y + 15, text_anchor=anchor))
         self.y += LANE + BETWEEN
@@ -236,7 +237,7 @@ class _Picture:
         label = f"{self.name}: leader epochs of each replica by offset"
         return element(
             "svg", element("title", label), element("defs", hatch), *self.parts, *axis,
-            viewBox=f"0 0 {WIDTH} {self.y + 20}", role="img",
+            viewBox=f"0 0 {WIDTH} {self.y + 20}", width=DRAWN, role="img",
         )  # fmt: skip
 
 

@@ -6,11 +6,12 @@ from collections import Counter, defaultdict
 from typing import Any
 
 from kctl.audit.tables import Tables
-from kctl.report.html import Html, count, element, join, table
-from kctl.report.lineage import is_damage, lineage_picture
+from kctl.report.html import Html, count, element, join, prose, table
+from kctl.report.lineage import is_damage, lineage_picture, listed
 
 MOST_PICTURES = 40
 MOST_ROWS = 500
+MOST_COPIES = 6
 WEIGHT = {
     "loss": 1_000_000,
     "diverged": 10_000,
@@ -43,15 +44,15 @@ def section(tables: Tables) -> Html | None:
             continue
         parts.append(element("h3", f"{key[0]}-{key[1]}"))
         parts += [element("p", said) for said in verdicts.get(key, [])]
-        parts.append(
-            lineage_picture(
-                lineages,
-                held["divergences"].get(key, ()),
-                held["losses"].get(key, ()),
-                damage.get(key, ()),
-                held["segments"].get(key, ()),
-            )
+        parts += [_loss(row) for row in held["losses"].get(key, ())]
+        picture = lineage_picture(
+            lineages,
+            held["divergences"].get(key, ()),
+            held["losses"].get(key, ()),
+            damage.get(key, ()),
+            held["segments"].get(key, ()),
         )
+        parts.append(element("div", picture, class_="scroll"))
     parts += _others(order[MOST_PICTURES:], verdicts)
     return element("section", join(parts)) if len(parts) > 2 else None
 
@@ -99,6 +100,28 @@ def _verdicts(tables: Tables, wanted: set[Key]) -> dict[Key, list[str]]:
             reason = f" ({row['reason']})" if row["reason"] else ""
             found[key].append(f"{at}{row['verdict']}{reason}{best}")
     return found
+
+
+def _loss(row: dict[str, Any]) -> Html:
+    """A loss in words: what, by whom it was dropped, and who still has it."""
+    end = "…" if row["to_offset"] is None else f"{row['to_offset']:,}"
+    said = [f"offsets [{row['from_offset']:,}, {end}), {row['class']}, {str(row['cause']).replace('_', ' ')}"]
+    if row["dropped_by"] is not None:
+        epoch = "" if row["lost_in_epoch"] is None else f" from leader epoch {row['lost_in_epoch']} on"
+        said.append(f"dropped when broker {row['dropped_by']} led{epoch}")
+    copies = [
+        f"broker {copy['broker_id']}" + (f" ({copy['moment']})" if copy["moment"] else "")
+        for copy in listed(row["recoverable_from"])
+    ]
+    tier = [str(one["remote_log_segment_id"]) for one in listed(row["recoverable_from_tier"])]
+    if copies:
+        said.append(f"still on {', '.join(copies[:MOST_COPIES])}")
+    if tier:
+        said.append(f"still in the tier, remote segments {', '.join(tier[:MOST_COPIES])}")
+    if not copies and not tier:
+        said.append("no copy in this evidence holds them")
+    how = prose("; `kctl replica loss EVIDENCE --export DIR` writes them out") if copies else None
+    return element("p", element("b", "Lost: ", class_="lost"), "; ".join(said), how)
 
 
 def _from_segments(segments: Rows) -> Rows:

@@ -9,6 +9,7 @@ from zlib import crc32
 
 from kctl.audit.tables import Tables
 from kctl.report.html import Html, count, element, join, size
+from kctl.report.lineage import DRAWN
 
 Row = Mapping[str, Any]
 WIDTH, LEFT, RIGHT = 720, 120, 12
@@ -154,7 +155,7 @@ class _Picture:
         ]
         return element(
             "svg", element("title", label), element("defs", hatch), *self.parts, *axis,
-            viewBox=f"0 0 {WIDTH} {self.y + 18}", role="img",
+            viewBox=f"0 0 {WIDTH} {self.y + 18}", width=DRAWN, role="img",
         )  # fmt: skip
 
 
@@ -208,7 +209,7 @@ def section(tables: Tables) -> Html | None:
         held = by_partition.get((one["topic_id"], one["partition"]), [])
         parts.append(element("h3", f"{one['topic']}-{one['partition']}"))
         parts.append(element("p", ", ".join(said), class_="quiet"))
-        parts.append(tier_picture(one, held))
+        parts.append(element("div", tier_picture(one, held), class_="scroll"))
     more = len(worst) - MOST_PICTURES
     if more > 0:
         parts.append(element("p", f"{count(more, 'more partition')} without a picture", class_="quiet"))

@@ -74,7 +74,7 @@ def leaders_section(rows: Iterable[Row]) -> Html | None:
         element("style", Html(STYLE)),
         element("p", _sentence(everything, len(partitions), axis), class_="quiet"),
         _legend(brokers, colors),
-        _picture(shown, partitions, colors, axis, is_low=len(shown) > TALL),
+        element("div", _picture(shown, partitions, colors, axis, is_low=len(shown) > TALL), class_="scroll"),
     ]
     if quiet:
         said = f"{count(quiet, 'more partition')} kept the first leader all the time."

@@ -79,6 +79,38 @@ def test_sha256_is_that_of_the_file(out: Path) -> None:
     assert {row["sha256"] for row in table(out, "files")} == {None}
 
 
+def test_the_report_says_what_was_lost_and_where_it_still_is(out: Path) -> None:
+    assert kctl("audit", "run", recording("incidents/unclean-2.8"), "--out", out).status == 5
+    page = re.sub("<[^>]+>", "", (out / "report.html").read_text(encoding="utf-8"))
+    assert (
+        "Lost: offsets [40, 70), committed, unclean election; dropped when broker 2 led from leader" in page
+    )
+    assert "still on broker 1 (during)" in page
+    for title in ("What it means: ", "Where it comes from: ", "What to do: Run kctl replica loss on"):
+        assert title in page
+
+
+def test_parts_that_could_not_be_done_are_in_the_verdict(tmp_path: Path, out: Path) -> None:
+    (tmp_path / "none").mkdir()
+    ran = rows("audit", "run", "--merge", tmp_path / "none", "--out", out)
+    assert ran.status == 3
+    assert ran.of("audit")[0]["verdict"] == "Not everything could be examined: join."
+
+
+def test_a_finding_without_a_file_names_its_partition() -> None:
+    from commands.audit import audit_text
+    from commands.render import Page
+
+    finding = {"kind": "finding", "severity": "error", "code": "c", "file": None, "message": "It is so."}
+    lines = list(audit_text([{**finding, "topic": "orders", "partition": 3}], Page(80, color=False)))
+    assert lines == []  # the summary brings them
+    summary = {"kind": "audit", "files": 1, "bytes": 1, "records": 0, "brokers": [], "seconds": 1.0}
+    rest = [{**finding, "topic": "orders", "partition": 3}, {**summary, "verdict": "V.", "report": "r"}]
+    lines = list(audit_text(rest, Page(80, color=False)))
+    assert lines[1].strip() == "orders-3: It is so."
+    assert "1 files, 1 bytes, 0 records in 1.0 s" in lines
+
+
 def test_the_report_needs_nothing_from_outside_and_runs_nothing(out: Path) -> None:
     kctl("audit", "run", recording("incidents/unclean-2.8"), "--out", out)
     page = (out / "report.html").read_bytes()

@@ -64,6 +64,24 @@ def test_an_incident_shows_bands_branch_points_and_what_was_lost() -> None:
     assert {"broker 1 · during", "broker 2 · after", "0", "1", "3", "parts at 40"} <= set(texts)
 
 
+def test_what_was_lost_is_never_written_over_its_outline() -> None:
+    wide = lineage(log_end_offset=330, high_watermark=330)
+    for start, end in ((100, 260), (0, 330), (300, 330), (0, 10)):
+        root = parsed(
+            lineage_picture([wide], [], [loss(from_offset=start, to_offset=end, recoverable_from=[])])
+        )
+        box = next(r for r in root.iter("rect") if "lost" in (r.findtext("title") or ""))
+        text = next(one for one in root.iter("text") if "committed" in (one.text or ""))
+        left, right = float(box.get("x", 0)), float(box.get("x", 0)) + float(box.get("width", 0))
+        is_beside = (
+            float(text.get("x", 0)) <= left
+            if text.get("text-anchor") == "end"
+            else float(text.get("x", 0)) >= right
+        )
+        top_of_text = float(text.get("y", 0)) - 12
+        assert is_beside or top_of_text >= float(box.get("y", 0)) + float(box.get("height", 0))
+
+
 def test_colour_is_never_needed() -> None:
     markup = lineage_picture([lineage()], [], [loss()])
     root = parsed(markup)
