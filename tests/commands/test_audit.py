@@ -94,7 +94,7 @@ def test_parts_that_could_not_be_done_are_in_the_verdict(tmp_path: Path, out: Pa
     (tmp_path / "none").mkdir()
     ran = rows("audit", "run", "--merge", tmp_path / "none", "--out", out)
     assert ran.status == 3
-    assert ran.of("audit")[0]["verdict"] == "Not everything could be examined: join."
+    assert ran.of("audit")[0]["verdict"] == "Not everything could be examined: join, compare."
 
 
 def test_a_finding_without_a_file_names_its_partition() -> None:
