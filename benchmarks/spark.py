@@ -46,7 +46,7 @@ ASKED = (
     ("findings", None, 0.6),
     ("records", NARROW, 0.4),
 )
-RUNS = {"batches": 6}  # until the JVM has compiled what it runs for each row of 27 columns
+RUNS = {"batches": 10}  # until the JVM has compiled what it runs for each row of 27 columns
 PETABYTE, MANY_CORES = 10**15, 1000
 
 

@@ -137,6 +137,16 @@ def fill(c: Cluster) -> None:
     )
 
 
+def broker_seconds(c: Cluster) -> float:
+    """CPU seconds of the brokers so far."""
+    found = 0
+    for broker in c.brokers.values():
+        assert broker.process
+        usage = Path(f"/proc/{broker.process.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        found += int(usage[11]) + int(usage[12])
+    return found / os.sysconf("SC_CLK_TCK")
+
+
 def verify_replicas(c: Cluster) -> Iterator[Line]:
     """What `replica verify` takes, and Kafka's tool as it is shipped until it is where the log ends."""
     command = [
@@ -144,13 +154,15 @@ def verify_replicas(c: Cluster) -> Iterator[Line]:
         "--output",
         "jsonl",
     ]
+    brokers = broker_seconds(c)
     best = measure(command)
+    brokers = (broker_seconds(c) - brokers) / ROUNDS
     said = subprocess.run(command, capture_output=True, check=True).stdout.decode().splitlines()
     total, verdict = json.loads(said[-1]), json.loads(said[-2])
     size = total["bytes"] / 1e6
-    text = f"{size:,.0f} MB in {best.cpu:.2f} s CPU, {best.wall:.2f} s"
+    text = f"{size:,.0f} MB in {best.cpu:.2f} s CPU, {best.wall:.2f} s; the brokers took {brokers:.2f} s CPU"
     yield at_least("replica verify, MB a CPU second", size / best.cpu, 100, text)
-    begun, end = time.perf_counter(), verdict["to_offset"]
+    begun, end, brokers = time.perf_counter(), verdict["to_offset"], broker_seconds(c)
     theirs = subprocess.Popen(
         kafka("ReplicaVerificationTool", "--broker-list", c.bootstrap, "--topics-include", "bulk",
               "--report-interval-ms", "200", "--time", "-2"),
@@ -168,12 +180,13 @@ def verify_replicas(c: Cluster) -> Iterator[Line]:
     cpu = (int(usage[11]) + int(usage[12])) / os.sysconf("SC_CLK_TCK")
     theirs.kill()
     theirs.wait()
+    brokers = broker_seconds(c) - brokers
     done = size * min(1.0, (reached + 1) / max(end, 1))
     text = f"kctl {size / best.wall:,.0f} MB/s, Kafka's {done / wall:,.0f}"
     yield at_least(
         "replica verify, rate against ReplicaVerificationTool", (size / best.wall) / (done / wall), 5, text
     )
-    text = f"kctl {size / best.cpu:,.0f} MB a CPU second, Kafka's {done / cpu:,.0f}"
+    text = f"kctl {size / best.cpu:,.0f} MB a CPU second, Kafka's {done / cpu:,.0f}; its brokers {brokers:.2f} s CPU"
     yield Line(
         "replica verify, CPU against ReplicaVerificationTool",
         f"{(size / best.cpu) / (done / cpu):.1f} ({text})",

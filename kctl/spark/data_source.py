@@ -41,7 +41,7 @@ from kctl.scan.splits import TARGET
 from kctl.scan.tables import SCHEMAS
 from kctl.spark.listing import list_segments
 from kctl.spark.planning import Piece, Wanted, plan, target_for
-from kctl.spark.reading import findings_rows, read_pieces
+from kctl.spark.reading import findings_rows, gathered, read_pieces
 
 TABLES = ("batches", "records", "findings", "segments")
 DDL = {
@@ -106,7 +106,7 @@ class Reader(DataSourceReader):
         freeze_once()
         listed = findings_rows(self.table, self.columns, partition.findings)
         rows = read_pieces(partition.pieces, self.table, self.columns, self.wanted, partition.target)
-        return chain(listed, rows)
+        return gathered(chain(listed, rows))
 
 
 class FilteringReader(Reader):

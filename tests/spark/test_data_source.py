@@ -32,7 +32,7 @@ from pyspark.sql.datasource import (
 from kctl.errors import KctlError
 from kctl.spark.data_source import TABLES, KafkaSegments, wanted_by
 from kctl.spark.planning import Wanted, plan
-from kctl.spark.reading import read_pieces
+from kctl.spark.reading import gathered, read_pieces
 
 SMALL, LARGE = "small", "large"
 NOW = 1_700_000_000_000
@@ -269,6 +269,27 @@ def test_what_is_refused(corpus: Path, options: dict[str, str], columns: str, wo
 
 
 @pytest.mark.spark
+def test_small_batches_go_to_spark_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = pa.schema(
+        [("n", pa.int64()), ("h", pa.list_(pa.struct([("k", pa.string()), ("v", pa.binary())])))]
+    )
+    rows = [[{"n": 10 * b + n, "h": [{"k": "a", "v": b"x" * n}]} for n in range(b % 4)] for b in range(9)]
+    batches = [pa.RecordBatch.from_pylist(some, schema) for some in rows]
+    everything = [row for some in rows for row in some]
+    for most_rows, most_bytes, least, most in (
+        (1, 1, 7, 9),
+        (5, 1 << 20, 2, 4),
+        (1000, 1 << 20, 1, 1),
+        (1000, 100, 2, 5),
+    ):
+        monkeypatch.setattr("kctl.spark.reading.ROWS_AT_ONCE", most_rows)
+        monkeypatch.setattr("kctl.spark.reading.BYTES_AT_ONCE", most_bytes)
+        found = list(gathered(iter(batches)))
+        assert [row for one in found for row in one.to_pylist()] == everything
+        assert all(one.schema == schema for one in found) and least <= len(found) <= most
+    assert list(gathered(iter(()))) == []
+
+
 def test_a_refusal_reaches_the_one_who_asked(spark: Any) -> None:
     with pytest.raises(Exception, match="/no/such/folder"):
         read(spark, "/no/such/folder", "batches").count()
