@@ -114,7 +114,8 @@ def _say_what_is_left_out(frame: Frame, evidence: Evidence) -> None:
     for root in evidence.roots:
         found = [one.log_dir.root for one in evidence.replicas] + [one.root for one in evidence.log_dirs]
         found += [tier.root for tier in evidence.tiers] + [other for _, other in evidence.files]
-        if root not in found and not evidence.findings:
+        is_replica = any(one.folder.is_relative_to(root.path) for one in evidence.replicas)
+        if root not in found and not is_replica and not evidence.findings:
             frame.report(KctlError(f"{root.given}: no segments lie here"))
 
 

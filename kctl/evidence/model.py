@@ -156,6 +156,11 @@ class Evidence:
 
     def place_of(self, path: Path, root: Root) -> Place:
         """Where a file is, as rows say it: relative to the folder given, which is named where several were."""
+        if root.is_folder and not path.is_relative_to(
+            root.path
+        ):  # two partitions of one log directory were given
+            below = (one for one in self.roots if one.is_folder and path.is_relative_to(one.path))
+            root = next(below, root)
         return Place(
             file=shown(relative(path, root)), evidence=shown(root.given) if len(self.roots) > 1 else None
         )

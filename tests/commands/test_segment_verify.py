@@ -44,6 +44,16 @@ def test_several_moments_and_several_paths_are_named(evidence: Any) -> None:
     assert "broker-1/data/ledger-0/" + segment(0) in {row["file"] for row in ran.of("file")}
 
 
+def test_two_partitions_of_one_log_directory(tmp_path: Path) -> None:
+    folder = copy_of(CLEAN, tmp_path)
+    given = [folder / ROLLED, next(path for path in sorted(folder.glob("*-0")) if path.name != ROLLED)]
+    ran = rows("segment", "verify", *given)
+    assert ran.status == 0
+    assert {row["evidence"] for row in ran.of("file")} == {str(path) for path in given}
+    assert {row["topic"] for row in ran.of("file")} == {path.name[:-2] for path in given}
+    assert segment(0) in {row["file"] for row in ran.of("file")}
+
+
 def test_damage_ends_with_five(tmp_path: Path) -> None:
     folder = copy_of(CLEAN, tmp_path)
     flip(folder / ROLLED / segment(72), 200)
