@@ -10,7 +10,7 @@ import click
 
 from commands.frame import Frame, command
 from commands.path_types import GIVEN
-from commands.render import Outcome, Page, Row
+from commands.render import Outcome, Page, Row, folding
 
 if TYPE_CHECKING:
     from kctl.findings import Finding
@@ -52,7 +52,9 @@ def segments(
 
         sources = with_live(frame, sources)
     when = parse_as_of(as_of) if as_of else NOW
-    return Outcome(_segments(frame, sources, topic, partition, when, everything), text=_segments_text)
+    return Outcome(
+        _segments(frame, sources, topic, partition, when, everything), text=folding(_segments_text)
+    )
 
 
 def _segments(
@@ -109,7 +111,7 @@ def partition_of(frame: Frame, topic_id_partition: str, partitions: int) -> Outc
     """
     from kctl.remote.partitioner import metadata_partition_row
 
-    return Outcome([metadata_partition_row(topic_id_partition, partitions)], text=_partition_text)
+    return Outcome([metadata_partition_row(topic_id_partition, partitions)], text=folding(_partition_text))
 
 
 def _partition_text(rows: Iterable[Row], page: Page) -> Iterator[str]:

@@ -10,7 +10,7 @@ import click
 from commands.evidence_options import refuse_nothing
 from commands.frame import Frame, command
 from commands.path_types import GIVEN
-from commands.render import Outcome, Page, Row
+from commands.render import Outcome, Page, Row, folding
 
 if TYPE_CHECKING:
     from formats.tier_layouts import Layout
@@ -85,7 +85,7 @@ def audit(
         refuse_nothing(opened.evidence)
     if not opened.stores:
         frame.note("no tier in the evidence and no --tier: metadata are held against the local logs alone")
-    return Outcome(opened.rows(plan_cleanup), text=_text)
+    return Outcome(opened.rows(plan_cleanup), text=folding(_text))
 
 
 def read_layout(text: str | None) -> Layout | None:

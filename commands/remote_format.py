@@ -10,7 +10,7 @@ import click
 
 from commands.frame import Frame, command
 from commands.path_types import GIVEN
-from commands.render import Outcome, Page, Row
+from commands.render import Outcome, Page, Row, folding
 
 if TYPE_CHECKING:
     from formats.remote_log_metadata_text import KipProperties
@@ -97,7 +97,7 @@ def remote_format(
     found: list[Finding] = []
     chunks = _chunks(frame, sources, found, follow, until_idle)
     if form == "rows":
-        return Outcome(_rows(chunks, wanted, found), text=_text)
+        return Outcome(_rows(chunks, wanted, found), text=folding(_text))
     lines = (
         _kafka(chunks, wanted, found)
         if form == "kafka"

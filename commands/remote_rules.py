@@ -11,7 +11,7 @@ from commands.evidence_options import refuse_nothing
 from commands.frame import Frame, command
 from commands.path_types import GIVEN
 from commands.remote_audit import read_layout
-from commands.render import Outcome, Page, Row
+from commands.render import Outcome, Page, Row, folding
 
 if TYPE_CHECKING:
     from kctl.evidence.model import Evidence
@@ -74,7 +74,7 @@ def lookup(
     row = answer(subject, offset, epoch, read_layout(layout) or LOCAL_TIERED_STORAGE)
     if row["served_from"] == "none":
         frame.raise_status(5)
-    return Outcome([*(one.row() for one in found), row], text=_lookup_text)
+    return Outcome([*(one.row() for one in found), row], text=folding(_lookup_text))
 
 
 def _lookup_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
@@ -126,7 +126,7 @@ def plan(
     rows = _plan(_evidence(frame, evidence), topic, partition, at, _when(as_of))
     return Outcome(
         rows,
-        text=_plan_text,
+        text=folding(_plan_text),
         nothing="no task is due, or no metadata of such a partition are in the evidence",
     )
 
@@ -204,7 +204,7 @@ def follower(
         row = follower_row(subject, broker, index, chosen)
     if not row["is_possible"]:
         frame.raise_status(5)
-    return Outcome([*(one.row() for one in found), row], text=_follower_text)
+    return Outcome([*(one.row() for one in found), row], text=folding(_follower_text))
 
 
 def _follower_text(rows: Iterable[Row], page: Page) -> Iterator[str]:

@@ -333,7 +333,9 @@ def timeline(
     if fix_skew:
         mend_skew(frame, source, merging)
     wanted = partitions_wanted(topics, partitions)
-    return Outcome(_told(frame, timeline_rows(merging, filters, wanted, min_isr), topics), text=chart)
+    return Outcome(
+        _told(frame, timeline_rows(merging, filters, wanted, min_isr), topics), text=folding(chart)
+    )
 
 
 def _told(frame: Frame, rows: Iterator[Row], topics: tuple[str, ...]) -> Iterator[Row]:
