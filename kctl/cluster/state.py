@@ -24,8 +24,7 @@ class Endpoint(NamedTuple):
     security_protocol: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Broker:
+class Broker(NamedTuple):
     """A registered, live broker."""
 
     broker_id: int
@@ -38,8 +37,7 @@ class Broker:
     is_fenced: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Controller:
+class Controller(NamedTuple):
     """Who is controller. `is_kraft`: a KRaft quorum has claimed the cluster (migration), or it is one."""
 
     broker_id: int | None
@@ -87,8 +85,7 @@ class Topic:
         return bool(self.adding_replicas.get(partition) or self.removing_replicas.get(partition))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntityConfig:
+class EntityConfig(NamedTuple):
     """The dynamic configuration of one entity, as stored: only what was set, values as text."""
 
     entity_type: str  # topics, brokers, clients, users, ips
@@ -97,8 +94,7 @@ class EntityConfig:
     version: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(NamedTuple):
     """A request that waits for the controller: a reassignment or a preferred election."""
 
     partitions: Mapping[TopicPartition, Replicas]  # targets; empty lists for an election
@@ -116,8 +112,7 @@ class QuorumMember(NamedTuple):
     last_caught_up_at: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quorum:
+class Quorum(NamedTuple):
     """The KRaft quorum: its leader is the controller."""
 
     leader_id: int
