@@ -83,7 +83,7 @@ def show(frame: Frame, transactional_id: str, **options: Any) -> Outcome:
 @command(
     "hanging",
     examples="kctl transactions hanging evidence/\nkctl transactions hanging evidence/ --all",
-    status="0 none hangs · 3 a path could not be opened · 5 one hangs",
+    status="0 none hangs · 3 a path could not be opened · 5 one hangs, or a log could not be read",
 )
 @evidence_options
 @click.option("--all", "every", is_flag=True, help="Open transactions that their coordinator still has, too.")
@@ -96,11 +96,15 @@ def hanging(frame: Frame, every: bool, **options: Any) -> Outcome:
 
 
 def laid_out(rows: Iterable[Row], page: Page) -> Iterator[str]:
-    """Columns, and below each hanging transaction what ends it."""
-    shown = [row for row in rows if row["kind"] == "open_transaction"]
+    """Columns, and below each hanging transaction what ends it; then what could not be read."""
+    found = list(rows)
+    shown = [row for row in found if row["kind"] == "open_transaction"]
     yield from aligned([{**row, "abort_command": None} for row in shown], page)
     for row in shown:
         if row["abort_command"]:
             yield f"to end it: {row['abort_command']}"
+    closed = [row for row in found if row["kind"] == "finding" and row["code"] == "internal-log-unreadable"]
+    for row in closed:
+        yield f"{page.style('error', 'error')} {row['code']}: {row['file']}: {row['message']}"
     if not shown:
-        yield "no transaction hangs"
+        yield "no transaction hangs" + (" in what could be read" if closed else "")

@@ -40,6 +40,7 @@ class Unreadable(NamedTuple):
     file: Path
     position: int
     what: str
+    is_closed: bool = False  # the system refused it; what it holds is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,11 @@ def copies_to_read(evidence: Evidence, topic: str) -> list[Replica]:
     for replica in evidence.replicas:
         if replica.topic != topic or replica.kind is not FolderKind.LIVE:
             continue
-        last = segments(replica.folder)[-1:]
-        reach = (int(last[0].stem), last[0].stat().st_size) if last else (-1, 0)
+        try:
+            last = segments(replica.folder)[-1:]
+            reach = (int(last[0].stem), last[0].stat().st_size) if last else (-1, 0)
+        except OSError:  # another copy is better; where there is none, who reads this one says so
+            reach = (-2, 0)
         rank = (order.get(replica.moment or "", -1), *reach)
         if replica.topic_partition not in best or rank > best[replica.topic_partition][0]:
             best[replica.topic_partition] = (rank, replica)
@@ -97,7 +101,12 @@ def entries(folder: Path, trouble: list[Unreadable], most_bytes: int | None = No
     `most_bytes`: only of the newest segments that have no more.
     """
     last_offset = -1
-    for path in newest_segments(folder, most_bytes)[0]:
+    try:
+        paths = newest_segments(folder, most_bytes)[0]
+    except OSError as error:
+        trouble.append(Unreadable(folder, 0, error.strerror or str(error), is_closed=True))
+        return
+    for path in paths:
         try:
             with local_file(path) as data:
                 for item in walk(data, last_offset=last_offset):
@@ -110,7 +119,7 @@ def entries(folder: Path, trouble: list[Unreadable], most_bytes: int | None = No
                         last_offset = item.last_offset
                         yield item
         except OSError as error:
-            trouble.append(Unreadable(path, 0, error.strerror or str(error)))
+            trouble.append(Unreadable(path, 0, error.strerror or str(error), is_closed=True))
 
 
 def topic_records(

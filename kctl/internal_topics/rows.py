@@ -125,8 +125,10 @@ def open_rows(evidence: Evidence, *, every: bool) -> Iterator[Row]:
     state = known[0] if known else None
     for topic in sorted({replica.topic for replica in evidence.replicas}):
         for replica in copies_to_read(evidence, topic):
-            for one in open_transactions(replica.topic_partition, entries(replica.folder, [])):
+            trouble: list[Unreadable] = []
+            for one in open_transactions(replica.topic_partition, entries(replica.folder, trouble)):
                 yield from _rows_of(one, state, every)
+            yield from unreadable_rows(topic, [], [one for one in trouble if one.is_closed])
 
 
 def _rows_of(one: OpenTransaction, state: Transactions | None, every: bool) -> Iterator[Row]:

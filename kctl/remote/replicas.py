@@ -58,8 +58,9 @@ def local_batches(log: LocalLog, first: int, last: int) -> tuple[Ints, Ints]:
     """Base offsets and CRCs of a local log's sound batches in [first, last]."""
     bases: list[Ints] = []
     crcs: list[Ints] = []
-    ends = [*(segment.base_offset for segment in log.segments[1:]), 1 << 62]
-    for segment, end in zip(log.segments, ends, strict=True):
+    segments = log.segments  # none where the folder is empty, or cannot be listed
+    ends = [*(segment.base_offset for segment in segments[1:]), 1 << 62][: len(segments)]
+    for segment, end in zip(segments, ends, strict=True):
         if segment.log is None or segment.base_offset > last or end <= first:
             continue
         options = ScanOptions(level=Level.CRC, base_offset=segment.base_offset, max_findings=0)

@@ -1,6 +1,7 @@
 """Where there is nothing to look at, or not what was asked for, that is said: silence would read as health."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -150,3 +151,33 @@ def test_no_rows_are_said_to_people_alone(words: list[str], says: str, tmp_path:
     assert ran.err.count("\n") == 1
     assert kctl(*wanted, "--quiet", env=env).err == ""
     assert rows(*wanted, env=env).err == ""
+
+
+def test_a_tier_audit_takes_an_empty_replica_folder(tmp_path: Path) -> None:
+    copy = tmp_path / "tiered"
+    shutil.copytree(recording("tier/h-custom-metadata"), copy)
+    emptied = [folder for folder in copy.glob("brokers/*/data/tagged-1") if folder.is_dir()]
+    assert emptied
+    for folder in emptied:
+        for file in folder.iterdir():
+            file.unlink()
+    ran = rows("remote", "audit", copy)
+    assert ran.status in (0, 5), ran.err
+    assert ran.of("tier_summary")
+
+
+def test_hanging_transactions_are_looked_for_past_a_folder_that_cannot_be_listed(
+    evidence: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    below = evidence(UNCLEAN)
+    real = os.scandir
+
+    def refusing(path: Any = ".") -> Any:
+        if os.fspath(path).endswith("/ledger-1"):
+            raise PermissionError(13, "Permission denied", os.fspath(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    ran = rows("transactions", "hanging", below)
+    assert ran.status == 5, ran.err
+    assert [one["code"] for one in ran.of("finding")] == ["internal-log-unreadable"]
