@@ -66,8 +66,8 @@ def read_checkpoints(log_dir: LogDir, place: Place, options: CheckOptions) -> Ch
         if name in OFFSET_CHECKPOINTS:
             report = found.report.file(where, "checkpoint", _size(path), options)
             offsets = offsets_in(path, report)
-            # An empty file was never written: it says nothing about any partition.
-            if report.size_in_bytes:
+            # An empty file was never written: it says nothing about any partition, but that none was cleaned.
+            if report.size_in_bytes or name == CLEANER:
                 found.entries[name] = offsets
         elif name == BOOTSTRAP_CHECKPOINT:
             file = FolderFile(path, _size(path))

@@ -154,7 +154,8 @@ def _check_segments(check: _Check) -> None:
     check_tails(report, check.scanned, check.task, check.place_of)
     check_start_up(report, check.scanned, check.task, check.place_of)
     edges = [one.edge for _, one in check.scanned if one.edge]
-    report.findings += stitched(edges, is_compacted=True if facts.looks_compacted else None)
+    is_compacted = check.task.is_compacted or any(one.has_short_batches for _, one in check.scanned)
+    report.findings += stitched(edges, is_compacted=True if is_compacted else None)
     producers.finish(facts.log_end_offset or 0, check.task.is_clean, facts.is_whole)
     lacks_snapshots = not check.folder.snapshots and check.task.is_clean
     if lacks_snapshots and producers.replay.producers and check.task.kind is FolderKind.LIVE:

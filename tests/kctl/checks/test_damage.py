@@ -360,6 +360,19 @@ def test_a_replica_made_after_a_compaction_was_never_cleaned_itself(tmp_path: Pa
     assert not Seen(folder).wrong
 
 
+def test_gaps_where_no_cleaner_ever_ran_and_where_nobody_knows(tmp_path: Path) -> None:
+    """A broker makes the file empty and writes it when it has cleaned; without the file nobody knows."""
+    folder = copy_of(CLEAN, tmp_path)
+    cut_out_a_batch(folder)
+    cut(folder / "cleaner-offset-checkpoint", 0)
+    assert "offsets-missing" in Seen(folder).wrong
+    remove(folder / "cleaner-offset-checkpoint")
+    seen = Seen(folder)
+    assert "offsets-missing" not in seen.wrong
+    (gap,) = [f for f in seen.of("batch-offset-gap") if f.place.topic == "orders.plain"]
+    assert gap.severity is Severity.INFO
+
+
 def test_a_cleaner_of_another_broker_explains_gaps(tmp_path: Path) -> None:
     folder = copy_of(CLEAN, tmp_path)
     cut_out_a_batch(folder)
