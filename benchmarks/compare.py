@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.corpus import Shape, batches, bytes_of, repeated, shape_of, write_index
+from benchmarks.corpus import Shape, batches, bytes_of, repeated, shape_of, write_index, write_time_index
 from benchmarks.kafka_jars import CACHE
 from benchmarks.measure import KCTL, MB, cost_of, machine
 from formats.columns.headers import gather, walk
@@ -65,6 +65,7 @@ def make_partition(folder: Path, shape: Shape, size: int) -> None:
                 file.write(piece)
                 last = piece
         write_index(log, some)
+        write_time_index(log, some)
         data = np.frombuffer(last + bytes(64), np.uint8)
         offset = int(gather(data, walk(data, 0, len(last)).positions).last_offset[-1]) + 1
         left -= part

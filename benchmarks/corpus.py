@@ -78,7 +78,7 @@ def repeated(made: bytes, size: int) -> Iterator[bytes]:
     data = np.frombuffer(made + bytes(64), np.uint8).copy()
     positions = walk(data, 0, len(made)).positions
     headers = gather(data, positions)
-    span = int(headers.last_offset[-1]) + 1
+    span = int(headers.last_offset[-1]) + 1 - int(headers.base_offset[0])
     places = positions[:, None] + np.arange(8)
     written = 0
     while written < size:
@@ -97,10 +97,11 @@ def write_index(log: Path, made: bytes) -> None:
     """The offset index about as a leader writes it that was sent one batch at a time."""
     data = np.frombuffer(made + bytes(64), np.uint8)
     headers = gather(data, walk(data, 0, len(made)).positions)
-    size, span = log.stat().st_size, int(headers.last_offset[-1]) + 1
+    last = headers.last_offset - int(log.stem)
+    size, span = log.stat().st_size, int(last[-1]) + 1
     rounds = np.arange(-(-size // len(made)))[:, None]
     positions = (headers.position + rounds * len(made)).ravel()
-    offsets = (headers.last_offset + rounds * span).ravel()
+    offsets = (last + rounds * span).ravel()
     _, first = np.unique(positions // INDEX_INTERVAL, return_index=True)
     chosen = first[(positions[first] < size) & (positions[first] > 0)]
     np.stack((offsets[chosen], positions[chosen]), 1).astype(">i4").tofile(log.with_suffix(".index"))
@@ -114,7 +115,10 @@ def write_time_index(log: Path, made: bytes) -> None:
     _, first = np.unique(headers.position // INDEX_INTERVAL, return_index=True)
     rows = np.union1d(first[headers.position[first] > 0], len(headers) - 1)
     entries = np.zeros(len(rows), [("timestamp", ">i8"), ("offset", ">i4")])
-    entries["timestamp"], entries["offset"] = headers.max_timestamp[rows], headers.last_offset[rows]
+    entries["timestamp"], entries["offset"] = (
+        headers.max_timestamp[rows],
+        headers.last_offset[rows] - int(log.stem),
+    )
     entries.tofile(log.with_suffix(".timeindex"))
 
 

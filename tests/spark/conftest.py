@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.corpus import write_index
+from benchmarks.corpus import write_index, write_time_index
 from formats.compression import Codec
 from formats.record_batch import Record, write_batch
 from tests.conftest import recording
@@ -50,6 +50,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
         log.parent.mkdir()
         log.write_bytes(made)
         write_index(log, made)
+        write_time_index(log, made)
     return folder
 
 
