@@ -6,6 +6,8 @@ Source: KIP-482 (flexible versions: compact texts, tagged fields)
 from collections.abc import Callable
 from typing import Any
 
+from formats.varint import read_unsigned, write_unsigned
+
 Data = bytes | memoryview
 
 
@@ -32,21 +34,9 @@ class _Response:
         return self._decoded(data.read())
 
 
-def number(data: Data, at: int) -> tuple[int, int]:
-    """An unsigned varint, and where it ends."""
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-        shift += 7
-
-
 def text(data: Data, at: int) -> tuple[str | None, int]:
     """A compact text, None for null, and where it ends."""
-    size, at = number(data, at)
+    size, at = read_unsigned(data, at)
     if size == 0:
         return None, at
     end = at + size - 1
@@ -57,25 +47,15 @@ def text(data: Data, at: int) -> tuple[str | None, int]:
 
 def after_tags(data: Data, at: int) -> int:
     """Behind tagged fields, whatever they are."""
-    count, at = number(data, at)
+    count, at = read_unsigned(data, at)
     for _ in range(count):
-        _, at = number(data, at)
-        size, at = number(data, at)
+        _, at = read_unsigned(data, at)
+        size, at = read_unsigned(data, at)
         at += size
     return at
-
-
-def encoded_number(value: int) -> bytes:
-    """An unsigned varint."""
-    found = bytearray()
-    while value > 127:
-        found.append(value & 127 | 128)
-        value >>= 7
-    found.append(value)
-    return bytes(found)
 
 
 def encoded_text(value: str) -> bytes:
     """A compact text."""
     data = value.encode()
-    return encoded_number(len(data) + 1) + data
+    return write_unsigned(len(data) + 1) + data

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from kafka.protocol.admin.configs import DescribeConfigsRequest, DescribeConfigsResponse
 
-from kctl.wire.quick_answers import QuickHeader, after_tags, encoded_number, encoded_text, number, text
+from formats.varint import read_unsigned, write_unsigned
+from kctl.wire.quick_answers import QuickHeader, after_tags, encoded_text, text
 
 QUICK_VERSION = 4
 NO_TAGS = b"\0"
@@ -69,13 +70,13 @@ class DescribeTopicConfigsRequest(DescribeConfigsRequest, init=False):  # type: 
 
 def encoded(request: Any) -> bytes:
     """What a request of version 4 says, without its header."""
-    parts = [encoded_number(len(request.resources) + 1)]
+    parts = [write_unsigned(len(request.resources) + 1)]
     keys: dict[tuple[str, ...] | None, bytes] = {}
     for one in request.resources:
         asked = one.configuration_keys if one.configuration_keys is None else tuple(one.configuration_keys)
         if asked not in keys:
             size = 0 if asked is None else len(asked) + 1
-            keys[asked] = encoded_number(size) + b"".join(map(encoded_text, asked or ())) + NO_TAGS
+            keys[asked] = write_unsigned(size) + b"".join(map(encoded_text, asked or ())) + NO_TAGS
         parts += (one.resource_type.to_bytes(1), encoded_text(one.resource_name), keys[asked])
     parts.append(bytes((request.include_synonyms, request.include_documentation)) + NO_TAGS)
     return b"".join(parts)
@@ -90,13 +91,13 @@ def decoded(data: bytes) -> Answer:
 
 
 def _answer(data: bytes) -> Answer:
-    count, at = number(data, 4)
+    count, at = read_unsigned(data, 4)
     results = []
     for _ in range(count - 1):
         error, at = int.from_bytes(data[at : at + 2], "big", signed=True), at + 2
         _, at = text(data, at)
         name, at = text(data, at + 1)
-        keys, at = number(data, at)
+        keys, at = read_unsigned(data, at)
         configs: list[Config] = []
         for _ in range(keys - 1):
             at = _config(data, at, configs)
@@ -110,8 +111,8 @@ def _config(data: bytes, at: int, found: list[Config]) -> int:
     begin, size = at, data[at]
     at += size
     if size > 127 or data[at] > 127:  # a long name or value
-        size, at = number(data, begin)
-        size, at = number(data, at + size - 1)
+        size, at = read_unsigned(data, begin)
+        size, at = read_unsigned(data, at + size - 1)
         at += max(size - 1, 0)
     else:
         at += data[at] or 1
@@ -123,5 +124,5 @@ def _config(data: bytes, at: int, found: list[Config]) -> int:
         return at + 7
     if data[at + 3] > 1:
         raise ValueError("synonyms, which were not asked for")
-    size, at = number(data, at + 5)  # of the documentation
+    size, at = read_unsigned(data, at + 5)  # of the documentation
     return after_tags(data, at + max(size - 1, 0))

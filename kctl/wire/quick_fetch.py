@@ -9,7 +9,8 @@ from uuid import UUID
 
 from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
 
-from kctl.wire.quick_answers import QuickHeader, after_tags, number, text
+from formats.varint import read_unsigned
+from kctl.wire.quick_answers import QuickHeader, after_tags, text
 
 QUICK_VERSIONS = range(12, 19)
 TOP = Struct(">ihi")  # time that was throttled, error, session
@@ -65,7 +66,7 @@ def decoded(view: memoryview, version: int) -> Answer:
 
 def _answer(view: memoryview, version: int) -> Answer:
     throttled, error_code, _ = _unpacked(TOP, view, 0)
-    count, at = number(view, TOP.size)
+    count, at = read_unsigned(view, TOP.size)
     topics = []
     for _ in range(count - 1):
         name, id = None, None
@@ -84,14 +85,14 @@ def _answer(view: memoryview, version: int) -> Answer:
 
 def _partitions(view: memoryview, at: int) -> tuple[list[PartitionBytes], int]:
     """The partitions of a topic, and where the next one begins."""
-    count, at = number(view, at)
+    count, at = read_unsigned(view, at)
     found = []
     for _ in range(count - 1):
         index, error_code, high_watermark, _, log_start_offset = _unpacked(PARTITION, view, at)
-        aborted, at = number(view, at + PARTITION.size)
+        aborted, at = read_unsigned(view, at + PARTITION.size)
         for _ in range(aborted - 1):
             at = after_tags(view, at + ABORTED)
-        size, at = number(view, at + 4)  # behind the replica that is preferred for reading
+        size, at = read_unsigned(view, at + 4)  # behind the replica that is preferred for reading
         end = at + max(size - 1, 0)
         if end > len(view):
             raise ValueError("batches go beyond the end")

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
+from formats.varint import read_unsigned
 from kctl.cluster.state import PartitionState, Replicas
-from kctl.wire.quick_answers import QuickHeader, after_tags, number, text
+from kctl.wire.quick_answers import QuickHeader, after_tags, text
 
 QUICK_VERSIONS = range(9, 14)
 NO_ID = bytes(16)
@@ -101,7 +102,7 @@ def decoded(data: bytes, version: int) -> Places:
 
 
 def _answer(data: bytes, version: int) -> Places:
-    count, at = number(data, 4)  # behind the time that was throttled
+    count, at = read_unsigned(data, 4)  # behind the time that was throttled
     brokers = []
     for _ in range(count - 1):
         (node_id,), at = _numbers(data, at, 1)
@@ -112,7 +113,7 @@ def _answer(data: bytes, version: int) -> Places:
         brokers.append(Node(node_id, host or "", port, rack))
     cluster_id, at = text(data, at)
     (controller_id,), at = _numbers(data, at, 1)
-    count, at = number(data, at)
+    count, at = read_unsigned(data, at)
     topics: list[TopicPlaces] = []
     once: Once = {}
     for _ in range(count - 1):
@@ -130,7 +131,7 @@ def _topic(data: bytes, at: int, version: int, topics: list[TopicPlaces], once: 
     id = NO_ID
     if version >= 10:
         id, at = data[at : at + 16], at + 16
-    count, at = number(data, at + 1)  # behind whether it is internal
+    count, at = read_unsigned(data, at + 1)  # behind whether it is internal
     places: dict[int, Replicas] = {}
     states: dict[int, PartitionState] = {}
     for _ in range(count - 1):
@@ -167,7 +168,7 @@ def _partition(data: bytes, begin: int, once: Once) -> tuple[tuple[Replicas, Par
     lists, is_short = [], True
     for _ in range(3):
         is_short &= 1 <= data[at] <= 127
-        size, at = number(data, at)
+        size, at = read_unsigned(data, at)
         ids, at = _numbers(data, at, max(size - 1, 0))
         lists.append(ids)
     known = lists[0], PartitionState(leader, epoch, lists[1])
