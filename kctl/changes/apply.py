@@ -7,18 +7,21 @@ is written as it was shown; a later one is worked out from what the cluster says
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kctl.changes.entry import Entry
 from kctl.changes.faults import reach
 from kctl.changes.intents import ClearThrottle, CreateTopic, Reassign, ReplaceStuckReassignment
 from kctl.changes.journal import Journal
 from kctl.changes.waiting import CHECKS, Waited, config_types_of, how_far, topics_of, wait_for
-from kctl.cluster.interface import Cluster
+from kctl.cluster.interface import Cluster, Conflict
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import KctlError, NotFinished, Refused
 from kctl.model import SILENT, Progress, TopicPartition
+
+ADMIN = "admin"  # the backend that compares nothing by itself
+LATE = 5.0  # seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +35,7 @@ class Course:
     kafka_version: KafkaVersion | None = None
     progress: Progress = SILENT
     note: Callable[[str], None] = lambda text: None
+    is_resumed: bool = False
 
 
 def apply(entry: Entry, course: Course) -> None:
@@ -89,8 +93,7 @@ def _write(entry: Entry, index: int, course: Course) -> None:
         stage.state = "writing"
         course.journal.write(entry)
         reach(f"before-write:{index}")
-        with _alone(entry, course):
-            course.cluster.commit(stage.writes)
+        _commit(entry, index, course)
     except Refused as refused:
         stage.state, entry.outcome = "refused", str(refused)
         course.journal.write(entry)
@@ -110,6 +113,26 @@ def _write(entry: Entry, index: int, course: Course) -> None:
     reach(f"written:{index}")
     if isinstance(stage.intent, Reassign) and stage.intent.config_changes:
         _read_back(stage.intent, entry, index, course)
+
+
+def _commit(entry: Entry, index: int, course: Course) -> None:
+    """Write a stage.
+
+    What a change asked for before it was cut off may become visible only while it is resumed: a broker answers a
+    moment later than it says. Then what is left is worked out anew; where somebody else wrote, that refuses.
+    """
+    stage, until = entry.stages[index], time.monotonic() + LATE
+    while True:
+        try:
+            with _alone(entry, course):
+                course.cluster.commit(stage.writes)
+            return
+        except Conflict:
+            if not course.is_resumed or course.cluster.backend != ADMIN or time.monotonic() > until:
+                raise
+        time.sleep(0.1)
+        stage.writes = course.cluster.writes_for(stage.intent, _look(entry, index, course))
+        course.journal.write(entry)
 
 
 def _read_back(intent: Reassign, entry: Entry, index: int, course: Course) -> None:
@@ -138,7 +161,7 @@ def _note_what_was_made(entry: Entry, index: int, course: Course) -> None:
 
 def _alone(entry: Entry, course: Course) -> contextlib.AbstractContextManager[None]:
     """The brokers compare nothing with what was read: two kctl must not look and write at once."""
-    if course.cluster.backend != "admin":
+    if course.cluster.backend != ADMIN:
         return contextlib.nullcontext()
     return course.journal.alone(entry.cluster_id, course.until)
 
@@ -179,7 +202,7 @@ def resume(entry: Entry, course: Course) -> None:
             stage.writes = stage.writes if stage.state == "written" else ()
         elif stage.state == "planned":
             stage.writes = ()  # what was read then may have changed since; the intent says what must not have
-    apply(entry, course)
+    apply(entry, replace(course, is_resumed=True))
 
 
 def was_written(entry: Entry, index: int, course: Course) -> bool:

@@ -172,6 +172,11 @@ class Cluster:
         self.is_disturbed = True
         broker = self.brokers[broker_id]
         assert broker.process
+        if self.zookeeper is not None:
+            # It is registered before it is done with starting: one whose session ends on the way gives up.
+            for _ in eventually(f"broker {broker_id} started"):
+                if broker.process.has_printed(b"started (kafka.server."):
+                    break
         broker.process.signal(signal.SIGSTOP)
         broker.is_paused = True
 

@@ -73,6 +73,7 @@ class JavaProcess:
 
     def __init__(self, command: Sequence[str], log: Path, *, stdin: int | None = subprocess.DEVNULL) -> None:
         self.log = log
+        self._printed_before = log.stat().st_size if log.exists() else 0
         with log.open("ab") as out:
             self.process = subprocess.Popen(
                 list(command),
@@ -88,6 +89,12 @@ class JavaProcess:
     @property
     def is_running(self) -> bool:
         return self.process.poll() is None
+
+    def has_printed(self, text: bytes) -> bool:
+        """Whether its output has a text."""
+        with self.log.open("rb") as file:
+            file.seek(self._printed_before)
+            return text in file.read()
 
     def signal(self, number: int) -> None:
         """Send a signal to the whole group."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import stat
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +30,7 @@ from kctl.changes.intents import (
     intent_to_json,
 )
 from kctl.changes.journal import CHAIN, Journal
-from kctl.changes.plan import Plan, Stage
+from kctl.changes.plan import Plan, Stage, Write
 from kctl.changes.undo import plan_undo
 from kctl.cluster.configs import plan_configs
 from kctl.cluster.interface import Conflict
@@ -279,6 +281,47 @@ def test_a_killed_change_is_resumed(
     assert course.journal.find(found.id).is_finished
     assert len(store.transactions) == 1
     assert store.json("/config/topics/a") == {"version": 1, "config": {"retention.ms": "5"}}
+
+
+class Late(ZookeeperCluster):
+    """Brokers that show what was written before only after they were asked again."""
+
+    backend = "admin"
+    late: Write | None = None
+
+    def commit(self, writes: Sequence[Write]) -> None:
+        """What is late comes to be, and the request that was worked out without it is refused."""
+        late, self.late = self.late, None
+        super().commit(writes if late is None else [late])
+        if late is not None:
+            raise Conflict("it is not as it was read; nothing was written")
+
+
+RATE = "leader.replication.throttled.rate"
+
+
+@pytest.mark.parametrize("is_resumed", [True, False])
+def test_what_becomes_visible_while_a_change_is_resumed_is_no_conflict(
+    store: FakeStore, course: Course, monkeypatch: pytest.MonkeyPatch, is_resumed: bool
+) -> None:
+    for broker in (1, 2):
+        store.put(f"/config/brokers/{broker}", {"version": 1, "config": {RATE: "1000"}})
+    intent = ClearThrottle(throttled={}, rates={"1": {RATE: None}, "2": {RATE: None}})
+    cluster = Late(store)
+    late = replace(course, cluster=cluster, wait=False)
+    writes = cluster.writes_for(intent, cluster.read_state((), configs={"brokers"}))
+    entry = entry_of(Plan(title="clear", stages=(Stage(intent=intent, writes=writes),)))
+    if is_resumed:
+        entry = killed_at("before-write:0", entry, late, monkeypatch)
+    cluster.late = next(write for write in writes if write.target == "/config/brokers/1")
+    if is_resumed:
+        applying.resume(entry, late)
+        assert late.journal.find(entry.id).state == "applied"
+    else:
+        with pytest.raises(Conflict):
+            applying.apply(entry, late)
+    left = [name for name in (1, 2) if store.json(f"/config/brokers/{name}")["config"]]
+    assert left == ([] if is_resumed else [2])
 
 
 @pytest.mark.parametrize("point", ("journalled", "before-write:0", "after-write:0", "written:0"))
