@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from formats.errors import FormatError, Truncated
 from formats.layout import int16, int32, read, write
-from formats.varint import read_unsigned
+from formats.varint import after_tags, read_unsigned
 
 Fields = dict[str, "Value"]
 Value = int | str | list[Fields] | Fields
@@ -114,7 +114,7 @@ def _struct(*fields: tuple[str, Reader]) -> Reader:
         row: Fields = {}
         for name, reader in fields:
             row[name], position = reader(data, position)
-        return row, _skip_tags(data, position)
+        return row, after_tags(data, position)
 
     return read_struct
 
@@ -132,17 +132,6 @@ def _array(item: Reader) -> Reader:
         return rows, position
 
     return read_array
-
-
-def _skip_tags(data: bytes, position: int) -> int:
-    count, position = read_unsigned(data, position)
-    for _ in range(count):
-        _, position = read_unsigned(data, position)
-        size, position = read_unsigned(data, position)
-        position += size
-        if position > len(data):
-            raise Truncated("tagged field is cut off", len(data))
-    return position
 
 
 INT16, UINT16, INT32, INT64 = _fixed(2), _fixed(2, signed=False), _fixed(4), _fixed(8)

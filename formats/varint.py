@@ -36,6 +36,18 @@ def read_varlong(data: Bytes, position: int) -> tuple[int, int]:
     return (value >> 1) ^ -(value & 1), position
 
 
+def after_tags(data: Bytes, position: int) -> int:
+    """Behind the tagged fields of a flexible form, whatever they are. Raises Truncated where they are cut off."""
+    count, position = read_unsigned(data, position)
+    for _ in range(count):
+        _, position = read_unsigned(data, position)
+        size, position = read_unsigned(data, position)
+        position += size
+        if position > len(data):
+            raise Truncated("tagged field is cut off", len(data))
+    return position
+
+
 def write_unsigned(value: int) -> bytes:
     """An unsigned varint."""
     out = bytearray()

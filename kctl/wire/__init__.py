@@ -1,7 +1,7 @@
 """Clusters over Kafka's own protocol: the second backend of `kctl.cluster`, and reading logs from live brokers."""
 
 from kctl.errors import KctlError
-from kctl.wire.quick_import import enter_packages
+from kctl.wire.shortcuts.imports import enter_packages
 
 try:
     enter_packages()

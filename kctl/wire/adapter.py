@@ -24,7 +24,7 @@ from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.frame import KafkaBytes
 
 from kctl.errors import BadValue, KctlError
-from kctl.wire.quick_receiving import receive_quickly
+from kctl.wire.shortcuts.receiving import receive_quickly
 
 # (class, name): documented nowhere, so that a test holds each against the installed library.
 PRIVATE = (

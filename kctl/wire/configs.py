@@ -12,7 +12,7 @@ from kafka.protocol.admin.configs import DescribeConfigsRequest
 from kctl.cluster.state import EntityConfig, Problem
 from kctl.errors import KctlError
 from kctl.wire.adapter import TooOld, Wire, error_name
-from kctl.wire.quick_configs import DescribeTopicConfigsRequest, Resource
+from kctl.wire.shortcuts.configs import DescribeTopicConfigsRequest, Resource
 
 TOPIC, BROKER = 2, 4  # resource types
 DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT = 1, 2, 3  # sources

@@ -15,8 +15,8 @@ from kafka.protocol.consumer.offsets import ListOffsetsRequest
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
 from kctl.wire.adapter import Wire, error_name
-from kctl.wire.quick_fetch import BytesRequest
 from kctl.wire.sending import parse_id
+from kctl.wire.shortcuts.fetch import BytesRequest
 
 CONSUMER, DEBUGGER = (
     -1,

@@ -34,7 +34,7 @@ from kctl.errors import KctlError
 from kctl.model import TopicPartition
 from kctl.wire.adapter import NoAnswer, TooOld, Wire, error_name
 from kctl.wire.configs import read_configs
-from kctl.wire.quick_metadata import Places, PlacesRequest, TopicPlaces, places
+from kctl.wire.shortcuts.metadata import Places, PlacesRequest, TopicPlaces, places
 
 NO_ERROR, NOT_CONTROLLER, NOT_AUTHORIZED = 0, 41, 29
 SHORT, LONG = 0.005, 0.04  # seconds between two looks at how far a broker is

@@ -26,9 +26,9 @@ from kctl.cluster.versions import KafkaVersion
 from kctl.errors import BadValue, KctlError
 from kctl.wire.adapter import PRIVATE, Access, Wire, _again, cause_of, error_name, server_list
 from kctl.wire.expectations import is_done
-from kctl.wire.quick_import import ENDINGS, PLAIN
-from kctl.wire.quick_receiving import received
-from kctl.wire.quick_schemas import read_schema
+from kctl.wire.shortcuts.imports import ENDINGS, PLAIN
+from kctl.wire.shortcuts.receiving import received
+from kctl.wire.shortcuts.schemas import read_schema
 from kctl.wire.writes import operations, request
 
 ROOT = Path(__file__).parents[2]

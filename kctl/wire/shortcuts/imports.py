@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType, new_class
 from typing import Any
 
-from kctl.wire.quick_schemas import read_schema
+from kctl.wire.shortcuts.schemas import read_schema
 
 # Names that the library's own modules take from a package, and the module of it that has them.
 FOUND_IN = {

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.protocol.metadata import MetadataResponse
 
-from kctl.wire.quick_metadata import QUICK_VERSIONS, Places, PlacesRequest, decoded, places
+from kctl.wire.shortcuts.metadata import QUICK_VERSIONS, Places, PlacesRequest, decoded, places
 
 TOPIC = MetadataResponse.MetadataResponseTopic
 PARTITION = TOPIC.MetadataResponsePartition
@@ -110,5 +110,5 @@ def test_older_forms_are_the_librarys() -> None:
         request.with_header(correlation_id=5, client_id="kctl")
         assert request.header.correlation_id == 5
         assert (
-            request.header.get_response_class().__class__.__module__ == "kctl.wire.quick_answers"
+            request.header.get_response_class().__class__.__module__ == "kctl.wire.shortcuts.answers"
         ) == is_quick

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from kafka.protocol.admin.configs import DescribeConfigsRequest, DescribeConfigsResponse
 
-from formats.varint import read_unsigned, write_unsigned
-from kctl.wire.quick_answers import QuickHeader, after_tags, encoded_text, text
+from formats.varint import after_tags, read_unsigned, write_unsigned
+from kctl.wire.shortcuts.answers import QuickAnswer, encoded_text, text
 
 QUICK_VERSION = 4
 NO_TAGS = b"\0"
@@ -49,16 +49,16 @@ class Answer(NamedTuple):
     results: list[Result]
 
 
-class DescribeTopicConfigsRequest(DescribeConfigsRequest, init=False):  # type: ignore[misc,call-arg]
-    """The library's request, whose answer is decoded here where its form is known. Synonyms must not be asked for."""
+class DescribeTopicConfigsRequest(QuickAnswer, DescribeConfigsRequest, init=False):  # type: ignore[misc,call-arg]
+    """What topics set. Synonyms must not be asked for."""
 
-    @property
-    def header(self) -> Any:
-        """The header, which tells how the answer is decoded."""
-        found = super().header
-        if found is None or self.API_VERSION != QUICK_VERSION:
-            return found
-        return QuickHeader(found, DescribeConfigsResponse[QUICK_VERSION], lambda data: decoded(bytes(data)))
+    QUICK_VERSIONS = range(QUICK_VERSION, QUICK_VERSION + 1)
+    RESPONSE = DescribeConfigsResponse
+
+    @staticmethod
+    def decoded(data: memoryview, version: int) -> "Answer":
+        """What the answer says. Raises ValueError where it has not the form of the version."""
+        return decoded(bytes(data))
 
     def encode(self, version: int | None = None, header: bool = False, framed: bool = False) -> Any:
         """The bytes; those of version 4 as they go on the wire are put together here."""

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.protocol.admin.configs import DescribeConfigsRequest, DescribeConfigsResponse
 
-from kctl.wire.quick_configs import DYNAMIC_TOPIC, DescribeTopicConfigsRequest, Resource, decoded
+from kctl.wire.shortcuts.configs import DYNAMIC_TOPIC, DescribeTopicConfigsRequest, Resource, decoded
 
 TEXTS = st.text(max_size=300)
 CONFIGS = st.tuples(TEXTS, st.none() | TEXTS, st.sampled_from([0, 1, 4, 5]), st.none() | TEXTS)
@@ -67,7 +67,7 @@ def test_older_forms_are_the_librarys() -> None:
         request.with_header(correlation_id=5, client_id="kctl")
         response = request.header.get_response_class()
         assert request.header.correlation_id == 5
-        assert (type(response).__module__ == "kctl.wire.quick_answers") == is_quick
+        assert (type(response).__module__ == "kctl.wire.shortcuts.answers") == is_quick
 
 
 @given(st.lists(TEXTS, max_size=4), st.none() | st.lists(TEXTS, max_size=3))

@@ -13,7 +13,7 @@ from kafka.protocol.consumer.fetch import FetchResponse
 
 from formats.columns.headers import PADDING
 from kctl.wire.fetched_bytes import begin_alike, padded, place
-from kctl.wire.quick_fetch import QUICK_VERSIONS, Answer, decoded
+from kctl.wire.shortcuts.fetch import QUICK_VERSIONS, Answer, decoded
 
 TOPIC = FetchResponse.FetchableTopicResponse
 PARTITION = TOPIC.PartitionData

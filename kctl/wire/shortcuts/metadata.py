@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
-from formats.varint import read_unsigned
+from formats.varint import after_tags, read_unsigned
 from kctl.cluster.state import PartitionState, Replicas
-from kctl.wire.quick_answers import QuickHeader, after_tags, text
+from kctl.wire.shortcuts.answers import QuickAnswer, text
 
 QUICK_VERSIONS = range(9, 14)
 NO_ID = bytes(16)
@@ -48,18 +48,6 @@ class Places(NamedTuple):
     controller_id: int
     brokers: list[Node]
     topics: list[TopicPlaces]
-
-
-class PlacesRequest(MetadataRequest, init=False):  # type: ignore[misc,call-arg]
-    """The library's request; `places` is what its answer says, whoever decoded it."""
-
-    @property
-    def header(self) -> Any:
-        """The header, which tells how the answer is decoded."""
-        found, version = super().header, self.API_VERSION
-        if found is None or version not in QUICK_VERSIONS:
-            return found
-        return QuickHeader(found, MetadataResponse[version], lambda data: decoded(bytes(data), version))
 
 
 def places(answer: Any) -> Places:
@@ -183,3 +171,15 @@ def _numbers(data: bytes, at: int, count: int) -> tuple[Replicas, int]:
     if end > len(data):
         raise ValueError("the answer ends too early")
     return Struct(f">{count}i").unpack_from(data, at), end
+
+
+class PlacesRequest(QuickAnswer, MetadataRequest, init=False):  # type: ignore[misc,call-arg]
+    """Where partitions are; `places` is what the answer says, whoever decoded it."""
+
+    QUICK_VERSIONS = QUICK_VERSIONS
+    RESPONSE = MetadataResponse
+
+    @staticmethod
+    def decoded(data: memoryview, version: int) -> Places:
+        """What the answer says. Raises ValueError where it has not the form of the version."""
+        return decoded(bytes(data), version)

@@ -11,7 +11,31 @@ from formats.varint import read_unsigned, write_unsigned
 Data = bytes | memoryview
 
 
-class QuickHeader:
+class QuickAnswer:
+    """Before a request of the library among a class's bases: its answer is decoded here where its form is known.
+
+    The names in the answer are the library's, whoever decoded it.
+    """
+
+    QUICK_VERSIONS: range
+    RESPONSE: Any  # the library's class, by version
+
+    @staticmethod
+    def decoded(data: memoryview, version: int) -> Any:
+        """What the answer says. Raises ValueError where it has not the form of the version."""
+        raise NotImplementedError
+
+    @property
+    def header(self) -> Any:
+        """The header, which tells how the answer is decoded."""
+        request: Any = self
+        found, version = super().header, request.API_VERSION  # type: ignore[misc]  # a base that comes behind
+        if found is None or version not in self.QUICK_VERSIONS:
+            return found
+        return _Header(found, self.RESPONSE[version], lambda data: self.decoded(memoryview(data), version))
+
+
+class _Header:
     """The header of a request, whose answer `decoded` decodes; the library takes the answer's own header off."""
 
     def __init__(self, header: Any, response: Any, decoded: Callable[[Data], Any]) -> None:
@@ -43,16 +67,6 @@ def text(data: Data, at: int) -> tuple[str | None, int]:
     if end > len(data):
         raise ValueError("a text goes beyond the end")
     return str(data[at:end], "utf-8"), end
-
-
-def after_tags(data: Data, at: int) -> int:
-    """Behind tagged fields, whatever they are."""
-    count, at = read_unsigned(data, at)
-    for _ in range(count):
-        _, at = read_unsigned(data, at)
-        size, at = read_unsigned(data, at)
-        at += size
-    return at
 
 
 def encoded_text(value: str) -> bytes:

@@ -4,13 +4,13 @@ Source: clients/src/main/resources/common/message/FetchResponse.json @ 4.3.0 (ve
 """
 
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
 
-from formats.varint import read_unsigned
-from kctl.wire.quick_answers import QuickHeader, after_tags, text
+from formats.varint import after_tags, read_unsigned
+from kctl.wire.shortcuts.answers import QuickAnswer, text
 
 QUICK_VERSIONS = range(12, 19)
 TOP = Struct(">ihi")  # time that was throttled, error, session
@@ -44,22 +44,10 @@ class Answer(NamedTuple):
     throttle_time_ms: int
 
 
-class BytesRequest(FetchRequest, init=False):  # type: ignore[misc,call-arg]
-    """The library's request; the names in its answer are the library's, whoever decoded it."""
-
-    @property
-    def header(self) -> Any:
-        """The header, which tells how the answer is decoded."""
-        found, version = super().header, self.API_VERSION
-        if found is None or version not in QUICK_VERSIONS:
-            return found
-        return QuickHeader(found, FetchResponse[version], lambda data: decoded(memoryview(data), version))
-
-
-def decoded(view: memoryview, version: int) -> Answer:
+def decoded(data: memoryview, version: int) -> Answer:
     """The answer of one of `QUICK_VERSIONS`. Raises ValueError for anything else."""
     try:
-        return _answer(view, version)
+        return _answer(data, version)
     except (IndexError, UnicodeDecodeError) as error:
         raise ValueError(f"no answer of version {version}: {error}") from None
 
@@ -106,3 +94,11 @@ def _unpacked(form: Struct, view: memoryview, at: int) -> tuple[int, ...]:
     if at + form.size > len(view):
         raise ValueError("the answer ends too early")
     return form.unpack_from(view, at)
+
+
+class BytesRequest(QuickAnswer, FetchRequest, init=False):  # type: ignore[misc,call-arg]
+    """Bytes of replicas, as views of what was received where the form of the answer is known."""
+
+    QUICK_VERSIONS = QUICK_VERSIONS
+    RESPONSE = FetchResponse
+    decoded = staticmethod(decoded)
