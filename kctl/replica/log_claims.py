@@ -32,6 +32,8 @@ class Claim:
     """The broker's own as it stopped leading, if it was alive all the time: then an upper bound of what it committed."""
     reached: int | None = None
     """Where the log ended while the broker still led: it may have gone on from there."""
+    epoch_start: int | None = None
+    """Where the broker itself said that its epoch starts."""
 
 
 @dataclass
@@ -42,6 +44,8 @@ class _Replica:
     reached: int | None = None
     notes: list[Note] = field(default_factory=list)
     led_at: int | None = None
+    began: tuple[int, int] | None = None
+    """The epoch that it led last and where it starts, where a line says both."""
     high_watermark: int | None = None
     fell_back_to: int | None = None
     fell_back: bool = False
@@ -66,6 +70,8 @@ def _take(replica: _Replica, note: Note, testimony: Testimony, leaders: Leaders)
     if note.what == "leader":
         replica.led_at, replica.end, replica.notes = note.time_ms, None, []
         replica.high_watermark = replica.reached = None
+        if note.leader_epoch is not None and note.offset is not None:
+            replica.began = note.leader_epoch, note.offset
     elif note.what in ("loaded", "follower", "shrank"):
         _learn(replica, note, testimony)
     elif note.what == "created":
@@ -120,6 +126,7 @@ def _claim(replica: _Replica, note: Note, known: int | None, leaders: Leaders) -
         notes,
         replica.high_watermark,
         replica.reached,
+        replica.began[1] if replica.began and replica.began[0] == epoch else None,
     )
 
 
@@ -127,12 +134,15 @@ def _that_stand(claims: list[Claim], present: Present) -> Iterator[Claim]:
     """The claims that the present lineage bears out, each cut down to what it lacks."""
     assert present.lineage is not None
     starts = {start for _, start in present.recorded}
+    epochs = {epoch for epoch, _ in present.recorded}
     for claim in claims:
         start: int | None = None
         if not present.recorded:
             start = claim.from_offset if claim.notes[-1].what == "reset" else None
         elif claim.epoch is not None:
             following = present.starts_after(claim.epoch)
+            if following is not None and claim.epoch_start is not None and claim.epoch not in epochs:
+                following = min(following, claim.epoch_start)  # nothing of that epoch is present
             start = None if following is None else max(claim.from_offset, following)
         elif claim.from_offset in starts:
             start = claim.from_offset

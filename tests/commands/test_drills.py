@@ -3,6 +3,7 @@
 `zombie-2.4`: a paused leader acknowledged two records after it went on; its lines tell where they began only.
 `power-3.9-kraft`: a KRaft cluster lost power; broker 1, without its logs' tails, led first.
 `chain-3.9-kraft`: two unclean elections in a row, of which the metadata log of KRaft alone tells.
+`leader-back-2.4`: the records of a leader are gone because the one before it led again, with all it had.
 """
 
 from __future__ import annotations
@@ -41,3 +42,16 @@ def test_what_was_lost_and_why(name: str, tmp_path: Path) -> None:
         p: offsets(gone) for p, gone in story["missing"].items()
     }
     assert {row["cause"] for row in ran.of("loss")} == {story["cause"]}
+
+
+def test_lines_alone_tell_what_a_leader_lost_of_whose_epoch_nothing_is_left(tmp_path: Path) -> None:
+    """Broker 3 led from offset 20; the present epoch begins behind that, where its leader's own older records end."""
+    folder = tmp_path / "evidence"
+    shutil.copytree(recording("drills/leader-back-2.4"), folder)
+    for moment in ("start", "three", "one"):
+        shutil.rmtree(folder / "moments" / moment)
+    ran = rows("replica", "loss", folder)
+    assert [(r["topic"], r["partition"], r["from_offset"], r["to_offset"]) for r in ran.of("loss")] == [
+        ("duo", 0, 20, 24),
+        ("duo", 1, 20, 50),
+    ]
