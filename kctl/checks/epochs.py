@@ -36,7 +36,7 @@ class Run:
 
     epoch: int
     base_offset: int
-    last_base_offset: int
+    last_offset: int
     first: Place = NOWHERE  # the batch that it begins with
     batches: int = 0
 
@@ -55,6 +55,7 @@ class EpochRuns:
         if not use.any():
             return
         epoch, base = headers.partition_leader_epoch[use], headers.base_offset[use]
+        last = headers.last_offset[use]
         edges = np.flatnonzero(np.diff(epoch)) + 1
         rows = np.flatnonzero(use)
         for first, after in zip([0, *edges.tolist()], [*edges.tolist(), len(epoch)], strict=True):
@@ -66,11 +67,11 @@ class EpochRuns:
                 base_offset=int(headers.base_offset[row]),
                 last_offset=int(headers.last_offset[row]),
             )
-            self._add(Run(int(epoch[first]), int(base[first]), int(base[after - 1]), place, after - first))
+            self._add(Run(int(epoch[first]), int(base[first]), int(last[after - 1]), place, after - first))
 
     def _add(self, run: Run) -> None:
         if self.runs and self.runs[-1].epoch == run.epoch:
-            self.runs[-1].last_base_offset = max(self.runs[-1].last_base_offset, run.last_base_offset)
+            self.runs[-1].last_offset = max(self.runs[-1].last_offset, run.last_offset)
             self.runs[-1].batches += run.batches
         else:
             self.runs.append(run)
@@ -125,16 +126,18 @@ def _check_entries(
     epochs = {entry.epoch: entry for entry in entries}
     log_start = _log_start(report, entries, runs, max(task.log_start_offset, facts.first_base_offset or 0))
     for number, run in enumerate(runs.runs):
-        if run.last_base_offset < log_start:
+        if run.last_offset < log_start:
             continue  # all epochs below the log's start are one entry with the last of them
         if run.epoch not in epochs:
-            if _is_batch_wrong(report, entries, runs.runs, number):
+            entry = _goes_on_over(entries, runs.runs, number)
+            if entry is not None:
+                _say_batch(report, entry, runs.runs, number)
                 continue
-            where = replace(report.place, base_offset=run.base_offset, last_offset=run.last_base_offset)
+            where = replace(report.place, base_offset=run.base_offset, last_offset=run.last_offset)
             finding = say.EPOCH_ENTRY_MISSING
             report.add([finding.at(where, severity=severity, epoch=run.epoch, offset=run.base_offset)])
             continue
-        for offset in (max(run.base_offset, log_start), run.last_base_offset):
+        for offset in (max(run.base_offset, log_start), run.last_offset):
             at = bisect_right(starts, offset) - 1
             if at >= 0 and entries[at].epoch == run.epoch:
                 continue
@@ -147,29 +150,37 @@ def _check_entries(
     _check_end(report, entries, task, facts)
 
 
-def _is_batch_wrong(report: FileReport, entries: list[EpochEntry], runs: list[Run], number: int) -> bool:
-    """Whether an epoch without an entry is one batch's alone, and the entries go on over it as its neighbours do.
+def _goes_on_over(entries: list[EpochEntry], runs: list[Run], number: int) -> EpochEntry | None:
+    """The entry that goes on over a batch as its neighbours do, where the epoch without an entry is its alone.
 
-    The batch is then said to be wrong, unless the order of the batches has shown it already.
+    Then not the file is wrong, but the batch.
     """
     run = runs[number]
     at = bisect_right(entries, run.base_offset, key=lambda entry: entry.start_offset) - 1
-    before = runs[number - 1].epoch if number else None
-    behind = runs[number + 1].epoch if number + 1 < len(runs) else None
     if run.batches > 1 or at < 0:
-        return False
+        return None
     is_near = abs(run.epoch - entries[at].epoch) < FAR
+    before, behind = _neighbours(runs, number)
     if entries[at].epoch not in (before, behind):
         begins_here = entries[at].start_offset == run.base_offset  # with an epoch that no batch has
         if is_near or not begins_here:
-            return False  # the file may as well be wrong
-    if behind is None and is_near:
-        return False
-    if behind is None or (before if before is not None else -1) <= run.epoch <= behind:
-        entry = entries[at]
+            return None  # the file may as well be wrong
+    return None if behind is None and is_near else entries[at]
+
+
+def _neighbours(runs: list[Run], number: int) -> tuple[int | None, int | None]:
+    """The epochs before and behind a run."""
+    before = runs[number - 1].epoch if number else None
+    return before, runs[number + 1].epoch if number + 1 < len(runs) else None
+
+
+def _say_batch(report: FileReport, entry: EpochEntry, runs: list[Run], number: int) -> None:
+    """The batch is wrong, unless the order of the batches has shown it already."""
+    run = runs[number]
+    before, behind = _neighbours(runs, number)
+    if behind is None or (-1 if before is None else before) <= run.epoch <= behind:
         why = f"leader-epoch-checkpoint has none such, and from offset {entry.start_offset} on it has {entry.epoch}"
         report.add([EPOCH_WRONG.at(run.first, leader_epoch=run.epoch, why=why)])
-    return True
 
 
 def _log_start(report: FileReport, entries: list[EpochEntry], runs: EpochRuns, known: int) -> int:

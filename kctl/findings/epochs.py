@@ -7,7 +7,7 @@ REBUILD = "`kctl segment rebuild` writes the file anew from the log; a broker do
 EPOCH_ENTRY_WRONG = FindingType(
     "epoch-entry-wrong",
     Severity.ERROR,
-    "Epoch {epoch} begins at offset {start_offset} here, but the batch at offset {offset} has epoch {found}.",
+    "Epoch {epoch} begins at offset {start_offset} here, but offset {offset} was written in epoch {found}.",
     "Followers ask for the end of an epoch to find where to truncate; a wrong entry makes them truncate too"
     " much or too little.",
     "A file that was edited or belongs to another copy, or a broker that wrote it before it truncated its log.",

@@ -194,6 +194,7 @@ DAMAGE: dict[str, tuple[tuple[str, str], Edit, str]] = {
     "a snapshot beyond the end": (CLEAN, rename(f"{TXN}/{segment(108, '.snapshot')}", f"{TXN}/{segment(999, '.snapshot')}"), "snapshot-beyond-log-end"),
     # epochs
     "an epoch's start": (CLEAN, write(f"aged_out-0/{EPOCHS}", "0\n2\n2 70\n4 300\n"), "epoch-entry-wrong"),
+    "an epoch that begins within a batch of the one before": (CLEAN, write(f"aged_out-0/{EPOCHS}", "0\n2\n2 70\n4 359\n"), "epoch-entry-wrong"),
     "an epoch's number": (CLEAN, write(f"aged_out-0/{EPOCHS}", "0\n2\n3 70\n4 360\n"), "epoch-entry-missing"),
     "no epochs": (CLEAN, write(f"aged_out-0/{EPOCHS}", "0\n0\n"), "epoch-entry-missing"),
     "epochs beyond the end": (CLEAN, write(f"aged_out-0/{EPOCHS}", "0\n2\n2 70\n4 400\n"), "epoch-entry-beyond-end"),
