@@ -17,6 +17,7 @@ from formats.errors import MalformedLine
 LINE_END = re.compile(r"\r\n|\r|\n")
 KEY = re.compile(r"(?:\\.|[^\\=: \t\f])*", re.DOTALL)
 SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
+PRINTABLE = re.compile(r"[ -~\t\f]*\Z")
 ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
@@ -31,6 +32,14 @@ def parse_properties(text: str) -> dict[str, str]:
         assert separator is not None
         found[_unescape(match[0], number)] = _unescape(line[separator.end() :], number)
     return found
+
+
+def unwritten_line(text: str) -> int | None:
+    """The first line with characters that Properties.store escapes or never writes; comments are anybody's."""
+    for number, line in enumerate(LINE_END.split(text), 1):
+        if not line.lstrip(" \t\f").startswith(("#", "!")) and not PRINTABLE.match(line):
+            return number
+    return None
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:

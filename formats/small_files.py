@@ -13,6 +13,7 @@ from formats.errors import MalformedLine
 
 LINE_END = re.compile(r"\r\n|\r|\n")
 ZERO_ID = "A" * 22
+LABELS = ("version", "topic_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,18 @@ def parse_partition_metadata(text: str) -> PartitionMetadata:
     if topic_id.rstrip("=") == ZERO_ID:
         raise MalformedLine(f"topic id {topic_id!r} is the zero uuid", 2)
     return PartitionMetadata(int(version), topic_id.rstrip("="))
+
+
+def strange_label(text: str) -> tuple[int, str] | None:
+    """The first line of a readable file whose label is none that a broker writes, and this label.
+
+    Kafka goes by the order of the lines and does not look at labels.
+    """
+    for number, (line, label) in enumerate(zip(LINE_END.split(text), LABELS, strict=False), 1):
+        found = line.partition(":")[0]
+        if found != label:
+            return number, found
+    return None
 
 
 def _labelled(lines: list[str], number: int) -> str:

@@ -15,7 +15,7 @@ from formats.log_dir_files import (
     parse_partition_folder,
     parse_segment_file,
 )
-from formats.properties import parse_meta_properties
+from formats.properties import parse_meta_properties, unwritten_line
 from kctl.checks import small_files
 from kctl.checks.directory import offsets_in
 from kctl.checks.evidence import loose_task, open_directory, task_of
@@ -24,7 +24,7 @@ from kctl.checks.report import CheckOptions, FileReport, Report
 from kctl.checks.segment import Parts, read_small, scan_log, scan_options
 from kctl.evidence.discover import discover
 from kctl.findings import Finding, Place
-from kctl.findings.evidence import META_PROPERTIES_BAD
+from kctl.findings.evidence import META_PROPERTIES_BAD, META_PROPERTIES_UNUSUAL
 from kctl.log.folder import FolderFile
 from kctl.scan.options import Level
 
@@ -79,11 +79,16 @@ def _check_meta_properties(report: FileReport, path: Path) -> None:
     data = read_small(path, report)
     if data is None:
         return
+    text = data.decode("latin-1")
     try:
-        parse_meta_properties(data.decode("latin-1"))
+        parse_meta_properties(text)
     except FormatError as error:
         report.say(META_PROPERTIES_BAD, reason=str(error))
         report.damaged_bytes = report.size_in_bytes
+    else:
+        line = unwritten_line(text)
+        if line is not None:
+            report.say(META_PROPERTIES_UNUSUAL, line=line)
 
 
 def _check_beside(path: Path, place: Place, options: CheckOptions) -> Report:

@@ -7,7 +7,7 @@ from pathlib import Path
 from formats.checkpoints import MalformedCheckpoint
 from formats.errors import FormatError, MalformedLine
 from formats.remote_log_snapshot import read_remote_log_snapshot
-from formats.small_files import parse_partition_metadata, parse_quorum_state
+from formats.small_files import parse_partition_metadata, parse_quorum_state, strange_label
 from kctl.checks.report import FileReport
 from kctl.checks.segment import read_small
 from kctl.findings import small_files as say
@@ -35,11 +35,15 @@ def check_partition_metadata(report: FileReport, path: Path) -> str | None:
     if text is None:
         return None
     try:
-        return parse_partition_metadata(text).topic_id
+        found = parse_partition_metadata(text)
     except MalformedLine as error:
         report.say(say.PARTITION_METADATA_BAD, what=error.what, line=error.position)
         report.damaged_bytes = report.size_in_bytes
         return None
+    strange = strange_label(text)
+    if strange is not None:
+        report.say(say.PARTITION_METADATA_LABEL, line=strange[0], label=strange[1][:80])
+    return found.topic_id
 
 
 def check_remote_log_snapshot(report: FileReport, path: Path) -> None:

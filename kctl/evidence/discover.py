@@ -162,6 +162,8 @@ def _say_what_is_odd(found: Found, log_dirs: list[LogDir], identities: Mapping[P
         trouble = identities[one.path].trouble
         if trouble and one.is_whole:
             found.say(say.META_PROPERTIES_BAD, one.path / "meta.properties", one.root, reason=trouble)
+        elif (line := identities[one.path].unwritten_line) is not None and one.is_whole:
+            found.say(say.META_PROPERTIES_UNUSUAL, one.path / "meta.properties", one.root, line=line)
         elif one.broker_id is None and one.is_marked and one.is_whole:
             found.say(say.BROKER_UNKNOWN, one.path, one.root, what="log directory")
     for path, root in dict(found.znodes).items():

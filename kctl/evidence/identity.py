@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from formats.errors import FormatError
 from formats.log_dir_files import META_PROPERTIES
-from formats.properties import parse_meta_properties
+from formats.properties import parse_meta_properties, unwritten_line
 from kctl.evidence.names import broker_id_of
 
 LARGEST = 1 << 20
@@ -25,6 +25,7 @@ class Identity(NamedTuple):
     directory_id: str | None = None
     is_kraft: bool = False
     trouble: str | None = None
+    unwritten_line: int | None = None  # with characters that no broker writes
 
 
 def read_identity(folder: Path) -> Identity:
@@ -34,12 +35,14 @@ def read_identity(folder: Path) -> Identity:
         if not path.is_file():
             return Identity()
         with path.open("rb") as file:
-            found = parse_meta_properties(file.read(LARGEST).decode("latin-1"))
+            text = file.read(LARGEST).decode("latin-1")
+        found = parse_meta_properties(text)
     except (OSError, FormatError) as error:
         return Identity(trouble=str(error))
     if found.broker_id is None:
         return Identity(None, found.cluster_id, found.directory_id, trouble="it names no broker id")
-    return Identity(found.broker_id, found.cluster_id, found.directory_id, found.version == 1)
+    is_kraft, unwritten = found.version == 1, unwritten_line(text)
+    return Identity(found.broker_id, found.cluster_id, found.directory_id, is_kraft, unwritten_line=unwritten)
 
 
 def named_broker_id(folder: Path, root: Path) -> int | None:

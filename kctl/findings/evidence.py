@@ -66,6 +66,15 @@ META_PROPERTIES_BAD = FindingType(
     "A torn write on a full or failing disk, or a hand edit.",
     "Restore it; the id of the broker is in `server.properties`, that of the cluster in znode /cluster/id.",
 )
+META_PROPERTIES_UNUSUAL = FindingType(
+    "meta-properties-unwritten",
+    Severity.WARNING,
+    "Line {line} of `meta.properties` has characters that no broker writes.",
+    "What the line says cannot be relied on. A broker reads it; where the id of the cluster is another than"
+    " before, it does not start.",
+    "A file damaged on the disk or in the copy, or edited.",
+    "Compare it with that of another log directory of this broker.",
+)
 ZNODES_BAD = FindingType(
     "znode-export-malformed",
     Severity.ERROR,

@@ -50,6 +50,14 @@ PARTITION_METADATA_BAD = FindingType(
     "A torn write on a full or failing disk, or a hand edit.",
     "The topic's id is in znode /brokers/topics/TOPIC, in the metadata log, or beside another partition of it.",
 )
+PARTITION_METADATA_LABEL = FindingType(
+    "partition-metadata-label",
+    Severity.WARNING,
+    "Line {line} is called {label!r}, as no broker writes it; Kafka goes by the order of the lines and takes it.",
+    "The first line is `version`, the second `topic_id`; what else is wrong in the file cannot be told.",
+    "A file damaged on the disk or in the copy, or edited.",
+    "Compare the id with that of another partition or replica of the topic.",
+)
 QUORUM_STATE_BAD = FindingType(
     "quorum-state-malformed",
     Severity.ERROR,

@@ -221,6 +221,8 @@ DAMAGE: dict[str, tuple[tuple[str, str], Edit, str]] = {
     "meta.properties of garbage": (CLEAN, lambda d: (d / "meta.properties").write_bytes(b"\xff\x00" * 9), "meta-properties-malformed"),
     "meta.properties without a broker": (CLEAN, write("meta.properties", "version=0\n"), "meta-properties-malformed"),
     "partition.metadata": (CLEAN, lambda d: cut(d / ROLLED / "partition.metadata", 14), "partition-metadata-malformed"),
+    "partition.metadata with another label": (CLEAN, lambda d: change(d / ROLLED / "partition.metadata", 11, b"topIc"), "partition-metadata-label"),
+    "meta.properties with a flipped letter": (CLEAN, lambda d: change(d / "meta.properties", (d / "meta.properties").read_bytes().index(b"cluster.id=") + 14, b"\xda"), "meta-properties-unwritten"),
     "an empty partition.metadata": (CLEAN, lambda d: cut(d / ROLLED / "partition.metadata", 0), "partition-metadata-malformed"),
     "another topic's id": (CLEAN, lambda d: shutil.copy(d / ROLLED / "partition.metadata", d / "orders.plain-1" / "partition.metadata"), "topic-id-differs"),
     "quorum-state": (KRAFT, write("__cluster_metadata-0/quorum-state", '{"leaderId":1'), "quorum-state-malformed"),
