@@ -52,6 +52,8 @@ class Timeline:
     """Levels of the lines of each broker's state-change log."""
     first_ms: int | None = None
     last_ms: int | None = None
+    servers: frozenset[int] = frozenset()
+    """Brokers whose server.log is among the logs, so that each change of an ISR that they made is seen."""
 
     def of(self, partition: TopicPartition) -> list[Leadership]:
         """The leaderships of one partition; none where the logs do not name it."""
@@ -254,6 +256,7 @@ class _Builder:
             self.levels,
             self.first_ms,
             self.last_ms,
+            frozenset(self.causes.servers),
         )
 
     def _decide(self, ones: list[Leadership]) -> None:

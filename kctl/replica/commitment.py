@@ -173,8 +173,8 @@ def _isr_of_one(scene: Scene, drop: Drop, parts: Sequence[LostPart], start: int)
     """What a leader alone in its ISR took was committed at once: with an ISR of one, one disk is enough."""
     if drop.leader_epoch is None:
         return
-    isr, complete = scene.leaders.isr_before(drop.leader_epoch)
-    if isr is None or len(isr) != 1 or not complete:
+    isr, _, is_last = scene.leaders.isr_before(drop.leader_epoch)
+    if isr is None or len(isr) != 1 or not is_last:
         return
     for part in parts:
         if part.held.copy.broker_id != isr[0] or part.from_offset > start:

@@ -32,7 +32,7 @@ def explain_drop(
     if drop.leader is None or led is None:
         _without_decision(scene, drop, from_offset)
         return drop
-    isr, complete = scene.leaders.isr_before(led.leader_epoch)
+    isr, complete, _ = scene.leaders.isr_before(led.leader_epoch)
     drop.isr_before = isr
     if led.proofs:
         drop.proofs.append(line_proof("election", led.proofs[0]))
@@ -133,10 +133,17 @@ def _power_failure(scene: Scene, drop: Drop, led: Led, from_offset: int) -> bool
 
 
 def _is_before(scene: Scene, held: HeldCopy, led: Led) -> bool:
-    """Whether a copy holds nothing of the leadership yet: it was taken before, as far as its records tell."""
+    """Whether a copy holds nothing of the leadership yet: it was taken before, as far as its records tell.
+
+    Messages of format 0 tell no time: then the znodes of its moment do, or nothing does.
+    """
     if held.lineage.epochs:
         return held.lineage.last_epoch < led.leader_epoch
-    return led.from_ms is None or held.log.newest_timestamp < led.from_ms
+    then = scene.epoch_then.get(held.copy.moment)
+    if then is not None:
+        return then < led.leader_epoch
+    newest = held.log.newest_timestamp
+    return newest > 0 and (led.from_ms is None or newest < led.from_ms)
 
 
 def _notes_before(scene: Scene, led: Led, *what: str) -> list[Note]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kctl.model import TopicPartition
+from kctl.replica.copies import Moment
 from kctl.replica.leaders import Leaders, Led
 from kctl.replica.lost_parts import HeldCopy, LostPart
 from kctl.replica.present import Present
@@ -93,6 +94,8 @@ class Scene:
     leaders: Leaders
     testimony: Testimony
     held: Sequence[HeldCopy]
+    epoch_then: Mapping[Moment, int] = field(default_factory=dict)
+    """The leader epoch that the znodes of each moment name."""
 
     def copies_of(self, broker_id: int) -> Iterable[HeldCopy]:
         """The copies of one broker."""
@@ -156,10 +159,10 @@ def is_unclean(leaders: Leaders, led: Led) -> bool:
     """Whether a leader was not in the last ISR that had members."""
     if led.how in HANDOVERS:
         return False  # the controller takes a member of the ISR, also of one that a leader without logs here changed
-    isr, complete = leaders.isr_before(led.leader_epoch)
+    isr, _, is_last = leaders.isr_before(led.leader_epoch)
     if isr is None or leaders.is_doubtful:
         return led.how == "unclean"
-    return led.leader not in isr and (complete or led.how == "unclean")
+    return led.leader not in isr and (is_last or led.how == "unclean")
 
 
 def _lacked(scene: Scene, led: Led, offset: int) -> bool:

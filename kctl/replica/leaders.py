@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
+from formats.znodes import NO_LEADER
 from kctl.model import TopicPartition
 from kctl.replica.moments import Znodes
 from kctl.replica.testimony import Testimony
@@ -23,6 +25,18 @@ class Led:
     how: str = "unknown"
     proofs: tuple[Mapping[str, object], ...] = ()
     cause: str = ""
+    is_isr_last: bool = False
+    """Whether every change of the ISR is known: a leader's own log names those that it made."""
+
+
+class IsrBefore(NamedTuple):
+    """The last ISR that had members before an election."""
+
+    isr: tuple[int, ...] | None
+    is_complete: bool
+    """Whether every decision in between is known."""
+    is_last: bool
+    """Whether it was surely the last, no member having come back unseen."""
 
 
 @dataclass(frozen=True)
@@ -47,25 +61,29 @@ class Leaders:
         """The leaderships of lower epochs, the nearest first."""
         return [led for led in reversed(self.known) if led.leader_epoch < leader_epoch]
 
-    def isr_before(self, leader_epoch: int) -> tuple[tuple[int, ...] | None, bool]:
-        """The last ISR that had members before an epoch, and whether every decision in between is known.
+    def isr_before(self, leader_epoch: int) -> IsrBefore:
+        """The last ISR that had members before an epoch.
 
-        A state without a leader may have an empty ISR (0.8.2 to 1.0): then the one before it counts.
+        A state without a leader may have an empty ISR (0.8.2 to 1.0): then the leader before it was alone in its own.
         """
         expected = leader_epoch - 1
-        complete = True
+        complete, emptied = True, False
         for led in self.before(leader_epoch):
             complete = complete and led.leader_epoch == expected and led.leader is not None
             expected = led.leader_epoch - 1
             isr = led.last_isr or led.isr
+            if isr and emptied and complete and led.leader is not None and led.leader in isr:
+                return IsrBefore((led.leader,), True, True)
             if isr:
-                return isr, complete
-        return None, False
+                return IsrBefore(isr, complete, complete and led.is_isr_last)
+            emptied = led.leader == NO_LEADER and led.isr is not None
+        return IsrBefore(None, False, False)
 
 
 def leaders_of(partition: TopicPartition, testimony: Testimony, moments: Iterable[Znodes]) -> Leaders:
     """The leaderships of a partition; znodes fill in what the logs do not say."""
     found: dict[int, Led] = {}
+    servers = testimony.history.servers if testimony.history else frozenset()
     for one in testimony.leaderships(partition):
         if one.leader is None and one.cause:
             continue  # a gap that the timeline names as such
@@ -79,6 +97,7 @@ def leaders_of(partition: TopicPartition, testimony: Testimony, moments: Iterabl
             one.how,
             tuple(one.proofs),
             one.cause,
+            one.leader == NO_LEADER or one.leader in servers,
         )
     same = _of_present_topic(partition.topic, moments)
     for decided in _decided(partition, same).values():
@@ -89,6 +108,7 @@ def leaders_of(partition: TopicPartition, testimony: Testimony, moments: Iterabl
             isr=decided.isr,
             last_isr=decided.last_isr,
             isr_changed=decided.isr_changed,
+            is_isr_last=True,
         )
     for znodes in same:
         state = znodes.states.get(partition)
@@ -98,7 +118,12 @@ def leaders_of(partition: TopicPartition, testimony: Testimony, moments: Iterabl
         if known is None:
             proof = {"file": state.file, "text": f"leader {state.leader}, ISR {list(state.isr)}"}
             found[state.leader_epoch] = Led(
-                state.leader_epoch, state.leader, state.isr, state.isr, proofs=(proof,)
+                state.leader_epoch,
+                state.leader,
+                state.isr,
+                state.isr,
+                proofs=(proof,),
+                is_isr_last=state.leader == NO_LEADER,
             )
         elif not testimony.history:
             found[state.leader_epoch] = Led(
@@ -108,6 +133,7 @@ def leaders_of(partition: TopicPartition, testimony: Testimony, moments: Iterabl
                 state.isr,
                 known.isr != state.isr,
                 proofs=known.proofs,
+                is_isr_last=known.is_isr_last,
             )
     ordered = tuple(found[epoch] for epoch in sorted(found))
     return Leaders(ordered, {led.leader_epoch: led for led in ordered}, testimony.is_doubtful)

@@ -108,7 +108,8 @@ def losses_of(
         result.findings.append(say.LEADER_UNKNOWN.at(place, partition=partition))
         return result
     found = find_lost_parts(partition, present, by_moment, znodes, is_compacted=is_compacted)
-    scene = Scene(partition, present, leaders, testimony, found.held)
+    then = {m: z.states[partition].leader_epoch for m, z in znodes.items() if partition in z.states}
+    scene = Scene(partition, present, leaders, testimony, found.held, then)
     result.scene = scene
     claims = find_claims(partition, testimony, leaders, present)
     for epoch, group in _groups(scene, found, claims).items():

@@ -270,6 +270,31 @@ def test_whether_the_election_was_unclean(tmp_path: Path, before: Any, cause: st
     assert (row["written_by"], row["dropped_by"], row["lost_in_epoch"]) == (1, 2, 3)
 
 
+@pytest.mark.parametrize(("has_logs", "cause"), [(True, "unclean_election"), (False, "unknown")])
+def test_a_leader_without_logs_may_have_taken_a_broker_back_unseen(
+    tmp_path: Path, has_logs: bool, cause: str
+) -> None:
+    log_dir(tmp_path, 1, [*FRONT, batch(15, 20, "a", 1)], epochs=[[0, 0], [1, 15]])
+    log_dir(tmp_path, 2, [*FRONT, batch(15, 17, "b", 2)], epochs=[[0, 0], [2, 15]])
+    decisions(tmp_path, (1, 0, "1,2"), (1, 1, "1"), (2, 2, "2"))
+    if has_logs:
+        (tmp_path / "broker-1" / "logs").mkdir()
+        line = "[2026-11-21 09:59:00,000] INFO [KafkaServer id=1] starting (kafka.server.KafkaServer)\n"
+        (tmp_path / "broker-1" / "logs" / "server.log").write_text(line)
+    (row,) = lost(tmp_path).of("loss")
+    assert row["cause"] == cause
+
+
+def test_the_isr_of_a_moment_may_have_grown_before_the_next_election(tmp_path: Path) -> None:
+    first, last = moments(tmp_path)
+    log_dir(first, 1, [*FRONT, batch(15, 20, "a", 1)], epochs=[[0, 0], [1, 15]])
+    log_dir(last, 2, [*FRONT, batch(15, 17, "b", 2)], epochs=[[0, 0], [2, 15]])
+    znodes(first, 1, 1, [1], zxid=5)
+    znodes(last, 2, 2, [2], zxid=9)
+    (row,) = lost(tmp_path).of("loss")
+    assert (row["cause"], row["class"]) == ("unknown", "committed")  # then 1 alone was in sync, and had them
+
+
 def test_missing_decisions_leave_the_cause_unknown(tmp_path: Path) -> None:
     log_dir(tmp_path, 1, [*FRONT, batch(15, 20, "a", 1)], epochs=[[0, 0], [1, 15]])
     log_dir(tmp_path, 2, [*FRONT, batch(15, 17, "b", 7)], epochs=[[0, 0], [7, 15]])
