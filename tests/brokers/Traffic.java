@@ -42,6 +42,9 @@ public class Traffic extends Thread {
         p.put("metadata.max.age.ms", "1000");
         p.put("reconnect.backoff.ms", "50");
         p.put("linger.ms", "5");
+        // A leader that was moved away keeps a request for so long before it says so; it is sent again then.
+        p.put("timeout.ms", "6000");
+        p.put("request.timeout.ms", "6000");
         p.put("key.serializer", "org.apache.kafka.common.serialization.StringSerializer");
         p.put("value.serializer", "org.apache.kafka.common.serialization.StringSerializer");
         KafkaProducer<String, String> producer = new KafkaProducer<>(p);

@@ -240,7 +240,7 @@ class Cluster:
         if self.zookeeper is None:
             return
         behind: list[str] = []
-        hopeless = time.monotonic() + PATIENCE / 4
+        hopeless = time.monotonic() + PATIENCE / 12
         with self.client() as client:
             for _ in eventually(lambda: f"every replica is in sync: {behind[:10]}"):
                 behind[:] = self._behind(client)
