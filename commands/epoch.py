@@ -50,7 +50,7 @@ def show(
     from commands.epoch_text import epoch_text
     from kctl.replica.epoch_views import show_rows
 
-    evidence = find_evidence(frame, paths, brokers, moments)
+    evidence = find_evidence(frame, paths, brokers, moments, reads_once=True)
     return Outcome(
         _with_findings(evidence, show_rows(_copies(frame, evidence, topics))), text=folding(epoch_text)
     )
@@ -91,7 +91,7 @@ def end_offset(
     from kctl.replication.rules import rules_for
 
     rules = rules_for(kafka_version)
-    evidence = find_evidence(frame, paths, brokers, moments)
+    evidence = find_evidence(frame, paths, brokers, moments, reads_once=True)
     rows = list(end_offset_rows(_copies(frame, evidence, topics), epoch, rules))
     from commands.epoch_text import end_offset_text
 
@@ -163,8 +163,8 @@ def truncation(
     from kctl.replication.rules import rules_for
 
     rules = rules_for(kafka_version)
-    evidence = find_evidence(frame, paths, brokers, moments)
-    leading = find_evidence(frame, (leaders,), (), ())
+    evidence = find_evidence(frame, paths, brokers, moments, reads_once=True)
+    leading = find_evidence(frame, (leaders,), (), (), reads_once=True)
     rows = truncation_rows(_copies(frame, evidence, topics), _copies(frame, leading, topics), rules)
     from commands.epoch_text import truncation_text
 
@@ -192,6 +192,6 @@ def compare(
     from commands.epoch_text import epoch_text
     from kctl.replica.epoch_views import compare_rows
 
-    evidence = find_evidence(frame, paths, brokers, moments)
+    evidence = find_evidence(frame, paths, brokers, moments, reads_once=True)
     rows = _with_findings(evidence, compare_rows(_copies(frame, evidence, topics)))
     return Outcome(rows, text=folding(epoch_text))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +11,9 @@ from commands.frame import Frame
 from commands.path_types import GIVEN
 
 if TYPE_CHECKING:
-    from kctl.evidence.model import Evidence
+    from pathlib import Path
+
+    from kctl.evidence.model import Arriving, Evidence
     from kctl.internal_topics.reading import AsOf
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -61,20 +63,34 @@ def find_evidence(
     moments: tuple[str, ...],
     *,
     may_be_nothing: bool = False,
+    reads_once: bool = False,
 ) -> Evidence:
-    """What lies below the paths; those that cannot be opened are reported and the rest goes on."""
+    """What lies below the paths; those that cannot be opened are reported and the rest goes on.
+
+    `reads_once`: logs are read from front to end by what knows `Replica.arriving`, so that a topic of a running
+    cluster need not be copied.
+    """
     from kctl.evidence.discover import discover
 
+    arriving: dict[Path, Arriving] = {}
     if frame.given.get("bootstrap_server"):
-        from commands.live_paths import with_live
+        from commands.live_paths import with_arriving, with_live
 
-        paths = with_live(frame, paths)
-    evidence = discover(paths, brokers=brokers, moments=moments)
+        if reads_once:
+            paths, arriving = with_arriving(frame, paths)
+        else:
+            paths = with_live(frame, paths)
+    evidence = discover(paths, brokers=brokers, moments=moments).with_arriving(arriving)
     for failure in evidence.failures:
         frame.report(failure)
     if not may_be_nothing:
         refuse_nothing(evidence)
     return evidence
+
+
+def read_evidence(frame: Frame, options: Mapping[str, Any]) -> Evidence:
+    """What lies below the paths of `evidence_options`, for a command that reads each log once."""
+    return find_evidence(frame, options["paths"], options["brokers"], options["moments"], reads_once=True)
 
 
 def refuse_nothing(evidence: Evidence) -> None:

@@ -1,7 +1,7 @@
-"""TOPIC[-PARTITION] in place of a path: with `--bootstrap-server` the partitions are copied aside and examined there.
+"""TOPIC[-PARTITION] in place of a path: with `--bootstrap-server` the partitions are read from their leaders.
 
-The copy lies below TMPDIR and is taken away when the command ends. Commands that look at files one by one need room
-for a segment, the others for the partitions.
+What is read lies below TMPDIR until the command ends. Commands that look at files one by one, or read each log once,
+need room for two segments; those that compare copies need it for the partitions.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kctl.cluster.state import ClusterState
+    from kctl.evidence.model import Arriving
     from kctl.model import TopicPartition
     from kctl.wire.adapter import Wire
 
@@ -33,9 +34,46 @@ def with_live(frame: Frame, paths: tuple[str, ...]) -> tuple[str, ...]:
     names = _names(frame, paths)
     if not names:
         return paths
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-    click.get_current_context().call_on_close(lambda: _remove(folder))
+    folder = _folder()
     _copy(frame, names, folder)
+    return _replaced(paths, names, folder)
+
+
+def with_arriving(frame: Frame, paths: tuple[str, ...]) -> tuple[tuple[str, ...], dict[Path, Arriving]]:
+    """The same, but that nothing is copied yet: what gives the segments of each folder while they are read.
+
+    The connections are open until the command ends.
+    """
+    names = _names(frame, paths)
+    if not names:
+        return paths, {}
+    from kctl.wire.copying import arriving_segments
+
+    folder, connected = _folder(), wire(frame)
+    click.get_current_context().call_on_close(connected.close)
+    state, partitions = _chosen(connected, names)
+    arriving = arriving_segments(
+        connected, state, partitions, folder, frame.report, progress=frame.progress()
+    )
+    return _replaced(paths, names, folder), arriving
+
+
+def sources(frame: Frame, paths: tuple[str, ...]) -> tuple[tuple[str, ...], dict[Path, Arriving]]:
+    """The same for a command that holds several replicas against each other: with files given too, it is a copy."""
+    names = _names(frame, paths)
+    if any(path not in names and path != "-" for path in paths):
+        return with_live(frame, paths), {}
+    return with_arriving(frame, paths)
+
+
+def _folder() -> Path:
+    """A folder that is there until the command ends. Its path has no links in it, as those of evidence have none."""
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()
+    click.get_current_context().call_on_close(lambda: _remove(folder))
+    return folder
+
+
+def _replaced(paths: tuple[str, ...], names: list[str], folder: Path) -> tuple[str, ...]:
     return (*(path for path in paths if path not in names), *map(str, sorted(folder.iterdir())))
 
 

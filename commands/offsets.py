@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.evidence_options import as_of_option, evidence_options, find_evidence, read_as_of
+from commands.evidence_options import as_of_option, evidence_options, read_as_of, read_evidence
 from commands.frame import Frame, command
 from commands.render import Outcome, Row
 
@@ -23,7 +23,7 @@ def records_of(frame: Frame, options: dict[str, Any], trouble: list[Unreadable])
     """The records of the topic as of the time asked for, partition by partition."""
     from kctl.internal_topics.reading import copies_to_read, topic_records
 
-    evidence = find_evidence(frame, options["paths"], options["brokers"], options["moments"])
+    evidence = read_evidence(frame, options)
     copies = copies_to_read(evidence, TOPIC)
     if not copies:
         raise no_copy(options["paths"])
@@ -43,7 +43,7 @@ def state_of(frame: Frame, options: dict[str, Any]) -> tuple[Groups, list[Row]]:
     """The groups, and findings about what could not be read."""
     from kctl.internal_topics.rows import groups_in, unknown_rows, unreadable_rows
 
-    evidence = find_evidence(frame, options["paths"], options["brokers"], options["moments"])
+    evidence = read_evidence(frame, options)
     found = groups_in(evidence, read_as_of(options["as_of"]))
     if found is None:
         raise no_copy(options["paths"])

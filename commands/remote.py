@@ -13,6 +13,9 @@ from commands.path_types import GIVEN
 from commands.render import Outcome, Page, Row, folding
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kctl.evidence.model import Arriving
     from kctl.findings import Finding
     from kctl.remote.asking import AsOf
 
@@ -47,19 +50,21 @@ def segments(
     """
     from kctl.remote.asking import NOW, parse_as_of
 
+    arriving: dict[Path, Arriving] = {}
     if frame.given.get("bootstrap_server"):
-        from commands.live_paths import with_live
+        from commands import live_paths
 
-        sources = with_live(frame, sources)
+        sources, arriving = live_paths.sources(frame, sources)
     when = parse_as_of(as_of) if as_of else NOW
     return Outcome(
-        _segments(frame, sources, topic, partition, when, everything), text=folding(_segments_text)
+        _segments(frame, sources, arriving, topic, partition, when, everything), text=folding(_segments_text)
     )
 
 
 def _segments(
     frame: Frame,
     sources: tuple[str, ...],
+    arriving: dict[Path, Arriving],
     topic: str | None,
     partition: int | None,
     when: AsOf,
@@ -69,7 +74,7 @@ def _segments(
     from kctl.remote.sources import open_chunks
 
     found: list[Finding] = []
-    opened = open_chunks(sources, found.append, sys.stdin.buffer.read)
+    opened = open_chunks(sources, found.append, sys.stdin.buffer.read, arriving)
     for failure in opened.failures:
         frame.report(failure)
     fold = folded(opened.chunks, found.append, when, keep_deleted=everything)

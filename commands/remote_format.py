@@ -11,9 +11,13 @@ import click
 from commands.frame import Frame, command
 from commands.path_types import GIVEN
 from commands.render import Outcome, Page, Row, folding
+from kctl.errors import BadValue
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from formats.remote_log_metadata_text import KipProperties
+    from kctl.evidence.model import Arriving
     from kctl.findings import Finding
     from kctl.remote.asking import Wanted
     from kctl.remote.metadata_log import ValueChunk
@@ -90,12 +94,15 @@ def remote_format(
         since=parse_time(since) if since else None,
         until=parse_time(until) if until else None,
     )
+    arriving: dict[Path, Arriving] = {}
     if frame.given.get("bootstrap_server"):
-        from commands.live_paths import with_live
+        from commands import live_paths
 
-        sources = with_live(frame, sources)
+        if follow and live_paths.is_live(frame, sources, *sources):
+            raise BadValue("--follow follows files", "name a broker's folder, or leave --follow out")
+        sources, arriving = live_paths.sources(frame, sources)
     found: list[Finding] = []
-    chunks = _chunks(frame, sources, found, follow, until_idle)
+    chunks = _chunks(frame, sources, arriving, found, follow, until_idle)
     if form == "rows":
         return Outcome(_rows(chunks, wanted, found), text=folding(_text))
     lines = (
@@ -107,11 +114,16 @@ def remote_format(
 
 
 def _chunks(
-    frame: Frame, sources: tuple[str, ...], found: list[Finding], follow: bool, until_idle: float | None
+    frame: Frame,
+    sources: tuple[str, ...],
+    arriving: dict[Path, Arriving],
+    found: list[Finding],
+    follow: bool,
+    until_idle: float | None,
 ) -> Iterator[ValueChunk]:
     from kctl.remote.sources import open_chunks
 
-    opened = open_chunks(sources, found.append, sys.stdin.buffer.read)
+    opened = open_chunks(sources, found.append, sys.stdin.buffer.read, arriving)
     for failure in opened.failures:
         frame.report(failure)
     if follow:

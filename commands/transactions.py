@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.evidence_options import as_of_option, evidence_options, find_evidence, read_as_of
+from commands.evidence_options import as_of_option, evidence_options, read_as_of, read_evidence
 from commands.frame import Frame, command
 from commands.render import Outcome, Page, Row, aligned
 
@@ -45,7 +45,7 @@ def list_transactions(frame: Frame, states: tuple[str, ...], **options: Any) -> 
     """List the transactional ids that coordinators know."""
     from kctl.internal_topics.rows import transaction_row
 
-    evidence = find_evidence(frame, options["paths"], options["brokers"], options["moments"])
+    evidence = read_evidence(frame, options)
     state, findings = known(evidence, options["paths"], options["as_of"])
     wanted = [one for _, one in sorted(state.by_id.items()) if not states or one.state in states]
     return Outcome([*map(transaction_row, wanted), *findings])
@@ -63,7 +63,7 @@ def show(frame: Frame, transactional_id: str, **options: Any) -> Outcome:
     from kctl.internal_topics.rows import transaction_row
     from kctl.internal_topics.transactions import transaction_of
 
-    evidence = find_evidence(frame, options["paths"], options["brokers"], options["moments"])
+    evidence = read_evidence(frame, options)
     bound, rows = read_as_of(options["as_of"]), []
     for replica in copies_to_read(evidence, TOPIC):
         for record in topic_records(replica, as_of=bound):
@@ -89,7 +89,7 @@ def show(frame: Frame, transactional_id: str, **options: Any) -> Outcome:
 @click.option("--all", "every", is_flag=True, help="Open transactions that their coordinator still has, too.")
 def hanging(frame: Frame, every: bool, **options: Any) -> Outcome:
     """Find transactions that data logs hold open and nobody will end."""
-    evidence = find_evidence(frame, options["paths"], options["brokers"], options["moments"])
+    evidence = read_evidence(frame, options)
     from kctl.internal_topics.rows import open_rows
 
     return Outcome(open_rows(evidence, every=every), text=laid_out)

@@ -6,8 +6,8 @@ evidence holds one moment only; `broker_id` is None where nothing tells it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,8 @@ from formats.small_files import parse_partition_metadata
 from kctl.errors import KctlError
 from kctl.findings import Finding, Place
 from kctl.model import TopicPartition
+
+Arriving = Callable[[], Iterator[Path]]
 
 
 class BrokerLogKind(StrEnum):
@@ -62,13 +64,18 @@ class LogDir:
 
 @dataclass(frozen=True)
 class Replica:
-    """One partition folder of one broker at one moment."""
+    """One partition folder of one broker at one moment.
+
+    `arriving` is there where a log comes from a running cluster while it is read: it gives the segments by base
+    offset, each of them in `folder` until the next one is asked for. It can be called again.
+    """
 
     topic: str
     partition: int
     kind: FolderKind
     folder: Path
     log_dir: LogDir
+    arriving: Arriving | None = field(default=None, compare=False, repr=False)
 
     @property
     def broker_id(self) -> int | None:
@@ -163,6 +170,15 @@ class Evidence:
             root = next(below, root)
         return Place(
             file=shown(relative(path, root)), evidence=shown(root.given) if len(self.roots) > 1 else None
+        )
+
+    def with_arriving(self, arriving: Mapping[Path, Arriving]) -> Evidence:
+        """The same, where segments of these replica folders come while they are read."""
+        if not arriving:
+            return self
+        return replace(
+            self,
+            replicas=tuple(replace(r, arriving=arriving.get(r.folder, r.arriving)) for r in self.replicas),
         )
 
     def replicas_of(self, broker_id: int, moment: str | None) -> Iterator[Replica]:

@@ -5,7 +5,8 @@ furthest. Records of aborted transactions are left out, and those of transaction
 `read_committed` would have it; the markers themselves are no records.
 """
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +16,7 @@ from formats.errors import FormatError
 from formats.log_dir_files import FolderKind
 from formats.record_batch import BatchHeader
 from formats.records import Damage, Entry, iterate_records, walk
-from kctl.evidence.model import Evidence, Replica
+from kctl.evidence.model import Arriving, Evidence, Replica
 from kctl.log.folder import read_folder
 from kctl.model import TopicPartition
 from kctl.scan.source import local_file
@@ -68,10 +69,12 @@ def copies_to_read(evidence: Evidence, topic: str) -> list[Replica]:
         if replica.topic != topic or replica.kind is not FolderKind.LIVE:
             continue
         try:
-            last = segments(replica.folder)[-1:]
+            last = [] if replica.arriving else segments(replica.folder)[-1:]
             reach = (int(last[0].stem), last[0].stat().st_size) if last else (-1, 0)
         except OSError:  # another copy is better; where there is none, who reads this one says so
             reach = (-2, 0)
+        if replica.arriving:
+            reach = (sys.maxsize, 0)  # its leader has it now
         rank = (order.get(replica.moment or "", -1), *reach)
         if replica.topic_partition not in best or rank > best[replica.topic_partition][0]:
             best[replica.topic_partition] = (rank, replica)
@@ -95,14 +98,19 @@ def newest_segments(folder: Path, most_bytes: int | None) -> tuple[list[Path], i
     return kept[::-1], total
 
 
-def entries(folder: Path, trouble: list[Unreadable], most_bytes: int | None = None) -> Iterator[Entry]:
+def entries(
+    folder: Path,
+    trouble: list[Unreadable],
+    most_bytes: int | None = None,
+    arriving: Arriving | None = None,
+) -> Iterator[Entry]:
     """The sound entries of a partition folder in the order of the log; the rest is told to `trouble`.
 
-    `most_bytes`: only of the newest segments that have no more.
+    `most_bytes`: only of the newest segments that have no more. `arriving` gives the segments in place of the folder.
     """
     last_offset = -1
     try:
-        paths = newest_segments(folder, most_bytes)[0]
+        paths: Iterable[Path] = arriving() if arriving else newest_segments(folder, most_bytes)[0]
     except OSError as error:
         trouble.append(Unreadable(folder, 0, error.strerror or str(error), is_closed=True))
         return
@@ -133,7 +141,7 @@ def topic_records(
     """The records of one copy in the order in which they count: those of a transaction at its commit."""
     trouble = trouble if trouble is not None else []
     pending: dict[tuple[int, int], list[TopicRecord]] = {}
-    for entry in entries(replica.folder, trouble, most_bytes):
+    for entry in entries(replica.folder, trouble, most_bytes, replica.arriving):
         batch = entry.batch
         if batch is not None and batch.is_control:
             yield from _ended(entry, batch, pending, as_of)

@@ -126,7 +126,8 @@ def open_rows(evidence: Evidence, *, every: bool) -> Iterator[Row]:
     for topic in sorted({replica.topic for replica in evidence.replicas}):
         for replica in copies_to_read(evidence, topic):
             trouble: list[Unreadable] = []
-            for one in open_transactions(replica.topic_partition, entries(replica.folder, trouble)):
+            found = entries(replica.folder, trouble, arriving=replica.arriving)
+            for one in open_transactions(replica.topic_partition, found):
                 yield from _rows_of(one, state, every)
             yield from unreadable_rows(topic, [], [one for one in trouble if one.is_closed])
 

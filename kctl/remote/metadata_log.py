@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from formats.errors import FormatError
 from formats.log_dir_files import FolderKind, parse_segment_file
 from formats.remote_log_metadata import RemoteLogMetadata, read_remote_log_metadata
-from kctl.evidence.model import Evidence, Root
+from kctl.evidence.model import Arriving, Evidence, Root
 from kctl.findings import Finding, Place
 from kctl.findings import remote as say
 from kctl.remote.metadata_replicas import united, values_of
@@ -93,6 +93,11 @@ class MetadataReplica:
     files: tuple[Path, ...]
     place_of: Callable[[Path], Place]
     broker_id: int | None = None
+    arriving: Arriving | None = None  # gives the segments of a running cluster, of which none is in `files`
+
+    def segments(self) -> Iterable[Path]:
+        """The files in order; one that arrives is gone when the next one is asked for."""
+        return self.arriving() if self.arriving else self.files
 
 
 @dataclass
@@ -137,7 +142,7 @@ def find_metadata(
         place_of = _places(
             evidence, replica.log_dir.root, replica.partition, replica.broker_id, replica.moment
         )
-        one = MetadataReplica(replica.partition, files, place_of, replica.broker_id)
+        one = MetadataReplica(replica.partition, files, place_of, replica.broker_id, replica.arriving)
         found.replicas.setdefault(replica.partition, []).append(one)
     for path, root in evidence.files:
         folder = _FOLDER.fullmatch(path.parent.name)

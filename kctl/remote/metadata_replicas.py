@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def values_of(replica: MetadataReplica, say_: Say) -> Iterator[ValueChunk]:
     """All values of a replica, in the order of its log."""
-    for path in replica.files:
+    for path in replica.segments():
         for chunk in _scan(replica, path, say_, Level.RECORDS):
             found = _values(replica, chunk)
             if found is not None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from kctl.errors import KctlError
+from kctl.evidence.model import Arriving
 from kctl.remote.metadata_log import MetadataLog, Say, ValueChunk, find_metadata
 
 
@@ -25,14 +27,19 @@ class Opened:
 
 
 def open_sources(
-    paths: Sequence[str], say: Say, *, brokers: Sequence[str] = (), moments: Sequence[str] = ()
+    paths: Sequence[str],
+    say: Say,
+    *,
+    brokers: Sequence[str] = (),
+    moments: Sequence[str] = (),
+    arriving: Mapping[Path, Arriving] | None = None,
 ) -> Opened:
-    """The metadata log below the paths."""
+    """The metadata log below the paths. `arriving` gives the segments of folders of a running cluster."""
     from kctl.evidence.discover import discover
 
     if not paths:
         return Opened(MetadataLog(say=say))
-    evidence = discover(paths, brokers=brokers, moments=moments)
+    evidence = discover(paths, brokers=brokers, moments=moments).with_arriving(arriving or {})
     log = find_metadata(evidence, say)
     failures = list(evidence.failures)
     if not log.replicas and not failures:
@@ -45,9 +52,14 @@ def open_sources(
     return Opened(log, failures)
 
 
-def open_chunks(paths: Sequence[str], say: Say, standard_input: Callable[[], bytes]) -> Opened:
+def open_chunks(
+    paths: Sequence[str],
+    say: Say,
+    standard_input: Callable[[], bytes],
+    arriving: Mapping[Path, Arriving] | None = None,
+) -> Opened:
     """The same, where `-` among the paths stands for standard input."""
-    opened = open_sources([path for path in paths if path != "-"], say)
+    opened = open_sources([path for path in paths if path != "-"], say, arriving=arriving)
     if "-" in paths:
         from kctl.remote.standard_input import chunks_of_stream
 

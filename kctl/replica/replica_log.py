@@ -96,7 +96,9 @@ class ReplicaLog:
     def batches(self, runs: Iterator[Scanned] | None = None) -> Iterator[Batches]:
         """The sound batches, some thousands at a time; from `runs` where another process has scanned them."""
         try:
-            for run in scan_folder(self.copy.folder, self.skip_below) if runs is None else runs:
+            if runs is None:
+                runs = scan_folder(self.copy.folder, self.skip_below, self.copy.replica.arriving)
+            for run in runs:
                 found = self._take(run)
                 if len(found):
                     yield found

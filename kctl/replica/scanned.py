@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy.typing as npt
 
 from formats.columns.headers import Headers
 from formats.records import Damage
+from kctl.evidence.model import Arriving
 from kctl.log.folder import Folder, Segment, read_folder
 from kctl.scan.options import Chunk, Level, ScanOptions
 from kctl.scan.pool import Jobs, default_jobs, ordered
@@ -86,15 +88,28 @@ class Piece:
     next_base: int | None = None  # the base offset of the segment behind
 
 
-def scan_folder(folder: Path, skip_below: int = 0) -> Iterator[Scanned]:
-    """The segments of a partition folder in order. Raises OSError where it cannot be listed."""
-    segments = _segments(read_folder(folder), skip_below)
-    for number, segment in enumerate(segments):
-        assert segment.log is not None
-        size = segment.log.size_in_bytes
-        following = segments[number + 1].base_offset if number + 1 < len(segments) else None
-        piece = Piece(0, segment.log.path, segment.base_offset, 0, size, size, 0, following)
-        yield from _scan(piece, until=None)
+def scan_folder(folder: Path, skip_below: int = 0, arriving: Arriving | None = None) -> Iterator[Scanned]:
+    """The segments of a partition folder in order, those that `arriving` gives where they are not there yet.
+
+    Raises OSError where it cannot be listed.
+    """
+    if arriving is None:
+        segments = _segments(read_folder(folder), skip_below)
+        for segment, following in zip_longest(segments, segments[1:]):
+            yield from _scan_segment(segment, following)
+        return
+    for _ in arriving():
+        # The next one has begun where there is one.
+        segment, *behind = read_folder(folder).logs
+        if segment.base_offset >= skip_below:
+            yield from _scan_segment(segment, behind[0] if behind else None)
+
+
+def _scan_segment(segment: Segment, following: Segment | None) -> Iterator[Scanned]:
+    assert segment.log is not None
+    size = segment.log.size_in_bytes
+    next_base = following.base_offset if following is not None else None
+    yield from _scan(Piece(0, segment.log.path, segment.base_offset, 0, size, size, 0, next_base), until=None)
 
 
 def _segments(folder: Folder, skip_below: int) -> list[Segment]:

@@ -3,22 +3,34 @@
 What a folder of a broker has beside the batches is not to be had: no indexes, no producer snapshots, no
 leader-epoch-checkpoint, and other segment boundaries. Checkpoints of watermark and log start are written.
 
-Where files are looked at one by one they are on disk one at a time (`copied_pieces`): no more than a segment is
-needed, however large a partition is.
+Where files are looked at one by one (`copied_pieces`), and where a log is read from its front to its end and no
+more (`arriving_segments`), a segment is on disk when it is asked for and gone when the next one is: two are there at
+most, however large a partition is.
 """
 
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from formats.checkpoints import OffsetEntry, format_checkpoint
 from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError
+from kctl.evidence.model import Arriving
 from kctl.model import SILENT, Progress, Report, TopicPartition
 from kctl.wire.adapter import Wire
-from kctl.wire.fetching import CONSUMER, EARLIEST, LATEST, Fetched, Fetcher, Wanted, list_offsets
+from kctl.wire.fetching import (
+    CONSUMER,
+    EARLIEST,
+    LATEST,
+    OFFSET_OUT_OF_RANGE,
+    Fetched,
+    Fetcher,
+    Wanted,
+    list_offsets,
+)
 from kctl.wire.spool import headers_of
 
 SEGMENT = 256 << 20  # bytes after which the next file begins
@@ -105,28 +117,86 @@ def copied_pieces(
 
     What cannot be copied is reported, and the rest goes on. Raises KctlError where the disk has no room.
     """
-    fetcher = Fetcher(wire, {name: topic.topic_id for name, topic in state.topics.items()})
+    pieces = _Pieces(wire, state, report, progress)
     copies, failures = _begin(wire, state, partitions, folder)
     for failure in failures:
         report(failure)
     progress.start("read", None, "bytes")
     for one in copies:
-        while one.offset < one.until:
-            _refuse_full(folder)
-            (answer,) = fetcher.fetch([Wanted(one.leader, one.partition, one.offset)], MOST)
-            failed = _take(one, answer, is_alone=True)
-            if failed is not None:
-                report(failed)
-                one.until = one.offset
-            if isinstance(answer, Fetched):
-                progress.advance(len(answer.data))
-            while len(one.files) > 1:
+        yield from pieces.of(one)
+
+
+def arriving_segments(
+    wire: Wire,
+    state: ClusterState,
+    partitions: Sequence[TopicPartition],
+    folder: Path,
+    report: Report,
+    *,
+    progress: Progress = SILENT,
+) -> dict[Path, Arriving]:
+    """The folders of partitions below `folder`, empty but for checkpoints, and what gives the segments of each.
+
+    Each time it does it asks the leader anew, for the same offsets. What cannot be had is reported when it is read.
+    """
+    pieces = _Pieces(wire, state, report, progress)
+    copies, failures = _begin(wire, state, partitions, folder)
+    for failure in failures:
+        report(failure)
+    _write_checkpoints(copies, folder)
+    progress.start("read", None, "bytes")
+    return {one.folder: partial(pieces.of, one) for one in copies}
+
+
+class _Pieces:
+    """Reads partitions segment by segment."""
+
+    def __init__(self, wire: Wire, state: ClusterState, report: Report, progress: Progress) -> None:
+        self._wire = wire
+        self._fetcher = Fetcher(wire, {name: topic.topic_id for name, topic in state.topics.items()})
+        self._report = report
+        self._progress = progress
+
+    def of(self, copy: _Copy) -> Iterator[Path]:
+        """The segments of one, from its start on; each is there until the next one is asked for."""
+        one = replace(copy, files=[])
+        try:
+            while one.offset < one.until:
+                _refuse_full(one.folder)
+                self._fetch(one)
+                while len(one.files) > 1:
+                    yield one.files[0]
+                    one.files.pop(0).unlink()
+            one.close()
+            while one.files:
                 yield one.files[0]
                 one.files.pop(0).unlink()
-        one.close()
-        for path in one.files:
-            yield path
-            path.unlink()
+        finally:  # who reads may stop early
+            one.close()
+            for path in one.files:
+                path.unlink(missing_ok=True)
+
+    def _fetch(self, one: _Copy) -> None:
+        (answer,) = self._fetcher.fetch([Wanted(one.leader, one.partition, one.offset)], MOST)
+        if isinstance(answer, Fetched):
+            if answer.error_code == OFFSET_OUT_OF_RANGE and self._moved_on(one):
+                return
+            self._progress.advance(len(answer.data))
+        failed = _take(one, answer, is_alone=True)
+        if failed is not None:
+            self._report(failed)
+            one.until = one.offset
+
+    def _moved_on(self, one: _Copy) -> bool:
+        """Whether the log begins later than where its front was to be read: retention has taken that meanwhile."""
+        if one.offset != one.start:
+            return False
+        found = list_offsets(self._wire, [(one.leader, one.partition)], EARLIEST)
+        start = found.get((one.leader, one.partition))
+        if not isinstance(start, int) or start <= one.offset:
+            return False
+        one.start = one.offset = start
+        return True
 
 
 def _begin(
