@@ -107,7 +107,15 @@ def losses_of(
         place = Place(topic=partition.topic, partition=partition.partition)
         result.findings.append(say.LEADER_UNKNOWN.at(place, partition=partition))
         return result
-    found = find_lost_parts(partition, present, by_moment, znodes, is_compacted=is_compacted)
+    made = znodes[present.moment].created_ms.get(partition.topic) if present.moment in znodes else None
+    found = find_lost_parts(
+        partition,
+        present,
+        by_moment,
+        znodes,
+        is_compacted=is_compacted,
+        made_ms=made or testimony.began_at(partition) or None,
+    )
     then = {m: z.states[partition].leader_epoch for m, z in znodes.items() if partition in z.states}
     scene = Scene(partition, present, leaders, testimony, found.held, then)
     result.scene = scene

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from kctl.findings import Finding, Place
+from kctl.findings import Finding
 from kctl.findings import replica as say
 from kctl.model import TopicPartition
 from kctl.replica.copies import ByMoment, Copy, Moment
 from kctl.replica.lineage import Lineage
 from kctl.replica.moments import INTERNAL_COMPACTED, Znodes
+from kctl.replica.other_topics import other_beginning, other_identity
 from kctl.replica.pairs import Pair, compare_pairs
 from kctl.replica.present import Present
 from kctl.replica.replica_log import ReplicaLog
@@ -64,8 +65,12 @@ def find_lost_parts(
     znodes: Mapping[Moment, Znodes],
     *,
     is_compacted: bool | None = None,
+    made_ms: int | None = None,
 ) -> LostParts:
-    """What each copy holds that the present leader's lacks; fills in the present lineage."""
+    """What each copy holds that the present leader's lacks; fills in the present lineage.
+
+    `made_ms` is when the topic that has the name now was created, where something says so.
+    """
     found = LostParts(partition, present, findings=list(present.findings))
     copies = _same_topic(found, by_moment, znodes)
     logs = [ReplicaLog(copy) for copy in copies]
@@ -73,6 +78,7 @@ def find_lost_parts(
     found.held = [HeldCopy(c, log, log.lineage()) for c, log in zip(copies, logs, strict=True)]
     present.lineage = found.held[0].lineage
     present.log_end_offset = present.lineage.log_end_offset
+    pairs = _of_this_topic(found, pairs, made_ms)
     for pair in pairs:
         if found.held[pair.second].copy.moment == present.moment and not pair.contradict:
             _extend(found, found.held[pair.second])
@@ -92,7 +98,7 @@ def _same_topic(found: LostParts, by_moment: ByMoment, znodes: Mapping[Moment, Z
         for copy in of_moment.values():
             if copy is present:
                 continue
-            finding = _other_cluster(found, present, copy) or _other_topic(found, present, copy, znodes)
+            finding = other_identity(found.partition, found.present, copy, znodes)
             if finding is None:
                 copies.append(copy)
             elif not any(f.place == finding.place and f.code == finding.code for f in found.findings):
@@ -100,45 +106,23 @@ def _same_topic(found: LostParts, by_moment: ByMoment, znodes: Mapping[Moment, Z
     return copies
 
 
-def _place(found: LostParts, copy: Copy) -> Place:
-    return Place(topic=found.partition.topic, partition=found.partition.partition, moment=copy.moment)
-
-
-def _other_cluster(found: LostParts, present: Copy, copy: Copy) -> Finding | None:
-    one, other = present.replica.log_dir.cluster_id, copy.replica.log_dir.cluster_id
-    if not one or not other or one == other:
-        return None
-    ids = f"{one} and {other}"
-    return say.CLUSTERS_MIXED.at(_place(found, copy), partition=found.partition, ids=ids)
-
-
-def _other_topic(
-    found: LostParts, present: Copy, copy: Copy, znodes: Mapping[Moment, Znodes]
-) -> Finding | None:
-    ids = _other_identity(found.partition, present, copy, znodes)
-    if not ids:
-        return None
-    place, partition = _place(found, copy), found.partition
-    if copy.moment == present.moment:
-        return say.TOPIC_RECREATED.at(place, partition=partition, ids=ids)
-    return say.TOPIC_OF_BEFORE.at(place, partition=partition, moment=copy.moment, ids=ids)
-
-
-def _other_identity(
-    partition: TopicPartition, present: Copy, copy: Copy, znodes: Mapping[Moment, Znodes]
-) -> str:
-    """How a copy shows that it is of another topic of that name; "" where it does not."""
-    first, second = present.replica.topic_id, copy.replica.topic_id
-    if first and second and first != second:
-        return f"{first} on {present.who}, {second} on {copy.who}"
-    created = [
-        znodes[moment].created.get(partition.topic)
-        for moment in (present.moment, copy.moment)
-        if moment in znodes
-    ]
-    if len(created) == 2 and None not in created and created[0] != created[1]:
-        return f"created by different transactions at {present.moment!r} and {copy.moment!r}"
-    return ""
+def _of_this_topic(found: LostParts, pairs: list[Pair], made_ms: int | None) -> list[Pair]:
+    """The pairs without those whose second copy shows by its first records that it is of an earlier topic."""
+    kept = []
+    others = []
+    for pair in pairs:
+        held = found.held[pair.second]
+        finding = other_beginning(found.partition, found.present, found.held[0], held, pair, made_ms)
+        if finding is None:
+            kept.append(pair)
+        else:
+            others.append(held)
+            found.findings.append(finding)
+    positions = {id(held): index for index, held in enumerate(h for h in found.held if h not in others)}
+    for pair in kept:
+        pair.second = positions[id(found.held[pair.second])]
+    found.held = [held for held in found.held if held not in others]
+    return kept
 
 
 def _is_compacted(found: LostParts, znodes: Mapping[Moment, Znodes]) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from formats.record_batch import Record, write_batch
 from tests.conftest import Ran, kctl, recording, rows
 from tests.kctl.replica.test_compare import FRONT, TOPIC_IDS, batch, encoded, log_dir
 
@@ -24,12 +25,19 @@ def znodes(
     live: tuple[int, ...] = (1, 2),
     zxid: int = 1,
     created: int = 1,
+    created_ms: int = 0,
 ) -> None:
     """An export with one partition and who is alive."""
     state = {"version": 1, "leader": leader, "leader_epoch": leader_epoch, "isr": isr, "controller_epoch": 1}
     topic = {"version": 1, "partitions": {"0": [1, 2]}}
     lines = [
-        {"path": "/brokers/topics/orders", "data": encoded(topic), "czxid": created, "mzxid": created},
+        {
+            "path": "/brokers/topics/orders",
+            "data": encoded(topic),
+            "czxid": created,
+            "mzxid": created,
+            "ctime": created_ms,
+        },
         {"path": STATE, "data": encoded(state), "czxid": created, "mzxid": zxid},
         *({"path": f"/brokers/ids/{b}", "data": encoded({"version": 4}), "czxid": zxid} for b in live),
         {"path": "/controller_epoch", "data": encoded(1), "mzxid": zxid},
@@ -192,6 +200,30 @@ def test_before_topic_ids_the_znodes_tell_a_new_topic(tmp_path: Path) -> None:
     znodes(first, 1, 0, [1, 2], zxid=5, created=2)
     znodes(last, 1, 0, [1, 2], zxid=9, created=8)
     assert lost(tmp_path).of("loss") == []
+
+
+def test_no_leader_writes_the_first_offset_of_an_epoch_twice(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, [batch(0, 3, "new")], high_watermark=3, epochs=[[0, 0]])
+    log_dir(tmp_path, 2, FRONT, high_watermark=15, epochs=[[0, 0]])  # it was away when the topic was deleted
+    ran = lost(tmp_path, "--leader", "1")
+    assert (ran.of("loss"), ran.codes("warning")) == ([], ["replica-topic-recreated"])
+
+
+@pytest.mark.parametrize(
+    ("old_ms", "new_ms", "is_other"), [(1_000, 9_000, True), (6_000, 9_000, False), (1_000, 2_000, False)]
+)
+def test_records_older_than_the_topic_are_of_another(
+    tmp_path: Path, old_ms: int, new_ms: int, is_other: bool
+) -> None:
+    """The last case: producers made the times up, and say nothing."""
+    old = write_batch([Record(o, old_ms, b"k", b"old") for o in range(5)], partition_leader_epoch=0)
+    new = write_batch([Record(o, new_ms, b"k", b"new") for o in range(3)], partition_leader_epoch=3)
+    log_dir(tmp_path, 1, [new], epochs=[[3, 0]])
+    log_dir(tmp_path, 2, [old], epochs=[[0, 0]])
+    znodes(tmp_path, 1, 3, [1], live=(1,), created_ms=5_000)
+    ran = lost(tmp_path)
+    assert spans(ran) == ([] if is_other else [(0, 5, "unknown")])
+    assert ran.codes("warning") == (["replica-topic-recreated"] if is_other else [])
 
 
 def test_a_deleted_topic_lost_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,105 @@
+"""Whether a copy is of the topic that has the name now.
+
+A topic that was deleted and made again starts anew: what the old one held is no part of the new one. Its id tells
+them apart from 2.8 on, its znode between two moments. A broker that was away keeps the old log beside the new one:
+then the records at its beginning do, where they are older than the topic, or where both copies have written the first
+offset in the same leader epoch, which no leader does twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from kctl.findings import Finding, Place
+from kctl.findings import replica as say
+from kctl.model import TopicPartition
+from kctl.replica.copies import Copy, Moment
+from kctl.replica.lost_batches import batches_between
+from kctl.replica.moments import Znodes
+from kctl.replica.pairs import Pair
+from kctl.replica.present import Present
+
+if TYPE_CHECKING:
+    from kctl.replica.lost_parts import HeldCopy
+
+
+def other_identity(
+    partition: TopicPartition, present: Present, copy: Copy, znodes: Mapping[Moment, Znodes]
+) -> Finding | None:
+    """What shows, by ids and znodes, that a copy is of another cluster or topic than the present one."""
+    one, other = present.copy.replica.log_dir.cluster_id, copy.replica.log_dir.cluster_id
+    if one and other and one != other:
+        ids = f"{one} and {other}"
+        return say.CLUSTERS_MIXED.at(_place(partition, copy), partition=partition, ids=ids)
+    ids = _other_ids(partition, present, copy, znodes)
+    return _other_topic(partition, present, copy, ids) if ids else None
+
+
+def other_beginning(
+    partition: TopicPartition,
+    present: Present,
+    first: HeldCopy,
+    held: HeldCopy,
+    pair: Pair,
+    made_ms: int | None,
+) -> Finding | None:
+    """What shows by the first records that a copy is of an earlier topic. `first` is the present leader's copy."""
+    start = max(first.log.local_log_start_offset, held.log.local_log_start_offset)
+    differs = bool(pair.different.found) and pair.different.found[0][0] == start
+    is_empty = first.lineage.log_end_offset <= start < held.lineage.log_end_offset
+    if not differs and not is_empty:
+        return None
+    epoch = held.lineage.epoch_at(start)
+    if differs and start == 0 and epoch is not None and epoch == first.lineage.epoch_at(start):
+        why = f"{present.copy.who} and {held.copy.who} hold different records of leader epoch {epoch} at offset 0"
+        return _other_topic(partition, present, held.copy, why)
+    written = _written_ms(held.copy, start)
+    if not made_ms or written is None or written >= made_ms:
+        return None
+    now = _written_ms(first.copy, start) if differs else made_ms
+    if now is None or now < made_ms:
+        return None  # times that producers made up say nothing
+    why = f"offset {start} on {held.copy.who} is of {_shown(written)}, and the topic was made at {_shown(made_ms)}"
+    return _other_topic(partition, present, held.copy, why)
+
+
+def _other_ids(
+    partition: TopicPartition, present: Present, copy: Copy, znodes: Mapping[Moment, Znodes]
+) -> str:
+    """How ids or znodes show that a copy is of another topic of that name; "" where they do not."""
+    first, second = present.copy.replica.topic_id, copy.replica.topic_id
+    if first and second and first != second:
+        return f"{first} on {present.copy.who}, {second} on {copy.who}"
+    created = [
+        znodes[moment].created.get(partition.topic)
+        for moment in (present.moment, copy.moment)
+        if moment in znodes
+    ]
+    if len(created) == 2 and None not in created and created[0] != created[1]:
+        return f"created by different transactions at {present.moment!r} and {copy.moment!r}"
+    return ""
+
+
+def _other_topic(partition: TopicPartition, present: Present, copy: Copy, ids: str) -> Finding:
+    place = _place(partition, copy)
+    if copy.moment == present.moment:
+        return say.TOPIC_RECREATED.at(place, partition=partition, ids=ids)
+    return say.TOPIC_OF_BEFORE.at(place, partition=partition, moment=copy.moment, ids=ids)
+
+
+def _place(partition: TopicPartition, copy: Copy) -> Place:
+    return Place(topic=partition.topic, partition=partition.partition, moment=copy.moment)
+
+
+def _written_ms(copy: Copy, offset: int) -> int | None:
+    """The timestamp of the batch that holds an offset, in milliseconds; None where it has none."""
+    for _, batches in batches_between(copy, offset, offset + 1):
+        stamp = int(batches.max_timestamp[0])
+        return stamp if stamp > 0 else None
+    return None
+
+
+def _shown(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds")
