@@ -54,25 +54,21 @@ def _says_something(held: HeldCopy, mark: int, scene: Scene, znodes: Mapping[Mom
     if moment == present.moment:
         was_down = of_then is not None and held.copy.broker_id not in of_then.live
         return was_down and mark > present.log_end_offset
-    if not _is_of_older_leadership(scene, moment, znodes):
+    if not _is_of_older_leadership(scene, moment):
         return False
     if mark > present.log_end_offset:
         return True
-    state = of_then.state(scene.partition) if of_then else None
     following = _next_epoch(scene, held.lineage.last_epoch) if held.lineage.epochs else None
     # Then the mark is of the leadership before: what came later had not begun.
-    return state is not None and following is not None and state.leader_epoch < following
+    return following is not None and scene.epoch_then[moment] < following
 
 
-def _is_of_older_leadership(scene: Scene, moment: Moment, znodes: Mapping[Moment, Znodes]) -> bool:
+def _is_of_older_leadership(scene: Scene, moment: Moment) -> bool:
     """Whether another leadership is present than at a moment: within one a log is not cut, its copy is incomplete."""
-    state = znodes[moment].state(scene.partition) if moment in znodes else None
-    current = scene.present.current_epoch
-    if state is None:
-        return False
-    if current is not None:
-        return state.leader_epoch < current
-    return scene.present.state is not None and state.leader_epoch < scene.present.state.leader_epoch
+    then, current = scene.epoch_then.get(moment), scene.present.current_epoch
+    if current is None and scene.present.state is not None:
+        current = scene.present.state.leader_epoch
+    return then is not None and current is not None and then < current
 
 
 def _next_epoch(scene: Scene, epoch: int) -> int | None:
@@ -80,14 +76,14 @@ def _next_epoch(scene: Scene, epoch: int) -> int | None:
 
 
 def of_before(
-    external: Iterable[ExternalOffset], scene: Scene, order: Iterable[Moment], znodes: Mapping[Moment, Znodes]
+    external: Iterable[ExternalOffset], scene: Scene, order: Iterable[Moment]
 ) -> Iterator[ExternalOffset]:
     """The offsets, each told whether it is from a moment before the present one, under another leadership."""
     earlier: set[Moment] = set()
     for moment in order:
         if moment == scene.present.moment:
             break
-        if _is_of_older_leadership(scene, moment, znodes):
+        if _is_of_older_leadership(scene, moment):
             earlier.add(moment)
     for one in external:
         yield one.at_moment(is_before=one.moment in earlier)

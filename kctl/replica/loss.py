@@ -122,7 +122,7 @@ def losses_of(
     claims = find_claims(partition, testimony, leaders, present)
     for epoch, group in _groups(scene, found, claims).items():
         result.losses += _losses_of_group(scene, found, znodes, epoch, group, external)
-    others = [*of_before(external, scene, order, znodes), *marks_beyond(scene, znodes)]
+    others = [*of_before(external, scene, order), *marks_beyond(scene, znodes)]
     result.losses += _told_by_others(scene, found, others, result.losses)
     result.findings += found.findings
     result.findings += costs_unknown(scene, znodes, (one.drop.leader_epoch for one in result.losses))

@@ -448,11 +448,14 @@ def test_a_consumers_commit_of_an_older_epoch_proves_a_loss_that_no_copy_holds(t
         assert lost(tmp_path, "--topic", "orders").of("loss") == []
 
 
-def test_a_high_watermark_of_before_proves_a_loss_that_no_copy_holds(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("leader", "leader_epoch"), [(1, 0), (-1, 1)])
+def test_a_high_watermark_of_before_proves_a_loss_that_no_copy_holds(
+    tmp_path: Path, leader: int, leader_epoch: int
+) -> None:
     first, last = moments(tmp_path)
     log_dir(first, 2, FRONT[:2], high_watermark=15, epochs=[[0, 0]])  # it lost its tail, and was down
     log_dir(last, 2, [*FRONT[:2], batch(10, 17, "b", 2)], high_watermark=17, epochs=[[0, 0], [2, 10]])
-    znodes(first, 1, 0, [1, 2], live=(), zxid=5)
+    znodes(first, leader, leader_epoch, [1, 2], live=(), zxid=5)
     znodes(last, 2, 2, [2], zxid=9)
     (row,) = lost(tmp_path).of("loss")
     assert (row["from_offset"], row["to_offset"], row["class"]) == (10, 15, "committed")
