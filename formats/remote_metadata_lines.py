@@ -16,13 +16,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from formats.remote_log_metadata import SegmentState
-from formats.remote_metadata_columns import Ints, MetadataColumns, read_epochs, windows
+from formats.remote_metadata_columns import Ints, MetadataColumns, MetadataRead, read_epochs, windows
+from formats.remote_metadata_partitions import PartitionCodes
 
 ID_CHARACTERS = 22
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _STATES = pa.array([state.name for state in SegmentState])
 _ID = np.dtype("V16")
-_WORD = np.dtype(">u8")
 
 Text = Any  # a pyarrow string array or scalar
 _TYPES = {
@@ -59,165 +59,132 @@ def uuid_texts(data: NDArray[np.uint8], positions: Ints) -> Text:
     return pa.StringArray.from_buffers(len(positions), pa.py_buffer(ends), pa.py_buffer(kept))
 
 
-def _partitions(
-    data: NDArray[np.uint8], columns: MetadataColumns, which: Ints
-) -> tuple[Text, NDArray[np.bool_]]:
-    """`topicId:topic-partition` of rows, and which rows' names are not those of their group."""
-    k = columns.topic_id_high[which] * np.uint64(0x9E3779B97F4A7C15)
-    k ^= columns.topic_id_low[which] + (columns.partition[which].astype(np.uint64) << np.uint64(1))
-    _, first, group = np.unique(k, return_index=True, return_inverse=True)
-    ids = uuid_texts(
-        data, columns.name_position[which[first]] + columns.name_length[which[first]]
-    ).to_pylist()
-    texts = []
-    odd = np.zeros(len(which), np.bool_)
-    for index, row in enumerate(which[first].tolist()):
-        at, size = int(columns.name_position[row]), int(columns.name_length[row])
-        try:
-            name = data[at : at + size].tobytes().decode()
-        except UnicodeDecodeError:
-            name, odd[group == index] = "", True
-        texts.append(f"{ids[index]}:{name}-{columns.partition[row]}")
-    odd |= ~same_names(data, columns, which, first, group)
-    return pa.array(texts, pa.string()).take(arrow(group)), odd
-
-
-def same_names(
-    data: NDArray[np.uint8], columns: MetadataColumns, which: Ints, first: Ints, group: Ints
-) -> NDArray[np.bool_]:
-    """Whether rows `which` have topic id, partition and name of their group's row, `which[first][group]`."""
-    one = which[first]
-    same: NDArray[np.bool_] = columns.topic_id_high[which] == columns.topic_id_high[one][group]
-    for column in (columns.topic_id_low, columns.partition, columns.name_length):
-        same &= column[which] == column[one][group]
-    length, start = columns.name_length[which], columns.name_position[which]
-    for at in range(0, int(length.max(initial=0)), 8):
-        # Words that begin behind a name's end are not looked at: it may be that of the buffer.
-        held = columns.name_length[one] > at
-        words = windows(data, columns.name_position[one] + np.where(held, at, 0), _WORD)
-        found = windows(data, start + np.where(length > at, at, 0), _WORD)
-        differs = (found ^ words[group]).astype(np.uint64)
-        # Bytes behind the name's end are shifted out; a shift by all 64 bits is not defined, so in two steps.
-        shift = (np.uint64(8) - np.clip(length - at, 0, 8).astype(np.uint64)) * np.uint64(4)
-        same &= (differs >> shift >> shift) == 0
-    return same
-
-
 def _text(numbers: NDArray[Any]) -> Text:
     return pc.cast(arrow(numbers), pa.string())
 
 
-def _epochs(data: NDArray[np.uint8], columns: MetadataColumns, which: Ints) -> Text:
-    counts = columns.epochs_count[which]
-    epoch, offset = read_epochs(data, columns.epochs_position[which], counts)
+def _epochs(columns: MetadataColumns) -> Text:
+    counts = columns.epochs_count
+    epoch, offset = read_epochs(columns.data, columns.epochs_position, counts)
     each = pc.binary_join_element_wise(_text(epoch), _text(offset), word("="))
     ends = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
     return pc.binary_join(pa.ListArray.from_arrays(arrow(ends), each), ", ")
 
 
-def _custom(columns: MetadataColumns, which: Ints) -> Text:
-    length = columns.custom_length[which]
-    if columns.has_custom[which].all() and (length < 0).all():
+def _custom(columns: MetadataColumns) -> Text:
+    length = columns.custom_length
+    if columns.has_custom.all() and (length < 0).all():
         return word(", customMetadata=Optional.empty")
     held = pc.binary_join_element_wise(
         word(", customMetadata=Optional[CustomMetadata{"), _text(length), word(" bytes}]"), word("")
     )
-    new, null = _mask(columns.has_custom[which]), _mask(length < 0)
+    new, null = _mask(columns.has_custom), _mask(length < 0)
     return pc.if_else(new, pc.if_else(null, word(", customMetadata=Optional.empty"), held), word(""))
 
 
-def format_kafka_lines(
-    data: NDArray[np.uint8],
-    columns: MetadataColumns,
-    metadata_partition: int | None,
-    offsets: Ints,
-    plain: Callable[[int], str | None],
-) -> bytes:
-    """The lines of all rows; `plain` prints a row that does not fit, None where it cannot be printed."""
-    rows = len(offsets)
-    head = pc.binary_join_element_wise(
-        word(f"partition: {metadata_partition}, offset: "), _text(offsets), word(", value: "), word("")
-    )
-    odd = ~columns.fast
-    parts, where = [], []
-    for kind, event in ((0, _adds), (1, _updates)):
-        which = np.flatnonzero(columns.fast & (columns.kind == kind))
-        if not len(which):
-            continue
-        partitions, strange = _partitions(data, columns, which)
-        odd[which[strange]] = True
-        ids = pc.binary_join_element_wise(
-            word("{remoteLogSegmentId=RemoteLogSegmentId{topicIdPartition="),
-            partitions,
-            word(", id="),
-            uuid_texts(data, columns.id_position[which]),
-            word("}"),
-            word(""),
+class KafkaLines:
+    """Prints records of one log, many at a time; partitions that were met are known from then on."""
+
+    def __init__(self) -> None:
+        self._codes = PartitionCodes()
+        self._partitions: Text = pa.array([], pa.string())
+
+    def lines(
+        self,
+        read: MetadataRead,
+        metadata_partition: int | None,
+        offsets: Ints,
+        plain: Callable[[int], str | None],
+    ) -> bytes:
+        """The lines of all rows; `plain` prints a row that does not fit, None where it cannot be printed."""
+        head = pc.binary_join_element_wise(
+            word(f"partition: {metadata_partition}, offset: "), _text(offsets), word(", value: "), word("")
         )
-        parts.append(event(data, columns, which, head.take(arrow(which)), ids))
-        where.append(which)
-    slow = np.flatnonzero(odd)
-    if len(slow):
-        lines = [plain(row) for row in slow.tolist()]
-        parts.append(pa.array(["" if line is None else f"{line}\n" for line in lines], pa.string()))
-        where.append(slow)
-    return _in_order(parts, where, odd, rows)
+        parts, where, slow = [], [], [read.slow]
+        for columns, event in ((read.copies, _copies), (read.updates, _updates)):
+            codes = self._codes.of(columns)
+            odd = codes < 0
+            if odd.any():
+                slow.append(columns.rows[odd])
+                columns, codes = columns[~odd], codes[~odd]
+            if len(columns):
+                ids = pc.binary_join_element_wise(
+                    word("{remoteLogSegmentId=RemoteLogSegmentId{topicIdPartition="),
+                    self._texts().take(arrow(codes)),
+                    word(", id="),
+                    uuid_texts(columns.data, columns.id_position),
+                    word("}"),
+                    word(""),
+                )
+                parts.append(event(columns, head.take(arrow(columns.rows)), ids))
+                where.append(columns.rows)
+        odd_rows = np.sort(np.concatenate(slow))
+        if len(odd_rows):
+            lines = [plain(row) for row in odd_rows.tolist()]
+            parts.append(pa.array(["" if line is None else f"{line}\n" for line in lines], pa.string()))
+            where.append(odd_rows)
+        return _in_order(parts, where, len(offsets))
+
+    def _texts(self) -> Text:
+        """`topicId:topic-partition` of each partition."""
+        known = self._codes.partitions
+        if len(self._partitions) < len(known):
+            texts = [f"{one.topic_id}:{one.topic}-{one.partition}" for one in known]
+            self._partitions = pa.array(texts, pa.string())
+        return self._partitions
 
 
-def _in_order(parts: list[Text], where: list[Ints], odd: NDArray[np.bool_], rows: int) -> bytes:
+def _in_order(parts: list[Text], where: list[Ints], rows: int) -> bytes:
     """The bytes of all lines in the order of their rows."""
     if not parts:
         return b""
     place = np.empty(rows, np.int64)
-    base = 0
-    for part, which in zip(parts, where, strict=True):
-        place[which] = base + np.arange(len(which))  # the plain rows come last, and win
-        base += len(part)
+    place[np.concatenate(where)] = np.arange(rows)
     lines = pa.concat_arrays([part.cast(pa.large_string()) for part in parts]).take(arrow(place))
     ends = np.frombuffer(lines.buffers()[1], np.int64)[lines.offset : lines.offset + len(lines) + 1]
     held = lines.buffers()[2]
     return b"" if held is None else held[int(ends[0]) : int(ends[-1])].to_pybytes()
 
 
-def _adds(data: NDArray[np.uint8], columns: MetadataColumns, which: Ints, head: Text, ids: Text) -> Text:
+def _copies(columns: MetadataColumns, head: Text, ids: Text) -> Text:
     return pc.binary_join_element_wise(
         head,
         word("RemoteLogSegmentMetadata"),
         ids,
         word(", startOffset="),
-        _text(columns.start_offset[which]),
+        _text(columns.column("start_offset")),
         word(", endOffset="),
-        _text(columns.end_offset[which]),
+        _text(columns.column("end_offset")),
         word(", brokerId="),
-        _text(columns.broker_id[which]),
+        _text(columns.column("broker_id")),
         word(", maxTimestampMs="),
-        _text(columns.max_timestamp[which]),
+        _text(columns.column("max_timestamp")),
         word(", eventTimestampMs="),
-        _text(columns.event_timestamp[which]),
+        _text(columns.column("event_timestamp")),
         word(", segmentLeaderEpochs={"),
-        _epochs(data, columns, which),
+        _epochs(columns),
         word("}, segmentSizeInBytes="),
-        _text(columns.size_in_bytes[which]),
-        _custom(columns, which),
+        _text(columns.size_in_bytes),
+        _custom(columns),
         word(", state="),
-        _STATES.take(arrow(columns.state[which])),
+        _STATES.take(arrow(columns.state)),
         word("}\n"),
         word(""),
     )
 
 
-def _updates(data: NDArray[np.uint8], columns: MetadataColumns, which: Ints, head: Text, ids: Text) -> Text:
+def _updates(columns: MetadataColumns, head: Text, ids: Text) -> Text:
     return pc.binary_join_element_wise(
         head,
         word("RemoteLogSegmentMetadataUpdate"),
         ids,
-        _custom(columns, which),
+        _custom(columns),
         word(", state="),
-        _STATES.take(arrow(columns.state[which])),
+        _STATES.take(arrow(columns.state)),
         word(", eventTimestampMs="),
-        _text(columns.event_timestamp[which]),
+        _text(columns.column("event_timestamp")),
         word(", brokerId="),
-        _text(columns.broker_id[which]),
+        _text(columns.column("broker_id")),
         word("}\n"),
         word(""),
     )

@@ -1,20 +1,16 @@
-"""Rows of metadata records and of remote segments: a table of numbers, and pools of what has no fixed size."""
+"""Remote segments as rows of numbers, found by their ids, with what has no fixed size in a pool."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from formats.message_schema import uuid_bytes
-from formats.remote_log_metadata import Layout, SegmentMetadata, SegmentMetadataUpdate, SegmentState
-from formats.remote_metadata_columns import MetadataColumns, read_epochs
-from kctl.remote.metadata_log import ValueChunk
+from formats.columns.ids import Ids
+from formats.remote_log_metadata import SegmentState
+from formats.remote_metadata_columns import EPOCH_SIZE, epoch_bytes
+from kctl.remote.fold_events import Column, Events
 
-Column = NDArray[Any]
-ADD, UPDATE, KNOWN = 0, 1, 2
 ROW = np.dtype(
     [
         ("id_high", np.uint64),
@@ -27,13 +23,14 @@ ROW = np.dtype(
         ("end_offset", np.int64),
         ("max_timestamp", np.int64),
         ("event_timestamp", np.int64),
+        ("epochs_at", np.int64),  # in the pool
+        ("custom_at", np.int64),
         ("partition", np.int32),  # index in Fold.partitions
         ("metadata_partition", np.int32),  # -1: not known
         ("broker_id", np.int32),
         ("size_in_bytes", np.int32),
         ("epochs_count", np.int32),
         ("custom_length", np.int32),  # -1 for null
-        ("kind", np.uint8),
         ("state", np.int8),
         ("old_layout", np.bool_),
     ],
@@ -41,25 +38,18 @@ ROW = np.dtype(
 )
 # A row as bytes alone: numpy moves rows of named fields one field at a time, which takes many times as long.
 RAW = np.dtype(f"V{ROW.itemsize}")
-# What a later record of the segment replaces.
-REPLACED = ("offset", "event_timestamp", "broker_id", "state", "metadata_partition", "old_layout")
-# What any record of a segment may add: the greatest holds.
-MARKS = ("finished_offset", "deleting_offset")
-# What stands in the columns of a record as it does in a row.
-AS_READ = (
-    "kind", "id_high", "id_low", "start_offset", "end_offset", "max_timestamp", "event_timestamp", "broker_id",
-    "size_in_bytes", "state", "epochs_count", "custom_length",
-)  # fmt: skip
+SMALLEST = 1 << 10  # rows of a table
+GROWTH = 3  # times as many rows as are known; those that are never used cost nothing
+FEWEST_POOLED = 1 << 20  # bytes of a pool that is worth tidying
+AT_ONCE = 1 << 13  # rows whose bytes are gathered together
 
 
 @dataclass(slots=True)
 class Rows:
-    """Rows of records or of segments (dtype `ROW`); epochs and custom metadata of all of them one after another."""
+    """Rows of segments (dtype `ROW`); each says where in the pool its epochs and its custom metadata are."""
 
-    table: NDArray[Any]
-    epochs: NDArray[np.int32]
-    epoch_offsets: NDArray[np.int64]
-    custom: NDArray[np.uint8]
+    table: Column
+    pool: Column
 
     def __len__(self) -> int:
         return len(self.table)
@@ -67,188 +57,143 @@ class Rows:
     @property
     def nbytes(self) -> int:
         """Bytes of memory."""
-        return self.table.nbytes + self.epochs.nbytes + self.epoch_offsets.nbytes + self.custom.nbytes
-
-
-def no_rows() -> Rows:
-    """Nothing."""
-    return Rows(np.empty(0, ROW), np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.uint8))
+        return self.table.nbytes + self.pool.nbytes
 
 
 def ranges(starts: Column, counts: Column) -> Column:
     """Every index of the ranges that begin at `starts`, range after range."""
-    counts = np.maximum(counts, 0).astype(np.int64)
     first = np.repeat(starts, counts)
     found: Column = first + np.arange(len(first)) - np.repeat(np.cumsum(counts) - counts, counts)
     return found
 
 
-def _pooled(sizes: Column, which: Column) -> Column:
-    """Places in a pool of what some rows have there; `sizes` are those of all rows."""
-    chosen = sizes[which]
-    if not chosen.any():
-        return np.empty(0, np.int64)
-    return ranges((np.cumsum(sizes, dtype=np.int64) - sizes)[which], chosen)
+def gathered(data: Column, starts: Column, sizes: Column) -> Column:
+    """The bytes of ranges, one after another."""
+    parts = [data[:0]]
+    for low in range(0, len(starts), AT_ONCE):
+        rows = slice(low, low + AT_ONCE)
+        parts.append(data[ranges(starts[rows], sizes[rows])])
+    return np.concatenate(parts)
 
 
-def taken(
-    rows: Rows, which: Column, epochs_of: Column | None = None, custom_of: Column | None = None
-) -> Rows:
-    """Some rows; epochs and custom metadata may come from others."""
-    counts, lengths = rows.table["epochs_count"], rows.table["custom_length"]
-    e = which if epochs_of is None else epochs_of
-    c = which if custom_of is None else custom_of
-    table = rows.table.view(RAW).take(which).view(ROW)
-    if epochs_of is not None:
-        table["epochs_count"] = counts[e]
-    if custom_of is not None:
-        table["custom_length"] = lengths[c]
-    epochs = _pooled(counts, e)
-    return Rows(
-        table,
-        rows.epochs[epochs],
-        rows.epoch_offsets[epochs],
-        rows.custom[_pooled(np.maximum(lengths, 0), c)],
-    )
+def taken(rows: Rows, which: Column) -> Rows:
+    """Some rows, over the same pool."""
+    return Rows(rows.table.view(RAW).take(which).view(ROW), rows.pool)
 
 
-def joined(parts: list[Rows]) -> Rows:
-    """The rows of all parts."""
-    if len(parts) == 1:
-        return parts[0]
-    return Rows(
-        np.concatenate([part.table.view(RAW) for part in parts]).view(ROW),
-        np.concatenate([part.epochs for part in parts]),
-        np.concatenate([part.epoch_offsets for part in parts]),
-        np.concatenate([part.custom for part in parts]),
-    )
+class Segments:
+    """The rows of all segments known; those that were deleted stay until there is need for room."""
 
-
-class Heap:
-    """Rows piled up in one table, so that those known and those that wait need not be copied together."""
-
-    def __init__(self) -> None:
-        self._table = np.empty(0, RAW)
+    def __init__(self, *, keep_deleted: bool) -> None:
+        self._keep_deleted = keep_deleted
+        self._raw = np.empty(SMALLEST, RAW)
         self._size = 0
-        self._pools = [no_rows()]
+        self._pool = np.empty(0, np.uint8)
+        self._pooled, self._most_pooled = 0, FEWEST_POOLED
+        self._ids = Ids()
 
-    def __len__(self) -> int:
-        return self._size
-
-    def add(self, rows: Rows) -> None:
-        """Put rows on top."""
-        end = self._size + len(rows)
-        if end > len(self._table):
-            grown = np.empty(end + end // 4, RAW)
-            grown[: self._size] = self._table[: self._size]
-            self._table = grown
-        self._table[self._size : end] = rows.table.view(RAW)
-        self._size = end
-        self._pools.append(Rows(rows.table[:0], rows.epochs, rows.epoch_offsets, rows.custom))
+    @property
+    def table(self) -> Column:
+        """All rows, and room for more."""
+        return self._raw.view(ROW)
 
     def rows(self) -> Rows:
-        """All of them; valid until the next change."""
-        pools = joined(self._pools)
-        return Rows(self._table[: self._size].view(ROW), pools.epochs, pools.epoch_offsets, pools.custom)
+        """Those there are; valid until the next change."""
+        return Rows(self._raw[: self._size].view(ROW), self._pool[: self._pooled])
 
-    def replace(self, rows: Rows, room: int) -> None:
-        """Only these from now on, with room for so many more."""
-        self._size, self._pools = 0, []
-        if len(self._table) < len(rows) + room:
-            self._table = np.empty(0, RAW)  # given back before as much is asked for again
-            self._table = np.empty(len(rows) + room, RAW)
-        self.add(rows)
+    def find(self, high: Column, low: Column) -> Column:
+        """The row of each id; -1: none."""
+        return self._ids.find(high, low, self.table["id_high"], self.table["id_low"])
 
+    # --- room -----------------------------------------------------------------------------------------
 
-def by_segment(table: NDArray[Any]) -> tuple[Column, Column]:
-    """The order that brings each segment's rows together, oldest first, and where each segment begins."""
-    high, low = np.ascontiguousarray(table["id_high"]), np.ascontiguousarray(table["id_low"])
-    count = len(high)
-    # The number of its row in the low bits of each hash keeps the order, and tells it after sorting.
-    numbers = np.uint64((1 << max(1, (count - 1).bit_length())) - 1)
-    keys = (high ^ low * np.uint64(0x9E3779B97F4A7C15)) & ~numbers | np.arange(count, dtype=np.uint64)
-    keys.sort()
-    order = (keys & numbers).astype(np.int64)
-    first = _begins(high, low, order)
-    if (first[1:] & ((keys[1:] ^ keys[:-1]) <= numbers)).any():  # two ids of one hash
-        order = np.lexsort((low, high))
-        first = _begins(high, low, order)
-    return order, first
+    def make_room(self, count: int) -> None:
+        """For so many more segments; rows may move."""
+        is_full = self._size + count > len(self._raw) or self._pooled > self._most_pooled
+        if is_full or self._ids.room() < count:
+            self.tidy(count)
 
+    def tidy(self, room: int = 0) -> None:
+        """Leave out what was deleted, and what of the pool no row has; make room for so many more segments."""
+        if not self._keep_deleted:
+            live = self.rows().table["state"] != SegmentState.DELETE_SEGMENT_FINISHED
+            count = int(live.sum())
+            # The last ones take the places that are free.
+            self._raw[np.flatnonzero(~live[:count])] = self._raw[count + np.flatnonzero(live[count:])]
+            self._size = count
+        if 2 * self._size + room > len(self._raw):
+            grown = np.empty(GROWTH * (self._size + room), RAW)
+            grown[: self._size] = self._raw[: self._size]
+            self._raw = grown
+        self._tidy_pool()
+        self._ids.clear(len(self._raw))
+        self._note(np.arange(self._size))
 
-def _begins(high: Column, low: Column, order: Column) -> Column:
-    a, b = high[order], low[order]
-    first = np.ones(len(order), np.bool_)
-    first[1:] = (a[1:] != a[:-1]) | (b[1:] != b[:-1])
-    return first
+    def _tidy_pool(self) -> None:
+        table, pool = self.rows().table, self._pool
+        counts, lengths = table["epochs_count"].astype(np.int64), np.maximum(table["custom_length"], 0)
+        sizes = counts * EPOCH_SIZE
+        if int(sizes.sum() + lengths.sum(dtype=np.int64)) < self._pooled:
+            self._pool, self._pooled = np.empty(0, np.uint8), 0
+            table["epochs_at"] = self._hold(epoch_bytes(pool, table["epochs_at"], counts), sizes)
+            table["custom_at"] = self._hold(gathered(pool, table["custom_at"], lengths), lengths)
+        self._most_pooled = max(FEWEST_POOLED, 2 * self._pooled)
 
+    def _note(self, rows: Column) -> None:
+        self._ids.add(self.table["id_high"][rows], self.table["id_low"][rows], rows)
 
-def merged(rows: Rows, base: Column, final: Column) -> Rows:
-    """Rows `base` with what their last records, rows `final`, replace and add."""
-    made = taken(rows, base, custom_of=final)
-    changed = np.flatnonzero(base != final)
-    last = rows.table.view(RAW).take(final[changed]).view(ROW)
-    for name in REPLACED:
-        made.table[name][changed] = last[name]
-    raise_marks(made, changed, last)
-    made.table["kind"] = KNOWN
-    return made
+    def _hold(self, data: Column, sizes: Column) -> Column:
+        """Put bytes into the pool; where each part of these sizes begins."""
+        start, end = self._pooled, self._pooled + len(data)
+        if end > len(self._pool):
+            grown = np.empty(2 * end, np.uint8)
+            grown[:start] = self._pool[:start]
+            self._pool = grown
+        self._pool[start:end] = data
+        self._pooled = end
+        starts: Column = start + np.cumsum(sizes, dtype=np.int64) - sizes
+        return starts
 
+    # --- changes --------------------------------------------------------------------------------------
 
-def raise_marks(made: Rows, which: Column, by: NDArray[Any]) -> None:
-    """Note what other records of segments `which`, one each or several, finished or began to delete."""
-    for name in MARKS:
-        np.maximum.at(made.table[name], which, by[name])
+    def begin(self, events: Events, which: Column, rows: Column) -> Column:
+        """Segments whose copies these events start, in rows that are theirs already or, where -1, in new ones."""
+        unknown = rows < 0
+        if unknown.any():
+            rows = rows.copy()
+            rows[unknown] = np.arange(self._size, self._size + int(unknown.sum()))
+        made = np.zeros(len(which), ROW)
+        made["id_high"], made["id_low"] = events.id_high[which], events.id_low[which]
+        made["partition"] = events.partition[which]
+        made["first_offset"] = events.offset(which)
+        made["finished_offset"] = made["deleting_offset"] = made["custom_length"] = -1
+        for columns, at, inside in events.parts(which):
+            counts = columns.epochs_count[at]
+            epochs = epoch_bytes(columns.data, columns.epochs_position[at], counts)
+            made["epochs_at"][inside] = self._hold(epochs, counts * EPOCH_SIZE)
+            made["epochs_count"][inside] = counts
+            made["size_in_bytes"][inside] = columns.size_in_bytes[at]
+            for name in ("start_offset", "end_offset", "max_timestamp"):
+                made[name][inside] = columns.column(name)[at]
+        self._raw[rows] = made.view(RAW)
+        self._size += int(unknown.sum())
+        self._note(rows[unknown])
+        return rows
 
-
-def rows_of(chunk: ValueChunk, columns: MetadataColumns, which: Column | None, codes: Column) -> Rows:
-    """The rows that were read in columns: all, or `which`."""
-    chosen: Any = slice(None) if which is None else which
-    offsets, state = chunk.offsets[chosen], columns.state[chosen]
-    table = np.empty(len(offsets), ROW)
-    for name in AS_READ:
-        table[name] = getattr(columns, name)[chosen]
-    table["partition"] = codes
-    table["metadata_partition"] = -1 if chunk.metadata_partition is None else chunk.metadata_partition
-    table["first_offset"] = table["offset"] = offsets
-    table["finished_offset"] = np.where(state == SegmentState.COPY_SEGMENT_FINISHED, offsets, -1)
-    table["deleting_offset"] = np.where(state == SegmentState.DELETE_SEGMENT_STARTED, offsets, -1)
-    table["old_layout"] = ~columns.has_custom[chosen]
-    counts, lengths = columns.epochs_count[chosen], columns.custom_length[chosen]
-    epochs, starts = read_epochs(chunk.data, columns.epochs_position[chosen], counts)
-    has_custom = bool((lengths > 0).any())
-    held = ranges(columns.custom_position[chosen], lengths) if has_custom else np.empty(0, np.int64)
-    return Rows(table, epochs, starts, chunk.data[held])
-
-
-def row_of(
-    record: SegmentMetadata | SegmentMetadataUpdate, code: int, metadata_partition: int | None, offset: int
-) -> Rows:
-    """The row of one record."""
-    raw = uuid_bytes(record.remote_log_segment_id)
-    custom = record.custom_metadata
-    table = np.zeros(1, ROW)
-    row = table[0]
-    row["kind"] = int(record.api_key)
-    row["id_high"], row["id_low"] = int.from_bytes(raw[:8], "big"), int.from_bytes(raw[8:], "big")
-    row["partition"] = code
-    row["metadata_partition"] = -1 if metadata_partition is None else metadata_partition
-    row["first_offset"] = row["offset"] = offset
-    row["finished_offset"] = offset if record.state == SegmentState.COPY_SEGMENT_FINISHED else -1
-    row["deleting_offset"] = offset if record.state == SegmentState.DELETE_SEGMENT_STARTED else -1
-    row["event_timestamp"], row["broker_id"] = record.event_timestamp, record.broker_id
-    row["state"] = int(record.state)
-    row["old_layout"] = record.layout is Layout.BEFORE_CUSTOM_METADATA
-    row["custom_length"] = -1 if custom is None else len(custom)
-    epochs: tuple[tuple[int, int], ...] = ()
-    if isinstance(record, SegmentMetadata):
-        epochs = record.segment_leader_epochs
-        for name in ("start_offset", "end_offset", "max_timestamp", "size_in_bytes"):
-            row[name] = getattr(record, name)
-        row["epochs_count"] = len(epochs)
-    return Rows(
-        table,
-        np.array([epoch for epoch, _ in epochs], np.int32),
-        np.array([start for _, start in epochs], np.int64),
-        np.frombuffer(custom or b"", np.uint8),
-    )
+    def replace(self, events: Events, which: Column, rows: Column) -> None:
+        """What the last event of a segment replaces."""
+        table = self.table
+        table["offset"][rows] = events.offset(which)
+        table["event_timestamp"][rows] = events.event_timestamp[which]
+        table["state"][rows] = events.step[which] & 3
+        table["old_layout"][rows] = ~events.has_custom[which]
+        number = events.metadata_partition
+        table["metadata_partition"][rows] = -1 if number is None else number
+        table["broker_id"][rows] = events.broker_id[which]
+        lengths = events.custom_length[which]
+        table["custom_length"][rows] = lengths
+        if (lengths > 0).any():
+            for columns, at, inside in events.parts(which):
+                sizes = np.maximum(lengths[inside], 0)
+                custom = gathered(columns.data, columns.custom_position[at], sizes)
+                table["custom_at"][rows[inside]] = self._hold(custom, sizes)

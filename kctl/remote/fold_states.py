@@ -1,6 +1,6 @@
-"""The state that a segment's records leave it in, for all segments of a table at once.
+"""The state that a segment's records leave it in, for all segments of a chunk at once.
 
-Rows are sorted by segment id, stably, and each step is judged by a table of transitions. Only segments with an
+Events are sorted by segment id, and each step is judged by a table of transitions. Only segments with an
 illegal step are replayed one record at a time, as a broker's cache would follow them.
 """
 
@@ -13,125 +13,183 @@ import numpy as np
 
 from formats.message_schema import uuid_text
 from formats.remote_log_metadata import SegmentState, TopicIdPartition
+from formats.remote_metadata_columns import COPY, UPDATE
 from kctl.findings import Place, Severity
 from kctl.findings import remote as say
-from kctl.remote.fold_rows import (
-    ADD,
-    KNOWN,
-    UPDATE,
-    Column,
-    Rows,
-    by_segment,
-    joined,
-    merged,
-    raise_marks,
-    ranges,
-)
+from kctl.remote.fold_events import Column, Events
+from kctl.remote.fold_rows import Segments
 from kctl.remote.metadata_log import METADATA_TOPIC, Say
 from kctl.remote.states import may_follow
 
 DELETED = SegmentState.DELETE_SEGMENT_FINISHED
-# A step is 4 * kind + state; nothing came before a segment's first.
-NOTHING = 12
+# A step is 4 * kind + state. What is known of a segment comes before its first one, or nothing does.
+KNOWN, NOTHING = 2, 12
+STEPS = 8  # of both kinds of events
+# What an event of a state leaves behind whatever becomes of it: the greatest offset holds.
+MARKS = {
+    "finished_offset": SegmentState.COPY_SEGMENT_FINISHED,
+    "deleting_offset": SegmentState.DELETE_SEGMENT_STARTED,
+}
 
 
 def _is_plain(before: int, step: int) -> bool:
     """Whether a step needs no second look; a copy that is said to start once more does."""
     kind, state = divmod(step, 4)
     if before == NOTHING:
-        return kind == KNOWN or (kind == ADD and state == 0)
+        return kind == COPY and state == 0
     return kind == UPDATE and state != 0 and may_follow(SegmentState(before % 4), SegmentState(state))
 
 
-_PLAIN = np.array([[_is_plain(before, step) for step in range(NOTHING)] for before in range(NOTHING + 1)])
+_PLAIN = np.array([_is_plain(before, step) for before in range(NOTHING + 1) for step in range(STEPS)])
+
+
+@dataclass(slots=True)
+class _Groups:
+    """The events of a chunk by segment: one item a segment, except for `order` and `first`."""
+
+    order: Column  # the events, those of a segment together, oldest first
+    first: Column  # whether a segment begins there
+    starts: Column  # places in `order`
+    ends: Column
+    rows: Column  # of the segments; -1: none
+    known: Column  # whether anything is known of them; what was deleted is as good as new
+
+    @property
+    def base(self) -> Column:
+        """The first event of each."""
+        found: Column = self.order[self.starts]
+        return found
+
+    @property
+    def final(self) -> Column:
+        """The last event of each."""
+        found: Column = self.order[self.ends - 1]
+        return found
+
+    def before(self, column: Column, of_known: Column, of_others: int) -> Column:
+        """What stands before each event in a column of events in this order."""
+        before: Column = np.empty_like(column)
+        before[1:] = column[:-1]
+        before[self.starts] = np.where(self.known, of_known, of_others)
+        return before
 
 
 @dataclass(slots=True)
 class Folding:
-    """Folds rows to one a segment; what is not as it should be is said."""
+    """Follows events chunk by chunk; what is not as it should be is said."""
 
     say: Say
+    segments: Segments
     partitions: Sequence[TopicIdPartition]
     keep_deleted: bool
+    _has_custom: bool = False
 
-    def folded(self, rows: Rows) -> Rows:
-        """One row a segment. Rows of kind KNOWN come first, at most one a segment."""
-        table = rows.table
-        order, first = by_segment(table)
-        step = ((table["kind"] << 2) | table["state"].astype(np.uint8))[order]
-        before = np.empty_like(step)
-        before[1:] = step[:-1]
-        before[first] = NOTHING
-        starts = np.flatnonzero(first)
-        last = np.append(starts[1:], len(order)) - 1
-        fine = np.ones(len(starts), np.bool_)
-        odd = np.flatnonzero(~_PLAIN[before, step])
-        fine[np.searchsorted(starts, odd, "right") - 1] = False
-        self._say_wiped(rows, order, first)
-        kept = self._plain(rows, order, starts, last, fine)
-        parts = [self._replay(rows, order[starts[g] : last[g] + 1]) for g in np.flatnonzero(~fine).tolist()]
-        replayed = [one for one in parts if one is not None]
-        return joined([kept, *replayed]) if replayed else kept
-
-    def _plain(self, rows: Rows, order: Column, starts: Column, last: Column, fine: Column) -> Rows:
-        """The segments that went from step to step as they should."""
-        base, final = order[starts], order[last]
-        keep = fine if self.keep_deleted else fine & (rows.table["state"][final] != DELETED)
-        kept = merged(rows, base[keep], final[keep])
-        between = np.maximum(last - starts - 1, 0)[keep]
-        if between.any():
-            others = rows.table[order[ranges(starts[keep] + 1, between)]]
-            raise_marks(kept, np.repeat(np.arange(len(between)), between), others)
-        return kept
-
-    def _say_wiped(self, rows: Rows, order: Column, first: Column) -> None:
-        """Custom metadata that a later record does not repeat are gone."""
-        if not (rows.table["custom_length"] > 0).any():
+    def follow(self, events: Events, chosen: Column | None = None) -> None:
+        """Take in the events, or those chosen."""
+        groups = self._groups(events, *events.by_segment(chosen))
+        if not len(groups.order):
             return
-        length, old = rows.table["custom_length"][order], rows.table["old_layout"][order]
-        wiped = np.flatnonzero(~first[1:] & (length[:-1] > 0) & (length[1:] < 0) & ~old[1:]) + 1
-        for at in wiped.tolist():
-            place = self._place(rows, int(order[at]))
-            self.say(say.METADATA_CUSTOM_WIPED.at(place, size=int(length[at - 1])))
+        step = events.step[groups.order]
+        state = self.segments.table["state"][groups.rows]
+        before = groups.before(step, 4 * KNOWN + state, NOTHING)
+        odd = np.flatnonzero(~_PLAIN.take(before * np.uint8(STEPS) + step))
+        fine = np.ones(len(groups.starts), np.bool_)
+        fine[np.searchsorted(groups.starts, odd, "right") - 1] = False
+        self._say_wiped(events, groups)
+        self._plain(events, groups, fine)
+        numbers = np.flatnonzero(~fine)
+        for number in numbers[np.argsort(events.row[groups.base[numbers]])].tolist():
+            self._replay(events, groups, number)
 
-    def _replay(self, rows: Rows, indexes: Column) -> Rows | None:
+    def _groups(self, events: Events, order: Column, first: Column) -> _Groups:
+        self.segments.make_room(len(order))
+        starts = np.flatnonzero(first)
+        base = order[starts]
+        rows = self.segments.find(events.id_high[base], events.id_low[base])
+        known = rows >= 0
+        if not self.keep_deleted:
+            known &= self.segments.table["state"][rows] != DELETED
+        return _Groups(order, first, starts, np.append(starts[1:], len(order)), rows, known)
+
+    def _plain(self, events: Events, groups: _Groups, fine: Column) -> None:
+        """The segments that went from step to step as they should."""
+        final = groups.final
+        new = fine & ~groups.known
+        if not self.keep_deleted:  # a whole life leaves nothing
+            new &= (events.step[final] & 3) != DELETED
+        rows = np.where(fine & groups.known, groups.rows, -1)
+        made = np.flatnonzero(new)
+        rows[made] = self.segments.begin(events, groups.base[made], groups.rows[made])
+        there = np.flatnonzero(rows >= 0)
+        self.segments.replace(events, final[there], rows[there])
+        self._mark(events, groups.order, rows[np.cumsum(groups.first) - 1])
+
+    def _mark(self, events: Events, which: Column, rows: Column) -> None:
+        """Note where events finished copies and began deletions, of segments in `rows`, -1 for none."""
+        states = events.step[which] & 3
+        for name, state in MARKS.items():
+            at = np.flatnonzero((states == state) & (rows >= 0))
+            np.maximum.at(self.segments.table[name], rows[at], events.offset(which[at]))
+
+    def _say_wiped(self, events: Events, groups: _Groups) -> None:
+        """Custom metadata that a later record does not repeat are gone."""
+        self._has_custom |= bool((events.custom_length > 0).any())
+        if not self._has_custom:
+            return
+        length = events.custom_length[groups.order]
+        before = groups.before(length, self.segments.table["custom_length"][groups.rows], -1)
+        wiped = (before > 0) & (length < 0) & events.has_custom[groups.order]
+        for at in np.flatnonzero(wiped).tolist():
+            place = self._place(events, int(groups.order[at]))
+            self.say(say.METADATA_CUSTOM_WIPED.at(place, size=int(before[at])))
+
+    def _replay(self, events: Events, groups: _Groups, number: int) -> None:
         """A segment with an illegal step, as a broker's cache would follow it."""
-        current: tuple[int, int] | None = None  # the row its copy stands in, and the row of its last step
-        state: SegmentState | None = None
+        indexes = groups.order[groups.starts[number] : groups.ends[number]]
+        row, is_there = int(groups.rows[number]), bool(groups.known[number])
+        state = SegmentState(int(self.segments.table["state"][row])) if is_there else None
+        began = last = -1  # the events that its copy and its last step are from; -1: they were known
         for index in indexes.tolist():
-            kind, after = int(rows.table["kind"][index]), SegmentState(int(rows.table["state"][index]))
+            kind, after = divmod(int(events.step[index]), 4)
+            after = SegmentState(after)
             # What was deleted is forgotten: its id is as good as new.
             known = None if state is DELETED else state
-            if kind == KNOWN or (kind == ADD and after == 0 and may_follow(known, after)):
-                current, state = (index, index), after
-            elif kind == UPDATE and current and after != 0 and may_follow(state, after):
-                current, state = (current[0], index), after
+            if kind == COPY and after == 0 and may_follow(known, after):
+                is_there, began, last, state = True, index, index, after
+            elif kind == UPDATE and is_there and after != 0 and may_follow(state, after):
+                last, state = index, after
             elif known is None:
                 # A deleted segment's last record once more is a repetition, and harmless.
                 mild = Severity.INFO if after == DELETED else None
-                place = self._place(rows, index)
+                place = self._place(events, index)
                 self.say(say.METADATA_UNKNOWN_SEGMENT.at(place, severity=mild, after=after.name))
             else:
-                place = self._place(rows, index)
+                place = self._place(events, index)
                 self.say(say.METADATA_STATE_BACKWARDS.at(place, before=known.name, after=after.name))
-        if current is None or (state is DELETED and not self.keep_deleted):
-            return None
-        made = merged(rows, np.array([current[0]]), np.array([current[1]]))
-        life = indexes[np.flatnonzero(indexes == current[0])[0] :]
-        raise_marks(made, np.zeros(len(life), np.int64), rows.table[life])
-        return made
+        if state is DELETED and not self.keep_deleted:
+            is_there = False
+            if groups.known[number]:
+                self.segments.table["state"][row] = DELETED
+        if not is_there:
+            return
+        rows = np.array([row])
+        if began >= 0:
+            rows = self.segments.begin(events, np.array([began]), rows)
+            indexes = indexes[np.flatnonzero(indexes == began)[0] :]
+        if last >= 0:
+            self.segments.replace(events, np.array([last]), rows)
+        self._mark(events, indexes, np.repeat(rows, len(indexes)))
 
-    def _place(self, rows: Rows, index: int) -> Place:
-        row = rows.table[index]
-        where = self.partitions[int(row["partition"])]
-        metadata_partition, offset = int(row["metadata_partition"]), int(row["offset"])
-        id_ = int(row["id_high"]) << 64 | int(row["id_low"])
+    def _place(self, events: Events, index: int) -> Place:
+        where = self.partitions[int(events.partition[index])]
+        metadata_partition, offset = events.metadata_partition, int(events.offset(np.array([index]))[0])
+        id_ = int(events.id_high[index]) << 64 | int(events.id_low[index])
         return Place(
             topic=where.topic,
             partition=where.partition,
-            broker_id=int(row["broker_id"]),
+            broker_id=int(events.broker_id[index]),
             remote_log_segment_id=uuid_text(id_.to_bytes(16, "big")),
-            file=None if metadata_partition < 0 else f"{METADATA_TOPIC}-{metadata_partition}",
+            file=None if metadata_partition is None else f"{METADATA_TOPIC}-{metadata_partition}",
             base_offset=offset if offset >= 0 else None,
             last_offset=offset if offset >= 0 else None,
         )

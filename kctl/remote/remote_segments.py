@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from formats.remote_log_metadata import Layout, SegmentMetadata, SegmentState, TopicIdPartition
-from kctl.remote.fold_rows import Column, Rows, taken
+from formats.remote_metadata_columns import read_epochs
+from kctl.remote.fold_events import Column
+from kctl.remote.fold_rows import Rows, taken
 
 ROWS_AT_ONCE = 1 << 13
 STATES = tuple(SegmentState)
@@ -55,17 +57,18 @@ def ids_of(rows: Rows) -> list[str]:
 
 def epochs_of(rows: Rows) -> list[list[list[int]]]:
     """The leader epochs of each row: epoch and first offset."""
-    pairs = [list(pair) for pair in zip(rows.epochs.tolist(), rows.epoch_offsets.tolist(), strict=True)]
-    counts = rows.table["epochs_count"].tolist()
-    ends = np.cumsum(rows.table["epochs_count"], dtype=np.int64).tolist()
-    return [pairs[end - count : end] for end, count in zip(ends, counts, strict=True)]
+    counts = rows.table["epochs_count"].astype(np.int64)
+    epochs, offsets = read_epochs(rows.pool, rows.table["epochs_at"], counts)
+    pairs = [list(pair) for pair in zip(epochs.tolist(), offsets.tolist(), strict=True)]
+    ends = np.cumsum(counts).tolist()
+    return [pairs[end - count : end] for end, count in zip(ends, counts.tolist(), strict=True)]
 
 
 def custom_of(rows: Rows) -> list[bytes | None]:
     """The custom metadata of each row."""
-    held, lengths = rows.custom.tobytes(), rows.table["custom_length"].tolist()
-    ends = np.cumsum(np.maximum(rows.table["custom_length"], 0), dtype=np.int64).tolist()
-    return [held[end - size : end] if size >= 0 else None for end, size in zip(ends, lengths, strict=True)]
+    starts, sizes, pool = rows.table["custom_at"].tolist(), rows.table["custom_length"].tolist(), rows.pool
+    pairs = zip(starts, sizes, strict=True)
+    return [pool[start : start + size].tobytes() if size >= 0 else None for start, size in pairs]
 
 
 def segments_of(rows: Rows, partitions: Sequence[TopicIdPartition]) -> Iterator[RemoteSegment]:

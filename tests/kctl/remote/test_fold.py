@@ -19,7 +19,7 @@ from formats.remote_log_metadata import (
     write_remote_log_metadata,
 )
 from kctl.findings import Finding
-from kctl.remote import fold as fold_module
+from kctl.remote import fold_rows
 from kctl.remote.asking import AsOf
 from kctl.remote.cache import MetadataCache
 from kctl.remote.fold import Fold
@@ -64,18 +64,17 @@ def codes(found: list[Finding]) -> list[str]:
     return [f"{one.code} {one.severity}" for one in found]
 
 
-@pytest.mark.parametrize("pending", [1, 3, 1 << 18])
-@settings(deadline=None, max_examples=60)
-@given(records=st.lists(metadata_records(), max_size=30), size=st.integers(1, 9))
+@pytest.mark.parametrize("room", [1, 1 << 10])  # rows and bytes that are there before there is need for more
+@settings(deadline=None, max_examples=100)
+@given(records=st.lists(metadata_records(), max_size=30), size=st.sampled_from([1, 2, 5, 30]))
 def test_what_is_left_is_what_the_brokers_cache_holds(
-    pending: int, records: list[RemoteLogMetadata], size: int
+    room: int, records: list[RemoteLogMetadata], size: int
 ) -> None:
     caches: dict[str, MetadataCache] = {}
-    before, fold_module.FEWEST_PENDING = fold_module.FEWEST_PENDING, pending
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fold_rows, "SMALLEST", room)
+        patch.setattr(fold_rows, "FEWEST_POOLED", room)
         fold, _ = fold_of(*records, size=size)
-    finally:
-        fold_module.FEWEST_PENDING = before
     # The cache is one a partition; ids are unique in truth, so here one cache for all stands for them.
     cache = caches.setdefault("", MetadataCache())
     for record in records:
@@ -127,6 +126,12 @@ def test_an_id_that_was_deleted_is_as_good_as_new(keep_deleted: bool) -> None:
         fold, found = fold_of(*life, add(time=9), size=size, keep_deleted=keep_deleted)
         (segment,) = fold.segments()
         assert not found and (segment.metadata.state, segment.metadata.event_timestamp) == (STARTED, 9)
+
+
+def test_findings_come_in_the_order_of_the_log() -> None:
+    ids = [B[:-2] + f"{number}Q" for number in range(10)]
+    _, found = fold_of(*(update(FINISHED, id) for id in ids))
+    assert [one.place.base_offset for one in found] == list(range(10))
 
 
 def test_an_update_without_a_copy_is_a_finding() -> None:
