@@ -1,4 +1,6 @@
-"""The one place that touches the inside of kafka-python: a connection, requests to chosen brokers, bounded waits.
+"""A connection, requests to chosen brokers, bounded waits.
+
+With `first_ready` and `shortcuts` the one place that touches the inside of kafka-python.
 
     with Wire(access) as wire:
         answer = wire.send(MetadataRequest(topics=None))                # to the broker that is read from
@@ -24,6 +26,7 @@ from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.frame import KafkaBytes
 
 from kctl.errors import BadValue, KctlError
+from kctl.wire.first_ready import bootstrap, first_ready
 from kctl.wire.shortcuts.receiving import receive_quickly
 
 # (class, name): documented nowhere, so that a test holds each against the installed library.
@@ -36,6 +39,7 @@ PRIVATE = (
     (KafkaConnectionManager, "get_connection"),
     (KafkaConnection, "init_future"),
     (NetworkSelector, "start"),
+    (NetworkSelector, "sleep"),
     (NetworkSelector, "stop"),
     (KafkaTCPTransport, "_sock_recv"),
     (KafkaSSLTransport, "_sock_recv"),
@@ -143,7 +147,7 @@ class Wire:
             try:
                 self._manager: Any = KafkaConnectionManager(self._net, **access.settings())
                 self._net.start()
-                self._manager.bootstrap(int(access.timeout * 1000))
+                bootstrap(self._net, self._manager, access.timeout)
             except Exception as error:
                 self.close()
                 raise _no_cluster(access, error, words) from None
@@ -163,23 +167,16 @@ class Wire:
 
     def _first_node(self) -> int:
         """The broker to read from for the whole run: the first that takes a connection."""
-        failure: Exception | None = None
-        for node in self.nodes:
-            try:
-                self._manager.run(self._connected, node)
-            except Exception as error:
-                failure = error
-            else:
-                return node
-        words = [str(failure)]
-        raise _no_cluster(self.access, failure or KctlError("the cluster names no broker"), words)
+        nodes = self.nodes
+        if not nodes:
+            raise _no_cluster(self.access, KctlError("the cluster names no broker"), [])
+        node, failure = self._ready(nodes)
+        if node is None:
+            raise _no_cluster(self.access, failure, [f"{type(failure).__name__}: {failure}"])
+        return int(node)
 
-    async def _connected(self, node: int) -> None:
-        await self._manager.wait_for(self._manager.get_connection(node).init_future, self._milliseconds)
-
-    @property
-    def _milliseconds(self) -> int:
-        return int(self.access.timeout * 1000)
+    def _ready(self, nodes: Sequence[int]) -> tuple[Any, Any]:
+        return self._manager.run(first_ready, self._net, self._manager, nodes, self.access.timeout)  # type: ignore[no-any-return]
 
     # --- requests ---
 
@@ -211,14 +208,9 @@ class Wire:
             return self.send(_again(request))
 
     def _change_node(self) -> None:
-        others = [node for node in self.nodes if node != self.node]
-        for node in others:
-            try:
-                self._manager.run(self._connected, node)
-            except Exception:  # noqa: S112  # the next one is tried
-                continue
-            self.node = node
-            return
+        node, _ = self._ready([node for node in self.nodes if node != self.node])
+        if node is not None:
+            self.node = int(node)
 
     def send_all(
         self, requests: Sequence[tuple[int, Any]], *, timeout: float | None = None

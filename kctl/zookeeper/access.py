@@ -55,11 +55,19 @@ def access_from(context: Context, *, timeout: float = 10.0, read_only: bool = Fa
 
 
 class QuietThreads(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
-    """kazoo's threads, but an exception that ends one is remembered and not printed as a traceback."""
+    """kazoo's threads, but an exception that ends one is remembered and not printed as a traceback.
 
-    def __init__(self, remembered: Remembered) -> None:
+    A server has `share` seconds to take a connection.
+    """
+
+    def __init__(self, remembered: Remembered, share: float) -> None:
         super().__init__()
         self.remembered = remembered
+        self.share = share
+
+    def create_connection(self, *args: Any, timeout: float, **how: Any) -> Any:
+        """A connection."""
+        return super().create_connection(*args, timeout=min(timeout, self.share), **how)
 
     def spawn(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run a function in a thread."""
@@ -81,12 +89,15 @@ def open_client(access: Access, remembered: Remembered) -> KazooClient:
     elif mechanism:
         _require_sasl(mechanism)
         sasl = {"mechanism": mechanism, "username": access.sasl_username, "password": access.sasl_password}
+    # One that takes connections and says nothing must leave the others time.
+    count = access.hosts.count(",") + 1
+    share = access.timeout / (count + 1) if count > 1 else SESSION_TIMEOUT
     try:
-        return KazooClient(
+        client = KazooClient(
             access.hosts,
             timeout=SESSION_TIMEOUT,
             logger=remembered.logger,
-            handler=QuietThreads(remembered),
+            handler=QuietThreads(remembered, share),
             read_only=access.read_only,
             auth_data=auth,
             sasl_options=sasl,
@@ -101,6 +112,10 @@ def open_client(access: Access, remembered: Remembered) -> KazooClient:
         )
     except (KazooException, ValueError, ImportError) as error:
         raise KctlError(f"{access.hosts!r} is no ZooKeeper connect string: {error}") from error
+    connection = client._connection
+    invoke = connection._invoke  # what asks for a session, and nothing else
+    connection._invoke = lambda timeout, request, xid=None: invoke(min(timeout, share), request, xid)
+    return client
 
 
 def _require_sasl(mechanism: str) -> None:

@@ -9,6 +9,7 @@ import logging
 import re
 import socket
 import ssl
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -39,7 +40,10 @@ def why_not(access: Access, remembered: Remembered) -> str:
     within = f"within {access.timeout:g} s"
     if "auth" in remembered.last and "fail" in remembered.last:
         return f"ZooKeeper {hosts} refused the credentials"
-    answers = {address: _answer(*_split(address), access) for address in hosts.split(",")}
+    addresses = list(dict.fromkeys(hosts.split(",")))
+    with ThreadPoolExecutor(len(addresses)) as pool:  # those that say nothing take their time at once
+        said = pool.map(lambda address: _answer(*_split(address), access), addresses)
+        answers = dict(zip(addresses, said, strict=True))
     reasons = set(answers.values())
     if reasons == {"answers"}:
         if "certificate" in remembered.last.lower() or "ssl" in remembered.last.lower():

@@ -1,0 +1,97 @@
+"""Several brokers, of which some say nothing: the others are tried meanwhile, and every wait has an end."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kctl.errors import KctlError
+from kctl.wire import first_ready as module
+from kctl.wire.adapter import Access, Wire
+from kctl.wire.first_ready import first_ready
+
+
+class FakeFuture:
+    def __init__(self, after: float, exception: Exception | None) -> None:
+        self.at, self.said = time.monotonic() + after, exception
+
+    @property
+    def is_done(self) -> bool:
+        return time.monotonic() >= self.at
+
+    @property
+    def exception(self) -> Exception | None:
+        return self.said if self.is_done else None
+
+    def succeeded(self) -> bool:
+        return self.is_done and self.said is None
+
+
+class FakeManager:
+    """Nodes that are ready, fail (an exception) or say nothing (None), after so many seconds."""
+
+    def __init__(self, nodes: dict[int, tuple[float, Exception | None]]) -> None:
+        self.nodes = nodes
+        self.asked: list[int] = []
+
+    def get_connection(self, node: int, timeout_ms: float) -> Any:
+        self.asked.append(node)
+        after, said = self.nodes[node]
+        return type("Connection", (), {"node_id": node, "init_future": FakeFuture(after, said)})()
+
+
+SILENT = (1e9, None)
+REFUSED = (0.0, ConnectionError("refused"))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "first", "asked"),
+    [
+        ({1: (0.0, None), 2: (0.0, None)}, 1, [1]),
+        ({1: SILENT, 2: (0.0, None), 3: (0.0, None)}, 2, [1, 2]),
+        ({1: REFUSED, 2: REFUSED, 3: (0.0, None)}, 3, [1, 2, 3]),
+        ({1: SILENT, 2: SILENT, 3: SILENT}, None, [1, 2, 3]),
+        ({1: REFUSED, 2: REFUSED}, None, [1, 2]),
+    ],
+)
+def test_the_first_that_is_ready(
+    monkeypatch: pytest.MonkeyPatch, nodes: dict[int, Any], first: int | None, asked: list[int]
+) -> None:
+    monkeypatch.setattr(module, "HEAD_START", 0.02)
+    manager = FakeManager(nodes)
+    found, why = asyncio.run(first_ready(asyncio, manager, sorted(nodes), 0.2))
+    assert (found, manager.asked, why is None) == (first, asked, first is not None)
+    if REFUSED in nodes.values() and first is None:
+        assert str(why) == "refused"
+
+
+@pytest.fixture
+def silent() -> Iterator[int]:
+    """The port of a server that takes connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.fixture
+def refusing() -> int:
+    """A port on which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+    return port
+
+
+@pytest.mark.parametrize("order", [("silent", "silent"), ("silent", "refusing"), ("refusing", "silent")])
+def test_nobody_that_can_be_used_is_one_line(
+    order: tuple[str, str], silent: int, refusing: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ports = {"silent": silent, "refusing": refusing}
+    servers = ",".join(f"127.0.0.1:{ports[one]}" for one in order)
+    with pytest.raises(KctlError) as raised:
+        Wire(Access(servers=servers, timeout=1))
+    assert str(raised.value).startswith(f"no broker of {servers} can be used: ")
+    assert "\n" not in str(raised.value)
