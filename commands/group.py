@@ -177,13 +177,13 @@ def _known_offsets(connected: Wire, group: str) -> dict[TopicPartition, Committe
 
 
 def _write(path: Path, offsets: Iterable[tuple[TopicPartition, int]]) -> None:
-    from kctl.errors import KctlError
+    from kctl.errors import KctlError, reason_of
 
     text = "".join(f"{tp.topic},{tp.partition},{offset}\n" for tp, offset in offsets)
     try:
         path.write_text(text, "utf-8")
     except OSError as error:
-        raise KctlError(f"{path}: {error.strerror or error}") from error
+        raise KctlError(f"{path}: {reason_of(error)}") from error
 
 
 @command(

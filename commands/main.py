@@ -19,7 +19,7 @@ from commands.catalogue import COMMANDS, Group, Verb
 from commands.frame import ReaderGone, global_options, remember_globals
 from commands.render import visible
 from kctl import __version__
-from kctl.errors import KctlError
+from kctl.errors import KctlError, reason_of
 
 EXIT_STATUS = (
     "Exit status: 0 done, nothing wrong · 1 a bug in kctl · 2 wrong usage · 3 could not · 4 would not · "
@@ -112,7 +112,7 @@ def could_not(error: OSError) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     place = "standard output" if error.filename is None else os.fsdecode(error.filename)
     next_step = "; make room, or send it elsewhere" if error.errno in FULL[:2] else ""
-    complain(f"{place}: {error.strerror or error}{next_step}")
+    complain(f"{place}: {reason_of(error)}{next_step}")
     return 3
 
 

@@ -55,3 +55,9 @@ class NotFinished(KctlError):
 
 class UnreadableFile(KctlError):
     """A file or folder that cannot be opened or has not the layout asked for."""
+
+
+def reason_of(error: BaseException) -> str:
+    """The system's words for an error as a clause, `permission denied`; an error's own text where it has none."""
+    said = getattr(error, "strerror", None)
+    return str(said).lower() if said else str(error)

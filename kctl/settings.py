@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from kctl.errors import KctlError
+from kctl.errors import KctlError, reason_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +98,6 @@ def _read(path: Path) -> dict[str, object]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise KctlError(f"settings file {path}: {(error.strerror or str(error)).lower()}") from error
+        raise KctlError(f"settings file {path}: {reason_of(error)}") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise KctlError(f"settings file {path} is not TOML: {error}") from error

@@ -17,7 +17,7 @@ from kctl.audit.by_topic import TopicTableWriter
 from kctl.audit.parts import PARTS, Audit, Part
 from kctl.audit.resume import forget, keep_below
 from kctl.audit.tables import TABLE_OF_KIND, TABLES, TableWriter, table_writer, write_summary
-from kctl.errors import KctlError, Refused
+from kctl.errors import KctlError, Refused, reason_of
 from kctl.rows.audit import AUDIT
 from kctl.rows.internal_topics import METADATA_PARTITION
 from kctl.scan.pool import WorkerDied
@@ -98,7 +98,7 @@ def prepare_folder(out: Path, evidence_paths: tuple[str, ...]) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise KctlError(f"{out}: {error.strerror}") from error
+        raise KctlError(f"{out}: {reason_of(error)}") from error
 
 
 def run(
@@ -147,7 +147,7 @@ def said_in_one_line(out: Path) -> Iterator[None]:
         mine = str(error.filename or "").startswith(str(out))
         if error.errno not in DISK_SAYS_NO and not mine:
             raise
-        why = os.strerror(error.errno) if error.errno else str(error).splitlines()[0]
+        why = os.strerror(error.errno).lower() if error.errno else str(error).splitlines()[0]
         raise KctlError(
             f"{out}: {why}", "no table was left half written; name another folder with --out"
         ) from error

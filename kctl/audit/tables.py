@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from kctl.errors import KctlError
+from kctl.errors import KctlError, reason_of
 from kctl.rows import RowType
 from kctl.rows.find import row_type
 from kctl.scan.parquet import ParquetPart
@@ -165,7 +165,7 @@ class Tables:
         try:
             self.summary: dict[str, Any] = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            why = f"summary.json: {getattr(error, 'strerror', None) or error}"
+            why = f"summary.json: {reason_of(error)}"
             raise KctlError(
                 f"{folder}: no audit lies here ({why})", "make one with `kctl audit run EVIDENCE --out DIR`"
             ) from error

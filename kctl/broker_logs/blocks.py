@@ -13,6 +13,7 @@ from formats.log_lines import Bools, Int64s, Records, find_records
 from kctl.broker_logs.opening import CHUNK, STDIN, chunks_of
 from kctl.broker_logs.sources import LogFile, LogSource
 from kctl.broker_logs.zones import UNKNOWN, Zone
+from kctl.errors import reason_of
 from kctl.findings import Finding, Place
 from kctl.findings import state_log as say
 
@@ -110,9 +111,7 @@ def blocks_of(
         try:
             yield from _blocks_of_file(file, state, chunk, skip if file is source.files[0] else 0)
         except OSError as error:
-            reading.findings.append(
-                say.LOG_UNREADABLE.at(_place(file), reason=(error.strerror or "").lower())
-            )
+            reading.findings.append(say.LOG_UNREADABLE.at(_place(file), reason=reason_of(error)))
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from kctl.broker_logs.blocks import Block, Reading, blocks_of
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.shapes import Shapes
 from kctl.broker_logs.sources import LogFile, LogSource
-from kctl.errors import BadValue, UnreadableFile
+from kctl.errors import BadValue, UnreadableFile, reason_of
 from kctl.rows.state_log import TEMPLATE
 
 PLACE = re.compile(r"(?P<file>.+):(?P<line>\d{1,12})")
@@ -36,7 +36,7 @@ def _event_in(file: str, number: int) -> Event:
         with open(file, "rb"):
             pass
     except OSError as error:
-        raise UnreadableFile(f"{file}: {(error.strerror or '').lower()}") from error
+        raise UnreadableFile(f"{file}: {reason_of(error)}") from error
     head = next(_blocks(file), None)
     if head is None:
         raise BadValue(f"{file} is empty")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kctl.broker_logs.opening import chunks_of
-from kctl.errors import BadValue
+from kctl.errors import BadValue, reason_of
 
 DATE = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2},[0-9]{3}")
 PARTITION = re.compile(rb"\[([a-zA-Z0-9._-]+),( )*([0-9]+)\]")
@@ -156,5 +156,5 @@ def files_matching(pattern: str) -> list[str]:
     try:
         names = sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
     except OSError as error:
-        raise BadValue(f"--logs-regex {pattern!r}: {(error.strerror or '').lower()}") from error
+        raise BadValue(f"--logs-regex {pattern!r}: {reason_of(error)}") from error
     return [os.path.join(folder, name) for name in names if searched.search(name)]

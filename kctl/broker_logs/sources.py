@@ -13,7 +13,7 @@ from formats.errors import FormatError
 from formats.log_layouts import Layout, detect, layout_of_pattern
 from formats.log_lines import broker_named
 from kctl.broker_logs.opening import PEEKED, STDIN, chunks_of
-from kctl.errors import BadValue, KctlError, UnreadableFile
+from kctl.errors import BadValue, KctlError, UnreadableFile, reason_of
 from kctl.evidence.discover import discover
 from kctl.evidence.model import BrokerLog, Evidence, Root
 from kctl.evidence.names import broker_log_kind
@@ -156,7 +156,7 @@ def _looked_into(one: Candidate, layouts: Sequence[Layout], found: Sources) -> L
             head = chunk
             break
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        reason = reason_of(error)
         if one.is_named:
             found.failures.append(UnreadableFile(f"{one.file}: {reason}"))
         else:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kctl.errors import KctlError, Refused
+from kctl.errors import KctlError, Refused, reason_of
 
 if TYPE_CHECKING:
     from kctl.changes.entry import Entry
@@ -85,7 +85,7 @@ class Journal:
         except FileNotFoundError:  # nothing was changed yet
             return []
         except OSError as error:
-            raise KctlError(f"{self.folder}: {error.strerror or error}") from error
+            raise KctlError(f"{self.folder}: {reason_of(error)}") from error
 
     def _read(self, path: Path) -> Entry:
         from kctl.changes.entry import Entry  # dear to import, and most who look find no change
@@ -93,7 +93,7 @@ class Journal:
         try:
             return Entry.from_json(json.loads(path.read_bytes()))
         except OSError as error:
-            raise KctlError(f"{path}: {error.strerror or error}") from error
+            raise KctlError(f"{path}: {reason_of(error)}") from error
         except (ValueError, KeyError, TypeError, AssertionError, AttributeError, RecursionError) as error:
             raise KctlError(f"{path} is no entry of a journal ({error})") from error
 
@@ -112,7 +112,7 @@ class Journal:
                 _sync_folder(self.folder)
         except OSError as error:
             raise KctlError(
-                f"the journal {path} cannot be written ({error.strerror or error}); nothing more was changed",
+                f"the journal {path} cannot be written ({reason_of(error)}); nothing more was changed",
                 "KCTL_JOURNAL names another folder",
             ) from error
 

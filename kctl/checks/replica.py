@@ -25,7 +25,8 @@ from kctl.checks.segments import (
 )
 from kctl.checks.snapshots import ProducerWatch, open_snapshot
 from kctl.checks.transaction_index import check_transaction_index, say_missing
-from kctl.evidence.walk import reason_of, what_it_is
+from kctl.errors import reason_of
+from kctl.evidence.walk import what_it_is
 from kctl.findings import Place
 from kctl.findings import evidence as say_evidence
 from kctl.findings import indexes as say_index

@@ -17,7 +17,7 @@ from kctl.checks.offset_index import OffsetIndexCheck
 from kctl.checks.outliers import Seen, without_outliers
 from kctl.checks.report import CheckOptions, FileReport
 from kctl.checks.time_index import TimeIndexCheck
-from kctl.evidence.walk import reason_of
+from kctl.errors import reason_of
 from kctl.findings import evidence as say
 from kctl.findings.logs import BASE_OFFSET_WRONG
 from kctl.findings.segments import OFFSETS_GO_BACK

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from formats.log_dir_files import FolderKind, parse_partition_folder
-from kctl.errors import KctlError, UnreadableFile
+from kctl.errors import KctlError, UnreadableFile, reason_of
 from kctl.evidence.discover import discover
 from kctl.model import Json, TopicPartition
 
@@ -32,7 +32,7 @@ def read_disk_sizes(path: Path) -> list[ReplicaSize]:
             return list(_from_folder(path))
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableFile(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+        raise UnreadableFile(f"{path}: {reason_of(error)}") from error
     for candidate in (text, *(line for line in text.splitlines() if line.lstrip().startswith("{"))):
         try:
             values = json.loads(candidate)

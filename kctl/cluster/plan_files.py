@@ -19,7 +19,7 @@ from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
-from kctl.errors import BadValue, KctlError, Refused, UnreadableFile
+from kctl.errors import BadValue, KctlError, Refused, UnreadableFile, reason_of
 from kctl.model import Json, TopicPartition
 
 Replicas = tuple[int, ...]
@@ -104,7 +104,7 @@ def write_plan(
         if not isinstance(error, FileExistsError):
             for path in written:  # half a plan would be in the way of the next try
                 path.unlink(missing_ok=True)
-        raise KctlError(f"{written[-1]}: {error.strerror}", "no plan was written") from error
+        raise KctlError(f"{written[-1]}: {reason_of(error)}", "no plan was written") from error
     return names
 
 
@@ -127,7 +127,7 @@ def read_plan(path: Path) -> PlanFile:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableFile(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+        raise UnreadableFile(f"{path}: {reason_of(error)}") from error
     plain = _plain_entries(text)
     if plain is not None:
         return PlanFile(path=path, targets=plain)

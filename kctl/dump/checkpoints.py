@@ -8,7 +8,7 @@ from kctl.dump.entries import ENTRIES
 from kctl.dump.kinds import FileKind, kind_of
 from kctl.dump.opening import opened
 from kctl.dump.wanted import Wanted
-from kctl.errors import KctlError, UnreadableFile
+from kctl.errors import KctlError, UnreadableFile, reason_of
 
 Row = dict[str, object]
 Report = Callable[[Exception], None]
@@ -63,4 +63,4 @@ def checkpoints_below(folder: str, report: Report) -> Iterator[str]:
 
 
 def _unreadable(error: OSError) -> KctlError:
-    return BadBelowFolder(f"{error.filename}: {error.strerror}")
+    return BadBelowFolder(f"{error.filename}: {reason_of(error)}")

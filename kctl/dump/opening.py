@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from formats.log_bytes import LogBytes
-from kctl.errors import UnreadableFile
+from kctl.errors import UnreadableFile, reason_of
 from kctl.scan.source import LocalFile
 
 KINDS = {
@@ -31,7 +31,7 @@ def opened(path: str | Path) -> Iterator[LocalFile]:
         source = LocalFile(path)
         yield source
     except OSError as error:
-        raise UnreadableFile(f"{os.fspath(path)}: {error.strerror or error}") from error
+        raise UnreadableFile(f"{os.fspath(path)}: {reason_of(error)}") from error
     finally:
         if source:
             source.close()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from formats.log_dir_files import parse_partition_folder
-from kctl.errors import KctlError, UnreadableFile
+from kctl.errors import KctlError, UnreadableFile, reason_of
 from kctl.evidence.model import BrokerLogKind, Root, relative, shown
 from kctl.evidence.names import (
     LOG_DIR_FILES,
@@ -119,11 +119,6 @@ def _roots(paths: Iterable[str | os.PathLike[str]], found: Found) -> Iterable[Ro
 def what_it_is(mode: int) -> str:
     """The kind of a path that is no regular file."""
     return next((what for test, what in KINDS if test(mode)), "something else")
-
-
-def reason_of(error: Exception) -> str:
-    """The system's words for an error, without its number and path."""
-    return (getattr(error, "strerror", None) or str(error)).lower()
 
 
 def _named_file(root: Root, found: Found) -> None:

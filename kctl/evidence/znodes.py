@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kctl.errors import UnreadableFile
+from kctl.errors import UnreadableFile, reason_of
 
 # Kafka's own top-level znodes that every cluster has (`K:zk/ZkData.scala @ 3.9.0`, PersistentZkPaths).
 LANDMARKS = ("/brokers/ids", "/brokers/topics", "/config/topics", "/controller_epoch", "/cluster/id")
@@ -90,7 +90,7 @@ def _lines(path: Path) -> Iterator[tuple[str, ExportedZnode]]:
                     znode = _znode(line, path, number)
                     yield znode.path, znode
     except (OSError, EOFError, zlib.error) as error:
-        raise UnreadableFile(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+        raise UnreadableFile(f"{path}: {reason_of(error)}") from error
 
 
 def _znode(line: bytes, path: Path, number: int) -> ExportedZnode:

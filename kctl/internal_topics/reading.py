@@ -16,6 +16,7 @@ from formats.errors import FormatError
 from formats.log_dir_files import FolderKind
 from formats.record_batch import BatchHeader
 from formats.records import Damage, Entry, iterate_records, walk
+from kctl.errors import reason_of
 from kctl.evidence.model import Arriving, Evidence, Replica
 from kctl.log.folder import read_folder
 from kctl.model import TopicPartition
@@ -112,7 +113,7 @@ def entries(
     try:
         paths: Iterable[Path] = arriving() if arriving else newest_segments(folder, most_bytes)[0]
     except OSError as error:
-        trouble.append(Unreadable(folder, 0, error.strerror or str(error), is_closed=True))
+        trouble.append(Unreadable(folder, 0, reason_of(error), is_closed=True))
         return
     for path in paths:
         try:
@@ -127,7 +128,7 @@ def entries(
                         last_offset = item.last_offset
                         yield item
         except OSError as error:
-            trouble.append(Unreadable(path, 0, error.strerror or str(error), is_closed=True))
+            trouble.append(Unreadable(path, 0, reason_of(error), is_closed=True))
 
 
 def topic_records(

@@ -13,8 +13,7 @@ from pathlib import Path
 from formats.log_dir_files import LEADER_EPOCHS, FileState, parse_segment_file
 from kctl.checks.replica import ReplicaTask, check_replica
 from kctl.checks.report import CheckOptions
-from kctl.errors import KctlError, Refused, UnreadableFile
-from kctl.evidence.walk import reason_of
+from kctl.errors import KctlError, Refused, UnreadableFile, reason_of
 from kctl.log.compare_rebuilt import Compared, Existing, Verdict, compare, score
 from kctl.log.folder import Folder, read_folder
 from kctl.log.index_rules import NEWEST, Rules

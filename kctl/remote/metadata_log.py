@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from formats.errors import FormatError
 from formats.log_dir_files import FolderKind, parse_segment_file
 from formats.remote_log_metadata import RemoteLogMetadata, read_remote_log_metadata
+from kctl.errors import reason_of
 from kctl.evidence.model import Arriving, Evidence, Root
 from kctl.findings import Finding, Place
 from kctl.findings import remote as say
@@ -178,7 +179,7 @@ def segments_in(folder: Path, say_: Say, root: Root, evidence: Evidence) -> tupl
     try:
         names = list(folder.iterdir())
     except OSError as error:
-        say_(say.METADATA_UNREADABLE.at(evidence.place_of(folder, root), reason=error.strerror or error))
+        say_(say.METADATA_UNREADABLE.at(evidence.place_of(folder, root), reason=reason_of(error)))
         return ()
     parsed = [(parse_segment_file(path.name), path) for path in names]
     live = [(one.base_offset, path) for one, path in parsed if one and one.suffix == ".log" and not one.state]

@@ -16,6 +16,7 @@ import numpy as np
 from formats.errors import FormatError
 from formats.record_batch import CONTROL
 from formats.records import Entry, iterate_records, walk
+from kctl.errors import reason_of
 from kctl.findings import Place
 from kctl.findings import remote as say
 from kctl.scan.options import Chunk, Level, ScanOptions
@@ -50,7 +51,7 @@ def _scan(
                         say_(finding)
                 yield chunk
     except OSError as error:
-        say_(say.METADATA_UNREADABLE.at(place, reason=error.strerror or str(error)))
+        say_(say.METADATA_UNREADABLE.at(place, reason=reason_of(error)))
 
 
 def _hints(path: Path) -> Ints | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kctl.errors import KctlError, UnreadableFile
+from kctl.errors import KctlError, UnreadableFile, reason_of
 from kctl.evidence.discover import discover
 from kctl.evidence.model import Evidence
 from kctl.remote.audit import Audited, AuditOptions, audit_tier, stores_in
@@ -51,7 +51,7 @@ class OpenedAudit:
                         row = {"tier": name, "key": key, "size_in_bytes": size, "reason": why}
                         out.write(json.dumps(row) + "\n")
         except OSError as error:
-            raise UnreadableFile(f"{path}: {error.strerror or error}") from None
+            raise UnreadableFile(f"{path}: {reason_of(error)}") from None
 
 
 def open_audit(

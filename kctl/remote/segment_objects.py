@@ -18,6 +18,7 @@ from kctl.checks.indexes import IndexedLog, OffsetIndex, TimeIndex, say_entries_
 from kctl.checks.offset_index import OffsetIndexCheck
 from kctl.checks.report import FileReport
 from kctl.checks.time_index import TimeIndexCheck
+from kctl.errors import reason_of
 from kctl.findings import FindingType, Place, Severity
 from kctl.findings import remote as say
 from kctl.remote.manifest_log import ChunkedLog
@@ -293,7 +294,7 @@ class _Examination:
 
 
 def _reason(error: OSError) -> str:
-    return " ".join((error.strerror or str(error)).split())
+    return " ".join(reason_of(error).split())
 
 
 def examine(task: Task, store: Store, layout: Layout) -> Examined:

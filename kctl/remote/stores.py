@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from kctl.errors import KctlError
+from kctl.errors import KctlError, reason_of
 from kctl.findings import Place
 from kctl.findings import remote as say
 from kctl.remote.metadata_log import Say
@@ -111,7 +111,7 @@ class LocalStore:
                 with os.scandir(self.root / folder) as listed:
                     entries = sorted(listed, key=lambda entry: entry.name)
             except OSError as error:
-                say_(say.TIER_UNREADABLE.at(Place(file=folder or "."), reason=error.strerror or str(error)))
+                say_(say.TIER_UNREADABLE.at(Place(file=folder or "."), reason=reason_of(error)))
                 continue
             for entry in entries:
                 key = f"{folder}/{entry.name}" if folder else entry.name

@@ -15,7 +15,7 @@ from pathlib import Path
 from formats.errors import FormatError
 from formats.record_batch import Record, write_batch
 from formats.records import records_of
-from kctl.errors import Refused, UnreadableFile
+from kctl.errors import Refused, UnreadableFile, reason_of
 from kctl.evidence.model import Evidence
 from kctl.replica.loss import Loss
 from kctl.replica.lost_batches import batches_between
@@ -54,9 +54,7 @@ def export_loss(loss: Loss, folder: Path) -> str | None:
     except OSError as error:
         for half in (segment, segment.with_suffix(".jsonl")):
             half.unlink(missing_ok=True)
-        raise UnreadableFile(
-            f"{target}: {error.strerror or error}", "what was begun there is removed"
-        ) from error
+        raise UnreadableFile(f"{target}: {reason_of(error)}", "what was begun there is removed") from error
     return str(segment)
 
 

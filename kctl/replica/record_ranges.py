@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from formats.errors import FormatError
 from formats.record_batch import Record
 from formats.records import Entry, records_of, walk
+from kctl.errors import reason_of
 from kctl.replica.replica_log import Batches, ReplicaLog
 
 LIMIT = 256 << 20
@@ -49,7 +50,7 @@ def entries(log: ReplicaLog, batches: Batches, rows: Iterable[int]) -> Iterable[
                 file.seek(int(batches.position[row]))
                 data = file.read(int(batches.size_in_bytes[row]))
         except OSError as error:
-            log.problems.append(f"{path.name} cannot be read again: {error.strerror or error}")
+            log.problems.append(f"{path.name} cannot be read again: {reason_of(error)}")
             return
         for item in walk(data, check_crc=False):
             if isinstance(item, Entry):

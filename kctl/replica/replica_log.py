@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from formats.records import Reason
 from kctl.checks.outliers import rises, wrong_offsets
+from kctl.errors import reason_of
 from kctl.replica.copies import Copy
 from kctl.replica.lineage import Lineage, normalised
 from kctl.replica.scanned import Columns, Scanned, scan_folder
@@ -103,7 +104,7 @@ class ReplicaLog:
                 if len(found):
                     yield found
         except OSError as error:
-            self.problems.append(f"cannot be listed: {error.strerror or error}")
+            self.problems.append(f"cannot be listed: {reason_of(error)}")
 
     def _take(self, run: Scanned) -> Batches:
         if run.begins:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from formats.columns.headers import Headers
 from formats.records import Damage
+from kctl.errors import reason_of
 from kctl.evidence.model import Arriving
 from kctl.log.folder import Folder, Segment, read_folder
 from kctl.scan.options import Chunk, Level, ScanOptions
@@ -133,7 +134,7 @@ def _scan(piece: Piece, until: int | None) -> Iterator[Scanned]:
             for chunk in scan_segment(source, options):
                 yield _scanned(piece, chunk, source.size)
     except OSError as error:
-        why = f"{piece.path.name} cannot be read: {error.strerror or error}"
+        why = f"{piece.path.name} cannot be read: {reason_of(error)}"
         yield Scanned(piece.path, piece.base_offset, error=why)
 
 

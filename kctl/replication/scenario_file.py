@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from kctl.errors import BadValue, UnreadableFile
+from kctl.errors import BadValue, UnreadableFile, reason_of
 from kctl.replication.scenario import Scenario, Step
 
 # What a step may do, and the keys it may have besides `do`, each with whether it must.
@@ -40,7 +40,7 @@ def read_scenario(name_or_path: str) -> Scenario:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "not UTF-8"
+        why = reason_of(error) if isinstance(error, OSError) else "not UTF-8"
         names = ", ".join(built_in_names())
         raise UnreadableFile(f"{name_or_path}: {why}", f"built-in scenarios: {names}") from error
     try:

@@ -26,6 +26,7 @@ from formats.columns.headers import Headers
 from formats.records import Damage, Reason
 from kctl.checks.batches import BatchChecks
 from kctl.checks.edges import Edge
+from kctl.errors import reason_of
 from kctl.findings import Finding, segments
 from kctl.findings import evidence as evidence_findings
 from kctl.scan.options import Chunk, ScanOptions, Totals
@@ -63,7 +64,7 @@ class SegmentScan:
                 position = piece.end
         except OSError as error:
             where = replace(self.options.place, position=position)
-            found = evidence_findings.UNREADABLE.at(where, reason=error.strerror or str(error))
+            found = evidence_findings.UNREADABLE.at(where, reason=reason_of(error))
             yield Chunk(position, position, NO_HEADERS, (), self._limited([found]))
         self.left_out.update(self._checks.left_out)
         last = self._limited(self._changes())

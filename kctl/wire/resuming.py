@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from kctl.cluster.state import ClusterState
-from kctl.errors import KctlError, Refused
+from kctl.errors import KctlError, Refused, reason_of
 from kctl.model import TopicPartition
 
 
@@ -49,4 +49,4 @@ class Progressed:
                 os.fsync(file.fileno())
             beside.rename(self._path)
         except OSError as error:
-            raise KctlError(f"{self._path}: {error.strerror or error}") from error
+            raise KctlError(f"{self._path}: {reason_of(error)}") from error

@@ -16,8 +16,8 @@ KCTL_RUN = f"{sys.executable} -c 'from commands.main import run; run()'"
         ("finding 2>&- >/dev/null", 0, ""),
         ("finding no-such 2>&-", 2, ""),
         ("finding <&- >/dev/null", 0, ""),
-        ("finding >/dev/full", 3, "No space left"),
-        ("--help >/dev/full", 3, "No space left"),
+        ("finding >/dev/full", 3, "no space left"),
+        ("--help >/dev/full", 3, "no space left"),
     ],
 )
 def test_closed_and_full_streams_are_no_bugs(redirected: str, status: int, says: str) -> None:

@@ -238,7 +238,7 @@ def test_a_context_that_is_not_there_names_those_that_are(tmp_path: Path) -> Non
 def test_a_journal_that_is_no_folder_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     ran = kctl("journal", "list", env={"KCTL_JOURNAL": str(tmp_path / "file")})
-    assert (ran.status, ran.err) == (3, f"kctl: {tmp_path}/file: Not a directory\n")
+    assert (ran.status, ran.err) == (3, f"kctl: {tmp_path}/file: not a directory\n")
     assert kctl("journal", "list", env={"KCTL_JOURNAL": str(tmp_path / "none")}).status == 0
 
 
@@ -253,7 +253,7 @@ def test_a_scenario_is_named_as_it_was_given(tmp_path: Path) -> None:
 def test_a_folder_without_an_audit_is_said_without_numbers(tmp_path: Path) -> None:
     ran = kctl("audit", "report", tmp_path)
     assert ran.status == 3
-    assert "no audit lies here (summary.json: No such file or directory); make one with" in ran.err
+    assert "no audit lies here (summary.json: no such file or directory); make one with" in ran.err
 
 
 def test_contexts(tmp_path: Path) -> None:
@@ -315,7 +315,7 @@ def test_a_full_disk_is_one_line(args: list[str]) -> None:
             [sys.executable, "-m", "commands", *args], stdout=full, stderr=subprocess.PIPE, text=True, env=env
         )
     assert ran.returncode == 3
-    assert ran.stderr == "kctl: standard output: No space left on device; make room, or send it elsewhere\n"
+    assert ran.stderr == "kctl: standard output: no space left on device; make room, or send it elsewhere\n"
 
 
 WIDE = RowType("wide", "For these tests.", name=string(), registered_at=nullable(integer()), path=string())

@@ -220,7 +220,7 @@ def test_what_cannot_be_listed_is_a_finding_too(corpus: Path, monkeypatch: pytes
     from kctl.findings import Finding, Place, evidence
 
     def listed(where: str, findings: list[Finding]) -> Any:
-        findings.append(evidence.UNREADABLE.at(Place(file="locked"), reason="Permission denied"))
+        findings.append(evidence.UNREADABLE.at(Place(file="locked"), reason="permission denied"))
         return list_segments(where, [])
 
     monkeypatch.setattr("kctl.spark.data_source.list_segments", listed)

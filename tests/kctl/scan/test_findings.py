@@ -252,7 +252,7 @@ def test_a_disk_that_fails(tmp_path: Path) -> None:
         source.read_into = fails  # type: ignore[method-assign,assignment]
         said = [f for chunk in scan_segment(source) for f in chunk.findings]
     assert [one.code for one in said] == ["evidence-unreadable"]
-    assert "Input/output error" in said[0].message
+    assert "input/output error" in said[0].message
 
 
 def test_numbers_in_headers_do_not_size_memory() -> None:
