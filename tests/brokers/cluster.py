@@ -246,8 +246,9 @@ class Cluster:
                 behind[:] = self._behind(client)
                 if not behind:
                     return
-                if time.monotonic() > hopeless and any("led by -1" in one for one in behind):
-                    # Seen of 1.1 on a busy machine: the controller elected nobody and does not try again.
+                if time.monotonic() > hopeless:
+                    # Seen of 1.1: the controller elected nobody and does not try again, or one that was deposed
+                    # wrote a leader's epoch that the brokers never heard of. The next one sends them everything.
                     client.delete("/controller")
                     hopeless = time.monotonic() + PATIENCE
 
