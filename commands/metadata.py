@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from commands.render import Outcome
 @command(
     "show",
     examples="kctl metadata show /var/lib/kafka/data\nkctl metadata show evidence/ --as-of 1042 --topic orders",
-    status="0 read · 3 no metadata log there, or it does not reach back that far · 5 some of its records cannot be read",
+    status="0 read · 3 no metadata log or topic there, or the log does not reach back that far · 5 some of its records cannot be read",
 )
 @evidence_options
 @as_of_option
@@ -33,4 +34,18 @@ def show(frame: Frame, topics: tuple[str, ...], **options: Any) -> Outcome:
     if not (folders or named):
         raise KctlError(f"no {TOPIC}-0 in {' '.join(options['paths'])}", "name a controller's log directory")
     image, trouble = furthest_image(dict.fromkeys((*folders, *named)), read_as_of(options["as_of"]))
+    _report_unknown(frame, topics, image.names.values())
     return Outcome([*metadata_rows(image, topics), *unreadable_rows(TOPIC, [], trouble)])
+
+
+def _report_unknown(frame: Frame, topics: Iterable[str], known: Iterable[str]) -> None:
+    """Report topics that were asked for and are not there; the others go on."""
+    from difflib import get_close_matches
+
+    from kctl.errors import KctlError
+
+    there = sorted(known)
+    for topic in dict.fromkeys(topics):
+        if topic not in there:
+            near = get_close_matches(topic, there, n=3)
+            frame.report(KctlError(f"no topic {topic}", f"near: {', '.join(near)}" if near else ""))

@@ -87,8 +87,18 @@ def _lookup_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
         where = f"{row['topic']}-{row['partition']} offset {row['offset']}"
         if row["remote_log_segment_id"]:
             yield f"{row['remote_log_segment_id']}  {offsets(row)}  {size(row['size_in_bytes'])}"
-            yield from (f"  {key}" for key in cast("list[str]", row["objects"]))
+            yield from _keys(cast("list[str]", row["objects"]), page.width)
         yield f"{where}: {row['served_from']}, leader epoch {row['leader_epoch']}: {row['reason']}"
+
+
+def _keys(keys: list[str], width: int) -> Iterator[str]:
+    """The keys; where they are too long for the page, the folder that they share first."""
+    folder = keys[0].rpartition("/")[0] + "/" if keys else ""
+    is_long = any(len(key) + 2 > width for key in keys)
+    if is_long and len(folder) > 1 and all(key.startswith(folder) for key in keys):
+        yield f"  {folder}"
+        keys = [f"  {key.removeprefix(folder)}" for key in keys]
+    yield from (f"  {key}" for key in keys)
 
 
 @command(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from commands.render import Page, Row
 
+Pairs = list[tuple[int, int]]
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -62,7 +63,7 @@ def segments_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
                     + f"  {row['topic_id']}{deletion}"
                 )
                 before = key
-            epochs = ",".join(str(epoch) for epoch, _ in row["segment_leader_epochs"])  # type: ignore[attr-defined]
+            epochs = ",".join(str(epoch) for epoch, _ in cast(Pairs, row["segment_leader_epochs"]))
             yield (
                 f"  {offsets(row):<22} epochs {epochs:<10} {size(row['size_in_bytes']):>10}"
                 f"  {row['remote_log_segment_id']}  {row['state']:<23} broker {row['broker_id']}"
@@ -93,7 +94,7 @@ def audit_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
             if row["file"]:
                 yield page.style(f"         {row['file']}", "dim")
         elif row["kind"] == "tier_partition":
-            gaps = ", ".join(f"[{a}, {b})" for a, b in row["gaps"])  # type: ignore[attr-defined]
+            gaps = ", ".join(f"[{a}, {b})" for a, b in cast(Pairs, row["gaps"]))
             said = [
                 f"{row['segments']:,} segments",
                 f"{row['objects']:,} objects",
@@ -157,5 +158,5 @@ def follower_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
             yield f"  takes over leader epochs {row['leader_epochs']} and {row['producer_snapshot']}"
         if row["start_offset"] is not None:
             yield f"  its local log begins at {row['start_offset']}"
-        numbers = ", ".join(map(str, row["scenarios"]))  # type: ignore[call-overload]
+        numbers = ", ".join(map(str, cast("list[int]", row["scenarios"])))
         yield f"  {row['reason']}" + (f" (scenario {numbers} of KIP-405)" if numbers else "")

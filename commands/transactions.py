@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from commands.evidence_options import as_of_option, evidence_options, read_as_of, read_evidence
 from commands.frame import Frame, command
-from commands.render import Outcome, Page, Row, aligned
+from commands.render import Outcome, Page, Row, aligned, folding, readable, visible
 
 if TYPE_CHECKING:
     from kctl.evidence.model import Evidence
@@ -48,7 +48,34 @@ def list_transactions(frame: Frame, states: tuple[str, ...], **options: Any) -> 
     evidence = read_evidence(frame, options)
     state, findings = known(evidence, options["paths"], options["as_of"])
     wanted = [one for _, one in sorted(state.by_id.items()) if not states or one.state in states]
-    return Outcome([*map(transaction_row, wanted), *findings])
+    return Outcome([*map(transaction_row, wanted), *findings], text=folding(known_text))
+
+
+def known_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """A line for each transactional id, below it when its transaction began and where it is; then findings."""
+    found = list(rows)
+    shown = [row for row in found if row["kind"] == "transaction"]
+    widths = [
+        max((len(str(row[name])) for row in shown), default=0) for name in ("transactional_id", "state")
+    ]
+    for row in shown:
+        id, state = visible(str(row["transactional_id"])), str(row["state"])
+        updated = readable("last_update_timestamp", row["last_update_timestamp"])
+        yield (
+            f"{page.style(id.ljust(min(widths[0], 24)), 'bold')}  {state.ljust(widths[1])}"
+            f"  producer {row['producer_id']} epoch {row['producer_epoch']}  {updated}"
+        )
+        began = row["start_timestamp"]
+        since = f"begun {readable('start_timestamp', began)}, " if began is not None else ""
+        partitions = cast("list[str]", row["partitions"])
+        yield (
+            f"    {since}time-out {int(str(row['timeout_ms'])) / 1000:g} s, "
+            f"record {row['log_partition']}:{row['log_offset']}"
+            + (f", in {', '.join(partitions)}" if partitions else "")
+        )
+    for row in found:
+        if row["kind"] == "finding":
+            yield f"{page.style(str(row['severity']), str(row['severity']))} {row['code']}: {row['message']}"
 
 
 @command("show", examples="kctl transactions show payments-7 evidence/", status=STATUS)
@@ -77,7 +104,7 @@ def show(frame: Frame, transactional_id: str, **options: Any) -> Outcome:
         raise KctlError(
             f"no transactional id {transactional_id!r} in {TOPIC}", "see `kctl transactions list`"
         )
-    return Outcome(rows)
+    return Outcome(rows, text=folding(known_text))
 
 
 @command(

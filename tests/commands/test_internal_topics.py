@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from commands.render import Page, folding
+from commands.transactions import known_text
 from formats.cluster_metadata import MetadataRecord
 from formats.consumer_offsets import TYPES, write_versioned
 from kctl.audit.tables import Tables
@@ -167,6 +169,24 @@ def test_metadata_as_of_an_offset_grows() -> None:
     assert earlier.status == 0
     assert earlier.of("metadata")[0]["end_offset"] <= 60
     assert len(earlier.of("topic")) < len(now.of("topic"))
+
+
+def test_topics_that_the_metadata_do_not_have_are_named() -> None:
+    data = recording("segments/4.3.0-kraft") / "data-killed"
+    ran = rows("metadata", "show", data, "--topic", "paymentz", "--topic", "payments", "--topic", "nowhere")
+    assert ran.status == 3
+    assert ran.err == "kctl: no topic paymentz; near: payments\nkctl: no topic nowhere\n"
+    assert [row["topic"] for row in ran.of("topic")] == ["payments"], "the others go on"
+
+
+def test_transactions_on_a_terminal_of_80_columns() -> None:
+    data = recording("segments/2.8.2") / "data-killed"
+    lines = list(folding(known_text)(rows("transactions", "list", data).rows, Page(80, color=False)))
+    assert all(len(line) <= 80 for line in lines)
+    assert lines[-2:] == [
+        "tx-app-1-open  Ongoing         producer 1005 epoch 0  2026-11-21T13:39:32.224Z",
+        "    begun 2026-11-21T13:39:32.224Z, time-out 60 s, record 1:1, in txn-mix-1",
+    ]
 
 
 def test_metadata_says_what_kafka_recorded() -> None:

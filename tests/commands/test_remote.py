@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from commands.remote_rules import _keys
 from formats.remote_log_metadata import (
     SegmentMetadata,
     SegmentMetadataUpdate,
@@ -290,6 +291,16 @@ def test_after_an_unclean_election_the_fork_that_leads_is_read() -> None:
     assert lost and row["remote_log_segment_id"] not in lost
     other = rows("remote", "lookup", case, *options, "--epoch", 8)
     assert other.status == 5 and "epoch 8" in other.rows[-1]["reason"]
+
+
+def test_keys_that_are_too_long_for_a_terminal_stand_below_their_folder() -> None:
+    keys = [f"orders-0-{'i' * 22}/{'0' * 20}-{'s' * 22}.{kind}" for kind in ("log", "index")]
+    assert list(_keys(keys, 120)) == [f"  {key}" for key in keys]
+    folder, *names = _keys(keys, 60)
+    assert [f"{folder.strip()}{name.strip()}" for name in names] == keys
+    assert all(len(line) <= 60 for line in (folder, *names))
+    assert list(_keys(["short", "a/" + "b" * 90], 80)) == ["  short", "  a/" + "b" * 90]
+    assert list(_keys([], 80)) == []
 
 
 def test_lookup_says_why_nothing_serves_an_offset() -> None:
