@@ -16,7 +16,7 @@ from kctl.cluster.interface import Cluster
 from kctl.cluster.plan_files import PlanFile
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.stuck import explain
-from kctl.cluster.versions import V0_9, KafkaVersion
+from kctl.cluster.versions import V0_9, V2_1, KafkaVersion
 from kctl.errors import Refused
 from kctl.model import SILENT, Progress, TopicPartition
 
@@ -149,6 +149,12 @@ def _replacing(cluster: Cluster, state: ClusterState, back: Known, title: str) -
         warnings.append(
             f"a controller of 0.8 may not notice that it no longer is one, and would repeat the old move when a "
             f"broker starts: restart broker {controller.broker_id} afterwards, before any that is dead"
+        )
+    elif state.kafka_version < V2_1:
+        # Its writes are fenced from 2.1 on (KAFKA-6082): an epoch that it still raises reaches no broker.
+        warnings.append(
+            "a controller before 2.1 finishes what it had begun even when another has taken its place: look at "
+            "`kctl cluster health` afterwards; replicas that stay out of the ISR come back when the broker that leads them restarts"
         )
     stage = Stage(intent=intent, writes=cluster.writes_for(intent, state))
     return Plan(title=f"{title}, moving the controller", stages=(stage,), warnings=tuple(warnings))

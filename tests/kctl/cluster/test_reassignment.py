@@ -31,6 +31,7 @@ from kctl.cluster.throttles import (
     unused_throttles,
 )
 from kctl.cluster.verification import by_replica, entries_of, owners, standings, throttle_of
+from kctl.cluster.versions import parse_version
 from kctl.errors import BadValue, KctlError, Refused
 from kctl.model import TopicPartition
 from kctl.zookeeper.cluster import ZookeeperCluster
@@ -410,6 +411,19 @@ def test_cancelling_what_never_ends(store: FakeStore, cluster: ZookeeperCluster)
     assert actions == [("delete", REASSIGNMENT), ("create", REASSIGNMENT), ("delete", "/controller")]
     assert b'"replicas":[1,2]' in (stage.writes[-2].after or b"")
     assert "broker 1 no longer controller" in made.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [("0.8.2", "would repeat the old move"), ("1.1", "finishes what it had begun"), ("2.1", None)],
+)
+def test_what_a_deposed_controller_may_still_do(
+    store: FakeStore, cluster: ZookeeperCluster, version: str, said: str | None
+) -> None:
+    ask(store, ("a", 0, [1, 9]))
+    known = parse_version(version)
+    made = plan_cancellation(cluster, PLAN, {A0: (1, 2)}, version=known, move_controller=True)
+    assert [said in one for one in made.warnings[1:]] == ([True] if said else [])
 
 
 def test_cancelling_is_refused_where_it_would_harm(store: FakeStore, cluster: ZookeeperCluster) -> None:
