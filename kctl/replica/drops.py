@@ -102,9 +102,9 @@ class Scene:
         return (held for held in self.held if held.copy.broker_id == broker_id)
 
 
-def dropping_epoch(scene: Scene, part: LostPart) -> int | None:
-    """The epoch of the leadership that dropped a part; None where nothing says."""
-    return _by_epochs(scene, part.epoch, part.from_offset) or _by_leaders(scene, part)
+def dropping_epoch(scene: Scene, part: LostPart, parts: Sequence[LostPart]) -> int | None:
+    """The epoch of the leadership that dropped a part; None where nothing says. `parts` are those of all copies."""
+    return _by_epochs(scene, part.epoch, part.from_offset) or _by_leaders(scene, part, parts)
 
 
 def claimed_epoch(scene: Scene, epoch: int | None, from_offset: int, time_ms: int) -> int | None:
@@ -126,7 +126,7 @@ def _by_epochs(scene: Scene, epoch: int | None, from_offset: int) -> int | None:
     return min(known, default=None)
 
 
-def _by_leaders(scene: Scene, part: LostPart) -> int | None:
+def _by_leaders(scene: Scene, part: LostPart, parts: Sequence[LostPart]) -> int | None:
     """Without epochs in the log: the first leadership after the records whose leader cannot have had them."""
     newest = _newest_timestamp(part)
     fitting = []
@@ -139,15 +139,52 @@ def _by_leaders(scene: Scene, part: LostPart) -> int | None:
         if led.leader is None or led.leader < 0:
             continue
         in_time = newest is None or led.from_ms is None or led.from_ms >= newest - SLACK_MS
-        if previous is not None and in_time:
+        if previous is not None and in_time and not _goes_on(scene, previous, led):
             candidates.append(led)
             if is_unclean(scene.leaders, led) or _lacked(scene, led, part.from_offset):
                 fitting.append(led)
         previous = led
+    had = _had_then(scene, part, parts) if newest is None else None
+    if had is not None:
+        fitting = [led for led in fitting if _fits_moment(scene, part, led, had=had)]
+        candidates = [led for led in candidates if _fits_moment(scene, part, led, had=had)]
+    elif newest is None and len(fitting) > 1:
+        return None  # nothing dates the records
     if fitting:
-        return (fitting[0] if newest is not None else fitting[-1]).leader_epoch
-    changes = [led for led in candidates if led.leader != part.held.copy.broker_id]
+        return (fitting[0] if newest is not None or had else fitting[-1]).leader_epoch
+    changes = [led for led in candidates if had or led.leader != part.held.copy.broker_id]
     return changes[0].leader_epoch if len(changes) == 1 else None
+
+
+def _goes_on(scene: Scene, previous: Led, led: Led) -> bool:
+    """Whether a leader went on leading, only the ISR being decided anew: it drops nothing of its own."""
+    if previous.leader != led.leader or led.leader_epoch != previous.leader_epoch + 1 or led.leader is None:
+        return False
+    if led.leader not in scene.testimony.starts or previous.from_ms is None or led.from_ms is None:
+        return False
+    return not scene.testimony.started_between(led.leader, previous.from_ms, led.from_ms + SLACK_MS)
+
+
+def _fits_moment(scene: Scene, part: LostPart, led: Led, *, had: bool) -> bool:
+    """Whether a leadership can have dropped what a copy held at its moment: none that its own broker led by then."""
+    copy = part.held.copy
+    is_later = led.leader_epoch > scene.epoch_then[copy.moment]
+    return is_later == had and (is_later or led.leader != copy.broker_id)
+
+
+def _had_then(scene: Scene, part: LostPart, parts: Sequence[LostPart]) -> bool | None:
+    """Whether the leader of a part's moment had the records too, so that they were dropped later; None: nobody knows.
+
+    Messages of format 0 have no times, so that the moment of the copy alone dates them.
+    """
+    copy = part.held.copy
+    leader = scene.leaders.leader_of(scene.epoch_then.get(copy.moment))
+    if leader is None or leader == copy.broker_id:
+        return None if leader is None else True
+    if not any(held.copy.moment == copy.moment for held in scene.copies_of(leader)):
+        return None
+    theirs = [p for p in parts if p.held.copy.moment == copy.moment and p.held.copy.broker_id == leader]
+    return any(p.from_offset < part.to_offset and part.from_offset < p.to_offset for p in theirs)
 
 
 def _newest_timestamp(part: LostPart) -> int | None:

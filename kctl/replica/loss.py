@@ -139,7 +139,7 @@ def _is_deleted(partition: TopicPartition, order: Sequence[Moment], znodes: Mapp
 def _groups(scene: Scene, found: LostParts, claims: Sequence[Claim]) -> dict[int | None, _Group]:
     groups: dict[int | None, _Group] = {}
     for part in found.parts:
-        groups.setdefault(dropping_epoch(scene, part), _Group()).parts.append(part)
+        groups.setdefault(dropping_epoch(scene, part, found.parts), _Group()).parts.append(part)
     for part in groups.pop(None, _Group()).parts:
         # Nothing names the leadership for this copy: the one that dropped the same range of others did.
         same = [e for e, g in groups.items() if e is not None and any(_overlap(part, p) for p in g.parts)]
