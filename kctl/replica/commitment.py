@@ -70,7 +70,7 @@ def commitment_of(
         *_checkpoints(scene, parts, start),
         *_lines(scene, drop, parts, claims),
         *_isr_presence(scene, znodes, parts, start),
-        *_isr_of_one(scene, drop, parts, start),
+        *_isr_of_one(scene, znodes, drop, parts, start),
         *_external(scene, drop, external),
     ]
     result = Commitment(start)
@@ -155,7 +155,7 @@ def _isr_presence(
     """Records that every ISR member of one moment held, with the leader of then among them."""
     for moment in dict.fromkeys(part.held.copy.moment for part in parts):
         state = znodes[moment].state(scene.partition) if moment in znodes else None
-        if state is None or state.leader not in state.isr:
+        if state is None or state.leader not in state.isr or _is_too_small(scene, znodes, state.isr):
             continue
         ends = {
             p.held.copy.broker_id: p.to_offset
@@ -169,12 +169,23 @@ def _isr_presence(
         yield CommittedUpTo(end, Proof("isr_presence", "sure", text, state.leader, moment, state.file))
 
 
-def _isr_of_one(scene: Scene, drop: Drop, parts: Sequence[LostPart], start: int) -> Iterator[CommittedUpTo]:
+def _is_too_small(scene: Scene, znodes: Mapping[Moment, Znodes], isr: Sequence[int]) -> bool:
+    """Whether an ISR is known to be below min.insync.replicas: from 3.7 on its high watermark stands still."""
+    topic = scene.partition.topic
+    said = [one.minimum_isr for one in znodes.values()]
+    if scene.testimony.history:
+        said.append(scene.testimony.history.minimum_isr)
+    return len(isr) < max((one.get(topic, one.get("", 1)) for one in said), default=1)
+
+
+def _isr_of_one(
+    scene: Scene, znodes: Mapping[Moment, Znodes], drop: Drop, parts: Sequence[LostPart], start: int
+) -> Iterator[CommittedUpTo]:
     """What a leader alone in its ISR took was committed at once: with an ISR of one, one disk is enough."""
     if drop.leader_epoch is None:
         return
-    isr, _, is_last = scene.leaders.isr_before(drop.leader_epoch)
-    if isr is None or len(isr) != 1 or not is_last:
+    isr, _, is_last, _ = scene.leaders.isr_before(drop.leader_epoch)
+    if isr is None or len(isr) != 1 or not is_last or _is_too_small(scene, znodes, isr):
         return
     for part in parts:
         if part.held.copy.broker_id != isr[0] or part.from_offset > start:

@@ -32,7 +32,7 @@ def explain_drop(
     if drop.leader is None or led is None:
         _without_decision(scene, drop, from_offset)
         return drop
-    isr, complete, _ = scene.leaders.isr_before(led.leader_epoch)
+    isr, complete, *_ = scene.leaders.isr_before(led.leader_epoch)
     drop.isr_before = isr
     if led.proofs:
         drop.proofs.append(line_proof("election", led.proofs[0]))

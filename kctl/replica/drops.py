@@ -196,7 +196,9 @@ def is_unclean(leaders: Leaders, led: Led) -> bool:
     """Whether a leader was not in the last ISR that had members."""
     if led.how in HANDOVERS:
         return False  # the controller takes a member of the ISR, also of one that a leader without logs here changed
-    isr, _, is_last = leaders.isr_before(led.leader_epoch)
+    isr, _, is_last, eligible = leaders.isr_before(led.leader_epoch)
+    if led.leader in eligible:
+        return False
     if isr is None or leaders.is_doubtful:
         return led.how == "unclean"
     return led.leader not in isr and (is_last or led.how == "unclean")

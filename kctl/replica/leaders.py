@@ -27,6 +27,8 @@ class Led:
     cause: str = ""
     is_isr_last: bool = False
     """Whether every change of the ISR is known: a leader's own log names those that it made."""
+    eligible: tuple[int, ...] = ()
+    """Who may be elected next besides the ISR, as cleanly (KIP-966)."""
 
 
 class IsrBefore(NamedTuple):
@@ -37,6 +39,8 @@ class IsrBefore(NamedTuple):
     """Whether every decision in between is known."""
     is_last: bool
     """Whether it was surely the last, no member having come back unseen."""
+    eligible: tuple[int, ...] = ()
+    """Who was eligible besides."""
 
 
 @dataclass(frozen=True)
@@ -68,14 +72,15 @@ class Leaders:
         """
         expected = leader_epoch - 1
         complete, emptied = True, False
+        eligible = next((led.eligible for led in self.before(leader_epoch)), ())
         for led in self.before(leader_epoch):
             complete = complete and led.leader_epoch == expected and led.leader is not None
             expected = led.leader_epoch - 1
             isr = led.last_isr or led.isr
             if isr and emptied and complete and led.leader is not None and led.leader in isr:
-                return IsrBefore((led.leader,), True, True)
+                return IsrBefore((led.leader,), True, True, eligible)
             if isr:
-                return IsrBefore(isr, complete, complete and led.is_isr_last)
+                return IsrBefore(isr, complete, complete and led.is_isr_last, eligible)
             emptied = led.leader == NO_LEADER and led.isr is not None
         return IsrBefore(None, False, False)
 
@@ -109,6 +114,7 @@ def leaders_of(partition: TopicPartition, testimony: Testimony, moments: Iterabl
             last_isr=decided.last_isr,
             isr_changed=decided.isr_changed,
             is_isr_last=True,
+            eligible=decided.eligible,
         )
     for znodes in same:
         state = znodes.states.get(partition)
@@ -160,5 +166,6 @@ def _decided(partition: TopicPartition, moments: Iterable[Znodes]) -> dict[int, 
             one = Led(state.leader_epoch, state.leader, state.isr, state.isr, proofs=(proof,))
             first = found.setdefault(state.leader_epoch, one)
             if first.last_isr != state.isr:
-                found[state.leader_epoch] = replace(first, last_isr=state.isr, isr_changed=True)
+                first = replace(first, last_isr=state.isr, isr_changed=True)
+            found[state.leader_epoch] = replace(first, eligible=state.eligible)
     return found

@@ -34,6 +34,8 @@ class PartitionState:
     isr: tuple[int, ...]
     moment: str | None
     file: str
+    eligible: tuple[int, ...] = ()
+    """Brokers outside the ISR that hold all that is committed (KIP-966): each may be elected as cleanly."""
 
 
 @dataclass
@@ -49,6 +51,8 @@ class Znodes:
     created_ms: dict[str, int] = field(default_factory=dict)
     topic_ids: dict[str, str] = field(default_factory=dict)
     policies: dict[str, str] = field(default_factory=dict)
+    minimum_isr: dict[str, int] = field(default_factory=dict)
+    """min.insync.replicas by topic; the brokers' default under ``""``."""
     decisions: dict[TopicPartition, list[PartitionState]] = field(default_factory=dict)
     """Every state that is known, oldest first; znodes hold the last only, a metadata log all of them."""
 
@@ -58,6 +62,13 @@ class Znodes:
             return True
         policy = self.policies.get(topic)
         return None if policy is None else "compact" in policy
+
+    def take_config(self, topic: str, config: Mapping[str, str]) -> None:
+        """Remember what a topic's configuration says; the brokers' default has no name."""
+        if topic and "cleanup.policy" in config:
+            self.policies[topic] = config["cleanup.policy"]
+        if config.get("min.insync.replicas", "").isdecimal():
+            self.minimum_isr[topic] = int(config["min.insync.replicas"])
 
     def state(self, partition: TopicPartition) -> PartitionState | None:
         """The partition's state where it has a leader."""
@@ -108,9 +119,7 @@ def _take(znodes: Znodes, path: str, znode: ExportedZnode) -> None:
     elif match := BROKER.fullmatch(path):
         znodes.live.add(int(match[1]))
     elif match := CONFIG.fullmatch(path):
-        policy = parse_config(znode.data).config.get("cleanup.policy")
-        if policy is not None:
-            znodes.policies[match[1]] = policy
+        znodes.take_config(match[1], parse_config(znode.data).config)
 
 
 def furthest_last(order: Sequence[Moment], copies: ByMoment) -> tuple[Moment, ...]:

@@ -82,7 +82,12 @@ def _forget(found: Znodes, topic: str) -> None:
 
 def _state(partition: PartitionImage, found: Znodes) -> PartitionState:
     return PartitionState(
-        partition.leader, partition.leader_epoch, tuple(partition.isr), found.moment, found.file
+        partition.leader,
+        partition.leader_epoch,
+        tuple(partition.isr),
+        found.moment,
+        found.file,
+        tuple(partition.eligible_leader_replicas),
     )
 
 
@@ -97,5 +102,5 @@ def _take(found: Znodes, image: ClusterImage) -> None:
             found.replicas[where] = tuple(partition.replicas)
     found.live |= {id for id, broker in image.brokers.items() if not broker.fenced}
     for (kind, name), configs in image.configs.items():
-        if kind == "topic" and "cleanup.policy" in configs:
-            found.policies[name] = configs["cleanup.policy"]
+        if kind == "topic" or (kind, name) == ("broker", ""):
+            found.take_config(name, configs)

@@ -27,7 +27,7 @@ def costs_unknown(
             continue
         if led.leader_epoch in known or not _is_surely_unclean(scene, led):
             continue
-        isr, _, _ = scene.leaders.isr_before(led.leader_epoch)
+        isr, *_ = scene.leaders.isr_before(led.leader_epoch)
         if not isr or any(_is_witness(scene, znodes, led, broker_id) for broker_id in isr):
             continue
         start = next((at for epoch, at in scene.present.recorded if epoch >= led.leader_epoch), None)

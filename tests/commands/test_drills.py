@@ -4,6 +4,7 @@
 `power-3.9-kraft`: a KRaft cluster lost power; broker 1, without its logs' tails, led first.
 `chain-3.9-kraft`: two unclean elections in a row, of which the metadata log of KRaft alone tells.
 `leader-back-2.4`: the records of a leader are gone because the one before it led again, with all it had.
+`eligible-4.3-kraft`: the ISR fell below its minimum, and an eligible leader replica (KIP-966) was elected.
 `old-format-2.2`: a follower cut to a stale high watermark, since messages of format 1 have no leader epochs.
 `compressed-cut-0.9.0`: an unclean election; then the old leader leads again, with a hole in its log where a cut to the
 middle of a compressed set took the whole set, or with its own records where it had followed without cutting.
@@ -62,3 +63,9 @@ def test_lines_alone_tell_what_a_leader_lost_of_whose_epoch_nothing_is_left(tmp_
         ("duo", 0, 20, 24),
         ("duo", 1, 20, 50),
     ]
+
+
+def test_what_a_leader_alone_took_below_the_minimum_isr_was_not_committed() -> None:
+    """Its high watermark stands still, so that even what its whole ISR holds is not promised to anybody."""
+    (row,) = rows("replica", "loss", recording("drills/eligible-4.3-kraft")).of("loss")
+    assert (row["class"], row["cause"], row["isr_before"]) == ("unknown", "unknown", [1])

@@ -32,6 +32,12 @@ def test_a_metadata_log_is_read_as_znodes_are() -> None:
     assert found.replicas[TopicPartition("payments", 0)] == (1,)
 
 
+def test_who_is_eligible_besides_the_isr_is_known() -> None:
+    (found,) = clusters(recording("drills/eligible-4.3-kraft") / "moments" / "alone").values()
+    assert found.decisions[TopicPartition("el", 0)][-1].eligible == (2,)
+    assert found.minimum_isr["el"] == 2
+
+
 def test_every_decision_since_the_snapshot_is_known() -> None:
     (found,) = clusters(recording("segments/3.9.1-kraft")).values()
     decided = found.decisions[TopicPartition("txn-mix", 0)]
