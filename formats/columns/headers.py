@@ -36,6 +36,7 @@ PADDING = 64  # bytes that must be readable behind the last one of a block
 LENGTH_AT = 8
 SMALLEST = MIN_SIZES[0]  # what Kafka's reader asks of every magic
 FEWEST_LANES = 16  # below this a plain loop is faster
+ROWS_AT_ONCE = 4096  # headers that are taken apart while they are in the cache
 HEADER = np.dtype(dtype(BatchHeader))
 MESSAGE = np.dtype([*dtype(MessageHeader), ("timestamp", ">i8")])
 _LENGTH = Struct(">i")
@@ -163,25 +164,31 @@ def gather(data: Octets, positions: Positions, place: int = 0) -> Headers:
     """
     # Gathered as opaque 61-byte items first: several times faster than gathering a structured type.
     windows = np.ndarray(max(0, len(data) - HEADER_SIZE + 1), f"V{HEADER_SIZE}", data, strides=(1,))
-    rows = windows[positions].view(HEADER)
-    columns = {name: rows[name].astype(rows.dtype[name].newbyteorder("=")) for name in HEADER.names or ()}
+    names = HEADER.names or ()
+    columns = {name: np.empty(len(positions), HEADER[name].newbyteorder("=")) for name in names}
+    for low in range(0, len(positions), ROWS_AT_ONCE):
+        some = slice(low, low + ROWS_AT_ONCE)
+        rows = windows[positions[some]].view(HEADER)
+        for name in names:
+            columns[name][some] = rows[name]
     base = columns["base_offset"]
     with np.errstate(over="ignore"):
         last = base + columns["last_offset_delta"]
     size = columns.pop("batch_length").astype(np.int64) + LOG_OVERHEAD
-    crc_valid = np.ones(len(rows), np.bool_)
+    crc_valid = np.ones(len(positions), np.bool_)
     headers = Headers(
         position=positions + place, size_in_bytes=size, last_offset=last, crc_valid=crc_valid, **columns
     )
     old = headers.magic != 2
     if old.any():
-        _as_messages(headers, np.flatnonzero(old), rows)
+        which = np.flatnonzero(old)
+        _as_messages(headers, which, windows[positions[which]].view(HEADER))
     return headers
 
 
 def _as_messages(headers: Headers, which: Positions, rows: NDArray[np.void]) -> None:
     """Read the same bytes of these rows as messages of magic 0 and 1."""
-    messages = np.ascontiguousarray(rows[which].view("u1").reshape(-1, HEADER_SIZE)[:, : MESSAGE.itemsize])
+    messages = np.ascontiguousarray(rows.view("u1").reshape(-1, HEADER_SIZE)[:, : MESSAGE.itemsize])
     read = messages.view(MESSAGE)[:, 0]
     headers.last_offset[which] = headers.base_offset[which]
     headers.crc[which] = read["crc"]

@@ -15,7 +15,16 @@ from numpy.typing import NDArray
 
 from formats.columns.record_headers import check_header_lists
 from formats.columns.single_record import read_fields
-from formats.columns.varints import TOO_LONG, shifted, unaligned, varints, windows_at, without, words_at
+from formats.columns.varints import (
+    TOO_LONG,
+    Words,
+    shifted,
+    unaligned,
+    varints,
+    windows_at,
+    without,
+    words_at,
+)
 from formats.errors import FormatError
 
 Octets = NDArray[np.uint8]
@@ -24,6 +33,8 @@ Mask = NDArray[np.bool_]
 
 FEWEST_LANES = 48  # below this the chain is followed by a plain loop
 ROWS_AT_ONCE = 16 << 10  # what is taken from their bytes again and again stays in the cache
+WORD = 8  # bytes
+_ONE_CONTINUES, _TWO_CONTINUE = np.uint64(0x80), np.uint64(0x8080)
 MOST_HEADERS = 63  # of a record whose header count is one byte; others are read on their own
 
 
@@ -54,23 +65,28 @@ def decode(data: Octets, starts: Ints, ends: Ints, counts: Ints) -> tuple[Fields
     """
     first_rows = np.concatenate(([0], np.cumsum(counts)))
     total = int(first_rows[-1])
-    positions = np.empty(total + 1, np.int64)
-    record_ends = np.empty(total, np.int64)
-    bad = chain(data, starts, ends, counts, first_rows, positions)
-    if total:
-        record_ends[:-1] = positions[1:-1]
-        has_records = counts > 0
+    has_records = counts > 0
+    chained = bool((counts > 1).any())
+    if chained:
+        positions = np.empty(total + 1, np.int64)
+        bad = chain(data, starts, ends, counts, first_rows, positions)
+        positions, record_ends = positions[:-1], np.empty(total, np.int64)
+        record_ends[:-1] = positions[1:]
         record_ends[first_rows[1:][has_records] - 1] = ends[has_records]
+    else:  # whether a record alone fills its body, is seen with its fields
+        bad = ~has_records & (starts != ends)
+        all_have = len(counts) == total
+        positions, record_ends = (starts, ends) if all_have else (starts[has_records], ends[has_records])
     parts = []
     bad_rows: list[Ints] = []
     for low in range(0, total, ROWS_AT_ONCE):
-        high = min(total, low + ROWS_AT_ONCE)
-        columns, wrong = fields_of(data, positions[low:high], record_ends[low:high])
+        some = slice(low, low + ROWS_AT_ONCE)
+        columns, wrong = fields_of(data, positions[some], record_ends[some], chained=chained)
         parts.append(columns)
         if len(wrong):
             bad_rows.append(wrong + low)
     joined = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else NO_COLUMNS
-    fields = Fields(positions[:-1], record_ends - positions[:-1], *joined)
+    fields = Fields(positions, record_ends - positions, *joined)
     if bad_rows:
         bad[np.searchsorted(first_rows, np.concatenate(bad_rows), side="right") - 1] = True
     return fields, first_rows, bad
@@ -96,13 +112,6 @@ def _steps() -> Ints:
 def chain(data: Octets, starts: Ints, ends: Ints, counts: Ints, first_rows: Ints, out: Ints) -> Mask:
     """Write each record's start to out; which bodies do not hold exactly their count of records."""
     bad = np.zeros(len(starts), np.bool_)
-    most = int(counts.max()) if len(counts) else 0
-    if most <= 1:
-        out[first_rows[:-1][counts == 1]] = starts[counts == 1]
-        single = counts == 1
-        bad[single] = _next_of(data, starts[single], ends[single]) != ends[single]
-        bad[counts == 0] = starts[counts == 0] != ends[counts == 0]
-        return bad
     if len(starts) < FEWEST_LANES:
         for body in range(len(starts)):
             row, count = int(first_rows[body]), int(counts[body])
@@ -195,22 +204,34 @@ def _long_step(body: bytes, at: int) -> int:
 # --- what is in them ----------------------------------------------------------------------------------
 
 
-def fields_of(data: Octets, positions: Ints, ends: Ints) -> tuple[list[Ints], Ints]:
+def fields_of(data: Octets, positions: Ints, ends: Ints, *, chained: bool = True) -> tuple[list[Ints], Ints]:
     """Columns of `Fields` from timestamp_delta on, and the rows that are not right.
 
-    Each record ends where its length says, as `chain` found.
+    Each record ends where its length says, as `chain` found; if it did not look, this does.
     """
-    before = positions + _sizes_of_lengths(data, positions)
-    before += 1  # the attributes of a record mean nothing yet
-    timestamp_delta, offset_delta, key_size, key_position, alone = _in_a_word(data, before)
-    key_end = key_position + np.maximum(key_size, 0)
-    value_size, value_position, size = _value_at(data, key_end, ends)
+    word = words_at(data, positions)
+    if chained:
+        size, wrong = _sizes_of_lengths(word), np.zeros(len(word), np.bool_)
+    else:
+        length, size = varints(word)
+        wrong = (positions + size + length != ends) | (size == TOO_LONG)
+    before = size + 1  # the attributes of a record mean nothing yet
+    timestamp_delta, offset_delta, key_size, taken, alone = _three(data, positions + before, word, before)
+    key_position = positions + before + taken
+    value_position: Ints | None = None
+    if key_size.max() < 0:
+        value_size, size = varints(without(word, before + taken))
+        if np.max(before + taken + size) <= WORD:
+            value_position = key_position + size
+    if value_position is None:
+        key_end = key_position + np.maximum(key_size, 0)
+        value_size, value_position, size = _value_at(data, key_end, ends)
     if np.max(size) == TOO_LONG:
         alone |= size == TOO_LONG
     headers_at = value_position + np.maximum(value_size, 0)
-    wrong = headers_at >= ends
-    if wrong.any():  # what lies there is another record
-        headers_at = np.minimum(headers_at, ends)
+    is_past = headers_at >= ends
+    if is_past.any():  # what lies there is another record
+        headers_at, wrong = np.minimum(headers_at, ends), wrong | is_past
     count = data.take(headers_at)
     headers_position = headers_at + 1
     headers_count = (count >> 1).astype(np.int64)
@@ -241,38 +262,47 @@ def fields_of(data: Octets, positions: Ints, ends: Ints) -> tuple[list[Ints], In
     return columns, np.flatnonzero(wrong)
 
 
-def _sizes_of_lengths(data: Octets, positions: Ints) -> Ints | int:
-    """How many bytes the length takes that each record begins with."""
-    goes_on = data.take(positions) & 0x80
-    if not goes_on.any():
-        return 1
-    if goes_on.all() and not (data.take(positions + 1) & 0x80).any():
+def _sizes_of_lengths(words: Words) -> Ints | int:
+    """How many bytes the varint takes that each word begins with, where they agree without looking at its value."""
+    goes_on = words & _TWO_CONTINUE
+    if (goes_on == _ONE_CONTINUES).all():
         return 2
-    return varints(words_at(data, positions))[1]
+    return varints(words)[1]
 
 
-def _in_a_word(data: Octets, positions: Ints) -> tuple[Ints, Ints, Ints, Ints, Mask]:
-    """Timestamp delta, offset delta, key size and position, and which rows must be read alone.
+def _three(
+    data: Octets, positions: Ints, word: Words, before: Ints | int
+) -> tuple[Ints, Ints, Ints, Ints | int, Mask]:
+    """Timestamp delta, offset delta, key size, how many bytes the three take, and which rows must be read alone.
 
-    The three varints mostly fit in 8 bytes together; where they do not, a second word is taken.
+    They mostly fit in 8 bytes together, often in what is left of a word behind its first bytes; where they do not, a
+    second word is taken.
     """
-    word = words_at(data, positions)
+    timestamp_delta, offset_delta, key_size, taken = _in_a_word(without(word, before))
+    if np.max(taken) > WORD - np.max(
+        before
+    ):  # zeros came in behind the word: what is longer than it, is seen to be
+        timestamp_delta, offset_delta, key_size, taken = _in_a_word(words_at(data, positions))
+    alone = np.zeros(len(positions), np.bool_)
+    if np.max(taken) > WORD:
+        taken = np.array(np.broadcast_to(taken, len(positions)))
+        longer = np.flatnonzero(taken > WORD)
+        columns = (timestamp_delta, offset_delta, key_size, taken)
+        for column, found in zip(columns, _in_two_words(data, positions[longer]), strict=True):
+            column[longer] = found
+        alone = taken > 2 * WORD
+    return timestamp_delta, offset_delta, key_size, taken, alone
+
+
+def _in_a_word(word: Words) -> tuple[Ints, Ints, Ints, Ints | int]:
+    """Timestamp delta, offset delta and key size, and how many bytes they take; more than 8 mean that nobody knows."""
     timestamp_delta, size = varints(word, is_long=True)
     taken = size
     word = without(word, size)
     offset_delta, size = varints(word)
     taken = taken + size
     key_size, size = varints(without(word, size))
-    taken = taken + size
-    alone = np.zeros(len(positions), np.bool_)
-    if np.max(taken) > 8:  # zeros came in behind the word: what is longer than it, is seen to be
-        taken = np.array(np.broadcast_to(taken, len(positions)))
-        longer = np.flatnonzero(taken > 8)
-        columns = (timestamp_delta, offset_delta, key_size, taken)
-        for column, found in zip(columns, _in_two_words(data, positions[longer]), strict=True):
-            column[longer] = found
-        alone = taken > 16
-    return timestamp_delta, offset_delta, key_size, positions + taken, alone
+    return timestamp_delta, offset_delta, key_size, taken + size
 
 
 def _in_two_words(data: Octets, positions: Ints) -> tuple[Ints, Ints, Ints, Ints]:

@@ -19,6 +19,7 @@ TOO_LONG = 9  # the size given for a varint that does not end within 8 bytes
 
 _1, _7, _8, _64 = np.uint64(1), np.uint64(7), np.uint64(8), np.uint64(64)
 _ONE_BYTE = np.uint64(0x7F)
+_SECOND_BYTE = np.uint64(0x3F80)
 _CONTINUES = np.uint64(0x80)
 _BOTH_CONTINUE = np.uint64(0x8080)
 _EVERY_CONTINUATION = np.uint64(0x8080808080808080)
@@ -78,9 +79,11 @@ def varints(words: Words, *, is_long: bool = False) -> tuple[Ints, Ints | int]:
     if not goes_on.max(initial=0):
         return zigzag(words & _ONE_BYTE), 1
     if not (words & _BOTH_CONTINUE == _BOTH_CONTINUE).any():
+        if goes_on.min():
+            return zigzag(words & _ONE_BYTE | words >> _1 & _SECOND_BYTE), 2
         index = (words & _LOW_16).view(np.int64)
         values, sizes = _two_byte_tables()
-        return values.take(index), 2 if goes_on.min() else sizes.take(index)
+        return values.take(index), sizes.take(index)
     return _general(words, is_long)
 
 

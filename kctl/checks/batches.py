@@ -84,14 +84,8 @@ class BatchChecks:
         return kind.at(place_of(headers, row, self.options.place), **details)  # type: ignore[arg-type]
 
     def _of_each(self, headers: Headers) -> Iterable[RowFinding]:
-        known = np.array([KNOWN_ATTRIBUTES[m] for m in (0, 1, 2)], np.int16)[headers.magic]
-        highest = np.array([HIGHEST_CODEC[m] for m in (0, 1, 2)], np.int16)[headers.magic]
-        for row in self._some((headers.attributes & ~known) != 0, segments.UNKNOWN_ATTRIBUTES):
-            bits = int(headers.attributes[row]) & ~int(known[row]) & 0xFFFF
-            yield row, self._at(headers, row, segments.UNKNOWN_ATTRIBUTES, bits=bits)
-        for row in self._some(headers.codec > highest, segments.UNKNOWN_CODEC):
-            details = {"codec": int(headers.codec[row]), "magic": int(headers.magic[row])}
-            yield row, self._at(headers, row, segments.UNKNOWN_CODEC, **details)
+        if headers.attributes.any():
+            yield from self._attributes(headers)
         new = headers.magic == 2
         for row in self._some(new & (headers.last_offset_delta < 0), segments.ILLEGAL_OFFSET_DELTA):
             delta = int(headers.last_offset_delta[row])
@@ -112,6 +106,17 @@ class BatchChecks:
             yield row, self._at(headers, row, segments.EPOCH_WRONG, leader_epoch=epoch, why="it is negative")
         yield from self._producer_fields(headers)
         yield from self._against_name(headers)
+
+    def _attributes(self, headers: Headers) -> Iterable[RowFinding]:
+        """Attributes that mean nothing in their magic."""
+        known = np.array([KNOWN_ATTRIBUTES[m] for m in (0, 1, 2)], np.int16)[headers.magic]
+        highest = np.array([HIGHEST_CODEC[m] for m in (0, 1, 2)], np.int16)[headers.magic]
+        for row in self._some((headers.attributes & ~known) != 0, segments.UNKNOWN_ATTRIBUTES):
+            bits = int(headers.attributes[row]) & ~int(known[row]) & 0xFFFF
+            yield row, self._at(headers, row, segments.UNKNOWN_ATTRIBUTES, bits=bits)
+        for row in self._some(headers.codec > highest, segments.UNKNOWN_CODEC):
+            details = {"codec": int(headers.codec[row]), "magic": int(headers.magic[row])}
+            yield row, self._at(headers, row, segments.UNKNOWN_CODEC, **details)
 
     def _producer_fields(self, headers: Headers) -> Iterable[RowFinding]:
         """Producer ids, epochs and sequences that no producer has (`S:LogValidator.java @ 3.9.0`)."""

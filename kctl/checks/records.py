@@ -93,7 +93,8 @@ def _offsets(group: Group, headers: Headers, place: Place) -> Iterator[RowFindin
     wrong = np.zeros(len(group.rows), np.bool_)
     wrong[held] = delta[starts[held]] < 0
     wrong[held] |= delta[after[held] - 1] > headers.last_offset_delta[group.rows[held]]
-    back = np.flatnonzero(np.diff(delta) <= 0) + 1
+    several = len(delta) > np.count_nonzero(after > starts)  # records in one of the batches
+    back = np.flatnonzero(np.diff(delta) <= 0) + 1 if several else ()
     if len(back):
         numbers = np.searchsorted(starts, back, side="right") - 1
         inside = back != starts[numbers]

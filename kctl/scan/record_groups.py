@@ -105,6 +105,8 @@ def _in_place(headers: Headers, block: Block, rows: Ints, starts: Ints, ends: In
 
 def _cuts(sizes: Ints, counts: Ints) -> list[int]:
     """Where groups begin, and the end."""
+    if sizes.sum() / GROUP_BYTES + counts.sum() / GROUP_RECORDS < 1 and len(sizes):
+        return [0, len(sizes)]
     weight = np.cumsum(sizes / GROUP_BYTES + counts / GROUP_RECORDS).astype(np.int64)
     return [*np.flatnonzero(np.diff(weight, prepend=-1)).tolist(), len(sizes)]
 
