@@ -248,7 +248,8 @@ def _write_struct(struct: Struct, version: int, flexible: bool, values: Values, 
             tagged.append((field.tag, bytes(raw)))
     if flexible:
         out += write_unsigned(len(tagged))
-        for tag, raw in sorted(tagged):
+        # By number alone: one that comes twice keeps its order.
+        for tag, raw in sorted(tagged, key=lambda one: one[0]):
             out += write_unsigned(tag) + write_unsigned(len(raw)) + raw
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from formats.errors import FormatError, MalformedLine
@@ -158,6 +158,7 @@ def test_arbitrary_values_are_read_or_refused(data: bytes) -> None:
 
 @settings(deadline=None)
 @given(st.integers(0, 8 * 137 - 1))
+@example(858)  # a tagged field of one number several times
 def test_one_flipped_bit_is_read_or_refused(bit: int) -> None:
     data = bytearray(write_remote_log_metadata(ADD))
     data[bit // 8] ^= 1 << bit % 8
