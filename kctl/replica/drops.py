@@ -139,15 +139,17 @@ def _by_leaders(scene: Scene, part: LostPart, parts: Sequence[LostPart]) -> int 
         if led.leader is None or led.leader < 0:
             continue
         in_time = newest is None or led.from_ms is None or led.from_ms >= newest - SLACK_MS
-        if previous is not None and in_time and not _goes_on(scene, previous, led):
+        may_lack = previous is not None and not _goes_on(scene, previous, led) and not _kept(scene, part, led)
+        if in_time and may_lack:
             candidates.append(led)
             if is_unclean(scene.leaders, led) or _lacked(scene, led, part.from_offset):
                 fitting.append(led)
         previous = led
     had = _had_then(scene, part, parts) if newest is None else None
     if had is not None:
-        fitting = [led for led in fitting if _fits_moment(scene, part, led, had=had)]
-        candidates = [led for led in candidates if _fits_moment(scene, part, led, had=had)]
+        then = scene.epoch_then[part.held.copy.moment]
+        fitting = [led for led in fitting if (led.leader_epoch > then) == had]
+        candidates = [led for led in candidates if (led.leader_epoch > then) == had]
     elif newest is None and len(fitting) > 1:
         return None  # nothing dates the records
     if fitting:
@@ -165,11 +167,10 @@ def _goes_on(scene: Scene, previous: Led, led: Led) -> bool:
     return not scene.testimony.started_between(led.leader, previous.from_ms, led.from_ms + SLACK_MS)
 
 
-def _fits_moment(scene: Scene, part: LostPart, led: Led, *, had: bool) -> bool:
-    """Whether a leadership can have dropped what a copy held at its moment: none that its own broker led by then."""
+def _kept(scene: Scene, part: LostPart, led: Led) -> bool:
+    """Whether the leader's own disk still has the records at a moment after it began to lead."""
     copy = part.held.copy
-    is_later = led.leader_epoch > scene.epoch_then[copy.moment]
-    return is_later == had and (is_later or led.leader != copy.broker_id)
+    return led.leader == copy.broker_id and led.leader_epoch <= scene.epoch_then.get(copy.moment, -1)
 
 
 def _had_then(scene: Scene, part: LostPart, parts: Sequence[LostPart]) -> bool | None:

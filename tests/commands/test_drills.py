@@ -6,7 +6,7 @@
 `leader-back-2.4`: the records of a leader are gone because the one before it led again, with all it had.
 `eligible-4.3-kraft`: the ISR fell below its minimum, and an eligible leader replica (KIP-966) was elected.
 `old-format-2.2`: a follower cut to a stale high watermark, since messages of format 1 have no leader epochs.
-`compressed-cut-0.9.0`: an unclean election; then the old leader leads again, with a hole in its log where a cut to the
+`compressed-cut-0.9.0`, `-0.10.2`: an unclean election; then the old leader leads again, with a hole in its log where a cut to the
 middle of a compressed set took the whole set, or with its own records where it had followed without cutting.
 """
 
