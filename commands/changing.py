@@ -15,8 +15,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -40,8 +39,7 @@ CHANGE_STATUS = (
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class How:
+class How(NamedTuple):
     """How a change is to be carried out, from the shared options. `timeout` is in seconds."""
 
     yes: bool

@@ -13,9 +13,8 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -39,8 +38,7 @@ def answer_timeout() -> float:
     return Duration().convert(given, None, None) if given else ANSWER_TIMEOUT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class At:
+class At(NamedTuple):
     """Where a reading command looks, from its options."""
 
     snapshot: Path | None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -89,7 +88,7 @@ def undo(frame: Frame, how: How, id: str) -> Outcome:
     from kctl.changes.undo import plan_undo
 
     entry = Journal().find(id)
-    how = replace(how, kafka_version=how.kafka_version or entry.kafka_version)
+    how = how._replace(kafka_version=how.kafka_version or entry.kafka_version)
     with cluster_of(frame, entry) as cluster:
         plan = plan_undo(entry, course_of(frame, how, cluster))
         return carry_out(frame, how, cluster, plan)
@@ -111,7 +110,7 @@ def resume(frame: Frame, how: How, id: str) -> Outcome:
     from kctl.errors import Refused
 
     entry = Journal().find(id)
-    how = replace(how, kafka_version=how.kafka_version or entry.kafka_version)
+    how = how._replace(kafka_version=how.kafka_version or entry.kafka_version)
     if how.dry_run:
         return Outcome(journal_rows(entry), text=journal_text)
     if not how.yes and not sys.stdin.isatty():

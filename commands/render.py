@@ -7,11 +7,9 @@ are aligned. In a pipe text is tab-separated, a header line before the first row
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from commands.frame import Frame
@@ -24,8 +22,7 @@ ESCAPED = {ord("\\"): "\\\\", ord("\t"): "\\t", ord("\n"): "\\n", ord("\r"): "\\
 STYLES = {"error": "31;1", "warning": "33", "info": "36", "good": "32", "dim": "2", "bold": "1"}
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(NamedTuple):
     """The terminal that text is laid out for."""
 
     width: int
@@ -39,8 +36,7 @@ class Page:
 Text = Callable[[Iterable[Row], Page], Iterable[str]]
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What a command gives back: rows; how to lay them out on a terminal; or bytes that it encodes itself."""
 
     rows: Iterable[Row] = ()
@@ -98,7 +94,9 @@ def deliver(frame: Frame, outcome: Outcome) -> None:
     elif frame.output == "json":
         _write(_json_array(rows))
     elif sys.stdout.isatty():
-        page = Page(shutil.get_terminal_size().columns, frame.color != "never")
+        from shutil import get_terminal_size
+
+        page = Page(get_terminal_size().columns, frame.color != "never")
         for line in (outcome.text or aligned)(rows, page):
             frame.make_room()
             _write([f"{_shown(line)}\n".encode()])
@@ -166,6 +164,13 @@ def _json_lines(rows: Iterable[Row]) -> Iterator[bytes]:
     encode = json_encoder()
     for row in rows:
         yield encode(row) + b"\n"
+
+
+def as_lines(frame: Frame, items: Iterable[bytes | memoryview | Row]) -> Iterator[bytes | memoryview]:
+    """Ready lines as they are, rows encoded; findings raise the exit status."""
+    encode = json_encoder()
+    for item in items:
+        yield encode(frame.seen(item)) + b"\n" if isinstance(item, dict) else item
 
 
 def _json_array(rows: Iterable[Row]) -> Iterator[bytes]:

@@ -10,17 +10,14 @@ Precedence: flag, environment variable, context, default. An unknown key is a wa
 """
 
 import os
-import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kctl.errors import KctlError, reason_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class Context(NamedTuple):
     """How to reach one cluster, and what may be done to it."""
 
     name: str | None = None
@@ -39,7 +36,7 @@ class Context:
     acl: str | None = None
 
 
-KEYS = {field.name: field.type for field in fields(Context) if field.name != "name"}
+KEYS = {name: kind for name, kind in Context.__annotations__.items() if name != "name"}
 SECRET_KEYS = frozenset({"tls_key_password", "sasl_password"})
 
 
@@ -95,6 +92,8 @@ def _contexts(table: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _read(path: Path) -> dict[str, object]:
+    import tomllib  # most have no settings file
+
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

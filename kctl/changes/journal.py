@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import json
 import os
 import time
@@ -105,7 +104,7 @@ class Journal:
         path = self.folder / f"{entry.id}.json"
         try:
             with self._locked():
-                self._seal(entry.id, hashlib.sha256(content).hexdigest())
+                self._seal(entry.id, _sha256(content))
                 beside = path.with_suffix(".new")
                 _write_synced(beside, content, os.O_TRUNC)
                 beside.rename(path)
@@ -124,7 +123,7 @@ class Journal:
         Raises Refused where another one does not end.
         """
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        name = hashlib.sha256((cluster_id or "").encode()).hexdigest()[:16]
+        name = _sha256((cluster_id or "").encode())[:16]
         descriptor = os.open(self.folder / f".writing-{name}", os.O_CREAT | os.O_RDWR, 0o600)
         try:
             while not _is_taken(descriptor):
@@ -198,7 +197,7 @@ def _is_taken(descriptor: int) -> bool:
 
 
 def _link_hash(id: str, digest: str, previous: str) -> str:
-    return hashlib.sha256(f"{previous}\n{id}\n{digest}\n".encode()).hexdigest()
+    return _sha256(f"{previous}\n{id}\n{digest}\n".encode())
 
 
 def _parse_link(line: bytes) -> Link:
@@ -210,7 +209,7 @@ def _parse_link(line: bytes) -> Link:
 
 
 def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return _sha256(path.read_bytes())
 
 
 def _write_synced(path: Path, content: bytes, flags: int) -> None:
@@ -230,3 +229,9 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _sha256(content: bytes) -> str:
+    from hashlib import sha256  # dear to import, and most who look find no change
+
+    return sha256(content).hexdigest()

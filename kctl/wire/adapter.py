@@ -14,8 +14,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import kafka.errors as kafka_errors
 from kafka.net.connection import KafkaConnection
@@ -67,8 +66,7 @@ CAUSES = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class Access(NamedTuple):
     """Where the brokers are and how to speak to them. `timeout` is seconds for any one answer."""
 
     servers: str

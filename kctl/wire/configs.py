@@ -7,15 +7,18 @@ A broker tells its own configuration and nobody else's, so that of a dead one is
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from kafka.protocol.admin.configs import DescribeConfigsRequest
-
 from kctl.cluster.state import EntityConfig, Problem
 from kctl.errors import KctlError
 from kctl.wire.adapter import TooOld, Wire, error_name
-from kctl.wire.shortcuts.configs import DescribeTopicConfigsRequest, Resource
+from kctl.wire.shortcuts.configs import (
+    DYNAMIC_BROKER,
+    DYNAMIC_DEFAULT,
+    DYNAMIC_TOPIC,
+    DescribeSetConfigsRequest,
+    Resource,
+)
 
 TOPIC, BROKER = 2, 4  # resource types
-DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT = 1, 2, 3  # sources
 DEFAULT = "<default>"
 TOPICS_IN_A_REQUEST = 500
 QUOTA_TYPES = {"clients": "client-id", "users": "user", "ips": "ip"}
@@ -37,7 +40,7 @@ def read_configs(
         for first in range(0, len(topics), TOPICS_IN_A_REQUEST):
             _topics(wire, topics[first : first + TOPICS_IN_A_REQUEST], keys, found, problems)
     if "brokers" in types:
-        _brokers(wire, brokers, found, problems)
+        _brokers(wire, brokers, keys, found, problems)
     for kind in QUOTA_TYPES.keys() & set(types):
         _quotas(wire, kind, found, problems)
     return found, problems
@@ -47,14 +50,10 @@ def described(
     kind: int,
     names: Sequence[str],
     keys: Sequence[str] | None = None,
-    request: type[DescribeConfigsRequest] = DescribeConfigsRequest,
-) -> DescribeConfigsRequest:
+) -> DescribeSetConfigsRequest:
     """The request that describes resources of a type."""
-    resource: Any = DescribeConfigsRequest.DescribeConfigsResource
-    if request is DescribeTopicConfigsRequest:
-        resource = Resource
-    listed = [resource(resource_type=kind, resource_name=name, configuration_keys=keys) for name in names]
-    return request(resources=listed, include_synonyms=False, include_documentation=False)
+    listed = [Resource(resource_type=kind, resource_name=name, configuration_keys=keys) for name in names]
+    return DescribeSetConfigsRequest(resources=listed, include_synonyms=False, include_documentation=False)
 
 
 def values_from(result: Any, sources: Collection[int]) -> dict[str, str]:
@@ -65,7 +64,7 @@ def values_from(result: Any, sources: Collection[int]) -> dict[str, str]:
 def _topics(
     wire: Wire, names: Sequence[str], keys: Collection[str] | None, found: Found, problems: list[Problem]
 ) -> None:
-    wanted = described(TOPIC, names, None if keys is None else sorted(keys), DescribeTopicConfigsRequest)
+    wanted = described(TOPIC, names, None if keys is None else sorted(keys))
     answer = wire.read(wanted)
     for result in answer.results:
         name = str(result.resource_name)
@@ -77,10 +76,13 @@ def _topics(
             found["topics", name] = EntityConfig(entity_type="topics", entity_name=name, values=values)
 
 
-def _brokers(wire: Wire, ids: Sequence[int], found: Found, problems: list[Problem]) -> None:
+def _brokers(
+    wire: Wire, ids: Sequence[int], keys: Collection[str] | None, found: Found, problems: list[Problem]
+) -> None:
     asked = [id for id in ids if id in wire.nodes]
-    requests = [(id, described(BROKER, [str(id)])) for id in asked]
-    answers = wire.send_all([*requests, (wire.node, described(BROKER, [""]))])
+    wanted = None if keys is None else sorted(keys)
+    requests = [(id, described(BROKER, [str(id)], wanted)) for id in asked]
+    answers = wire.send_all([*requests, (wire.node, described(BROKER, [""], wanted))])
     names = [*map(str, asked), DEFAULT]
     for name, answer in zip(names, answers, strict=True):
         if isinstance(answer, KctlError):

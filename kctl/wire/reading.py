@@ -37,7 +37,7 @@ from kctl.wire.configs import read_configs
 from kctl.wire.shortcuts.metadata import Places, PlacesRequest, TopicPlaces, places
 
 NO_ERROR, NOT_CONTROLLER, NOT_AUTHORIZED = 0, 41, 29
-SHORT, LONG = 0.005, 0.04  # seconds between two looks at how far a broker is
+SHORT, LONG = 0.01, 0.08  # seconds between two looks at how far a broker is
 METADATA_TOPIC = "__cluster_metadata"
 NEW = partial(tuple.__new__, TopicPartition)
 ELR_PAGE = 2000  # partitions; brokers give no more in an answer

@@ -1,6 +1,6 @@
-"""What is set for topics, out of answers that list every key of every topic: 33,000 of them for 1,000 topics.
+"""What is set for topics and brokers, out of answers that list every key of each: 33,000 of them for 1,000 topics.
 
-kafka-python would make an object of each. Of the newest form of the answer only the keys that a topic itself sets
+kafka-python would make an object of each. Of the newest form of the answer only the keys that are set
 are decoded here, the rest is stepped over.
 
 Source: clients/src/main/resources/common/message/DescribeConfigsResponse.json @ 4.3.0 (version 4)
@@ -16,11 +16,12 @@ from kctl.wire.shortcuts.answers import QuickAnswer, encoded_text, text
 
 QUICK_VERSION = 4
 NO_TAGS = b"\0"
-DYNAMIC_TOPIC = 1  # the source of a value that the topic itself sets
+DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT = 1, 2, 3  # sources of values that somebody has set
+SET = (DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT)
 
 
 class Config(NamedTuple):
-    """A key that a topic sets."""
+    """A key that is set."""
 
     name: str
     value: str | None
@@ -28,7 +29,7 @@ class Config(NamedTuple):
 
 
 class Result(NamedTuple):
-    """A topic and what it sets."""
+    """A topic or broker and what is set for it."""
 
     resource_name: str
     error_code: int
@@ -49,8 +50,8 @@ class Answer(NamedTuple):
     results: list[Result]
 
 
-class DescribeTopicConfigsRequest(QuickAnswer, DescribeConfigsRequest, init=False):  # type: ignore[misc,call-arg]
-    """What topics set. Synonyms must not be asked for."""
+class DescribeSetConfigsRequest(QuickAnswer, DescribeConfigsRequest, init=False):  # type: ignore[misc,call-arg]
+    """What is set for topics and brokers. Synonyms must not be asked for."""
 
     QUICK_VERSIONS = range(QUICK_VERSION, QUICK_VERSION + 1)
     RESPONSE = DescribeConfigsResponse
@@ -107,7 +108,7 @@ def _answer(data: bytes) -> Answer:
 
 
 def _config(data: bytes, at: int, found: list[Config]) -> int:
-    """Take a key where the topic sets it; where the next one begins."""
+    """Take a key where it is set; where the next one begins."""
     begin, size = at, data[at]
     at += size
     if size > 127 or data[at] > 127:  # a long name or value
@@ -116,10 +117,10 @@ def _config(data: bytes, at: int, found: list[Config]) -> int:
         at += max(size - 1, 0)
     else:
         at += data[at] or 1
-    if data[at + 1] == DYNAMIC_TOPIC:
+    if data[at + 1] in SET:
         name, value_at = text(data, begin)
         value, _ = text(data, value_at)
-        found.append(Config(name or "", value))
+        found.append(Config(name or "", value, data[at + 1]))
     if data[at + 3] == 1 and not data[at + 5] and not data[at + 6]:  # no synonyms, documentation, tags
         return at + 7
     if data[at + 3] > 1:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.protocol.admin.configs import DescribeConfigsRequest, DescribeConfigsResponse
 
-from kctl.wire.shortcuts.configs import DYNAMIC_TOPIC, DescribeTopicConfigsRequest, Resource, decoded
+from kctl.wire.shortcuts.configs import SET, DescribeSetConfigsRequest, Resource, decoded
 
 TEXTS = st.text(max_size=300)
 CONFIGS = st.tuples(TEXTS, st.none() | TEXTS, st.sampled_from([0, 1, 4, 5]), st.none() | TEXTS)
@@ -49,8 +49,8 @@ def test_what_topics_set_is_found(
     found = decoded(encoded(results)).results
     assert [(one.resource_name, one.error_code) for one in found] == [(n, e) for n, e, _ in results]
     for one, (_, _, configs) in zip(found, results, strict=True):
-        set_by_it = [(key, value) for key, value, source, _ in configs if source == DYNAMIC_TOPIC]
-        assert [(config.name, config.value) for config in one.configs] == set_by_it
+        set_by_it = [(key, value, source) for key, value, source, _ in configs if source in SET]
+        assert list(map(tuple, one.configs)) == set_by_it
 
 
 def test_an_answer_that_is_cut_off_is_an_error() -> None:
@@ -61,7 +61,7 @@ def test_an_answer_that_is_cut_off_is_an_error() -> None:
 
 
 def test_older_forms_are_the_librarys() -> None:
-    request = DescribeTopicConfigsRequest(resources=[], include_synonyms=False, include_documentation=False)
+    request = DescribeSetConfigsRequest(resources=[], include_synonyms=False, include_documentation=False)
     for version, is_quick in ((2, False), (4, True)):
         request.API_VERSION = version
         request.with_header(correlation_id=5, client_id="kctl")
@@ -74,7 +74,7 @@ def test_older_forms_are_the_librarys() -> None:
 def test_a_request_has_the_librarys_bytes(names: list[str], keys: list[str] | None) -> None:
     written = []
     for kind, resource in (
-        (DescribeTopicConfigsRequest, Resource),
+        (DescribeSetConfigsRequest, Resource),
         (DescribeConfigsRequest, DescribeConfigsRequest.DescribeConfigsResource),
     ):
         listed = [resource(resource_type=2, resource_name=name, configuration_keys=keys) for name in names]
