@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from commands.frame import Frame, command
 from commands.path_types import GIVEN
-from commands.render import Outcome, Page, Row, folding
+from commands.render import Outcome, Page, Row, as_lines, folding, json_encoder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,9 +56,12 @@ def segments(
 
         sources, arriving = live_paths.sources(frame, sources)
     when = parse_as_of(as_of) if as_of else NOW
-    return Outcome(
-        _segments(frame, sources, arriving, topic, partition, when, everything), text=folding(_segments_text)
-    )
+    given = (frame, sources, arriving, topic, partition, when, everything)
+
+    def encoded(form: str) -> Iterator[bytes | memoryview] | None:
+        return as_lines(frame, _segments(*given, in_lines=True)) if form == "jsonl" else None
+
+    return Outcome(_segments(*given), text=folding(_segments_text), encoded=encoded)
 
 
 def _segments(
@@ -69,8 +72,11 @@ def _segments(
     partition: int | None,
     when: AsOf,
     everything: bool,
-) -> Iterator[Row]:
-    from kctl.remote.listing import Totals, fold_findings, folded, segment_rows
+    *,
+    in_lines: bool = False,
+) -> Iterator[Any]:
+    """Rows, those of segments as lines of JSON where they are asked for."""
+    from kctl.remote.listing import Totals, fold_findings, folded, segment_lines, segment_rows
     from kctl.remote.sources import open_chunks
 
     found: list[Finding] = []
@@ -81,7 +87,10 @@ def _segments(
     yield from (one.row() for one in (*found, *fold_findings(fold, opened.log)))
 
     totals = Totals()
-    yield from segment_rows(fold, totals, topic, partition)
+    if in_lines:
+        yield from segment_lines(fold, totals, json_encoder(), topic, partition)
+    else:
+        yield from segment_rows(fold, totals, topic, partition)
     yield from totals.rows()
 
 

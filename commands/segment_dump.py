@@ -12,7 +12,7 @@ import click
 from commands.dump_text import dump_text
 from commands.frame import Frame, command
 from commands.path_types import GIVEN
-from commands.render import Outcome, Row, json_encoder, visible
+from commands.render import Outcome, as_lines, visible
 from kctl.errors import BadValue
 
 TYPES = ("log", "index", "timeindex", "txnindex", "snapshot", "checkpoint", "epochs")
@@ -150,13 +150,6 @@ def as_rows(frame: Frame, files: Iterable[str], chosen: Chosen) -> Outcome:
 
         rows = (RECORD.with_all_keys(row) if row["kind"] == "record" else row for row in rows)
     return Outcome(rows, text=dump_text)
-
-
-def as_lines(frame: Frame, items: Iterable[bytes | memoryview | Row]) -> Iterator[bytes | memoryview]:
-    """Ready lines as they are, rows encoded; findings raise the exit status."""
-    encode = json_encoder()
-    for item in items:
-        yield encode(frame.seen(item)) + b"\n" if isinstance(item, dict) else item
 
 
 def as_array(lines: Iterable[bytes | memoryview]) -> Iterator[bytes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -86,6 +86,26 @@ def segment_rows(
     fold: Fold, totals: Totals, topic: str | None = None, partition: int | None = None
 ) -> Iterator[Row]:
     """The rows of all segments, or of those of a topic or partition number, counted in `totals`."""
+    for columns in _columns(fold, totals, topic, partition):
+        yield from REMOTE_SEGMENT.many(**columns)
+
+
+def segment_lines(
+    fold: Fold,
+    totals: Totals,
+    encode: Callable[[Any], bytes],
+    topic: str | None = None,
+    partition: int | None = None,
+) -> Iterator[bytes]:
+    """The same as lines of JSON, many at a time; `encode` gives the JSON of a value."""
+    for columns in _columns(fold, totals, topic, partition):
+        yield REMOTE_SEGMENT.lines(encode, **columns)
+
+
+def _columns(
+    fold: Fold, totals: Totals, topic: str | None, partition: int | None
+) -> Iterator[dict[str, Sequence[object]]]:
+    """The columns of rows, some thousand at a time."""
     wanted = np.array(
         [topic in (None, p.topic) and partition in (None, p.partition) for p in fold.partitions], np.bool_
     )
@@ -96,20 +116,20 @@ def segment_rows(
         totals.add_rows(rows, fold.partitions)
         codes = table["partition"].tolist()
         where = [fold.partitions[code] for code in codes]
-        yield from REMOTE_SEGMENT.many(
-            topic_id=[one.topic_id for one in where],
-            topic=[one.topic for one in where],
-            partition=[one.partition for one in where],
-            remote_log_segment_id=ids_of(rows),
-            state=[STATE_NAMES[state] for state in table["state"].tolist()],
-            segment_leader_epochs=epochs_of(rows),
+        yield {
+            "topic_id": [one.topic_id for one in where],
+            "topic": [one.topic for one in where],
+            "partition": [one.partition for one in where],
+            "remote_log_segment_id": ids_of(rows),
+            "state": [STATE_NAMES[state] for state in table["state"].tolist()],
+            "segment_leader_epochs": epochs_of(rows),
             **{name: table[name].tolist() for name in AS_IT_IS},
             **_spelt(rows),
-            age_ms=[fold.newest - stamp for stamp in table["event_timestamp"].tolist()],
-            deletion_state=[deletion_states[code] for code in codes],
-            metadata_partition=_known(table["metadata_partition"]),
-            metadata_offset=_known(table["offset"]),
-        )
+            "age_ms": [fold.newest - stamp for stamp in table["event_timestamp"].tolist()],
+            "deletion_state": [deletion_states[code] for code in codes],
+            "metadata_partition": _known(table["metadata_partition"]),
+            "metadata_offset": _known(table["offset"]),
+        }
 
 
 def _spelt(rows: Rows) -> dict[str, list[object]]:

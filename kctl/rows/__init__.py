@@ -4,9 +4,9 @@ The rows stand in this folder, one file a subject. A `RowType` is called with th
 `kind` first, what was not given as null; an unknown key is a bug and raises TypeError.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Field(NamedTuple):
@@ -63,6 +63,17 @@ def optional(field: Field) -> Field:
     return field._replace(is_optional=True)
 
 
+def _spelt(column: Sequence[object], encode: Callable[[Any], bytes]) -> tuple[bytes, Sequence[object]]:
+    """What stands for a value in a line, and what is put there for each."""
+    types = set(map(type, column))
+    if types == {int}:
+        return b"%d", column
+    if list in types:
+        return b"%b", list(map(encode, column))
+    texts = {value: encode(value) for value in set(column)}
+    return b"%b", list(map(texts.__getitem__, column))
+
+
 class RowType:
     """A kind of row: its fields in order, and whether one of it means that something is wrong (exit 5)."""
 
@@ -90,6 +101,22 @@ class RowType:
         names = self.required
         for values in zip(repeat(self.kind), *(blank if one is None else one for one in given), strict=False):
             yield dict(zip(names, values, strict=True))
+
+    def lines(self, encode: Callable[[Any], bytes], **columns: Sequence[object]) -> bytes:
+        """The rows of `many` as lines of JSON; `encode` gives that of a value."""
+        unknown = columns.keys() - self.fields.keys()
+        if unknown:
+            raise TypeError(f"row {self.kind} has no key {sorted(unknown)}")
+        places, values = [], []
+        for name in self.required:
+            if name in columns:
+                place, spelt = _spelt(columns[name], encode)
+                values.append(spelt)
+            else:
+                place = encode(self.kind if name == "kind" else None)
+            places.append(encode(name) + b":" + place)
+        line = b"{" + b",".join(places) + b"}\n"
+        return b"".join(map(line.__mod__, zip(*values, strict=True)))
 
     def with_all_keys(self, row: dict[str, object]) -> dict[str, object]:
         """The row with its optional keys too, for columns that must not shift."""

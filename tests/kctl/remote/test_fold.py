@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -23,7 +24,7 @@ from kctl.remote import fold_rows
 from kctl.remote.asking import AsOf
 from kctl.remote.cache import MetadataCache
 from kctl.remote.fold import Fold
-from kctl.remote.listing import Totals, fold_findings, folded, segment_row, segment_rows
+from kctl.remote.listing import Totals, fold_findings, folded, segment_lines, segment_row, segment_rows
 from kctl.remote.metadata_log import chunk_of
 from kctl.remote.partitioner import metadata_partition
 from tests.kctl.remote.strategies import metadata_records
@@ -253,5 +254,7 @@ def test_rows_made_in_columns_are_those_of_single_segments(records: list[RemoteL
     assert rows == single
     assert [list(row) for row in rows] == [list(row) for row in single]
     assert list(totals.rows()) == list(counted.rows())
+    lines = b"".join(segment_lines(fold, Totals(), msgspec.json.encode))
+    assert lines == b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
     some = [one for one in single if one["topic"] == "orders" and one["partition"] == 3]
     assert list(segment_rows(fold, Totals(), "orders", 3)) == some
