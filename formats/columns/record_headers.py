@@ -6,7 +6,7 @@ Source: clients/src/main/java/org/apache/kafka/common/record/DefaultRecord.java 
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.columns.varints import TOO_LONG, varints, words_at
+from formats.columns.varints import TOO_LONG, varints_at
 
 Octets = NDArray[np.uint8]
 Ints = NDArray[np.int64]
@@ -17,35 +17,36 @@ NOWHERE = -1
 
 def check_header_lists(data: Octets, positions: Ints, ends: Ints, counts: Ints) -> Ints:
     """Where each list of `count` headers from `position` on ends; -1 where it is not one. No position is past its end."""
-    finish = np.full(len(positions), NOWHERE, np.int64)
-    lanes = np.arange(len(positions))
-    at, until, left = positions, ends, counts
-    while len(lanes):
+    left = -counts.astype(np.int16)  # sorted by their digits, as wider ones are not
+    order = np.argsort(left, kind="stable")
+    at, until = positions[order], ends[order]
+    wrong = np.zeros(len(order), np.bool_)
+    # Lists still going at step k are those with more than k headers: a prefix.
+    steps = np.arange(int(counts.max(initial=0)), dtype=np.int16)
+    for lanes in np.searchsorted(left[order], -steps, side="left").tolist():
         for nullable in (False, True):
-            at, wrong = _after_field(data, at, until, nullable=nullable)
-            if wrong.any():
-                going = ~wrong
-                lanes, at, until, left = lanes[going], at[going], until[going], left[going]
-        left = left - 1
-        going = left > 0
-        if not going.all():
-            done = ~going
-            finish[lanes[done]] = at[done]
-            lanes, at, until, left = lanes[going], at[going], until[going], left[going]
+            _step_over(data, at[:lanes], until[:lanes], wrong[:lanes], nullable=nullable)
+    at[wrong] = NOWHERE
+    finish = np.empty(len(order), np.int64)
+    finish[order] = at
     return finish
 
 
-def _after_field(data: Octets, positions: Ints, ends: Ints, *, nullable: bool) -> tuple[Ints, Mask]:
-    """Where the field with its length at each position ends, and which do not fit."""
-    length, size = varints(words_at(data, positions))
-    after = positions + np.maximum(length, 0)
-    after += size
-    wrong = after > ends
-    if not nullable:
-        wrong |= length < 0
+def _step_over(data: Octets, at: Ints, until: Ints, wrong: Mask, *, nullable: bool) -> None:
+    """Move each position behind the field with its length that stands there; those that do not fit stay at the end."""
+    length, size = varints_at(data, at)
+    if length.min() < 0:
+        if not nullable:
+            wrong |= length < 0
+        np.maximum(length, 0, out=length)
     if not isinstance(size, int):
         wrong |= size == TOO_LONG
-    return after, wrong
+    at += length
+    at += size
+    past = at > until
+    if past.any():
+        wrong |= past
+        np.minimum(at, until, out=at)
 
 
 def header_fields(data: Octets, positions: Ints, counts: Ints) -> tuple[Ints, Ints, Ints, Ints]:
@@ -58,7 +59,7 @@ def header_fields(data: Octets, positions: Ints, counts: Ints) -> tuple[Ints, In
     while len(lanes):
         rows = first[lanes] + step
         for place, size in (columns[:2], columns[2:]):
-            length, width = varints(words_at(data, at))
+            length, width = varints_at(data, at)
             place[rows] = at + width
             size[rows] = np.maximum(length, -1)
             at = place[rows] + np.maximum(length, 0)

@@ -1,26 +1,25 @@
 """Records of magic 2 as columns, every field and every length of each checked.
 
-Batches are lanes: step k finds where record k of each batch starts, for all batches at once. Then all
-fields of all records are taken from 16-byte windows at those starts. What does not fit gets no error text
-here: its batch is marked, and the decoder of single batches says what is wrong and where.
+What does not fit gets no error text here: its batch is marked, and the decoder of single batches says what is wrong
+and where.
 
 Source: clients/src/main/java/org/apache/kafka/common/record/{DefaultRecordBatch,DefaultRecord}.java @ 3.9.0-rc3
 """
 
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from formats.columns.record_headers import check_header_lists
+from formats.columns.record_starts import chain, chosen
 from formats.columns.single_record import read_fields
 from formats.columns.varints import (
     TOO_LONG,
     Words,
     shifted,
-    unaligned,
     varints,
+    varints_at,
     windows_at,
     without,
     words_at,
@@ -31,10 +30,7 @@ Octets = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-FEWEST_LANES = 48  # below this the chain is followed by a plain loop
 ROWS_AT_ONCE = 16 << 10  # what is taken from their bytes again and again stays in the cache
-WORD = 8  # bytes
-_ONE_CONTINUES, _TWO_CONTINUE = np.uint64(0x80), np.uint64(0x8080)
 MOST_HEADERS = 63  # of a record whose header count is one byte; others are read on their own
 
 
@@ -65,173 +61,53 @@ def decode(data: Octets, starts: Ints, ends: Ints, counts: Ints) -> tuple[Fields
     """
     first_rows = np.concatenate(([0], np.cumsum(counts)))
     total = int(first_rows[-1])
-    has_records = counts > 0
-    chained = bool((counts > 1).any())
-    if chained:
-        positions = np.empty(total + 1, np.int64)
-        bad = chain(data, starts, ends, counts, first_rows, positions)
-        positions, record_ends = positions[:-1], np.empty(total, np.int64)
-        record_ends[:-1] = positions[1:]
+    has_records = chosen(counts > 0)
+    words: Words | None = None
+    if (counts > 1).any():
+        positions, words = np.empty(total + 1, np.int64), np.empty(total, np.uint64)
+        bad = chain(data, starts, ends, counts, first_rows, positions[:-1], words)
+        record_ends = positions[1:].copy()
         record_ends[first_rows[1:][has_records] - 1] = ends[has_records]
+        positions = positions[:-1]
     else:  # whether a record alone fills its body, is seen with its fields
-        bad = ~has_records & (starts != ends)
-        all_have = len(counts) == total
-        positions, record_ends = (starts, ends) if all_have else (starts[has_records], ends[has_records])
-    parts = []
-    bad_rows: list[Ints] = []
+        bad = (counts == 0) & (starts != ends)
+        positions, record_ends = starts[has_records], ends[has_records]
+    columns = [np.empty(total, np.int64) for _ in range(8)]
     for low in range(0, total, ROWS_AT_ONCE):
-        some = slice(low, low + ROWS_AT_ONCE)
-        columns, wrong = fields_of(data, positions[some], record_ends[some], chained=chained)
-        parts.append(columns)
+        rows = slice(low, low + ROWS_AT_ONCE)
+        known = words[rows] if words is not None else None
+        found, wrong = fields_of(data, positions[rows], record_ends[rows], known)
+        for column, part in zip(columns, found, strict=True):
+            column[rows] = part
         if len(wrong):
-            bad_rows.append(wrong + low)
-    joined = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else NO_COLUMNS
-    fields = Fields(positions, record_ends - positions, *joined)
-    if bad_rows:
-        bad[np.searchsorted(first_rows, np.concatenate(bad_rows), side="right") - 1] = True
-    return fields, first_rows, bad
+            bad[np.searchsorted(first_rows, wrong + low, side="right") - 1] = True
+    return Fields(positions, record_ends - positions, *columns), first_rows, bad
 
 
-NO_COLUMNS = [np.empty(0, np.int64)] * 8
-
-
-# --- where records start ------------------------------------------------------------------------------
-
-
-@cache
-def _steps() -> Ints:
-    """By the 16 bits at a record's start: how far the next one is; 0 where 16 bits do not say it."""
-    words = np.arange(65536, dtype=np.int64)
-    short = words & 0x80 == 0
-    value = np.where(short, words & 0x7F, words & 0x7F | (words >> 8 & 0x7F) << 7)
-    step = (value >> 1) + np.where(short, 1, 2)
-    legal = (value & 1 == 0) & (short | (words & 0x8000 == 0))
-    return np.where(legal, step, 0)
-
-
-def chain(data: Octets, starts: Ints, ends: Ints, counts: Ints, first_rows: Ints, out: Ints) -> Mask:
-    """Write each record's start to out; which bodies do not hold exactly their count of records."""
-    bad = np.zeros(len(starts), np.bool_)
-    if len(starts) < FEWEST_LANES:
-        for body in range(len(starts)):
-            row, count = int(first_rows[body]), int(counts[body])
-            bad[body] = not _chain_of_one(data, int(starts[body]), int(ends[body]), out[row : row + count])
-        return bad
-    return _chain_in_lanes(data, starts, ends, counts, first_rows, out)
-
-
-def _chain_in_lanes(
-    data: Octets, starts: Ints, ends: Ints, counts: Ints, first_rows: Ints, out: Ints
-) -> Mask:
-    order = np.argsort(-counts, kind="stable")
-    at, until, rows = starts[order], ends[order], first_rows[:-1][order]
-    wrong = np.zeros(len(order), np.bool_)
-    # Lanes still going at step k are those with more than k records: a prefix.
-    going = np.searchsorted(-counts[order], -np.arange(int(counts.max())), side="left").tolist()
-    steps = _steps()
-    pairs = unaligned(data, "<u2")
-    for k, lanes in enumerate(going):
-        here, end = at[:lanes], until[:lanes]
-        out[rows[:lanes] + k] = here
-        step = steps.take(pairs[here])
-        after = here + step
-        if not step.all():
-            unclear = np.flatnonzero(step == 0)
-            after[unclear] = _next_of(data, here[unclear], end[unclear])
-        past = after > end
-        if past.any():
-            wrong[:lanes] |= past
-            after = np.minimum(after, end)
-        at[:lanes] = after
-    bad = np.empty(len(order), np.bool_)
-    bad[order] = wrong | (at != until)
-    return bad
-
-
-def _next_of(data: Octets, positions: Ints, ends: Ints) -> Ints:
-    """Where the record at each position ends; past its body's end where its length is not legal."""
-    length, size = varints(words_at(data, positions))
-    after = positions + length + size
-    after[(length < 0) | (np.broadcast_to(size, len(length)) == TOO_LONG)] = np.iinfo(np.int64).max
-    del ends
-    return after
-
-
-@cache
-def _steps_by_byte() -> list[list[int]]:
-    """The same table by first and second byte, as lists: what a plain loop reads fastest."""
-    rows: list[list[int]] = _steps().reshape(256, 256).T.tolist()
-    return rows
-
-
-def _chain_of_one(data: Octets, start: int, end: int, out: Ints) -> bool:
-    """Write the starts of one body's records; whether they fill it exactly."""
-    body = data[start : end + PAST_THE_END].tobytes()
-    steps, at = _steps_by_byte(), 0
-    found: list[int] = []
-    note = found.append
-    try:
-        for _ in range(len(out)):
-            note(at)
-            step = steps[body[at]][body[at + 1]]
-            at += step or _long_step(body, at)
-    except IndexError:  # past the end: it is not right
-        at = -1
-    is_right = at == end - start
-    out[:] = found if is_right else 0
-    out += start
-    return is_right
-
-
-PAST_THE_END = 5  # bytes that a varint at the very end may touch
-
-
-def _long_step(body: bytes, at: int) -> int:
-    """How far the next record is when the length takes more than two bytes."""
-    value = shift = 0
-    for place in range(at, at + 5):
-        byte = body[place]
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            value &= 0xFFFFFFFF
-            if value & 1:  # negative
-                break
-            return (value >> 1) + place + 1 - at
-    raise IndexError
-
-
-# --- what is in them ----------------------------------------------------------------------------------
-
-
-def fields_of(data: Octets, positions: Ints, ends: Ints, *, chained: bool = True) -> tuple[list[Ints], Ints]:
+def fields_of(
+    data: Octets, positions: Ints, ends: Ints, words: Words | None = None
+) -> tuple[list[Ints], Ints]:
     """Columns of `Fields` from timestamp_delta on, and the rows that are not right.
 
-    Each record ends where its length says, as `chain` found; if it did not look, this does.
+    `words` are the 8 bytes that each record begins with, where `chain` found that its length leads to its end.
     """
-    word = words_at(data, positions)
-    if chained:
-        size, wrong = _sizes_of_lengths(word), np.zeros(len(word), np.bool_)
-    else:
-        length, size = varints(word)
+    if words is None:
+        words = words_at(data, positions)
+        length, size = varints(words)
         wrong = (positions + size + length != ends) | (size == TOO_LONG)
-    before = size + 1  # the attributes of a record mean nothing yet
-    timestamp_delta, offset_delta, key_size, taken, alone = _three(data, positions + before, word, before)
-    key_position = positions + before + taken
-    value_position: Ints | None = None
-    if key_size.max() < 0:
-        value_size, size = varints(without(word, before + taken))
-        if np.max(before + taken + size) <= WORD:
-            value_position = key_position + size
-    if value_position is None:
-        key_end = key_position + np.maximum(key_size, 0)
-        value_size, value_position, size = _value_at(data, key_end, ends)
+    else:
+        size, wrong = _sizes_of_lengths(words), np.zeros(len(words), np.bool_)
+    timestamp_delta, offset_delta, key_size, key_position, alone = _heads(data, words, positions, size + 1)
+    key_size, held = _sizes(key_size)
+    value_size, value_position, size = _value_at(data, key_position + held, ends)
     if np.max(size) == TOO_LONG:
         alone |= size == TOO_LONG
-    headers_at = value_position + np.maximum(value_size, 0)
+    value_size, held = _sizes(value_size)
+    headers_at = value_position + held
     is_past = headers_at >= ends
     if is_past.any():  # what lies there is another record
-        headers_at, wrong = np.minimum(headers_at, ends), wrong | is_past
+        headers_at = np.minimum(headers_at, ends)
+        wrong |= is_past
     count = data.take(headers_at)
     headers_position = headers_at + 1
     headers_count = (count >> 1).astype(np.int64)
@@ -243,13 +119,13 @@ def fields_of(data: Octets, positions: Ints, ends: Ints, *, chained: bool = True
         timestamp_delta,
         offset_delta,
         key_position,
-        np.maximum(key_size, -1),
+        key_size,
         value_position,
-        np.maximum(value_size, -1),
+        value_size,
         headers_position,
         headers_count,
     ]
-    with_headers = np.flatnonzero(count)
+    with_headers = np.flatnonzero(count != 0)
     headers_end = headers_position
     if len(with_headers):
         headers_end = headers_position.copy()
@@ -262,28 +138,29 @@ def fields_of(data: Octets, positions: Ints, ends: Ints, *, chained: bool = True
     return columns, np.flatnonzero(wrong)
 
 
-def _sizes_of_lengths(words: Words) -> Ints | int:
-    """How many bytes the varint takes that each word begins with, where they agree without looking at its value."""
-    goes_on = words & _TWO_CONTINUE
-    if (goes_on == _ONE_CONTINUES).all():
-        return 2
-    return varints(words)[1]
+def _sizes(read: Ints) -> tuple[Ints, Ints]:
+    """Sizes as they were read, every negative one -1, and how many bytes there then are."""
+    least = read.min(initial=0)
+    if least == 0:
+        return read, read
+    return np.maximum(read, -1) if least < -1 else read, np.maximum(read, 0)
 
 
-def _three(
-    data: Octets, positions: Ints, word: Words, before: Ints | int
-) -> tuple[Ints, Ints, Ints, Ints | int, Mask]:
-    """Timestamp delta, offset delta, key size, how many bytes the three take, and which rows must be read alone.
+def _heads(
+    data: Octets, words: Words, positions: Ints, before: Ints | int
+) -> tuple[Ints, Ints, Ints, Ints, Mask]:
+    """Timestamp delta, offset delta, key size and position, and which rows must be read alone.
 
-    They mostly fit in 8 bytes together, often in what is left of a word behind its first bytes; where they do not, a
-    second word is taken.
+    They mostly fit in the 8 bytes that the record begins with, `before` of which are its length and its attributes,
+    which mean nothing yet; where they do not, others are taken.
     """
-    timestamp_delta, offset_delta, key_size, taken = _in_a_word(without(word, before))
-    if np.max(taken) > WORD - np.max(
-        before
-    ):  # zeros came in behind the word: what is longer than it, is seen to be
-        timestamp_delta, offset_delta, key_size, taken = _in_a_word(words_at(data, positions))
+    timestamp_delta, offset_delta, key_size, taken = _three(without(words, before))
+    taken = taken + before
     alone = np.zeros(len(positions), np.bool_)
+    if np.max(taken) <= WORD:
+        return timestamp_delta, offset_delta, key_size, positions + taken, alone
+    positions = positions + before
+    timestamp_delta, offset_delta, key_size, taken = _three(words_at(data, positions))
     if np.max(taken) > WORD:
         taken = np.array(np.broadcast_to(taken, len(positions)))
         longer = np.flatnonzero(taken > WORD)
@@ -291,17 +168,33 @@ def _three(
         for column, found in zip(columns, _in_two_words(data, positions[longer]), strict=True):
             column[longer] = found
         alone = taken > 2 * WORD
-    return timestamp_delta, offset_delta, key_size, taken, alone
+    return timestamp_delta, offset_delta, key_size, positions + taken, alone
 
 
-def _in_a_word(word: Words) -> tuple[Ints, Ints, Ints, Ints | int]:
-    """Timestamp delta, offset delta and key size, and how many bytes they take; more than 8 mean that nobody knows."""
-    timestamp_delta, size = varints(word, is_long=True)
+WORD = 8  # bytes
+
+
+def _sizes_of_lengths(words: Words) -> Ints | int:
+    """How many bytes the length takes that each word begins with."""
+    if (words & BOTH_CONTINUE == FIRST_CONTINUES).all():
+        return 2
+    return varints(words)[1]
+
+
+BOTH_CONTINUE, FIRST_CONTINUES = np.uint64(0x8080), np.uint64(0x80)
+
+
+def _three(words: Words) -> tuple[Ints, Ints, Ints, Ints | int]:
+    """The varints that each word begins with: timestamp delta, offset delta, key size; and how many bytes they take.
+
+    Zeros come in behind a word: what is longer than it is seen to be, though not what it says.
+    """
+    timestamp_delta, size = varints(words, is_long=True)
     taken = size
-    word = without(word, size)
-    offset_delta, size = varints(word)
+    words = without(words, size)
+    offset_delta, size = varints(words)
     taken = taken + size
-    key_size, size = varints(without(word, size))
+    key_size, size = varints(without(words, size))
     return timestamp_delta, offset_delta, key_size, taken + size
 
 
@@ -327,7 +220,7 @@ def _value_at(data: Octets, positions: Ints, ends: Ints) -> tuple[Ints, Ints, In
     """The value whose length stands at each position: its size, where it begins, how many bytes the length has."""
     # Past the end lies another record; its bytes are read and thrown away, the row is found wrong.
     is_past = positions > ends
-    value_size, size = varints(words_at(data, np.minimum(positions, ends) if is_past.any() else positions))
+    value_size, size = varints_at(data, np.minimum(positions, ends) if is_past.any() else positions)
     return value_size, positions + size, size
 
 

@@ -1,11 +1,10 @@
 """Varints of many records at once, from windows of 16 bytes held as two 64-bit words.
 
 Most varints of a column are one byte long; so the cheapest form that fits all rows is taken: one byte,
-a table of two bytes, or the general form of up to 8. A row whose varint is longer is marked, and is read
+two bytes, or the general form of up to 8. A row whose varint is longer is marked, and is read
 on its own by whoever asked.
 """
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,14 +16,10 @@ Ints = NDArray[np.int64]
 
 TOO_LONG = 9  # the size given for a varint that does not end within 8 bytes
 
-_1, _7, _8, _64 = np.uint64(1), np.uint64(7), np.uint64(8), np.uint64(64)
-_ONE_BYTE = np.uint64(0x7F)
-_SECOND_BYTE = np.uint64(0x3F80)
-_CONTINUES = np.uint64(0x80)
-_BOTH_CONTINUE = np.uint64(0x8080)
+_1, _8, _64 = np.uint64(1), np.uint64(8), np.uint64(64)
+CONTINUES = 0x80
 _EVERY_CONTINUATION = np.uint64(0x8080808080808080)
 _EVERY_PAYLOAD = np.uint64(0x7F7F7F7F7F7F7F7F)
-_LOW_16 = np.uint64(0xFFFF)
 _LOW_32 = np.uint64(0xFFFFFFFF)
 # Payloads of 7 bits move together in three rounds: pairs of bytes, of 14 bits, of 28 bits.
 _ROUNDS = tuple(
@@ -55,19 +50,10 @@ def windows_at(data: Octets, positions: Ints) -> tuple[Words, Words]:
     return both[:, 0].copy(), both[:, 1].copy()
 
 
-@cache
-def _two_byte_tables() -> tuple[Ints, Ints]:
-    """By 16 bits: the zig-zag value of the varint in them, and its size in bytes."""
-    words = np.arange(65536, dtype=np.int64)
-    short = words & 0x80 == 0
-    value = np.where(short, words & 0x7F, words & 0x7F | (words >> 8 & 0x7F) << 7)
-    return value >> 1 ^ -(value & 1), np.where(short, 1, 2)
-
-
-def zigzag(values: Words) -> Ints:
-    """Unsigned to signed: 0, -1, 1, -2, ..."""
-    signed = values.view(np.int64)
-    return (values >> _1).view(np.int64) ^ -(signed & 1)
+def zigzag(values: NDArray[Any]) -> NDArray[Any]:
+    """Unsigned to signed of the same width: 0, -1, 1, -2, ..."""
+    signed: NDArray[Any] = (values >> 1 ^ -(values & 1)).view(f"i{values.itemsize}")
+    return signed
 
 
 def varints(words: Words, *, is_long: bool = False) -> tuple[Ints, Ints | int]:
@@ -75,16 +61,28 @@ def varints(words: Words, *, is_long: bool = False) -> tuple[Ints, Ints | int]:
 
     A size of TOO_LONG means that it does not end within the 8 bytes (a varlong) or the 5 (a varint).
     """
-    goes_on = words & _CONTINUES
-    if not goes_on.max(initial=0):
-        return zigzag(words & _ONE_BYTE), 1
-    if not (words & _BOTH_CONTINUE == _BOTH_CONTINUE).any():
-        if goes_on.min():
-            return zigzag(words & _ONE_BYTE | words >> _1 & _SECOND_BYTE), 2
-        index = (words & _LOW_16).view(np.int64)
-        values, sizes = _two_byte_tables()
-        return values.take(index), sizes.take(index)
-    return _general(words, is_long)
+    first = words.astype(np.uint8)
+    if first.max(initial=0) < CONTINUES:
+        return zigzag(first).astype(np.int64), 1
+    second = (words >> _8).astype(np.uint8)
+    return _general(words, is_long) if (first & second).max() >= CONTINUES else _of_two_bytes(first, second)
+
+
+def varints_at(data: Octets, positions: Ints) -> tuple[Ints, Ints | int]:
+    """The same of what stands at each position: bytes are much cheaper to gather than words."""
+    first = data.take(positions)
+    if first.max(initial=0) < CONTINUES:
+        return zigzag(first).astype(np.int64), 1
+    second = data[1:].take(positions)
+    if (first & second).max() >= CONTINUES:
+        return _general(words_at(data, positions), False)
+    return _of_two_bytes(first, second)
+
+
+def _of_two_bytes(first: Octets, second: Octets) -> tuple[Ints, Ints | int]:
+    goes_on = first >> 7
+    value = (second * goes_on).astype(np.uint16) << 7 | (first & 0x7F).astype(np.uint16)
+    return zigzag(value).astype(np.int64), 2 if goes_on.min() else goes_on.astype(np.int64) + 1
 
 
 def _general(words: Words, is_long: bool) -> tuple[Ints, Ints]:

@@ -5,7 +5,9 @@ What the Java client writes is done here. Whatever is of another form, does not 
 """
 
 from collections.abc import Callable
+from functools import cache
 from struct import Struct
+from typing import Any
 
 from formats.compression.errors import CompressionError
 from formats.compression.lz4_frame import JAVA_HEADER
@@ -16,69 +18,93 @@ from formats.providers import optional
 
 _BIG, _LITTLE = Struct(">I"), Struct("<I")
 
+Into = Callable[[memoryview, memoryview], int | None]
+"""From the data and the memory: how many bytes now stand there; None where `decompress` has to look at the data.
 
-def decompress_into(codec: int, data: memoryview, out: memoryview) -> int | None:
-    """How many bytes now stand at the beginning of `out`; None where `decompress` has to look at the data.
-
-    After None, what `out` holds means nothing. Data is of magic 2.
-    """
-    known = _INTO.get(codec)
-    return None if known is None else known(data, out)
+After None, what the memory holds means nothing.
+"""
 
 
-def _snappy(data: memoryview, out: memoryview) -> int | None:
-    """A xerial stream of blocks."""
-    library = optional("cramjam")
-    if library is None or len(data) < XERIAL_HEADER_SIZE or data[:8] != XERIAL:
+@cache
+def reader_into(codec: int) -> Into | None:
+    """What decompresses bodies of magic 2 into memory; None where the codec's library is not there."""
+    known = _READERS.get(codec)
+    if known is None:
         return None
-    block_into = library.snappy.decompress_raw_into
-    position, size = XERIAL_HEADER_SIZE, 0
-    while position + 4 <= len(data):
-        after = position + 4 + _BIG.unpack_from(data, position)[0]
-        if after > len(data):
+    name, make = known
+    library = optional(name)
+    return None if library is None else make(library)
+
+
+def _snappy(library: Any) -> Into:
+    """Xerial streams of blocks."""
+    block_into, error, size_at = (
+        library.snappy.decompress_raw_into,
+        library.DecompressionError,
+        _BIG.unpack_from,
+    )
+
+    def into(data: memoryview, out: memoryview) -> int | None:
+        end, position, size = len(data), XERIAL_HEADER_SIZE, 0
+        if end < position or data[:8] != XERIAL:
             return None
         try:
-            size += block_into(data[position + 4 : after], out[size:])
-        except library.DecompressionError:
+            while position + 4 <= end:
+                after = position + 4 + size_at(data, position)[0]
+                if after > end:
+                    return None
+                size += block_into(data[position + 4 : after], out[size:])
+                position = after
+        except error:
             return None
-        position = after
-    return size
+        return size
+
+    return into
 
 
-def _lz4(data: memoryview, out: memoryview) -> int | None:
-    """A frame of compressed blocks of 64 KiB."""
-    library = optional("cramjam")
-    if library is None or data[:7] != JAVA_HEADER:
-        return None
-    block_into = library.lz4.decompress_block_into
-    position, size = len(JAVA_HEADER), 0
-    while position + 4 <= len(data):
-        (word,) = _LITTLE.unpack_from(data, position)
-        if word == 0:
-            return size
-        position += 4
-        if word > LZ4_BLOCK or position + word > len(data):
+def _lz4(library: Any) -> Into:
+    """Frames of compressed blocks of 64 KiB."""
+    block_into, error = library.lz4.decompress_block_into, library.DecompressionError
+    size_at, first = _LITTLE.unpack_from, len(JAVA_HEADER)
+
+    def into(data: memoryview, out: memoryview) -> int | None:
+        if data[:first] != JAVA_HEADER:
             return None
-        room = out[size : size + LZ4_BLOCK]
+        end, position, size = len(data), first, 0
         try:
-            size += block_into(data[position : position + word], room, len(room))
-        except library.DecompressionError:
+            while position + 4 <= end:
+                (word,) = size_at(data, position)
+                if word == 0:
+                    return size
+                position += 4
+                if word > LZ4_BLOCK or position + word > end:
+                    return None
+                room = out[size : size + LZ4_BLOCK]
+                size += block_into(data[position : position + word], room, len(room))
+                position += word
+        except error:
             return None
-        position += word
-    return None
+        return None
+
+    return into
 
 
-def _zstd(data: memoryview, out: memoryview) -> int | None:
+def _zstd(library: Any) -> Into:
     """Whole frames."""
-    library = optional("zstandard")
-    if library is None:
-        return None
-    try:
-        check_frames(data)
-        size: int = decompressor().stream_reader(data, read_across_frames=True).readinto(out)
-    except (CompressionError, library.ZstdError):
-        return None
-    return size if size < len(out) else None  # a full room may have been too small
+
+    def into(data: memoryview, out: memoryview) -> int | None:
+        try:
+            check_frames(data)
+            size: int = decompressor().stream_reader(data, read_across_frames=True).readinto(out)
+        except (CompressionError, library.ZstdError):
+            return None
+        return size if size < len(out) else None  # a full room may have been too small
+
+    return into
 
 
-_INTO: dict[int, Callable[[memoryview, memoryview], int | None]] = {2: _snappy, 3: _lz4, 4: _zstd}
+_READERS: dict[int, tuple[str, Callable[[Any], Into]]] = {
+    2: ("cramjam", _snappy),
+    3: ("cramjam", _lz4),
+    4: ("zstandard", _zstd),
+}

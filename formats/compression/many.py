@@ -5,6 +5,7 @@ left to `decompress`, which knows every form and says what is wrong.
 """
 
 import random
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -28,20 +29,27 @@ SNAPPY, LZ4 = 2, 3
 LEAST_GAP = 20  # a block's size, and a mark that no body holds by chance
 LZ4_SIZE = np.uint32(~LZ4_STORED & 0xFFFFFFFF)
 _XERIAL = np.frombuffer(XERIAL, np.uint64)[0]
+XERIAL_HEAD = np.dtype(
+    [("magic", "<u8"), ("versions", ">u8"), ("length", ">u4"), ("low", "u1"), ("high", "u1")]
+)  # and the size of the first block
 _JAVA_HEADER = np.frombuffer(JAVA_HEADER + b"\0", np.uint64)[0]
 _SEVEN_BYTES = np.uint64(0x00FFFFFFFFFFFFFF)
 
 
 class Bodies(NamedTuple):
-    """Decompressed bodies: each is data[start:end]."""
+    """Decompressed bodies: each is out[start:end] of so many bytes in memory that was asked for."""
 
-    data: bytes | Octets
+    size: int
     starts: Ints
     ends: Ints
 
 
-def small_bodies(codec: int, data: Octets, starts: Ints, ends: Ints) -> Bodies | None:
-    """What data[start:end] decompress to; None where one of them has to be looked at by itself.
+Room = Callable[[int], memoryview]
+"""Gives memory for so many bytes."""
+
+
+def small_bodies(codec: int, data: Octets, starts: Ints, ends: Ints, room: Room, limit: int) -> Bodies | None:
+    """What data[start:end] decompress to; None where one of them has to be looked at by itself, or beyond the limit.
 
     `data` goes on for some bytes behind the last of them.
     """
@@ -49,55 +57,59 @@ def small_bodies(codec: int, data: Octets, starts: Ints, ends: Ints) -> Bodies |
     sizes = ends - starts
     if known is None or len(starts) < FEWEST or sizes.max() > SMALL or sizes.min() < XERIAL_HEADER_SIZE:
         return None
-    return known(data, starts, ends)
+    return known(data, starts, ends, room, limit)
 
 
-def _words(data: Octets, positions: Ints, size: int) -> NDArray[Any]:
+def _items(data: Octets, positions: Ints, size: int) -> NDArray[Any]:
     """The opaque items of so many bytes at positions."""
     view = np.ndarray(max(0, len(data) - size + 1), f"V{size}", data, strides=(1,))
     found: NDArray[Any] = view[positions]
     return found
 
 
-def _snappy(data: Octets, starts: Ints, ends: Ints) -> Bodies | None:
+def _snappy(data: Octets, starts: Ints, ends: Ints, room: Room, limit: int) -> Bodies | None:
     """One block each, of fewer than 2^14 bytes: as one block, what lies between them made literals."""
     library = optional("cramjam")
-    blocks = starts + XERIAL_HEADER_SIZE + 4
-    if library is None or (blocks + 2 >= ends).any():
-        return None
-    lengths = _words(data, blocks - 4, 4).view(">u4")
-    if (_words(data, starts, 8).view(np.uint64) != _XERIAL).any() or (lengths != ends - blocks).any():
-        return None
-    low, high = data[blocks].astype(np.int64), data[blocks + 1].astype(np.int64)
-    is_long = low >= 0x80
-    if (is_long & (high >= 0x80)).any():
-        return None
-    sizes = np.where(is_long, low & 0x7F | high << 7, low)
-    # Five bytes before the first element become the size of the whole.
-    first = int(blocks[0]) + 1 + int(is_long[0]) - 5
-    inside, after = blocks + 1 + is_long - first, ends - first
-    between = inside[1:] - after[:-1] - 3  # what such a literal holds
-    if ((between < 1) | (between > LONGEST_LITERAL)).any():
-        return None
-    end = int(after[-1])
+    first, end = int(starts[0]), int(ends[-1] - starts[0])
     block = np.empty(end + PAST_THE_END, np.uint8)
     block[:end] = data[first : first + end]
-    block[after] = STAY
-    if not are_whole(block, inside, after, sizes):
+    starts, after = starts - first, ends - first
+    elements = starts + XERIAL_HEAD.itemsize - 1  # where they begin if the size takes one byte
+    if library is None or (elements >= after).any():
         return None
-    windows = np.ndarray(end, "V3", block, strides=(1,))
-    heads = (between - 1) << 8 | LITERAL_OF_WORD
-    windows[after[:-1]] = heads.astype("<u4").view("V4").astype("V3")
-    out_ends = np.cumsum(sizes)
-    out_ends[1:] += np.cumsum(between)
+    heads = _items(block, starts, XERIAL_HEAD.itemsize).view(XERIAL_HEAD)
+    if (heads["magic"] != _XERIAL).any() or (heads["length"] != after - elements + 1).any():
+        return None
+    sizes, high = heads["low"].astype(np.int64), heads["high"].astype(np.int64)
+    is_long = sizes >= 0x80
+    if (is_long & (high >= 0x80)).any():
+        return None
+    elements += is_long
+    sizes += is_long * ((high << 7) - 0x80)
+    between = elements[1:] - after[:-1] - 3  # what a literal between two holds
+    if ((between < 1) | (between > LONGEST_LITERAL)).any():
+        return None
+    block[after] = STAY
+    if not are_whole(block, elements, after, sizes):
+        return None
+    inner = after[:-1]
+    block[inner] = LITERAL_OF_WORD
+    block[inner + 1] = (between - 1) & 0xFF
+    block[inner + 2] = (between - 1) >> 8
+    out_ends = sizes.copy()
+    out_ends[1:] += between
+    out_ends = np.cumsum(out_ends)
     size = int(out_ends[-1])
-    block[:5] = np.frombuffer(_size_in_five_bytes(size), np.uint8)
-    out = np.empty(size, np.uint8)
+    if size > limit:
+        return None
+    # Five bytes before the first element become the size of the whole.
+    begin = int(elements[0])
+    block[begin - 5 : begin] = np.frombuffer(_size_in_five_bytes(size), np.uint8)
     try:
-        library.snappy.decompress_raw_into(block[:end], out)
+        library.snappy.decompress_raw_into(block[begin - 5 : end], room(size))
     except library.DecompressionError:
         return None
-    return Bodies(out, out_ends - sizes, out_ends)
+    return Bodies(size, out_ends - sizes, out_ends)
 
 
 def _size_in_five_bytes(size: int) -> bytes:
@@ -105,14 +117,14 @@ def _size_in_five_bytes(size: int) -> bytes:
     return bytes([size >> shift & 0x7F | 0x80 for shift in (0, 7, 14, 21)] + [size >> 28])
 
 
-def _lz4(data: Octets, starts: Ints, ends: Ints) -> Bodies | None:
+def _lz4(data: Octets, starts: Ints, ends: Ints, room: Room, limit: int) -> Bodies | None:
     """One block each: as blocks of one frame, what lies between them made a stored block that nobody knows."""
     library = optional("lz4.frame")
     inside, after = starts + len(JAVA_HEADER), ends - 4
-    if library is None or ((_words(data, starts, 8).view(np.uint64) & _SEVEN_BYTES) != _JAVA_HEADER).any():
+    if library is None or ((_items(data, starts, 8).view(np.uint64) & _SEVEN_BYTES) != _JAVA_HEADER).any():
         return None
-    sizes = _words(data, inside, 4).view("<u4") & LZ4_SIZE
-    last = _words(data, after, 4).view("<u4")
+    sizes = _items(data, inside, 4).view("<u4") & LZ4_SIZE
+    last = _items(data, after, 4).view("<u4")
     if (inside + 4 + sizes != after).any() or (sizes == 0).any() or (sizes > LZ4_BLOCK).any() or last.any():
         return None
     gaps = inside[1:] - after[:-1]
@@ -123,20 +135,24 @@ def _lz4(data: Octets, starts: Ints, ends: Ints) -> Bodies | None:
     block = data[int(starts[0]) : int(ends[-1])].copy()
     windows = np.ndarray(len(block) - gap + 1, f"V{gap}", block, strides=(1,))
     windows[after[:-1] - starts[0]] = np.void((len(mark) | LZ4_STORED).to_bytes(4, "little") + mark)
+    frame = library.LZ4FrameDecompressor()
     try:
-        out = library.decompress(block)
+        out = frame.decompress(block, max_length=limit)
     except (RuntimeError, ValueError):
+        return None
+    if not frame.eof:
         return None
     places = _places(np.frombuffer(out, np.uint8), mark)
     if len(places) != len(gaps):
         return None
-    return Bodies(out, np.concatenate(([0], places + len(mark))), np.concatenate((places, [len(out)])))
+    room(len(out))[:] = out
+    return Bodies(len(out), np.concatenate(([0], places + len(mark))), np.concatenate((places, [len(out)])))
 
 
 def _places(data: Octets, mark: bytes) -> Ints:
     """Where the mark stands."""
     found = np.flatnonzero(data[: max(0, len(data) - len(mark) + 1)] == mark[0])
-    places: Ints = found[_words(data, found, 8).view(np.uint64) == np.frombuffer(mark[:8], np.uint64)[0]]
+    places: Ints = found[_items(data, found, 8).view(np.uint64) == np.frombuffer(mark[:8], np.uint64)[0]]
     return places
 
 

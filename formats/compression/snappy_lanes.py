@@ -28,7 +28,7 @@ PAST_THE_END = 1 << 18  # how far a lane can go astray before more came out than
 def _tables() -> tuple[Ints, Ints]:
     """By the first two bytes of an element: what it adds to its lane, and what must have come out before it.
 
-    Less than 0 is added where a third byte says it, 0 where no such element should be.
+    UNCLEAR is added where a third byte says it, 0 where no such element should be.
     """
     words = np.arange(1 << 16, dtype=np.int64)
     tag, byte = words & 0xFF, words >> 8
@@ -36,10 +36,13 @@ def _tables() -> tuple[Ints, Ints]:
     literal = np.where(number < 60, number + 1, byte + 1)
     adds = np.where(number < 60, 1 + literal, 2 + literal) | literal << HALF
     adds = np.where(
-        (kind == 2) | (tag == LITERAL_OF_WORD), -1, np.where((kind == 0) & (number <= 60), adds, 0)
+        (kind == 2) | (tag == LITERAL_OF_WORD), UNCLEAR, np.where((kind == 0) & (number <= 60), adds, 0)
     )
     adds = np.where(kind == 1, 2 | (4 + (number & 7)) << HALF, adds)
     return adds, np.where(kind == 1, (tag >> 5 << 8 | byte) << HALF, 0)
+
+
+UNCLEAR = 1 << 62
 
 
 def are_whole(data: Octets, starts: Ints, ends: Ints, sizes: Ints) -> bool:
@@ -49,19 +52,18 @@ def are_whole(data: Octets, starts: Ints, ends: Ints, sizes: Ints) -> bool:
     no block of less than 64 KiB needs. Copies from 0 bytes back are left to the library, which refuses them.
     """
     adds, needs = _tables()
-    pairs = np.ndarray(len(data) - 1, "V2", data, strides=(1,))
+    behind = data[1:]
     lanes, until = starts.copy(), ends | sizes << HALF
+    too_much = int(sizes.max()) + 1 << HALF
     while True:
         place = lanes & PLACE
-        word = pairs[place].view(np.uint16).astype(np.intp)
-        added, needed = adds.take(word), needs.take(word)
-        if added.min() < 0:
-            unclear = np.flatnonzero(added < 0)
-            added[unclear], needed[unclear] = _of_three_bytes(data, place[unclear])
-        if (needed > lanes).any():
+        word = data.take(place).astype(np.uint16)
+        word |= behind.take(place).astype(np.uint16) << 8
+        added = adds.take(word)
+        if (needs.take(word) > lanes).any():
             return False
         lanes += added
-        if (lanes > until).any():
+        if lanes.max() >= too_much and not _are_clear(data, lanes, too_much):
             return False
         going = np.count_nonzero(added)
         if 2 * going < len(lanes):  # fewer of them are cheaper, but making them fewer has its price
@@ -73,8 +75,17 @@ def are_whole(data: Octets, starts: Ints, ends: Ints, sizes: Ints) -> bool:
             lanes, until = lanes[is_going], until[is_going]
 
 
+def _are_clear(data: Octets, lanes: Ints, too_much: int) -> bool:
+    """Move the unclear lanes on by what a third byte says; whether none of all then has too much."""
+    unclear = np.flatnonzero(lanes >= UNCLEAR)
+    before = lanes[unclear] - UNCLEAR
+    added, needed = _of_three_bytes(data, before & PLACE)
+    lanes[unclear] = before + added
+    return bool((needed <= before).all() and lanes.max() < too_much)
+
+
 def _of_three_bytes(data: Octets, places: Ints) -> tuple[Ints, Ints]:
-    """The same of elements of three bytes: copies from up to 64 KiB back, and literals of up to that size."""
+    """What elements of three bytes add and need: copies from up to 64 KiB back, and literals of up to that size."""
     tag = data[places]
     word = data[places + 1].astype(np.int64) | data[places + 2].astype(np.int64) << 8
     is_copy = tag & 3 == 2

@@ -93,12 +93,10 @@ def _offsets(group: Group, headers: Headers, place: Place) -> Iterator[RowFindin
     wrong = np.zeros(len(group.rows), np.bool_)
     wrong[held] = delta[starts[held]] < 0
     wrong[held] |= delta[after[held] - 1] > headers.last_offset_delta[group.rows[held]]
-    several = len(delta) > np.count_nonzero(after > starts)  # records in one of the batches
-    back = np.flatnonzero(np.diff(delta) <= 0) + 1 if several else ()
-    if len(back):
-        numbers = np.searchsorted(starts, back, side="right") - 1
-        inside = back != starts[numbers]
-        wrong[numbers[inside]] = True
+    grows = delta[1:] > delta[:-1]
+    grows[starts[(starts > 0) & (starts < len(delta))] - 1] = True
+    if not grows.all():
+        wrong[np.searchsorted(starts, np.flatnonzero(~grows) + 1, side="right") - 1] = True
         wrong &= held
     for number in np.flatnonzero(wrong).tolist():
         row = int(group.rows[number])

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from formats.columns.headers import Headers
 from formats.columns.records import Fields, decode
 from formats.compression import DEFAULT_LIMIT, CompressionError, TooLarge, decompress
-from formats.compression.in_place import decompress_into
-from formats.compression.many import Bodies, small_bodies
+from formats.compression.in_place import reader_into
+from formats.compression.many import small_bodies
 from formats.errors import FormatError
 from formats.record_batch import CODEC_MASK, HEADER_SIZE, BatchHeader, read_header, read_records
 from kctl.scan.block import Arena, Block
@@ -25,8 +25,8 @@ Octets = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-GROUP_BYTES = 8 << 20  # of bodies that are decoded together
-GROUP_RECORDS = 128 << 10
+GROUP_BYTES = 16 << 20  # of bodies that are decoded together
+GROUP_RECORDS = 256 << 10
 SMALLEST_RECORD = 7  # bytes: one for each field of a record with nothing in it
 WHOLE = 32 << 20  # bodies up to this size are decoded at once when their records are only checked
 
@@ -115,35 +115,31 @@ def _decompressed(
     headers: Headers, block: Block, rows: Ints, starts: Ints, ends: Ints, limit: int
 ) -> Iterator[Group]:
     """Groups whose bodies are decompressed, those that are not compressed copied."""
-    bodies = _Bodies(block.arena)
-    first, codecs = 0, headers.codec
-    for chosen in _runs_of_one_codec(headers, rows):
-        codec = int(codecs[chosen[0]])
-        small = small_bodies(codec, block.data, starts[chosen], ends[chosen])
-        if small is not None and len(small.data) <= limit:
-            bodies.add(chosen, small)
-        else:
-            _one_by_one(codec, block, chosen, starts, ends, limit, bodies)
-        bodies.count += int(headers.records_count[chosen].sum())
-        if block.arena.size >= GROUP_BYTES or bodies.count >= GROUP_RECORDS:
-            after = int(chosen[-1]) + 1
-            yield _joined(headers, block, bodies, first, after)
-            bodies, first = _Bodies(block.arena), after
+    bodies, first = _Bodies(block.arena), 0
+    starts, ends, counts, codecs = starts[rows], ends[rows], headers.records_count[rows], headers.codec[rows]
+    for low, high in pairwise(_cuts_by_codec(codecs, ends - starts)):
+        while low < high:
+            some = slice(low, high)
+            taken = bodies.add(int(codecs[low]), block.data, rows[some], starts[some], ends[some], limit)
+            bodies.count += int(counts[low : low + taken].sum())
+            low += taken
+            if block.arena.size >= GROUP_BYTES or bodies.count >= GROUP_RECORDS:
+                after = int(rows[low - 1]) + 1
+                yield _joined(headers, block, bodies, first, after)
+                bodies, first = _Bodies(block.arena), after
     yield _joined(headers, block, bodies, first, len(headers))
 
 
 RUN_BYTES = 1 << 20  # compressed, of bodies that are looked at together
-RUN_ROWS = 4096
+RUN_ROWS = 16384
 ROOM = 1 << 20  # what the body of a batch is given at first; larger ones are rare
 
 
-def _runs_of_one_codec(headers: Headers, rows: Ints) -> Iterator[Ints]:
-    """The rows in runs of one codec, few and small enough that a group can end behind each."""
-    if not len(rows):
-        return
-    weight = np.cumsum(headers.size_in_bytes[rows] / RUN_BYTES + 1 / RUN_ROWS).astype(np.int64)
-    ends = (np.diff(headers.codec[rows]) != 0) | (np.diff(weight) != 0)
-    yield from np.split(rows, np.flatnonzero(ends) + 1)
+def _cuts_by_codec(codecs: NDArray[np.int16], sizes: Ints) -> list[int]:
+    """Where runs of one codec begin, few and small enough that a group can end behind each; and the end."""
+    weight = np.cumsum(sizes / RUN_BYTES + 1 / RUN_ROWS).astype(np.int64)
+    ends = (np.diff(codecs) != 0) | (np.diff(weight) != 0)
+    return [0, *(np.flatnonzero(ends) + 1).tolist(), len(codecs)]
 
 
 @dataclass(slots=True)
@@ -161,39 +157,53 @@ class _Bodies:
     def __post_init__(self) -> None:
         self.arena.size = 0
 
-    def add(self, rows: Ints, part: Bodies) -> None:
-        """The bodies of some rows more."""
-        self.hold(rows, part.starts + self.arena.size, part.ends + self.arena.size)
-        self.arena.add(part.data)
+    def add(self, codec: int, data: Octets, rows: Ints, starts: Ints, ends: Ints, limit: int) -> int:
+        """Bodies compressed in data[start:end], as many of them as the group has room for; how many rows that were."""
+        small = small_bodies(codec, data, starts, ends, self.arena.room, min(limit, GROUP_BYTES))
+        if small is None:
+            return self.add_one_by_one(codec, data, rows, starts, ends, limit)
+        self.hold(rows, small.starts + self.arena.size, small.ends + self.arena.size)
+        self.arena.size += small.size
+        return len(rows)
+
+    def add_one_by_one(
+        self, codec: int, data: Octets, rows: Ints, starts: Ints, ends: Ints, limit: int
+    ) -> int:
+        """The same, and why some of them cannot be decompressed."""
+        view, arena, into = memoryview(data.data), self.arena, reader_into(codec)
+        good: list[int] = []
+        edges = [arena.size]
+        most = min(limit, ROOM)
+        room, first, taken = arena.room(0), arena.size, 0
+        for row, start, end in zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True):
+            if first + len(room) < arena.size + most:
+                if arena.size >= GROUP_BYTES:
+                    break
+                room, first = arena.room(4 * most), arena.size
+            taken += 1
+            at = arena.size - first
+            size = into(view[start:end], room[at : at + most]) if into is not None else None
+            try:
+                if size is None:
+                    arena.add(decompress(codec, view[start:end], magic=2, limit=limit))
+                    room, first = arena.room(0), arena.size
+                else:
+                    arena.size += size
+            except TooLarge:
+                self.too_large.append(row)
+            except CompressionError as error:
+                self.trouble.append(Trouble(row, error, 0))
+            else:
+                good.append(row)
+                edges.append(arena.size)
+        self.hold(np.array(good, np.int64), np.array(edges[:-1], np.int64), np.array(edges[1:], np.int64))
+        return taken
 
     def hold(self, rows: Ints, starts: Ints, ends: Ints) -> None:
         """Bodies that are in the arena, or about to be."""
         self.rows.append(rows)
         self.starts.append(starts)
         self.ends.append(ends)
-
-
-def _one_by_one(
-    codec: int, block: Block, rows: Ints, starts: Ints, ends: Ints, limit: int, bodies: _Bodies
-) -> None:
-    view, arena = memoryview(block.data.data), bodies.arena
-    good: list[int] = []
-    edges = [arena.size]
-    for row, start, end in zip(rows.tolist(), starts[rows].tolist(), ends[rows].tolist(), strict=True):
-        size = decompress_into(codec, view[start:end], arena.room(min(limit, ROOM)))
-        try:
-            if size is None:
-                arena.add(decompress(codec, view[start:end], magic=2, limit=limit))
-            else:
-                arena.size += size
-        except TooLarge:
-            bodies.too_large.append(row)
-        except CompressionError as error:
-            bodies.trouble.append(Trouble(row, error, 0))
-        else:
-            good.append(row)
-            edges.append(arena.size)
-    bodies.hold(np.array(good, np.int64), np.array(edges[:-1], np.int64), np.array(edges[1:], np.int64))
 
 
 def _joined(headers: Headers, block: Block, bodies: _Bodies, first: int, after: int) -> Group:

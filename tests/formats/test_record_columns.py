@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formats.columns import records
+from formats.columns import record_starts, records
 from formats.columns.records import Fields, decode
 from formats.columns.single_record import read_fields
 from formats.errors import FormatError
@@ -60,7 +60,7 @@ def read_alone(data: bytes, start: int, end: int, count: int) -> list[tuple[int,
     return rows if start == end else None
 
 
-@pytest.mark.parametrize(("lanes", "at_once"), [(1, 16 << 10), (1000, 16 << 10), (1, 7)])
+@pytest.mark.parametrize(("lanes", "at_once"), [(1, 16 << 10), (3, 16 << 10), (1000, 16 << 10), (1, 7)])
 @given(st.integers(0, 10**9), st.booleans(), st.integers(0, 3))
 @settings(max_examples=120)
 def test_columns_are_what_is_read_alone(lanes: int, at_once: int, seed: int, small: bool, edits: int) -> None:
@@ -76,7 +76,7 @@ def test_columns_are_what_is_read_alone(lanes: int, at_once: int, seed: int, sma
     for _ in range(edits if data else 0):
         held[rng.randrange(len(data))] = rng.choice([0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)])
     data = bytes(held)
-    with patch.object(records, "FEWEST_LANES", lanes), patch.object(records, "ROWS_AT_ONCE", at_once):
+    with patch.object(record_starts, "FEWEST_LANES", lanes), patch.object(records, "ROWS_AT_ONCE", at_once):
         found, first_rows, bad = decode(
             np.frombuffer(data, np.uint8), np.array(starts), np.array(ends), np.array(counts)
         )
