@@ -30,6 +30,7 @@ from kctl.wire.fetching import (
     Fetcher,
     Wanted,
     list_offsets,
+    local_starts,
 )
 from kctl.wire.spool import headers_of
 
@@ -45,7 +46,8 @@ class _Copy:
     folder: Path
     offset: int
     until: int
-    start: int
+    start: int  # of the log; of a tiered topic this may lie before what the leader has itself
+    begin: int  # the first offset that is read
     file: BinaryIO | None = None
     in_file: int = 0
     files: list[Path] = field(default_factory=list)  # the last one is written to
@@ -189,13 +191,13 @@ class _Pieces:
 
     def _moved_on(self, one: _Copy) -> bool:
         """Whether the log begins later than where its front was to be read: retention has taken that meanwhile."""
-        if one.offset != one.start:
+        if one.offset != one.begin:
             return False
-        found = list_offsets(self._wire, [(one.leader, one.partition)], EARLIEST)
-        start = found.get((one.leader, one.partition))
-        if not isinstance(start, int) or start <= one.offset:
+        found = local_starts(self._wire, [(one.leader, one.partition)])
+        begin = found.get((one.leader, one.partition))
+        if not isinstance(begin, int) or begin <= one.offset:
             return False
-        one.start = one.offset = start
+        one.begin = one.offset = begin
         return True
 
 
@@ -205,6 +207,7 @@ def _begin(
     leaders = {tp: found.leader for tp in partitions if (found := state.partition_states.get(tp)) is not None}
     wanted = [(leaders[tp], tp) for tp in partitions if leaders.get(tp, -1) >= 0]
     starts = list_offsets(wire, wanted, EARLIEST)
+    begins = local_starts(wire, wanted)
     ends = list_offsets(wire, wanted, LATEST, replica_id=CONSUMER)
     copies, failures = [], []
     for tp in partitions:
@@ -216,7 +219,11 @@ def _begin(
             continue
         path = folder / f"broker-{leader}" / str(tp)
         path.mkdir(parents=True)
-        copies.append(_Copy(partition=tp, leader=leader, folder=path, offset=start, until=end, start=start))
+        local = begins.get((leader, tp))
+        begin = max(start, local) if isinstance(local, int) else start
+        copies.append(
+            _Copy(partition=tp, leader=leader, folder=path, offset=begin, until=end, start=start, begin=begin)
+        )
     return copies, failures
 
 

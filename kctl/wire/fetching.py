@@ -142,8 +142,7 @@ def list_offsets(
 
     With `DEBUGGER` the end of the log of any replica; with `CONSUMER` the high watermark, of leaders only.
     """
-    version = wire.version_of(ListOffsetsRequest) or 0
-    if version < SINCE.get(place, 0):
+    if (wire.version_of(ListOffsetsRequest) or 0) < SINCE.get(place, 0):
         raise KctlError(f"brokers of {wire.location} are too old to tell where local data begins")
     by_node: dict[int, dict[str, list[int]]] = {}
     for node, tp in wanted:
@@ -187,3 +186,11 @@ def list_offsets(
                     else int(p.offset)
                 )
     return found
+
+
+def local_starts(
+    wire: Wire, wanted: Sequence[tuple[int, TopicPartition]]
+) -> dict[tuple[int, TopicPartition], int | KctlError]:
+    """Where the batches begin that a replica has itself: of a tiered topic this is not where its log begins."""
+    knows = (wire.version_of(ListOffsetsRequest) or 0) >= SINCE[EARLIEST_LOCAL]  # else there are no tiers
+    return list_offsets(wire, wanted, EARLIEST_LOCAL if knows else EARLIEST)

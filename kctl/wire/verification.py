@@ -25,13 +25,13 @@ from kctl.wire.adapter import Wire
 from kctl.wire.fetched_bytes import begin_alike, padded
 from kctl.wire.fetching import (
     CONSUMER,
-    EARLIEST,
     LATEST,
     OFFSET_OUT_OF_RANGE,
     Fetched,
     Fetcher,
     Wanted,
     list_offsets,
+    local_starts,
 )
 from kctl.wire.spool import Part, Spool
 
@@ -174,7 +174,7 @@ class ReplicaVerification:
     def _bounds(self, partitions: Sequence[Verified]) -> None:
         """Where each partition's comparison begins, and the leader's high watermark, at which it ends."""
         wanted = [(b, one.partition) for one in partitions for b in one.compared]
-        starts = list_offsets(self._wire, wanted, EARLIEST)
+        starts = local_starts(self._wire, wanted)
         ends = list_offsets(self._wire, wanted, LATEST)
         leaders = [(one.leader, one.partition) for one in partitions if one.leader in one.compared]
         watermarks = list_offsets(self._wire, leaders, LATEST, replica_id=CONSUMER)
@@ -261,9 +261,8 @@ class ReplicaVerification:
         for broker_id, answer in answers.items():
             if isinstance(answer, KctlError):
                 one.drop(broker_id, str(answer))
-            elif answer.error_code == OFFSET_OUT_OF_RANGE and answer.log_start_offset > one.offset:
-                one.offset = answer.log_start_offset  # retention was faster
-                return
+            elif answer.error_code == OFFSET_OUT_OF_RANGE and self._has_moved_on(one, broker_id):
+                return  # retention was faster
             elif answer.error:
                 one.drop(broker_id, answer.error)
             else:
@@ -280,6 +279,14 @@ class ReplicaVerification:
             front = _front(fetched.values())
         if not self._equal(one, fetched, front):
             self._in_detail(one)
+
+    def _has_moved_on(self, one: Verified, broker_id: int) -> bool:
+        """Whether a replica's log begins later now; the error itself does not say where."""
+        start = local_starts(self._wire, [(broker_id, one.partition)])[broker_id, one.partition]
+        if not isinstance(start, int) or start <= one.offset:
+            return False
+        one.offset = start
+        return True
 
     def _equal(self, one: Verified, fetched: Mapping[int, Fetched], front: Front | None) -> bool:
         """Compare the whole batches that all answers hold; whether they are equal and sound."""

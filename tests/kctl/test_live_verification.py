@@ -12,7 +12,7 @@ from kctl.cluster.versions import KafkaVersion
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
 from kctl.wire import verification
-from kctl.wire.fetching import CONSUMER, EARLIEST, Fetched, Wanted
+from kctl.wire.fetching import CONSUMER, EARLIEST, OFFSET_OUT_OF_RANGE, Fetched, Wanted
 from kctl.wire.verification import Options, ReplicaVerification, Verified
 from tests.kctl.replica.test_compare import batch
 
@@ -79,6 +79,9 @@ def verified(
     )
     monkeypatch.setattr(verification, "Fetcher", lambda wire, ids: brokers)
     monkeypatch.setattr(verification, "list_offsets", brokers.offsets)
+    monkeypatch.setattr(
+        verification, "local_starts", lambda wire, wanted: brokers.offsets(wire, wanted, EARLIEST)
+    )
     monkeypatch.setattr(verification, "CATCHING_UP", 0.05)
     (found,) = ReplicaVerification(None, state, Options()).results([TP])  # type: ignore[arg-type]
     return found
@@ -132,3 +135,19 @@ def test_a_dead_broker_makes_it_unknown(monkeypatch: pytest.MonkeyPatch) -> None
     found = verified(monkeypatch, FakeBrokers({1: WHOLE, 2: WHOLE, 3: WHOLE}, 12), alive=(1, 2))
     assert (found.verdict, found.compared) == ("unknown", [1, 2])
     assert [f.code for f in found.findings] == ["replica-not-verified"]
+
+
+class FakeRetention(FakeBrokers):
+    """Broker 2 deletes its first batch when it is first asked for it."""
+
+    def _one(self, one: Wanted) -> Fetched:
+        if one.node == 2 and one.offset < 3:
+            self.logs = {**self.logs, 2: WHOLE[1:]}
+            return Fetched(b"", -1, -1, OFFSET_OUT_OF_RANGE)
+        return super()._one(one)
+
+
+def test_retention_may_be_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = verified(monkeypatch, FakeRetention({1: WHOLE, 2: WHOLE}, 12), alive=(1, 2))
+    assert (found.verdict, found.batches, found.offset, found.findings) == ("equal", 3, 12, [])
+    assert found.compared == [1, 2]

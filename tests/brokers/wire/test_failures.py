@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,20 @@ def test_a_target_dies_during_a_reassignment(w: Cluster, k: WireKctl, topic: str
     assert ran.status == 5 and "is not alive" in ran.err
     k.change("reassign", "cancel", plan)
     assert k.replicas(topic) == [others]
+
+
+def test_a_host_that_says_nothing_is_passed_over(w: Cluster, k: WireKctl) -> None:
+    """It takes connections, as a firewall or a broker that hangs does."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        for servers in (f"{address},{w.bootstrap}", f"{w.bootstrap},{address}"):
+            ran = k("cluster", "brokers", "--bootstrap-server", servers)
+            assert ran.status == 0 and len(ran.of("broker")) == 3
+        alone = k("cluster", "brokers", "--bootstrap-server", address, "--timeout", "1")
+        assert (alone.status, alone.err) == (
+            3,
+            f"kctl: no broker of {address} can be used: no answer in time\n",
+        )
 
 
 def test_what_a_broker_refuses_is_a_row_and_the_rest_is_done(

@@ -20,7 +20,15 @@ from kctl.remote.metadata_log import METADATA_TOPIC, find_metadata
 from kctl.remote.metadata_replicas import values_of
 from kctl.replica.epoch_views import every_copy, show_rows
 from kctl.wire import copying
-from kctl.wire.fetching import CONSUMER, EARLIEST, OFFSET_OUT_OF_RANGE, Fetched, Wanted
+from kctl.wire.fetching import (
+    CONSUMER,
+    EARLIEST,
+    EARLIEST_LOCAL,
+    LATEST,
+    OFFSET_OUT_OF_RANGE,
+    Fetched,
+    Wanted,
+)
 from tests.conftest import recording
 from tests.kctl.replica.test_compare import batch
 
@@ -35,6 +43,7 @@ class FakeLeader:
         self.start = self.told_start = 0
         self.asked: list[int] = []
         self.fails_at: int | None = None
+        self.local_start: int | None = None  # of a tiered topic
 
     def fetch(self, wanted: Sequence[Wanted], size: int) -> list[Fetched | KctlError]:
         (one,) = wanted
@@ -47,8 +56,10 @@ class FakeLeader:
         return [Fetched(data[:1000], 360, self.start)]
 
     def offsets(self, _: Any, wanted: Any, place: int, *, replica_id: int = -2) -> Any:
-        assert place == EARLIEST or replica_id == CONSUMER
-        told = dict.fromkeys(wanted, self.told_start if place == EARLIEST else 360)
+        assert place in (EARLIEST, EARLIEST_LOCAL) or replica_id == CONSUMER
+        if place == EARLIEST_LOCAL and self.local_start is not None:
+            return dict.fromkeys(wanted, self.local_start)
+        told = dict.fromkeys(wanted, 360 if place == LATEST else self.told_start)
         self.told_start = self.start
         return told
 
@@ -58,6 +69,9 @@ def leader(monkeypatch: pytest.MonkeyPatch) -> FakeLeader:
     fake = FakeLeader()
     monkeypatch.setattr(copying, "Fetcher", lambda wire, ids: fake)
     monkeypatch.setattr(copying, "list_offsets", fake.offsets)
+    monkeypatch.setattr(
+        copying, "local_starts", lambda wire, wanted: fake.offsets(wire, wanted, EARLIEST_LOCAL)
+    )
     monkeypatch.setattr(copying, "SEGMENT", 2000)
     monkeypatch.setattr(copying, "ROOM", 0)
     return fake
@@ -135,6 +149,17 @@ def test_what_retention_takes_before_it_is_read_is_left_out(leader: FakeLeader, 
     found = list(entries(replica.folder, [], arriving=replica.arriving))
     assert failures == [] and evidence.replicas and found[0].batch is not None
     assert (found[0].batch.base_offset, found[-1].last_offset) == (30, 359)
+
+
+def test_a_tiered_log_is_read_from_where_the_leader_has_it(leader: FakeLeader, tmp_path: Path) -> None:
+    leader.local_start, failures = 120, list[Exception]()
+    (row,) = show_rows(every_copy(arriving(tmp_path, failures)))
+    assert failures == [] and leader.asked[0] == 120
+    assert (row["epochs"], row["local_log_start_offset"], row["log_end_offset"]) == (
+        [[1, 120], [2, 240]],
+        120,
+        360,
+    )
 
 
 def test_a_leader_that_goes_away_is_reported(leader: FakeLeader, tmp_path: Path) -> None:
