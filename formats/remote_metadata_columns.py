@@ -51,6 +51,7 @@ EPOCH_SIZE = _EPOCH.itemsize
 NAME_AT = 4
 _ID_AT = 21
 COPY, UPDATE = 0, 1
+_DTYPES = (_COPY, _UPDATE)
 
 # A value's first four bytes as a number: frame 1, type 0 or 1, version 0, one more than the length of the name.
 _BEGINNING = np.dtype("<u4")
@@ -62,6 +63,7 @@ _NO_NAME, _NAME_AT = 0x00FFFFFF, 24
 class MetadataColumns:
     """Records of one type, a row each. Positions are in `data`; a custom length of -1 is null."""
 
+    kind: int  # 0 for copies, 1 for updates
     data: Octets
     rows: Ints  # which of the values that were read
     name_length: Ints
@@ -77,17 +79,12 @@ class MetadataColumns:
         return len(self.rows)
 
     def __getitem__(self, which: Mask | Ints) -> MetadataColumns:
-        return MetadataColumns(self.data, *(getattr(self, name)[which] for name in _BY_ROW))
+        return MetadataColumns(self.kind, self.data, *(getattr(self, name)[which] for name in _BY_ROW))
 
     def column(self, name: str) -> NDArray[Any]:
         """A field of every row, as a number."""
         stored = self.fields[name]
         return stored.astype(stored.dtype.newbyteorder("="))
-
-    @property
-    def kind(self) -> int:
-        """The type of record: 0 for copies, 1 for updates."""
-        return UPDATE if self.fields.dtype == _UPDATE else COPY
 
     @property
     def name_position(self) -> Ints:
@@ -110,7 +107,7 @@ class MetadataColumns:
         return windows(self.data, self.custom_position - 5, _SIZE).astype(np.int32)
 
 
-_BY_ROW = tuple(one.name for one in fields(MetadataColumns) if one.name != "data")
+_BY_ROW = tuple(one.name for one in fields(MetadataColumns) if one.name not in ("kind", "data"))
 
 
 class MetadataRead(NamedTuple):
@@ -140,22 +137,24 @@ def read_metadata_columns(data: Octets, starts: Ints, sizes: Ints) -> MetadataRe
     is_update = (head & _TYPE) != 0
     slow = np.ones(len(starts), np.bool_)
 
-    def read(mask: Mask, dtype: np.dtype[Any]) -> MetadataColumns:
+    def read(kind: int, mask: Mask) -> MetadataColumns:
+        dtype = _DTYPES[kind]
         rows = np.flatnonzero(mask & (at + dtype.itemsize < ends))
         after_name = at[rows]
         fields = windows(data, after_name, dtype)
-        found = _Found(data, rows, name_length[rows], after_name, fields, ends[rows])
-        columns = _columns(found, *(_copies(found) if dtype is _COPY else _updates(found)))
+        found = _Found(kind, data, rows, name_length[rows], after_name, fields, ends[rows])
+        columns = _columns(found, *(_copies(found) if kind == COPY else _updates(found)))
         slow[columns.rows] = False
         return columns
 
-    copies, updates = read(legal & ~is_update, _COPY), read(legal & is_update, _UPDATE)
+    copies, updates = read(COPY, legal & ~is_update), read(UPDATE, legal & is_update)
     return MetadataRead(copies, updates, np.flatnonzero(slow))
 
 
 class _Found(NamedTuple):
     """Values whose fields of fixed size are there."""
 
+    kind: int
     data: Octets
     rows: Ints
     name_length: Ints
@@ -195,6 +194,7 @@ def _columns(found: _Found, fine: Mask, custom_at: Ints, epochs: Ints) -> Metada
     state = data.take(ends - 2)
     fine &= (new | (left == 2)) & (state <= 3) & (data.take(ends - 1) == 0)
     columns = MetadataColumns(
+        kind=found.kind,
         data=data,
         rows=found.rows,
         name_length=found.name_length,
@@ -266,6 +266,7 @@ def columns_of_records(
     at_, counts, positions, lengths = np.array(places, np.int64).T
     nothing = np.zeros(len(records), np.int64)
     return MetadataColumns(
+        kind=COPY if dtype is _COPY else UPDATE,
         data=data,
         rows=np.array(rows, np.int64),
         name_length=nothing,

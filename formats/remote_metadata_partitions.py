@@ -7,15 +7,15 @@ bytes that was met before; the name is then compared with it word by word.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from formats.columns.ids import Ids
-from formats.columns.varints import words_at
 from formats.message_schema import uuid_text
 from formats.remote_log_metadata import TopicIdPartition
-from formats.remote_metadata_columns import Ints, MetadataColumns
+from formats.remote_metadata_columns import Ints, MetadataColumns, windows
 
 Words = NDArray[np.uint64]
 Codes = NDArray[np.int32]
@@ -39,7 +39,9 @@ class PartitionCodes:
     _high: Words = field(default_factory=lambda: np.zeros(1, np.uint64))
     _low: Words = field(default_factory=lambda: np.zeros(1, np.uint64))
     _id_high: Words = field(default_factory=lambda: np.zeros(1, np.uint64))
-    _names: list[Words] = field(default_factory=list)
+    _names: dict[int, NDArray[Any]] = field(
+        default_factory=dict
+    )  # by how many words they are: the words of all
 
     def code(self, partition: TopicIdPartition) -> int:
         """The number of a partition."""
@@ -62,14 +64,26 @@ class PartitionCodes:
             self._learn(columns, new, high, low, id_high)
             met = self._ids.find(high, low, self._high, self._low)
         codes = self._code_of.take(met)
-        longest = int(columns.name_length.max(initial=0))
         same = self._id_high.take(met) == id_high
-        last = columns.name_length + (BEHIND_NAME - WORD)
-        for number, known in enumerate(self._names[: -(-longest // WORD)]):
-            # Behind the name lie bytes that were compared already.
-            words = words_at(columns.data, columns.name_position + np.minimum(WORD * number, last))
-            same &= words == known.take(met)
+        sizes = (columns.name_length + (WORD - 1)) // WORD
+        for words in np.flatnonzero(np.bincount(sizes)).tolist():
+            which = np.flatnonzero(sizes == words)
+            # Behind the name, and before the last word ends, lie bytes that were compared already.
+            found = windows(columns.data, columns.name_position[which], np.dtype(f"V{WORD * words}"))
+            known = self._words(words).take(met[which])
+            differs = found.view(np.uint64) != known.view(np.uint64)
+            if differs.any():
+                same[which[differs.reshape(-1, words).any(axis=1)]] = False
         return codes if same.all() else np.where(same, codes, np.int32(ODD))
+
+    def _words(self, words: int) -> NDArray[Any]:
+        """So many words of all that was met, zeros where it has fewer."""
+        held = self._names.get(words)
+        if held is None or len(held) < len(self._met):
+            size = WORD * words
+            texts = [one[:size].ljust(size, b"\0") for one in self._met]
+            held = self._names[words] = np.frombuffer(b"".join(texts), f"V{size}")
+        return held
 
     def _learn(self, columns: MetadataColumns, new: Ints, high: Words, low: Words, id_high: Words) -> None:
         """Take up the partitions of rows that were not met before; a name that is no text has no code."""
@@ -87,12 +101,6 @@ class PartitionCodes:
         self._high = np.concatenate((self._high[:first], high[new]))
         self._low = np.concatenate((self._low[:first], low[new]))
         self._id_high = np.concatenate((self._id_high[:first], id_high[new]))
-        self._names = [
-            np.concatenate((known, _words(met, number))) for number, known in enumerate(self._names)
-        ]
-        longest = max(map(len, met)) - BEHIND_NAME
-        while len(self._names) * WORD < longest:
-            self._names.append(_words(self._met, len(self._names)))
         if self._ids.room() < len(new):
             self._ids.clear(2 * len(self._met))
             first = 0
@@ -105,10 +113,3 @@ class PartitionCodes:
             return self.code(TopicIdPartition(topic_id, name.decode(), number))
         except UnicodeDecodeError:
             return ODD
-
-
-def _words(met: list[bytes], number: int) -> Words:
-    """The word of that number of each, or the last one."""
-    starts = [min(WORD * number, len(one) - WORD) for one in met]
-    words = [one[at : at + WORD] for one, at in zip(met, starts, strict=True)]
-    return np.frombuffer(b"".join(words), np.uint64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ class Events:
         """Columns and the partitions of their rows; the offsets of all records that were read."""
         self.metadata_partition = metadata_partition
         self._parts = [columns for columns, _ in parts]
-        self._edges = np.cumsum([0, *map(len, self._parts)]).tolist()
+        self._edges = [*accumulate(map(len, self._parts), initial=0)]
         self._offsets = offsets
         self.partition: Column = np.concatenate([codes for _, codes in parts])
         self.row = self._of_each("rows")

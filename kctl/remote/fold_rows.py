@@ -69,6 +69,8 @@ def ranges(starts: Column, counts: Column) -> Column:
 
 def gathered(data: Column, starts: Column, sizes: Column) -> Column:
     """The bytes of ranges, one after another."""
+    if not sizes.any():
+        return data[:0]
     parts = [data[:0]]
     for low in range(0, len(starts), AT_ONCE):
         rows = slice(low, low + AT_ONCE)
@@ -137,7 +139,7 @@ class Segments:
             self._pool, self._pooled = np.empty(0, np.uint8), 0
             table["epochs_at"] = self._hold(epoch_bytes(pool, table["epochs_at"], counts), sizes)
             table["custom_at"] = self._hold(gathered(pool, table["custom_at"], lengths), lengths)
-        self._most_pooled = max(FEWEST_POOLED, 2 * self._pooled)
+        self._most_pooled = max(FEWEST_POOLED, GROWTH * self._pooled)
 
     def _note(self, rows: Column) -> None:
         self._ids.add(self.table["id_high"][rows], self.table["id_low"][rows], rows)

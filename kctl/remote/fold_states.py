@@ -45,10 +45,9 @@ _PLAIN = np.array([_is_plain(before, step) for before in range(NOTHING + 1) for 
 
 @dataclass(slots=True)
 class _Groups:
-    """The events of a chunk by segment: one item a segment, except for `order` and `first`."""
+    """The events of a chunk by segment: one item a segment, except for `order`."""
 
     order: Column  # the events, those of a segment together, oldest first
-    first: Column  # whether a segment begins there
     starts: Column  # places in `order`
     ends: Column
     rows: Column  # of the segments; -1: none
@@ -109,7 +108,7 @@ class Folding:
         known = rows >= 0
         if not self.keep_deleted:
             known &= self.segments.table["state"][rows] != DELETED
-        return _Groups(order, first, starts, np.append(starts[1:], len(order)), rows, known)
+        return _Groups(order, starts, np.append(starts[1:], len(order)), rows, known)
 
     def _plain(self, events: Events, groups: _Groups, fine: Column) -> None:
         """The segments that went from step to step as they should."""
@@ -119,17 +118,21 @@ class Folding:
             new &= (events.step[final] & 3) != DELETED
         rows = np.where(fine & groups.known, groups.rows, -1)
         made = np.flatnonzero(new)
+        made = made[np.argsort(groups.base[made])]  # read in the order in which they lie
         rows[made] = self.segments.begin(events, groups.base[made], groups.rows[made])
         there = np.flatnonzero(rows >= 0)
         self.segments.replace(events, final[there], rows[there])
-        self._mark(events, groups.order, rows[np.cumsum(groups.first) - 1])
+        self._mark(events, groups.order, groups.starts, rows)
 
-    def _mark(self, events: Events, which: Column, rows: Column) -> None:
-        """Note where events finished copies and began deletions, of segments in `rows`, -1 for none."""
-        states = events.step[which] & 3
+    def _mark(self, events: Events, which: Column, starts: Column, rows: Column) -> None:
+        """Note where events finished copies and began deletions: those from each start on, of segments in `rows`."""
+        states, offsets = events.step[which] & 3, events.offset(which)
+        there = np.flatnonzero(rows >= 0)
+        rows = rows[there]
         for name, state in MARKS.items():
-            at = np.flatnonzero((states == state) & (rows >= 0))
-            np.maximum.at(self.segments.table[name], rows[at], events.offset(which[at]))
+            marks = np.maximum.reduceat(np.where(states == state, offsets, -1), starts)[there]
+            column = self.segments.table[name]
+            column[rows] = np.maximum(column[rows], marks)
 
     def _say_wiped(self, events: Events, groups: _Groups) -> None:
         """Custom metadata that a later record does not repeat are gone."""
@@ -178,7 +181,7 @@ class Folding:
             indexes = indexes[np.flatnonzero(indexes == began)[0] :]
         if last >= 0:
             self.segments.replace(events, np.array([last]), rows)
-        self._mark(events, indexes, np.repeat(rows, len(indexes)))
+        self._mark(events, indexes, np.zeros(1, np.int64), rows)
 
     def _place(self, events: Events, index: int) -> Place:
         where = self.partitions[int(events.partition[index])]
