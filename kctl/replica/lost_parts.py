@@ -78,7 +78,7 @@ def find_lost_parts(
     found.held = [HeldCopy(c, log, log.lineage()) for c, log in zip(copies, logs, strict=True)]
     present.lineage = found.held[0].lineage
     present.log_end_offset = present.lineage.log_end_offset
-    pairs = _of_this_topic(found, pairs, made_ms)
+    pairs = _of_this_topic(found, pairs, znodes, made_ms)
     for pair in pairs:
         if found.held[pair.second].copy.moment == present.moment and not pair.contradict:
             _extend(found, found.held[pair.second])
@@ -106,13 +106,16 @@ def _same_topic(found: LostParts, by_moment: ByMoment, znodes: Mapping[Moment, Z
     return copies
 
 
-def _of_this_topic(found: LostParts, pairs: list[Pair], made_ms: int | None) -> list[Pair]:
+def _of_this_topic(
+    found: LostParts, pairs: list[Pair], znodes: Mapping[Moment, Znodes], made_ms: int | None
+) -> list[Pair]:
     """The pairs without those whose second copy shows by its first records that it is of an earlier topic."""
     kept = []
     others = []
     for pair in pairs:
         held = found.held[pair.second]
-        finding = other_beginning(found.partition, found.present, found.held[0], held, pair, made_ms)
+        first = found.held[0]
+        finding = other_beginning(found.partition, found.present, first, held, pair, znodes, made_ms)
         if finding is None:
             kept.append(pair)
         else:

@@ -3,7 +3,8 @@
 A topic that was deleted and made again starts anew: what the old one held is no part of the new one. Its id tells
 them apart from 2.8 on, its znode between two moments. A broker that was away keeps the old log beside the new one:
 then the records at its beginning do, where they are older than the topic, or where both copies have written the first
-offset in the same leader epoch, which no leader does twice.
+offset in the same leader epoch, which no leader does twice. Format 0 has neither: there it is told by a broker that
+is no replica any more, and shares nothing with the present log.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ def other_beginning(
     first: HeldCopy,
     held: HeldCopy,
     pair: Pair,
+    znodes: Mapping[Moment, Znodes],
     made_ms: int | None,
 ) -> Finding | None:
     """What shows by the first records that a copy is of an earlier topic. `first` is the present leader's copy."""
@@ -56,6 +58,9 @@ def other_beginning(
         why = f"{present.copy.who} and {held.copy.who} hold different records of leader epoch {epoch} at offset 0"
         return _other_topic(partition, present, held.copy, why)
     written = _written_ms(held.copy, start)
+    if written is None and differs and start == 0 and _is_no_replica(partition, held.copy, znodes):
+        why = f"{held.copy.who} holds other records from offset 0 on, and is no replica of the present topic"
+        return _other_topic(partition, present, held.copy, why)
     if not made_ms or written is None or written >= made_ms:
         return None
     now = _written_ms(first.copy, start) if differs else made_ms
@@ -87,6 +92,11 @@ def _other_topic(partition: TopicPartition, present: Present, copy: Copy, ids: s
     if copy.moment == present.moment:
         return say.TOPIC_RECREATED.at(place, partition=partition, ids=ids)
     return say.TOPIC_OF_BEFORE.at(place, partition=partition, moment=copy.moment, ids=ids)
+
+
+def _is_no_replica(partition: TopicPartition, copy: Copy, znodes: Mapping[Moment, Znodes]) -> bool:
+    replicas = znodes[copy.moment].replicas.get(partition) if copy.moment in znodes else None
+    return replicas is not None and copy.broker_id not in replicas
 
 
 def _place(partition: TopicPartition, copy: Copy) -> Place:

@@ -226,6 +226,16 @@ def test_records_older_than_the_topic_are_of_another(
     assert ran.codes("warning") == (["replica-topic-recreated"] if is_other else [])
 
 
+def test_before_times_and_epochs_a_broker_that_is_no_replica_tells(tmp_path: Path) -> None:
+    from tests.kctl.replica.test_compare import message
+
+    log_dir(tmp_path, 1, [message(o, magic=0) for o in range(3)])
+    log_dir(tmp_path, 3, [message(o, "old", magic=0) for o in range(9)])
+    znodes(tmp_path, 1, 0, [1, 2])  # assigned to 1 and 2
+    ran = lost(tmp_path)
+    assert (ran.of("loss"), ran.codes("warning")) == ([], ["replica-topic-recreated"])
+
+
 def test_a_deleted_topic_lost_nothing(tmp_path: Path) -> None:
     first, last = moments(tmp_path)
     log_dir(first, 1, FRONT, epochs=[[0, 0]])
