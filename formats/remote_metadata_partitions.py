@@ -58,11 +58,11 @@ class PartitionCodes:
         high += columns.column("partition").view(np.uint32)
         high *= _SPREAD
         high += id_high
-        met = self._ids.find(high, low, self._high, self._low)
+        met, _ = self._ids.find(high, low, self._high, self._low)
         new = np.flatnonzero(met < 0)
         if len(new):
             self._learn(columns, new, high, low, id_high)
-            met = self._ids.find(high, low, self._high, self._low)
+            met, _ = self._ids.find(high, low, self._high, self._low)
         codes = self._code_of.take(met)
         same = self._id_high.take(met) == id_high
         sizes = (columns.name_length + (WORD - 1)) // WORD
@@ -104,7 +104,9 @@ class PartitionCodes:
         if self._ids.room() < len(new):
             self._ids.clear(2 * len(self._met))
             first = 0
-        self._ids.add(self._high[first:], self._low[first:], np.arange(first, len(self._met)))
+        self._ids.add(
+            self._ids.first(self._high[first:], self._low[first:]), np.arange(first, len(self._met))
+        )
 
     def _code_at(self, met: bytes) -> int:
         name, topic_id = met[:-BEHIND_NAME], uuid_text(met[-BEHIND_NAME:-4])

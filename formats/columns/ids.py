@@ -32,20 +32,25 @@ class Ids:
         """How many ids may be added."""
         return self._free
 
-    def find(self, high: Words, low: Words, of_high: Words, of_low: Words) -> Ints:
-        """The row of each id, -1 where it has none; `of_high` and `of_low` are those of all rows, at least one."""
-        place = self._first(high, low)
+    def find(self, high: Words, low: Words, of_high: Words, of_low: Words) -> tuple[Ints, Ints]:
+        """The row of each id, -1 where it has none, and its place or the one it would have.
+
+        `of_high` and `of_low` are the ids of all rows, at least one.
+        """
+        place = self.first(high, low)
         rows = self._places.take(place).astype(np.int64)
         left = np.flatnonzero((rows >= 0) & ((of_high[rows] != high) | (of_low[rows] != low)))
         while len(left):
             place[left] = self._next(place[left])
             at = rows[left] = self._places[place[left]]
             left = left[(at >= 0) & ((of_high[at] != high[left]) | (of_low[at] != low[left]))]
-        return rows
+        return rows, place
 
-    def add(self, high: Words, low: Words, rows: Ints) -> None:
-        """Note the rows of ids that differ from each other and from all that are there; there must be room."""
-        place = self._first(high, low)
+    def add(self, place: Ints, rows: Ints) -> None:
+        """Note the rows of ids that differ from each other and from all that are there; there must be room.
+
+        The places are those that were found, whatever was added since, or the first ones.
+        """
         left = np.arange(len(rows))
         while len(left):
             free = left[self._places[place[left]] < 0]
@@ -54,7 +59,8 @@ class Ids:
             place[left] = self._next(place[left])
         self._free -= len(rows)
 
-    def _first(self, high: Words, low: Words) -> Ints:
+    def first(self, high: Words, low: Words) -> Ints:
+        """The place where each id is looked for first."""
         mixed = high * self._by[0]
         mixed += low * self._by[1]
         mixed >>= np.uint64(64 - self._bits)

@@ -28,7 +28,7 @@ from kctl.remote.fold_states import Folding
 from kctl.remote.metadata_log import Say, ValueChunk, bad_record
 from kctl.remote.remote_segments import RemoteSegment, in_order, segments_of
 
-TOGETHER = 1 << 13  # records whose columns fit the processor's cache
+TOGETHER = 1 << 14  # records whose columns fit the processor's cache
 
 
 @dataclass

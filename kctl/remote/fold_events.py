@@ -44,8 +44,11 @@ class Events:
 
     def column(self, name: str) -> Column:
         """A field that both types have."""
-        columns: Column = np.concatenate([part.column(name) for part in self._parts])
-        return columns
+        stored = self._parts[0].fields.dtype[name]
+        column: Column = np.empty(len(self), stored.newbyteorder("="))
+        for part, first, after in zip(self._parts, self._edges, self._edges[1:], strict=False):
+            column[first:after] = part.fields[name]
+        return column
 
     def offset(self, which: Column | slice) -> Column:
         """Offsets of events."""

@@ -103,8 +103,8 @@ class Segments:
         """Those there are; valid until the next change."""
         return Rows(self._raw[: self._size].view(ROW), self._pool[: self._pooled])
 
-    def find(self, high: Column, low: Column) -> Column:
-        """The row of each id; -1: none."""
+    def find(self, high: Column, low: Column) -> tuple[Column, Column]:
+        """The row of each id, -1 for none, and what `begin` wants to know of its place."""
         return self._ids.find(high, low, self.table["id_high"], self.table["id_low"])
 
     # --- room -----------------------------------------------------------------------------------------
@@ -129,7 +129,8 @@ class Segments:
             self._raw = grown
         self._tidy_pool()
         self._ids.clear(len(self._raw))
-        self._note(np.arange(self._size))
+        table = self.rows().table
+        self._ids.add(self._ids.first(table["id_high"], table["id_low"]), np.arange(self._size))
 
     def _tidy_pool(self) -> None:
         table, pool = self.rows().table, self._pool
@@ -140,9 +141,6 @@ class Segments:
             table["epochs_at"] = self._hold(epoch_bytes(pool, table["epochs_at"], counts), sizes)
             table["custom_at"] = self._hold(gathered(pool, table["custom_at"], lengths), lengths)
         self._most_pooled = max(FEWEST_POOLED, GROWTH * self._pooled)
-
-    def _note(self, rows: Column) -> None:
-        self._ids.add(self.table["id_high"][rows], self.table["id_low"][rows], rows)
 
     def _hold(self, data: Column, sizes: Column) -> Column:
         """Put bytes into the pool; where each part of these sizes begins."""
@@ -158,8 +156,11 @@ class Segments:
 
     # --- changes --------------------------------------------------------------------------------------
 
-    def begin(self, events: Events, which: Column, rows: Column) -> Column:
-        """Segments whose copies these events start, in rows that are theirs already or, where -1, in new ones."""
+    def begin(self, events: Events, which: Column, rows: Column, places: Column) -> Column:
+        """Segments whose copies these events start, in rows that are theirs already or, where -1, in new ones.
+
+        Rows and places are those that were found.
+        """
         unknown = rows < 0
         if unknown.any():
             rows = rows.copy()
@@ -179,7 +180,7 @@ class Segments:
                 made[name][inside] = columns.column(name)[at]
         self._raw[rows] = made.view(RAW)
         self._size += int(unknown.sum())
-        self._note(rows[unknown])
+        self._ids.add(places[unknown], rows[unknown])
         return rows
 
     def replace(self, events: Events, which: Column, rows: Column) -> None:

@@ -51,6 +51,7 @@ class _Groups:
     starts: Column  # places in `order`
     ends: Column
     rows: Column  # of the segments; -1: none
+    places: Column  # as found with the rows
     known: Column  # whether anything is known of them; what was deleted is as good as new
 
     @property
@@ -104,11 +105,11 @@ class Folding:
         self.segments.make_room(len(order))
         starts = np.flatnonzero(first)
         base = order[starts]
-        rows = self.segments.find(events.id_high[base], events.id_low[base])
+        rows, places = self.segments.find(events.id_high[base], events.id_low[base])
         known = rows >= 0
         if not self.keep_deleted:
             known &= self.segments.table["state"][rows] != DELETED
-        return _Groups(order, starts, np.append(starts[1:], len(order)), rows, known)
+        return _Groups(order, starts, np.append(starts[1:], len(order)), rows, places, known)
 
     def _plain(self, events: Events, groups: _Groups, fine: Column) -> None:
         """The segments that went from step to step as they should."""
@@ -119,7 +120,7 @@ class Folding:
         rows = np.where(fine & groups.known, groups.rows, -1)
         made = np.flatnonzero(new)
         made = made[np.argsort(groups.base[made])]  # read in the order in which they lie
-        rows[made] = self.segments.begin(events, groups.base[made], groups.rows[made])
+        rows[made] = self.segments.begin(events, groups.base[made], groups.rows[made], groups.places[made])
         there = np.flatnonzero(rows >= 0)
         self.segments.replace(events, final[there], rows[there])
         self._mark(events, groups.order, groups.starts, rows)
@@ -177,7 +178,7 @@ class Folding:
             return
         rows = np.array([row])
         if began >= 0:
-            rows = self.segments.begin(events, np.array([began]), rows)
+            rows = self.segments.begin(events, np.array([began]), rows, groups.places[number : number + 1])
             indexes = indexes[np.flatnonzero(indexes == began)[0] :]
         if last >= 0:
             self.segments.replace(events, np.array([last]), rows)

@@ -24,11 +24,12 @@ def test_every_id_is_found_where_it_was_put_and_no_other(
         known |= zip(new, rows.tolist(), strict=True)
         if new:
             high[rows], low[rows] = np.array(new, np.uint64).T
-            ids.add(high[rows], low[rows], rows)
+            _, places = ids.find(high[rows], low[rows], high, low)
+            ids.add(places, rows)
         asked = [*known, *others]
         if asked:
             columns = np.array(asked, np.uint64).T
-            assert ids.find(*columns, high, low).tolist() == [known.get(one, -1) for one in asked]
+            assert ids.find(*columns, high, low)[0].tolist() == [known.get(one, -1) for one in asked]
 
 
 def test_thousands_of_ids_that_differ_in_little_keep_their_rows() -> None:
@@ -36,6 +37,6 @@ def test_thousands_of_ids_that_differ_in_little_keep_their_rows() -> None:
     ids.clear(5000)
     assert ids.room() >= 5000
     high, low = np.zeros(5000, np.uint64), rows.astype(np.uint64) << np.uint64(48)
-    ids.add(high, low, rows)
-    assert (ids.find(high, low, high, low) == rows).all()
-    assert (ids.find(high + np.uint64(1), low, high, low) == -1).all()
+    ids.add(ids.first(high, low), rows)
+    assert (ids.find(high, low, high, low)[0] == rows).all()
+    assert (ids.find(high + np.uint64(1), low, high, low)[0] == -1).all()
