@@ -21,13 +21,14 @@ from kctl.dump.json_texts import json_texts
 from kctl.dump.text_columns import (
     Column,
     Lines,
+    at_first_rows,
+    either,
+    ends_of,
     joined,
     lines_of,
-    numbers,
-    numbers_like,
-    numbers_or_one,
     pieces_of,
-    with_empty_ones,
+    texts_at,
+    texts_of,
 )
 from kctl.dump.values import named
 from kctl.dump.wanted import Wanted
@@ -41,68 +42,51 @@ encode = msgspec.json.Encoder().encode
 
 def chunk_lines(headers: Headers, records: Records, shown: str, wanted: Wanted) -> Iterator[Lines]:
     """The lines of sound batches of magic 2, each followed by those of its records."""
-    file = _encoded(shown)
-    is_first = np.concatenate(([True], records.batch[1:] != records.batch[:-1]))
-    if len(records) == len(headers) and is_first.all():  # one record in each batch
-        for rows in pieces_of(records.position):
-            batches, head = batch_columns(headers[rows], file)
-            yield record_lines(records[rows], (*batches, *head), headers, wanted)
-        return
-    batches, head = batch_columns(headers, file)
-    empty = headers.records_count == 0
-    after = b""
-    if empty.any():
-        lines, after = with_empty_ones(joined(*batches).to_pylist(), empty.tolist())
-        batches = (lines,)
-    # The line of a batch stands before that of its first record.
-    starts = pa.concat_arrays([joined(*batches, *head), joined(*head)])
+    file, given = _encoded(shown), 0
     for rows in pieces_of(records.position):
-        chosen = starts.take(pa.array(records.batch[rows] + np.where(is_first[rows], 0, len(headers))))
-        yield record_lines(records[rows], (chosen,), headers, wanted)
-    yield after
+        some = records[rows]
+        new = headers[given : int(some.batch[-1]) + 1]
+        batches = some.batch - given
+        before = batch_columns(new, file) if len(new) else ()
+        if len(new) and not (len(new) == len(some) and batches[0] == 0 and (np.diff(batches) == 1).all()):
+            before = (at_first_rows(joined(*before), batches),)
+        yield record_lines(some, before, file, headers, wanted)
+        given += len(new)
+    yield lines_of_batches(headers[given:], shown)
 
 
 def lines_of_batches(headers: Headers, shown: str) -> Lines:
     """The lines of sound batches of magic 2 alone."""
-    if not len(headers):
-        return b""
-    return lines_of(joined(*batch_columns(headers, _encoded(shown))[0]))
+    return lines_of(joined(*batch_columns(headers, _encoded(shown)))) if len(headers) else b""
 
 
 def _encoded(name: str) -> bytes:
     return encode(name.encode("utf-8", "backslashreplace").decode())
 
 
-def batch_columns(headers: Headers, file: bytes) -> tuple[Columns, Columns]:
-    """The line of each batch, and what the lines of its records begin with, up to the offset; to be joined."""
-    position = numbers(headers.position)
-    head = (b'{"kind":"record","file":' + file + b',"position":', position, b',"offset":')
+def batch_columns(headers: Headers, file: bytes) -> Columns:
+    """The line of each batch, to be joined."""
     last_sequence = headers.base_sequence.astype(np.int64) + headers.last_offset_delta
-    last_sequence = np.where(headers.base_sequence >= 0, last_sequence & 0x7FFFFFFF, -1)
-    base_offset, base_timestamp = numbers(headers.base_offset), numbers(headers.base_timestamp)
-    last_offset = numbers_like(headers.last_offset, headers.base_offset, base_offset)
-    max_timestamp = numbers_like(headers.max_timestamp, headers.base_timestamp, base_timestamp)
-    batches = (
-        b'{"kind":"batch","file":' + file + b',"position":', position,
-        b',"size_in_bytes":', numbers(headers.size_in_bytes),
-        b',"base_offset":', base_offset,
-        b',"last_offset":', last_offset,
-        b',"magic":2,"crc":', numbers(headers.crc),
+    return (
+        b'{"kind":"batch","file":' + file + b',"position":', headers.position,
+        b',"size_in_bytes":', headers.size_in_bytes,
+        b',"base_offset":', headers.base_offset,
+        b',"last_offset":', headers.last_offset,
+        b',"magic":2,"crc":', headers.crc,
         b',"crc_valid":true,', _by_attributes(headers, _what),
-        b',"max_timestamp":', max_timestamp,
-        b',"records_count":', numbers_or_one(headers.records_count),
-        b',"batch_length":', numbers(headers.size_in_bytes - LOG_OVERHEAD),
-        b',"partition_leader_epoch":', numbers_or_one(headers.partition_leader_epoch),
-        b',"last_offset_delta":', numbers_or_one(headers.last_offset_delta),
-        b',"base_timestamp":', base_timestamp,
-        b',"delete_horizon_ms":', _horizons(headers, base_timestamp),
-        b',"producer_id":', numbers_or_one(headers.producer_id),
-        b',"producer_epoch":', numbers_or_one(headers.producer_epoch),
-        b',"base_sequence":', numbers_or_one(headers.base_sequence),
-        b',"last_sequence":', numbers_or_one(last_sequence),
+        b',"max_timestamp":', headers.max_timestamp,
+        b',"records_count":', headers.records_count,
+        b',"batch_length":', headers.size_in_bytes - LOG_OVERHEAD,
+        b',"partition_leader_epoch":', headers.partition_leader_epoch,
+        b',"last_offset_delta":', headers.last_offset_delta,
+        b',"base_timestamp":', headers.base_timestamp,
+        b',"delete_horizon_ms":', _horizons(headers),
+        b',"producer_id":', headers.producer_id,
+        b',"producer_epoch":', headers.producer_epoch,
+        b',"base_sequence":', headers.base_sequence,
+        b',"last_sequence":', np.where(headers.base_sequence >= 0, last_sequence & 0x7FFFFFFF, -1),
         _by_attributes(headers, _which),
     )  # fmt: skip
-    return batches, head
 
 
 def _by_attributes(headers: Headers, text: Callable[[int], bytes]) -> Column:
@@ -123,20 +107,23 @@ def _which(bits: int) -> bytes:
     return b"," + said[1:] + b"\n"
 
 
-def _horizons(headers: Headers, base_timestamp: pa.Array) -> Column:
+def _horizons(headers: Headers) -> Column:
     has = (headers.attributes & DELETE_HORIZON) != 0
     if not has.any():
         return b"null"
-    return pc.if_else(pa.array(has), base_timestamp, pa.scalar(b"null", pa.binary()))
+    return pc.if_else(pa.array(has), texts_of(headers.base_timestamp), pa.scalar(b"null", pa.binary()))
 
 
-def record_lines(records: Records, starts: Columns, headers: Headers, wanted: Wanted) -> memoryview:
-    """The lines of records; `starts` is what stands before their offsets."""
+def record_lines(
+    records: Records, before: Columns, file: bytes, headers: Headers, wanted: Wanted
+) -> memoryview:
+    """The lines of records, each with what stands before it."""
     lines = joined(
-        *starts, numbers(records.offset),
-        b',"timestamp":', numbers(records.timestamp),
-        b',"headers":', _headers(records),
-        b',"sequence":', numbers_or_one(records.sequence),
+        *before, b'{"kind":"record","file":' + file + b',"position":', headers.position[records.batch],
+        b',"offset":', records.offset,
+        b',"timestamp":', records.timestamp,
+        b',"headers":[', _headers(records),
+        b'],"sequence":', records.sequence,
         b',"decoded":', _decoded(records, headers, wanted), b",",
         *field("key", records.data, records.key_position, records.key_size, wanted.keys), b",",
         *field("value", records.data, records.value_position, records.value_size, wanted.values), b"}\n",
@@ -145,16 +132,19 @@ def record_lines(records: Records, starts: Columns, headers: Headers, wanted: Wa
 
 
 def _headers(records: Records) -> Column:
+    """The header list of each record, without its brackets."""
     counts = records.headers_count
     if not (counts > 0).any():
-        return b"[]"
+        return b""
     data = records.data
     keys, key_sizes, values, value_sizes = header_fields(data, records.headers_position, counts)
     key = field("key", data, keys, key_sizes, "utf8")
     value = field("value", data, values, value_sizes, "utf8")
-    edges = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
-    lists = pa.ListArray.from_arrays(pa.array(edges), joined(b"{", *key, b",", *value, b"}"))
-    return joined(b"[", pc.binary_join(lists, b","), b"]")
+    edges = np.concatenate(([0], np.cumsum(counts)))
+    is_behind = np.ones(len(keys), np.bool_)
+    is_behind[edges[:-1][counts > 0]] = False
+    each = joined(either(is_behind, b",{", b"{"), *key, b",", *value, b"}")
+    return texts_at(ends_of(each)[edges], each.buffers()[2])
 
 
 def _decoded(records: Records, headers: Headers, wanted: Wanted) -> Column:
@@ -178,15 +168,13 @@ def field(name: str, data: Octets, positions: Ints, sizes: Ints, form: str) -> l
         return [pa.array(_one_by_one(name, data, positions, ends, null, form), pa.binary())]
     texts, bad = json_texts(data, positions, ends)
     columns: list[Column] = [f'"{name}":"'.encode(), texts, b'"']
-    if not null.any() and bad is None:
-        return columns
-    column = joined(*columns)
     if null.any():
-        column = pc.if_else(pa.array(null), pa.scalar(f'"{name}":null'.encode(), pa.binary()), column)
+        columns = [f'"{name}":'.encode(), either(null, b"null", b'"'), texts, either(null, b"", b'"')]
     if bad is not None:
         no_text = _one_by_one(name, data, positions[bad], ends[bad], null[bad], form)
-        column = pc.replace_with_mask(column, pa.array(bad), pa.array(no_text, pa.binary()))
-    return [column]
+        column = pc.replace_with_mask(joined(*columns), pa.array(bad), pa.array(no_text, pa.binary()))
+        return [column]
+    return columns
 
 
 def _one_by_one(

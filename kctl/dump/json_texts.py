@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kctl.dump.text_columns import slices
+from kctl.dump.text_columns import ends_of, slices, texts_at
 
 Octets = NDArray[np.uint8]
 Ints = NDArray[np.int64]
@@ -32,15 +32,14 @@ def _growth() -> NDArray[np.int64]:
 def json_texts(data: Octets, starts: Ints, ends: Ints) -> tuple[pa.Array, Mask | None]:
     """data[start:end] of each row, escaped, and which rows are no UTF-8: those mean nothing (None: there are none)."""
     texts = slices(data, starts, ends)
-    offsets = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset :][: len(starts) + 1]
+    offsets = ends_of(texts)
     held = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[: int(offsets[-1])]
     is_ascii = not len(held) or (int(held.max()) <= LAST_PLAIN and int(held.min()) >= FIRST_PLAIN)
     if is_ascii:
-        grown = np.flatnonzero((held == QUOTE) | (held == BACKSLASH))
-        if not len(grown):
+        grows = (held == QUOTE) | (held == BACKSLASH)
+        if not grows.any():
             return texts, None
-        more = np.searchsorted(grown, offsets)
-        return _array(encode(str(held.data, "ascii")), offsets + more), None
+        return _array(encode(str(held.data, "ascii")), offsets + _counted(grows, offsets)), None
     bad = _bad_rows(held, offsets)
     if bad is not None:
         held = held.copy()
@@ -53,10 +52,20 @@ def json_texts(data: Octets, starts: Ints, ends: Ints) -> tuple[pa.Array, Mask |
     return _array(encode(str(held.data, "utf-8")), offsets + more), bad
 
 
+def _counted(mask: Mask, places: NDArray[np.int32]) -> Ints:
+    """For each place how many bytes before it the mask holds for: whole words of bits, then the rest of one."""
+    bits = np.packbits(mask, bitorder="little")
+    words = np.concatenate((bits, np.zeros(16 - len(bits) % 8, np.uint8))).view(np.uint64)
+    before = np.concatenate(([0], np.cumsum(np.bitwise_count(words), dtype=np.int64)))
+    at = places >> 6
+    rest = (np.uint64(1) << (places & 63).astype(np.uint64)) - np.uint64(1)
+    counted: Ints = before[at] + np.bitwise_count(words[at] & rest)
+    return counted
+
+
 def _array(quoted: bytes, ends: NDArray[Any]) -> pa.Array:
     """The texts of a quoted string that holds them one behind the other, up to these ends."""
-    buffers = [None, pa.py_buffer((ends + 1).astype(np.int32)), pa.py_buffer(quoted)]
-    return pa.Array.from_buffers(pa.binary(), len(ends) - 1, buffers)
+    return texts_at(ends + 1, pa.py_buffer(quoted))
 
 
 def _bad_rows(held: Octets, offsets: NDArray[np.int32]) -> Mask | None:

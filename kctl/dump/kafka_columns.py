@@ -15,7 +15,7 @@ from formats.columns.headers import Headers
 from formats.errors import FormatError
 from formats.kafka_text import batch_end, batch_flags, control_text, java_text, optional_long
 from formats.record_batch import CONTROL, DELETE_HORIZON, TIMESTAMP_TYPE, Record
-from kctl.dump.text_columns import Lines, joined, lines_of, numbers, pieces_of, slices, with_empty_ones
+from kctl.dump.text_columns import Lines, at_first_rows, joined, lines_of, pieces_of, slices
 from kctl.scan.records import Records
 
 TIMES = pa.array([b"CreateTime: ", b"LogAppendTime: "], pa.binary())
@@ -23,19 +23,16 @@ TIMES = pa.array([b"CreateTime: ", b"LogAppendTime: "], pa.binary())
 
 def kafka_lines(headers: Headers, records: Records) -> Iterator[Lines]:
     """The lines of batches, each followed by those of its records."""
-    batches, after = batch_lines(headers), b""
-    empty = headers.records_count == 0
-    if empty.any():
-        batches, after = with_empty_ones(batches.to_pylist(), empty.tolist())
     times = TIMES.take(pa.array((headers.attributes & TIMESTAMP_TYPE != 0).astype(np.int8)))
-    is_first = np.concatenate(([True], records.batch[1:] != records.batch[:-1]))
-    starts = pa.concat_arrays([joined(batches, b"| offset: "), pa.array([b"| offset: "], pa.binary())])
+    given = 0
     for rows in pieces_of(records.position):
         chosen = records[rows]
-        start = starts.take(pa.array(np.where(is_first[rows], chosen.batch, len(headers))))
-        time = times.take(pa.array(chosen.batch)) if len(chosen) else times
-        yield record_lines(chosen, start, time, headers)
-    yield after
+        new = headers[given : int(chosen.batch[-1]) + 1]
+        before = at_first_rows(batch_lines(new), chosen.batch - given) if len(new) else b""
+        yield record_lines(chosen, before, times.take(pa.array(chosen.batch)), headers)
+        given += len(new)
+    if given < len(headers):
+        yield lines_of(batch_lines(headers[given:]))
 
 
 def batch_lines(headers: Headers) -> Any:
@@ -48,20 +45,20 @@ def batch_lines(headers: Headers) -> Any:
         return pa.array([text(b).encode() for b in bits.tolist()], pa.binary()).take(pa.array(which))
 
     return joined(
-        b"baseOffset: ", numbers(headers.base_offset),
-        b" lastOffset: ", numbers(headers.last_offset),
-        b" count: ", numbers(headers.records_count),
-        b" baseSequence: ", numbers(headers.base_sequence),
-        b" lastSequence: ", numbers(last_sequence),
-        b" producerId: ", numbers(headers.producer_id),
-        b" producerEpoch: ", numbers(headers.producer_epoch),
-        b" partitionLeaderEpoch: ", numbers(headers.partition_leader_epoch),
+        b"baseOffset: ", headers.base_offset,
+        b" lastOffset: ", headers.last_offset,
+        b" count: ", headers.records_count,
+        b" baseSequence: ", headers.base_sequence,
+        b" lastSequence: ", last_sequence,
+        b" producerId: ", headers.producer_id,
+        b" producerEpoch: ", headers.producer_epoch,
+        b" partitionLeaderEpoch: ", headers.partition_leader_epoch,
         by_bits(batch_flags), b" deleteHorizonMs: ", _horizons(headers),
-        b" position: ", numbers(headers.position), b" ",
+        b" position: ", headers.position, b" ",
         TIMES.take(pa.array((headers.attributes & TIMESTAMP_TYPE != 0).astype(np.int8))),
-        numbers(headers.max_timestamp),
-        b" size: ", numbers(headers.size_in_bytes),
-        by_bits(batch_end), numbers(headers.crc), b" isvalid: true\n",
+        headers.max_timestamp,
+        b" size: ", headers.size_in_bytes,
+        by_bits(batch_end), headers.crc, b" isvalid: true\n",
     )  # fmt: skip
 
 
@@ -69,12 +66,12 @@ def _horizons(headers: Headers) -> Any:
     has = (headers.attributes & DELETE_HORIZON) != 0
     if not has.any():
         return optional_long(None).encode()
-    said = joined(b"OptionalLong[", numbers(headers.base_timestamp), b"]")
+    said = joined(b"OptionalLong[", headers.base_timestamp, b"]")
     return pc.if_else(pa.array(has), said, pa.scalar(optional_long(None).encode(), pa.binary()))
 
 
-def record_lines(records: Records, start: Any, time: Any, headers: Headers) -> memoryview:
-    """The lines of records; `start` is what stands before their offsets."""
+def record_lines(records: Records, before: Any, time: Any, headers: Headers) -> memoryview:
+    """The lines of records, each with what stands before it."""
     low, high = int(records.position[0]), int(records.position[-1] + records.size_in_bytes[-1])
     high_bytes = np.flatnonzero(records.data[low:high] >= 0x80) + low
     control = (headers.attributes[records.batch] & CONTROL) != 0
@@ -83,9 +80,9 @@ def record_lines(records: Records, start: Any, time: Any, headers: Headers) -> m
         b" payload: ", records.data, records.value_position, records.value_size, high_bytes, control
     )
     lines = joined(
-        start, numbers(records.offset), b" ", time, numbers(records.timestamp),
-        b" keySize: ", numbers(records.key_size), b" valueSize: ", numbers(records.value_size),
-        b" sequence: ", numbers(records.sequence), b" headerKeys: [", _header_keys(records), b"]",
+        before, b"| offset: ", records.offset, b" ", time, records.timestamp,
+        b" keySize: ", records.key_size, b" valueSize: ", records.value_size,
+        b" sequence: ", records.sequence, b" headerKeys: [", _header_keys(records), b"]",
         _control_texts(records, control), key, value, b"\n",
     )  # fmt: skip
     return lines_of(lines)

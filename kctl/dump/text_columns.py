@@ -1,7 +1,13 @@
-"""Columns of text as Arrow arrays: numbers, slices of a buffer, and their join row by row."""
+"""Columns of text, joined row by row: constants, numbers, Arrow arrays of texts.
 
-from collections.abc import Iterator
-from typing import Any, TypeAlias
+Joining costs something for each piece of each row. So constants and numbers that stand side by side become one
+piece: a row of a matrix of bytes, in which only those digits are written that differ from row to row.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import groupby
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -9,13 +15,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 Lines = bytes | memoryview
-Column: TypeAlias = Any  # a pa.Array of binary, or bytes that every row has
+Column: TypeAlias = Any  # a pa.Array of binary, integers that become text, or bytes that every row has
 Octets = NDArray[np.uint8]
 Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 
 ROWS_AT_ONCE = 32 << 10
 BYTES_AT_ONCE = 1 << 20
+DIGITS_AT_ONCE = 4
+LONG = 64  # bytes of a constant that are not worth being copied twice
 
 
 def pieces_of(positions: Ints) -> Iterator[slice]:
@@ -28,40 +37,134 @@ def pieces_of(positions: Ints) -> Iterator[slice]:
         low = high
 
 
+class _Digits(NamedTuple):
+    """The last digits of numbers; those before them are the same in every row."""
+
+    values: NDArray[Any]
+    size: int
+
+
 def joined(*columns: Column) -> pa.Array:
-    """The columns joined row by row; bytes stand for a column of the same."""
-    merged: list[Column] = []
+    """The columns joined row by row; one at least is no constant."""
+    rows = next(len(column) for column in columns if not isinstance(column, bytes))
+    pieces: list[Column] = []
+    parts = _parts(columns)
+    for is_array, some in groupby(parts, lambda part: isinstance(part, pa.Array)):
+        found = list(some)
+        pieces += found if is_array else _together(found, rows)
+    if not any(isinstance(piece, pa.Array) for piece in pieces):
+        return _matrix(parts, rows)
+    return pc.binary_join_element_wise(*pieces, b"") if len(pieces) > 1 else pieces[0]
+
+
+def _parts(columns: Iterable[Column]) -> "list[bytes | _Digits | pa.Array]":
+    """The columns, numbers taken apart, neighbouring constants as one."""
+    parts: list[bytes | _Digits | pa.Array] = []
     for column in columns:
-        if isinstance(column, bytes) and merged and isinstance(merged[-1], bytes):
-            merged[-1] += column
+        for part in _of_numbers(column) if isinstance(column, np.ndarray) else [column]:
+            if parts and isinstance(part, bytes) and isinstance(parts[-1], bytes):
+                parts[-1] += part
+            elif not isinstance(part, bytes) or part:
+                parts.append(part)
+    return parts
+
+
+def _of_numbers(values: NDArray[Any]) -> "list[bytes | _Digits | pa.Array]":
+    """The digits that all have, then those in which they differ; where some have more digits than others, their texts."""
+    if not len(values):
+        return [texts_of(values)]
+    least, most = int(values.min()), int(values.max())
+    first, last = b"%d" % least, b"%d" % most
+    if least == most:
+        return [first]
+    if least < 0 or len(first) < len(last):
+        return [texts_of(values)]
+    size = len(first) - next(place for place, digit in enumerate(first) if digit != last[place])
+    return [first[:-size], _Digits(values - least // 10**size * 10**size, size)]
+
+
+def _together(parts: list[Any], rows: int) -> list[Column]:
+    """Numbers, and the constants beside them that are not long, as one piece."""
+    pieces: list[Column] = []
+    for is_long, some in groupby(parts, lambda part: isinstance(part, bytes) and len(part) > LONG):
+        fixed = list(some)
+        if is_long or (len(fixed) == 1 and isinstance(fixed[0], bytes)):
+            pieces += [pa.scalar(part, pa.binary()) for part in fixed]
         else:
-            merged.append(column)
-    return pc.binary_join_element_wise(
-        *(pa.scalar(column, pa.binary()) if isinstance(column, bytes) else column for column in merged), b""
-    )
+            pieces.append(_matrix(fixed, rows))
+    return pieces
 
 
-def numbers(values: NDArray[np.generic]) -> pa.Array:
+def texts_of(values: NDArray[Any]) -> pa.Array:
     """Integers as text."""
     return pa.array(np.ascontiguousarray(values)).cast(pa.string()).cast(pa.binary())
 
 
-def numbers_or_one(values: NDArray[np.generic]) -> Column:
-    """Integers as text; the text alone where several rows have the same."""
-    if len(values) > 1 and (values == values[0]).all():
-        return b"%d" % int(values[0])
-    return numbers(values)
+def _matrix(fixed: list[Any], rows: int) -> pa.Array:
+    row = b"".join(part if isinstance(part, bytes) else bytes(part.size) for part in fixed)
+    matrix = np.empty((rows, len(row)), np.uint8)
+    matrix[:] = np.frombuffer(row, np.uint8)
+    at = 0
+    for part in fixed:
+        if isinstance(part, _Digits):
+            at += part.size
+            _write_digits(matrix, at, part)
+        else:
+            at += len(part)
+    return texts_at(np.arange(rows + 1) * len(row), pa.py_buffer(matrix))
 
 
-def numbers_like(values: NDArray[np.generic], others: NDArray[np.generic], text: pa.Array) -> pa.Array:
-    """Integers as text; `text` where they are the others, whose text that is."""
-    return text if (values == others).all() else numbers(values)
+def _write_digits(matrix: Octets, end: int, digits: _Digits) -> None:
+    """Write digits into the columns of a matrix up to `end`, some at once."""
+    left, values = digits.size, digits.values
+    values = values.astype(np.uint32 if left < 10 else np.uint64)
+    while left:
+        some = min(left, DIGITS_AT_ONCE)
+        base = values.dtype.type(10**some)
+        rest = values // base
+        end -= some
+        place: Any = np.ndarray(len(matrix), f"V{some}", matrix, offset=end, strides=matrix.strides[:1])
+        place[:] = _numerals(some).take(values - rest * base)
+        values, left = rest, left - some
+
+
+@cache
+def _numerals(count: int) -> NDArray[Any]:
+    """The texts of all numbers of so many digits."""
+    return np.array([b"%0*d" % (count, number) for number in range(10**count)]).view(f"V{count}")
+
+
+def texts_at(ends: NDArray[Any], data: Any) -> pa.Array:
+    """The texts that lie one behind the other in a buffer; `ends` are where the first begins and each ends."""
+    buffers = [None, pa.py_buffer(ends.astype(np.int32)), data]
+    return pa.Array.from_buffers(pa.binary(), len(ends) - 1, buffers)
+
+
+def ends_of(column: pa.Array) -> NDArray[np.int32]:
+    """Where the first text of a column begins in its buffer, and each ends."""
+    return np.frombuffer(column.buffers()[1], np.int32)[column.offset :][: len(column) + 1]
 
 
 def lines_of(column: pa.Array) -> memoryview:
     """All texts of a column, one after the other."""
-    ends = np.frombuffer(column.buffers()[1], np.int32)
-    return memoryview(column.buffers()[2])[ends[column.offset] : ends[column.offset + len(column)]]
+    ends = ends_of(column)
+    return memoryview(column.buffers()[2])[ends[0] : ends[-1]]
+
+
+def at_first_rows(lines: pa.Array, batches: Ints) -> pa.Array:
+    """For the first row of each batch its line, and before it those of batches without rows; nothing for other rows.
+
+    `batches` are the batches of rows, in order; -1 is one whose line was given before.
+    """
+    ends = ends_of(lines)
+    return texts_at(ends[np.concatenate(([0], batches + 1))], lines.buffers()[2])
+
+
+def either(chosen: Mask, one: bytes, other: bytes) -> Column:
+    """One text where a row is chosen, the other where it is not."""
+    if not chosen.any():
+        return other
+    return pa.array([other, one], pa.binary()).take(pa.array(chosen.astype(np.int8)))
 
 
 def slices(data: Octets, starts: Ints, ends: Ints) -> pa.Array:
@@ -72,12 +175,3 @@ def slices(data: Octets, starts: Ints, ends: Ints) -> pa.Array:
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data[first:])]
     everything = pa.Array.from_buffers(pa.binary(), 2 * len(starts) - 1, buffers)
     return everything.take(pa.array(np.arange(0, 2 * len(starts) - 1, 2)))
-
-
-def with_empty_ones(lines: list[bytes], empty: list[bool]) -> tuple[pa.Array, bytes]:
-    """The lines with those of empty batches before the next one's, and what is left after the last."""
-    before, out = b"", []
-    for line, is_empty in zip(lines, empty, strict=True):
-        out.append(before + line)
-        before = before + line if is_empty else b""
-    return pa.array(out, pa.binary()), before
