@@ -23,10 +23,12 @@ from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.frame import KafkaBytes
+from kafka.protocol.schemas.fields.struct import StructField
 
 from kctl.errors import BadValue, KctlError
 from kctl.wire.first_ready import bootstrap, first_ready
 from kctl.wire.shortcuts.receiving import receive_quickly
+from kctl.wire.shortcuts.small_messages import take_small_messages
 
 # (class, name): documented nowhere, so that a test holds each against the installed library.
 PRIVATE = (
@@ -44,8 +46,11 @@ PRIVATE = (
     (KafkaSSLTransport, "_sock_recv"),
     (KafkaBytes, "read"),
     (ApiMessage, "_version"),
+    (StructField, "compiled_decode_from"),
+    (StructField, "compiled_encode_into"),
 )
 receive_quickly()
+take_small_messages()
 IN_FLIGHT = 500  # requests to a broker at once; above its limit the library refuses or hangs
 LARGEST_ANSWER = 512 << 20  # bytes
 SERVER_ROOM = 5.0  # seconds by which the client waits longer than the broker
