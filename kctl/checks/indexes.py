@@ -150,7 +150,8 @@ def say_entries_missing(offsets: OffsetIndex, times: TimeIndex, log: IndexedLog)
     """Say when an offset index ends before the time index does that was written along with it.
 
     Entries are `index.interval.bytes` apart at least, which the entries that are there tell; a time index
-    gets one more at a roll and at each clean stop (`S:LogSegment.java @ 3.9.0`, append).
+    gets one more at a roll and at each clean stop (`S:LogSegment.java @ 3.9.0`, append). After a stop the bytes are
+    counted anew, and what a follower fetches at once gets one entry in front of it or none.
     """
     index, other = offsets.check, times.check
     if log.is_last or not log.is_sound or index.used.is_padded or index.misplaced().any():
@@ -158,8 +159,10 @@ def say_entries_missing(offsets: OffsetIndex, times: TimeIndex, log: IndexedLog)
     apart = np.diff(index.target, prepend=0)
     interval = int(apart.min()) if len(apart) else INDEX_INTERVAL_BYTES
     last_offset, end = (int(index.offset[-1]), int(index.target[-1])) if len(apart) else (-1, 0)
-    count, tail = int((other.offset > last_offset).sum()), log.size_in_bytes - end
-    if count >= FEWEST_WITNESSES and tail >= count * interval * 3 // 4:
+    behind = np.flatnonzero(other.offset > last_offset)
+    distances = np.diff(other.target[behind], prepend=end)[:-1]  # the last is the roll's
+    count, tail = len(behind), log.size_in_bytes - end
+    if int((distances >= interval).sum()) >= FEWEST_WITNESSES and tail >= count * interval * 3 // 4:
         place = offsets.report.at(offsets.report.size_in_bytes, 0)
         offsets.report.say(say.INDEX_ENTRIES_MISSING, place, tail=tail, count=count)
 

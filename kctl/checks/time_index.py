@@ -35,6 +35,7 @@ class TimeIndexCheck:
         self.timestamp = rows["timestamp"].astype(np.int64)
         self.offset = rows["relative_offset"].astype(np.int64) + self.base_offset
         self._offsets_rise = rises(self.offset)
+        self.target = np.full(self.used.count, NOWHERE, np.int64)  # where the batch named begins
         self._batch = np.full(self.used.count, NOWHERE, np.int64)  # the timestamp of the batch named
         self._largest = np.full(self.used.count, NOWHERE, np.int64)  # the largest up to it
         self._excused = np.zeros(self.used.count, bool)
@@ -54,6 +55,7 @@ class TimeIndexCheck:
         newest = highest_so_far(sound.max_timestamp, self.newest)
         here = rows_within(self.offset, self.last_offset_before, int(highest[-1]), self._offsets_rise)
         row = np.searchsorted(highest, self.offset[here])
+        self.target[here] = sound.position[row]
         self._batch[here] = sound.max_timestamp[row]
         self._largest[here] = newest[row]
         ended = np.concatenate(([self._end], sound.next_position[:-1]))
