@@ -114,26 +114,28 @@ class Folding:
     def _plain(self, events: Events, groups: _Groups, fine: Column) -> None:
         """The segments that went from step to step as they should."""
         final = groups.final
-        new = fine & ~groups.known
-        if not self.keep_deleted:  # a whole life leaves nothing
-            new &= (events.step[final] & 3) != DELETED
-        rows = np.where(fine & groups.known, groups.rows, -1)
-        made = np.flatnonzero(new)
+        if self.keep_deleted:
+            stays = fine
+        else:  # of what is gone nothing more is asked
+            gone = (events.step[final] & 3) == DELETED
+            stays = fine & ~gone
+            self.segments.table["state"][groups.rows[fine & gone & groups.known]] = DELETED
+        rows = np.where(stays, groups.rows, -1)
+        made = np.flatnonzero(stays & ~groups.known)
         made = made[np.argsort(groups.base[made])]  # read in the order in which they lie
         rows[made] = self.segments.begin(events, groups.base[made], groups.rows[made], groups.places[made])
-        there = np.flatnonzero(rows >= 0)
+        there = np.flatnonzero(stays)
         self.segments.replace(events, final[there], rows[there])
         self._mark(events, groups.order, groups.starts, rows)
 
     def _mark(self, events: Events, which: Column, starts: Column, rows: Column) -> None:
         """Note where events finished copies and began deletions: those from each start on, of segments in `rows`."""
         states, offsets = events.step[which] & 3, events.offset(which)
-        there = np.flatnonzero(rows >= 0)
-        rows = rows[there]
         for name, state in MARKS.items():
-            marks = np.maximum.reduceat(np.where(states == state, offsets, -1), starts)[there]
+            marks = np.maximum.reduceat(np.where(states == state, offsets, -1), starts)
+            there = np.flatnonzero((marks >= 0) & (rows >= 0))
             column = self.segments.table[name]
-            column[rows] = np.maximum(column[rows], marks)
+            column[rows[there]] = np.maximum(column[rows[there]], marks[there])
 
     def _say_wiped(self, events: Events, groups: _Groups) -> None:
         """Custom metadata that a later record does not repeat are gone."""
