@@ -177,5 +177,6 @@ def config_altered(intent: Intent, state: ClusterState) -> Waited:
     """Whether the values stand in the cluster."""
     assert isinstance(intent, AlterConfig)
     present = state.config(intent.entity_type, intent.entity_name)
-    missing = [key for key, value in intent.after.items() if present.get(key) != value]
+    of = (intent.entity_type, intent.entity_name)
+    missing = [key for key, value in intent.after.items() if not state.has_value(*of, key, value)]
     return Waited(int(not missing), 1, tuple(f"{key} is {present.get(key)!r}" for key in missing))

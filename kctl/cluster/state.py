@@ -12,6 +12,7 @@ from kctl.cluster.versions import KafkaVersion
 from kctl.model import TopicPartition
 
 NO_LEADER = -1
+UNTOLD = ""  # stands for a value that a broker keeps to itself
 Replicas = tuple[int, ...]
 
 
@@ -182,6 +183,15 @@ class ClusterState:
         """What is set for the entity; empty where nothing is."""
         found = self.configs.get((entity_type, entity_name))
         return found.values if found else {}
+
+    def has_value(self, entity_type: str, entity_name: str, key: str, value: str | None) -> bool:
+        """Whether a key has this value (None: is not set), or one that the brokers keep to themselves."""
+        found = self.config(entity_type, entity_name).get(key)
+        return found == value or (value is not None and self.is_untold(found))
+
+    def is_untold(self, value: str | None) -> bool:
+        """Whether a value is set that the brokers do not tell: brokers of 2.4 hide the rates of throttles too."""
+        return self.backend == "admin" and value == UNTOLD
 
     def partitions(self) -> Iterator[TopicPartition]:
         """Every partition of the topics read, by topic name and number."""

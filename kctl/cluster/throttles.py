@@ -87,6 +87,12 @@ def rate_changes(brokers: Iterable[int], rate: int, state: ClusterState) -> list
     return changes
 
 
+def _rates_of(broker: str, state: ClusterState) -> dict[str, str | None]:
+    """A broker's rates as they can be put back: one that it does not tell can only be taken away."""
+    present = state.config("brokers", broker)
+    return {key: None if state.is_untold(present.get(key)) else present.get(key) for key in RATES}
+
+
 def clearing(lists: Lists, state: ClusterState) -> ClearThrottle:
     """What will take the throttles away: as they are added to what is set now."""
     own: Lists = {}
@@ -98,10 +104,7 @@ def clearing(lists: Lists, state: ClusterState) -> ClearThrottle:
         }
         if any(added.values()):
             own[topic] = added
-    rates = {
-        str(broker): {key: state.config("brokers", str(broker)).get(key) for key in RATES}
-        for broker in brokers_of(lists)
-    }
+    rates = {str(broker): _rates_of(str(broker), state) for broker in brokers_of(lists)}
     return ClearThrottle(throttled=own, rates=rates)
 
 
@@ -167,6 +170,8 @@ def not_in_force(changes: Iterable[AlterConfig], state: ClusterState) -> list[st
     for change in changes:
         present = state.config(change.entity_type, change.entity_name)
         for key, value in change.after.items():
+            if state.is_untold(present.get(key)) and key in RATES:
+                continue
             shown = [item for item in split(value) if item not in split(present.get(key))]
             if value is not None and shown and EVERYTHING not in split(present.get(key)):
                 found.append(f"{key} of {change.entity_type.removesuffix('s')} {change.entity_name}")

@@ -7,7 +7,7 @@ A broker tells its own configuration and nobody else's, so that of a dead one is
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from kctl.cluster.state import EntityConfig, Problem
+from kctl.cluster.state import UNTOLD, EntityConfig, Problem
 from kctl.errors import KctlError
 from kctl.wire.adapter import TooOld, Wire, error_name
 from kctl.wire.shortcuts.configs import (
@@ -58,7 +58,7 @@ def described(
 
 def values_from(result: Any, sources: Collection[int]) -> dict[str, str]:
     """The keys of a described resource that come from these sources; a secret's value is an empty text."""
-    return {str(c.name): c.value or "" for c in result.configs if c.config_source in sources}
+    return {str(c.name): c.value or UNTOLD for c in result.configs if c.config_source in sources}
 
 
 def _topics(

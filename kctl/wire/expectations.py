@@ -9,11 +9,9 @@ from typing import Any
 
 from kctl.changes.plan import Write
 from kctl.cluster.interface import Conflict
-from kctl.cluster.state import ClusterState, Replicas
+from kctl.cluster.state import UNTOLD, ClusterState, Replicas
 from kctl.model import TopicPartition
 from kctl.wire.writes import refuse_changed
-
-UNTOLD = ""  # what a broker says of a value that it keeps to itself; up to 2.4 also of throttle rates
 
 
 def name_of(write: Write) -> str:

@@ -23,8 +23,8 @@ from kctl.changes.intents import (
 )
 from kctl.changes.plan import Write
 from kctl.cluster.interface import Conflict
-from kctl.cluster.state import ClusterState, Replicas, Topic
-from kctl.cluster.throttle_keys import LISTS
+from kctl.cluster.state import UNTOLD, ClusterState, Replicas, Topic
+from kctl.cluster.throttle_keys import LISTS, RATES
 from kctl.cluster.throttles import clearing_changes, split
 from kctl.errors import BadValue, KctlError, Refused
 from kctl.model import Json, TopicPartition
@@ -140,7 +140,7 @@ def operations(change: AlterConfig) -> list[Json]:
     found: list[Json] = []
     for key, value in sorted(change.after.items()):
         was = change.before.get(key)
-        if value is None:
+        if value is None or (value == UNTOLD and key in RATES):  # what was not told cannot be put back
             found.append({"key": key, "operation": "DELETE"})
             continue
         if key in LISTS and was:

@@ -21,7 +21,9 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from kafka.protocol.parser import KafkaProtocol
 
 from kctl.changes.intents import AlterConfig
-from kctl.cluster.state import ClusterState, EntityConfig
+from kctl.cluster.configs import config_altered
+from kctl.cluster.state import UNTOLD, ClusterState, EntityConfig
+from kctl.cluster.throttles import clearing, not_in_force
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import BadValue, KctlError
 from kctl.wire.adapter import PRIVATE, Access, Wire, _again, cause_of, error_name, server_list
@@ -33,6 +35,7 @@ from kctl.wire.writes import operations, request
 
 ROOT = Path(__file__).parents[2]
 LIST = "leader.replication.throttled.replicas"
+RATE = "leader.replication.throttled.rate"
 
 
 @pytest.mark.parametrize(("owner", "name"), PRIVATE, ids=lambda value: getattr(value, "__name__", value))
@@ -106,6 +109,27 @@ def test_lists_of_throttled_replicas_are_added_to(
 ) -> None:
     change = AlterConfig(entity_type="topics", entity_name="t", before={LIST: before}, after={LIST: after})
     assert operations(change) == [{"key": LIST, **expected}]
+
+
+def test_a_rate_that_brokers_do_not_tell_counts_as_set_and_can_only_be_taken_away() -> None:
+    """As brokers of 2.4 do; a value of ZooKeeper is always told."""
+    rate = AlterConfig(entity_type="brokers", entity_name="1", after={RATE: "1000"}, before={RATE: None})
+    config = EntityConfig(entity_type="brokers", entity_name="1", values={RATE: UNTOLD})
+    lists = {"t": {LIST: ("0:1",)}}
+    for backend, is_hidden in (("admin", True), ("zookeeper", False)):
+        state = ClusterState(
+            cluster_id=None,
+            kafka_version=KafkaVersion(2, 4),
+            brokers={},
+            controller=None,
+            configs={("brokers", "1"): config},
+            backend=backend,
+        )
+        assert config_altered(rate, state).is_done is is_hidden
+        assert (not_in_force([rate], state) == []) is is_hidden
+        assert clearing(lists, state).rates["1"][RATE] == (None if is_hidden else UNTOLD)
+    back = AlterConfig(entity_type="brokers", entity_name="1", after={RATE: UNTOLD}, before={RATE: "1000"})
+    assert operations(back) == [{"key": RATE, "operation": "DELETE"}]
 
 
 def in_a_process(code: str) -> str:

@@ -95,8 +95,13 @@ def replicas(*wanted: list[int]) -> Callable[[Scene], bool]:
 
 
 def is_throttled(s: Scene) -> bool:
-    found = s.k("config", "get", "--entity-type", "brokers").of("config")
-    return {row["value"] for row in found if "throttled" in row["key"]} == {"5000000"}
+    if s.cluster.version == "2.4":  # whose brokers keep rates to themselves
+        nodes = [s.cluster.znode(f"/config/brokers/{id}")["config"] for id in s.cluster.brokers]
+        rates = {value for node in nodes for key, value in node.items() if "throttled" in key}
+    else:
+        found = s.k("config", "get", "--entity-type", "brokers").of("config")
+        rates = {row["value"] for row in found if "throttled" in row["key"]}
+    return rates == {"5000000"}
 
 
 CHANGES = {
