@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from kctl.changes.entry import Entry
 from kctl.changes.faults import reach
-from kctl.changes.intents import ClearThrottle, CreateTopic, Reassign, ReplaceStuckReassignment
+from kctl.changes.intents import AlterConfig, ClearThrottle, CreateTopic, Reassign, ReplaceStuckReassignment
 from kctl.changes.journal import Journal
 from kctl.changes.waiting import CHECKS, Waited, config_types_of, how_far, topics_of, wait_for
 from kctl.cluster.interface import Cluster, Conflict
@@ -214,6 +214,8 @@ def was_written(entry: Entry, index: int, course: Course) -> bool:
     if stage.writes and course.cluster.is_written(stage.writes):
         return True
     state = _look(entry, index, course)
+    if isinstance(stage.intent, AlterConfig) and any(map(state.is_untold, stage.intent.before.values())):
+        return False  # it looks the same before and after; written twice it is what it should be
     # What nothing waits for counts as done once it is written, which is just what is not known here.
     if stage.intent.kind in CHECKS and how_far(stage.intent, state).is_done:
         return True

@@ -13,6 +13,7 @@ from kctl.errors import KctlError, NotFinished
 from kctl.wire.adapter import NoAnswer
 from kctl.wire.cluster import AdminCluster
 from kctl.wire.expectations import (
+    can_tell,
     config_types_touched,
     content,
     is_done,
@@ -136,7 +137,7 @@ class Commit:
     def is_written(self, writes: Sequence[Write]) -> bool:
         """Whether requests that were sent before have been carried out, as far as reading can tell."""
         state = self._state_of(writes)
-        return all(self._is_done(write, state) for write in writes)
+        return all(can_tell(write, state) and self._is_done(write, state) for write in writes)
 
 
 def _lasting(writes: Sequence[Write]) -> list[Write]:

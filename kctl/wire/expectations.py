@@ -95,6 +95,16 @@ def is_done(write: Write, state: ClusterState) -> bool:
     return CHECKS[name_of(write)](content(write), state)
 
 
+def can_tell(write: Write, state: ClusterState) -> bool:
+    """Whether the cluster shows if it was done: a value that brokers keep to themselves looks as it did before."""
+    before, after = json.loads(write.before or b"{}").get("configs", {}), content(write)
+    return not any(
+        before.get(one["key"]) == UNTOLD
+        and state.is_untold(state.config(after["entity_type"], after["entity_name"]).get(one["key"]))
+        for one in after.get("configs", ())
+    )
+
+
 def _created(after: Mapping[str, Any], state: ClusterState) -> bool:
     topic = state.topics.get(after["topic"])
     wanted = {int(p): tuple(ids) for p, ids in after["assignments"].items()}

@@ -27,7 +27,7 @@ from kctl.cluster.throttles import clearing, not_in_force
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import BadValue, KctlError
 from kctl.wire.adapter import PRIVATE, Access, Wire, _again, cause_of, error_name, server_list
-from kctl.wire.expectations import is_done
+from kctl.wire.expectations import can_tell, is_done
 from kctl.wire.shortcuts.imports import ENDINGS, PLAIN
 from kctl.wire.shortcuts.receiving import received
 from kctl.wire.shortcuts.schemas import read_schema
@@ -128,6 +128,15 @@ def test_a_rate_that_brokers_do_not_tell_counts_as_set_and_can_only_be_taken_awa
         assert config_altered(rate, state).is_done is is_hidden
         assert (not_in_force([rate], state) == []) is is_hidden
         assert clearing(lists, state).rates["1"][RATE] == (None if is_hidden else UNTOLD)
+        for before, is_known in (
+            (None, True),
+            (UNTOLD, not is_hidden),
+        ):  # written again where nobody can tell
+            after = {"entity_type": "brokers", "entity_name": "1", "configs": operations(rate)}
+            written = request(
+                "IncrementalAlterConfigs", "broker 1", after, before={"configs": {RATE: before}}
+            )
+            assert can_tell(written, state) is is_known
     back = AlterConfig(entity_type="brokers", entity_name="1", after={RATE: UNTOLD}, before={RATE: "1000"})
     assert operations(back) == [{"key": RATE, "operation": "DELETE"}]
 
