@@ -174,6 +174,8 @@ def run() -> NoReturn:
     """The entry point."""
     # Rows and what they are made of are many, small and in no cycle: to look through them as they come is in vain.
     gc.set_threshold(100_000, 50, 100)
+    # numpy's linear algebra starts a thread for each core as it is imported; nothing here asks it for anything.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if stand_in_for_closed_streams():
         complain("standard output is closed: rows have nowhere to go")
         sys.exit(3)
