@@ -221,7 +221,11 @@ def _losses_of_group(
             continue
         proofs = _proofs(drop, commitment, parts, claims)
         reached = max((c.reached for c in claims if c.reached is not None), default=0)
-        for part_start, part_end, loss_class in _classes(commitment, start, end):
+        classes = _classes(commitment, start, end)
+        if parts and not claims and all(part.held.is_doubtful for part in parts):
+            classes = [(start, end, "unknown")]
+            proofs.append(Proof("copy", "weak", "what holds it may be of an earlier topic of that name"))
+        for part_start, part_end, loss_class in classes:
             losses.append(_loss(scene, found, part_start, part_end, loss_class, drop, proofs, parts, reached))
     return losses
 

@@ -16,7 +16,7 @@ from kctl.model import TopicPartition
 from kctl.replica.copies import ByMoment, Copy, Moment
 from kctl.replica.lineage import Lineage
 from kctl.replica.moments import INTERNAL_COMPACTED, Znodes
-from kctl.replica.other_topics import other_beginning, other_identity
+from kctl.replica.other_topics import origin_of, other_identity
 from kctl.replica.pairs import Pair, compare_pairs
 from kctl.replica.present import Present
 from kctl.replica.replica_log import ReplicaLog
@@ -29,6 +29,8 @@ class HeldCopy:
     copy: Copy
     log: ReplicaLog
     lineage: Lineage
+    is_doubtful: bool = False
+    """Whether it may be of an earlier topic of that name."""
 
 
 @dataclass(frozen=True)
@@ -115,12 +117,13 @@ def _of_this_topic(
     for pair in pairs:
         held = found.held[pair.second]
         first = found.held[0]
-        finding = other_beginning(found.partition, found.present, first, held, pair, znodes, made_ms)
-        if finding is None:
+        origin = origin_of(found.partition, found.present, first, held, pair, znodes, made_ms)
+        if origin.finding is None:
             kept.append(pair)
+            found.held[pair.second] = replace(held, is_doubtful=origin.is_doubtful)
         else:
             others.append(held)
-            found.findings.append(finding)
+            found.findings.append(origin.finding)
     positions = {id(held): index for index, held in enumerate(h for h in found.held if h not in others)}
     for pair in kept:
         pair.second = positions[id(found.held[pair.second])]

@@ -3,15 +3,16 @@
 A topic that was deleted and made again starts anew: what the old one held is no part of the new one. Its id tells
 them apart from 2.8 on, its znode between two moments. A broker that was away keeps the old log beside the new one:
 then the records at its beginning do, where they are older than the topic, or where both copies have written the first
-offset in the same leader epoch, which no leader does twice. Format 0 has neither: there it is told by a broker that
-is no replica any more, and shares nothing with the present log.
+offset in the same leader epoch, which a leader does twice only where a power failure took all that it had. Format 0
+has neither: there it is told by a broker that is no replica any more, and shares nothing with the present log. Equal
+ids, and a broker that was in the ISR then, rule an earlier topic out, whatever times producers gave their records.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kctl.findings import Finding, Place
 from kctl.findings import replica as say
@@ -38,7 +39,18 @@ def other_identity(
     return _other_topic(partition, present, copy, ids) if ids else None
 
 
-def other_beginning(
+class Origin(NamedTuple):
+    """Whether a copy is of an earlier topic: what shows it, or that nobody can say."""
+
+    finding: Finding | None = None
+    is_doubtful: bool = False
+
+
+OF_THIS_TOPIC = Origin()
+NOBODY_KNOWS = Origin(is_doubtful=True)
+
+
+def origin_of(
     partition: TopicPartition,
     present: Present,
     first: HeldCopy,
@@ -46,28 +58,67 @@ def other_beginning(
     pair: Pair,
     znodes: Mapping[Moment, Znodes],
     made_ms: int | None,
-) -> Finding | None:
-    """What shows by the first records that a copy is of an earlier topic. `first` is the present leader's copy."""
+) -> Origin:
+    """What the first records say about the topic that a copy is of. `first` is the present leader's copy."""
     start = max(first.log.local_log_start_offset, held.log.local_log_start_offset)
     differs = bool(pair.different.found) and pair.different.found[0][0] == start
     is_empty = first.lineage.log_end_offset <= start < held.lineage.log_end_offset
-    if not differs and not is_empty:
-        return None
+    if not (differs or is_empty) or _is_of_this_topic(partition, present, held.copy, znodes):
+        return OF_THIS_TOPIC
+    written = _written_ms(held.copy, start)
+    is_older = bool(made_ms) and written is not None and written < (made_ms or 0)
     epoch = held.lineage.epoch_at(start)
     if differs and start == 0 and epoch is not None and epoch == first.lineage.epoch_at(start):
+        if made_ms and written is not None and not is_older:
+            return OF_THIS_TOPIC
+        if not is_older and held.copy.moment != present.moment:
+            return NOBODY_KNOWS
         why = f"{present.copy.who} and {held.copy.who} hold different records of leader epoch {epoch} at offset 0"
-        return _other_topic(partition, present, held.copy, why)
-    written = _written_ms(held.copy, start)
+        return Origin(_other_topic(partition, present, held.copy, why))
     if written is None and differs and start == 0 and _is_no_replica(partition, held.copy, znodes):
         why = f"{held.copy.who} holds other records from offset 0 on, and is no replica of the present topic"
-        return _other_topic(partition, present, held.copy, why)
-    if not made_ms or written is None or written >= made_ms:
-        return None
-    now = _written_ms(first.copy, start) if differs else made_ms
-    if now is None or now < made_ms:
-        return None  # times that producers made up say nothing
+        return Origin(_other_topic(partition, present, held.copy, why))
+    if not is_older or written is None or made_ms is None:
+        return OF_THIS_TOPIC
+    now = _begun_ms(first, start if differs else first.log.local_log_start_offset)
+    if (now is None and differs) or (now is not None and now < made_ms):
+        return OF_THIS_TOPIC  # times that producers made up say nothing
+    if is_empty and _may_have_lost_all(present, held):
+        return NOBODY_KNOWS
     why = f"offset {start} on {held.copy.who} is of {_shown(written)}, and the topic was made at {_shown(made_ms)}"
-    return _other_topic(partition, present, held.copy, why)
+    return Origin(_other_topic(partition, present, held.copy, why))
+
+
+def _is_of_this_topic(
+    partition: TopicPartition, present: Present, copy: Copy, znodes: Mapping[Moment, Znodes]
+) -> bool:
+    """Whether ids say so, or an ISR of the topic that has the copy's broker in it."""
+    first, second = present.copy.replica.topic_id, copy.replica.topic_id
+    if first and second:
+        return first == second
+    now, then = znodes.get(present.moment), znodes.get(copy.moment)
+    if now is None or then is None:
+        return False
+    topic, state = partition.topic, then.states.get(partition)
+    created = now.created.get(topic), now.topic_ids.get(topic)
+    is_same = topic in now.created and created == (then.created.get(topic), then.topic_ids.get(topic))
+    return is_same and state is not None and copy.broker_id in state.isr
+
+
+def _may_have_lost_all(present: Present, held: HeldCopy) -> bool:
+    """Whether a log without records may be of a leader that came with an empty disk.
+
+    A new topic begins at epoch 0 again; who leads after a loss has a higher epoch than those who led before.
+    """
+    current = present.current_epoch
+    if current is None and present.state is not None:
+        current = present.state.leader_epoch
+    before = held.lineage.last_epoch if held.lineage.epochs else 0
+    return current is None or current > before
+
+
+def _begun_ms(first: HeldCopy, offset: int) -> int | None:
+    return _written_ms(first.copy, offset) if first.lineage.log_end_offset > offset else None
 
 
 def _other_ids(

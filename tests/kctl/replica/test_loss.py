@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from formats.message_set import write_message
 from formats.record_batch import Record, write_batch
 from tests.conftest import Ran, kctl, recording, rows
 from tests.kctl.replica.test_compare import FRONT, TOPIC_IDS, batch, encoded, log_dir
@@ -226,6 +227,63 @@ def test_records_older_than_the_topic_are_of_another(
     assert ran.codes("warning") == (["replica-topic-recreated"] if is_other else [])
 
 
+def back_dated(epoch: int = 0, *, magic: int = 2) -> list[bytes]:
+    """Records of a time before the topic was made, as a mirror writes them."""
+    if magic < 2:
+        return [write_message(magic, o, b"k", b"old", timestamp=1_000 + o) for o in range(5)]
+    return [write_batch([Record(o, 1_000, b"k", b"old") for o in range(5)], partition_leader_epoch=epoch)]
+
+
+@pytest.mark.parametrize("now", [[], [batch(0, 3, "new", 0)]])
+def test_one_topic_id_is_one_topic_whatever_times_the_records_have(tmp_path: Path, now: list[bytes]) -> None:
+    log_dir(tmp_path, 1, now, epochs=[[0, 0]], topic_id=TOPIC_IDS[0])
+    log_dir(tmp_path, 2, back_dated(), epochs=[[0, 0]], high_watermark=5, topic_id=TOPIC_IDS[0])
+    znodes(tmp_path, 1, 2, [1], live=(1,), created_ms=5_000)
+    ran = lost(tmp_path)
+    assert [(a, b) for a, b, _ in spans(ran)] == [(0, 5)]
+    assert "replica-topic-recreated" not in ran.codes()
+
+
+@pytest.mark.parametrize("now", [[], [batch(0, 3, "new", 0)]])
+def test_who_was_in_the_isr_held_the_topic_whatever_times_the_records_have(
+    tmp_path: Path, now: list[bytes]
+) -> None:
+    """A broker alone that lost its disk may lead on in the same epoch: no controller saw it go."""
+    first, last = moments(tmp_path)
+    log_dir(first, 1, back_dated(), epochs=[[0, 0]], high_watermark=5)
+    log_dir(last, 1, now, epochs=[[0, 0]])
+    for number, moment in enumerate((first, last)):
+        led_in = 0 if now else number  # within one leadership an empty copy is an incomplete one
+        znodes(moment, 1, led_in, [1], live=(1,), zxid=5 + number, created_ms=5_000)
+    ran = lost(tmp_path)
+    assert [(a, b) for a, b, _ in spans(ran)] == [(0, 5)]
+    assert "replica-topic-of-before" not in ran.codes()
+
+
+@pytest.mark.parametrize(
+    ("magic", "leader_epoch", "is_other"), [(2, 3, True), (2, 4, False), (1, 0, True), (1, 1, False)]
+)
+def test_an_empty_leader_of_a_later_epoch_may_have_lost_its_disk(
+    tmp_path: Path, magic: int, leader_epoch: int, is_other: bool
+) -> None:
+    log_dir(tmp_path, 1, [])
+    epochs = [[3, 0]] if magic == 2 else None
+    log_dir(tmp_path, 2, back_dated(3, magic=magic), epochs=epochs, high_watermark=5)
+    znodes(tmp_path, 1, leader_epoch, [1], live=(1,), created_ms=5_000)
+    ran = lost(tmp_path)
+    assert spans(ran) == ([] if is_other else [(0, 5, "unknown")])
+    assert ran.codes("warning") == (["replica-topic-recreated"] if is_other else [])
+
+
+def test_one_epoch_at_offset_0_of_two_moments_is_another_topic_or_a_power_failure(tmp_path: Path) -> None:
+    first, last = moments(tmp_path)
+    log_dir(first, 1, FRONT, epochs=[[0, 0]], high_watermark=15)
+    later = [Record(o, 1 << 42, b"k", b"new") for o in range(3)]
+    log_dir(last, 1, [write_batch(later, partition_leader_epoch=0)], epochs=[[0, 0]])
+    ran = lost(tmp_path)
+    assert spans(ran) == [(0, 15, "unknown")]
+
+
 def test_before_times_and_epochs_a_broker_that_is_no_replica_tells(tmp_path: Path) -> None:
     from tests.kctl.replica.test_compare import message
 
@@ -426,8 +484,6 @@ def test_a_znode_export_that_cannot_be_read_is_said_and_the_rest_goes_on(tmp_pat
 
 
 def test_a_consumers_commit_of_an_older_epoch_proves_a_loss_that_no_copy_holds(tmp_path: Path) -> None:
-    from formats.record_batch import Record, write_batch
-
     folder = log_dir(tmp_path, 1, [*FRONT, batch(15, 17, "b", 3)], epochs=[[0, 0], [3, 15]])
     log_dir(tmp_path, 2, [*FRONT, batch(15, 17, "b", 3)], epochs=[[0, 0], [3, 15]])
     znodes(tmp_path, 1, 3, [1, 2])
