@@ -66,7 +66,8 @@ class PartitionCodes:
         codes = self._code_of.take(met)
         same = self._id_high.take(met) == id_high
         sizes = (columns.name_length + (WORD - 1)) // WORD
-        for words in np.flatnonzero(np.bincount(sizes)).tolist():
+        # A name of no bytes is known by its length.
+        for words in (np.flatnonzero(np.bincount(sizes)[1:]) + 1).tolist():
             which = np.flatnonzero(sizes == words)
             # Behind the name, and before the last word ends, lie bytes that were compared already.
             found = windows(columns.data, columns.name_position[which], np.dtype(f"V{WORD * words}"))

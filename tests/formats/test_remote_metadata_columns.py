@@ -169,7 +169,9 @@ def test_names_that_differ_under_one_topic_id_each_keep_their_own() -> None:
             SegmentMetadata(where, "bCqX9U--S-6U8XUM9II25Q", 0, 9, 1, 5, 6, ((0, 0),), 7, None, started)
         )
 
-    check([add("orders"), add("orderz"), add("order"), add("orders"), add("o" * 100), add("o" * 99 + "p")])
+    names = ["orders", "orderz", "order", "orders", "o" * 100, "o" * 99 + "p", ""]
+    assert check([add(name) for name in names]) == len(names)
+    assert check([add("")]) == 1  # no broker names a topic so, and nobody else should be led astray by it
 
 
 def test_lengths_of_two_bytes_go_to_the_plain_reader() -> None:
