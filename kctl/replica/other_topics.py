@@ -71,10 +71,13 @@ def origin_of(
     if differs and start == 0 and epoch is not None and epoch == first.lineage.epoch_at(start):
         if made_ms and written is not None and not is_older:
             return OF_THIS_TOPIC
-        if not is_older and held.copy.moment != present.moment:
-            return NOBODY_KNOWS
         why = f"{present.copy.who} and {held.copy.who} hold different records of leader epoch {epoch} at offset 0"
-        return Origin(_other_topic(partition, present, held.copy, why))
+        if is_older or held.copy.moment == present.moment:
+            return Origin(_other_topic(partition, present, held.copy, why))
+        why += ", if no power failure took all that there was"
+        return Origin(say.TOPIC_RECREATED.at(_place(partition, held.copy), partition=partition, ids=why))
+    if written is None and differs and start == 0 and held.copy.moment not in znodes:
+        return NOBODY_KNOWS
     if written is None and differs and start == 0 and _is_no_replica(partition, held.copy, znodes):
         why = f"{held.copy.who} holds other records from offset 0 on, and is no replica of the present topic"
         return Origin(_other_topic(partition, present, held.copy, why))

@@ -281,7 +281,7 @@ def test_one_epoch_at_offset_0_of_two_moments_is_another_topic_or_a_power_failur
     later = [Record(o, 1 << 42, b"k", b"new") for o in range(3)]
     log_dir(last, 1, [write_batch(later, partition_leader_epoch=0)], epochs=[[0, 0]])
     ran = lost(tmp_path)
-    assert spans(ran) == [(0, 15, "unknown")]
+    assert (ran.of("loss"), ran.codes("warning")) == ([], ["replica-topic-recreated"])  # not silent: nobody knows
 
 
 def test_before_times_and_epochs_a_broker_that_is_no_replica_tells(tmp_path: Path) -> None:
@@ -292,6 +292,14 @@ def test_before_times_and_epochs_a_broker_that_is_no_replica_tells(tmp_path: Pat
     znodes(tmp_path, 1, 0, [1, 2])  # assigned to 1 and 2
     ran = lost(tmp_path)
     assert (ran.of("loss"), ran.codes("warning")) == ([], ["replica-topic-recreated"])
+
+
+def test_before_times_and_epochs_nobody_knows_without_znodes(tmp_path: Path) -> None:
+    from tests.kctl.replica.test_compare import message
+
+    log_dir(tmp_path, 1, [message(o, magic=0) for o in range(3)])
+    log_dir(tmp_path, 3, [message(o, "old", magic=0) for o in range(9)], high_watermark=9)
+    assert spans(lost(tmp_path, "--leader", "1")) == [(0, 9, "unknown")]
 
 
 def test_a_deleted_topic_lost_nothing(tmp_path: Path) -> None:
