@@ -200,9 +200,11 @@ def is_unclean(leaders: Leaders, led: Led) -> bool:
     isr, _, is_last, eligible = leaders.isr_before(led.leader_epoch)
     if led.leader in eligible:
         return False
-    if isr is None or leaders.is_doubtful:
+    if isr is None or leaders.is_doubtful or not is_last:
         return led.how == "unclean"
-    return led.leader not in isr and (is_last or led.how == "unclean")
+    if led.how == "unclean" and led.leader in isr:
+        return len(isr) > 1  # who was alone in it comes back cleanly, whatever controllers before 1.1 warn of
+    return led.leader not in isr
 
 
 def _lacked(scene: Scene, led: Led, offset: int) -> bool:
