@@ -95,7 +95,7 @@ class Folding:
         odd = np.flatnonzero(~_PLAIN.take(before * np.uint8(STEPS) + step))
         fine = np.ones(len(groups.starts), np.bool_)
         fine[np.searchsorted(groups.starts, odd, "right") - 1] = False
-        self._say_wiped(events, groups)
+        self._say_wiped(events, groups, fine)
         self._plain(events, groups, fine)
         numbers = np.flatnonzero(~fine)
         for number in numbers[np.argsort(events.row[groups.base[numbers]])].tolist():
@@ -137,33 +137,39 @@ class Folding:
             column = self.segments.table[name]
             column[rows[there]] = np.maximum(column[rows[there]], marks[there])
 
-    def _say_wiped(self, events: Events, groups: _Groups) -> None:
-        """Custom metadata that a later record does not repeat are gone."""
+    def _say_wiped(self, events: Events, groups: _Groups, fine: Column) -> None:
+        """Custom metadata that a later record does not repeat are gone; of the segments that are not replayed."""
         self._has_custom |= bool((events.custom_length > 0).any())
         if not self._has_custom:
             return
         length = events.custom_length[groups.order]
         before = groups.before(length, self.segments.table["custom_length"][groups.rows], -1)
-        wiped = (before > 0) & (length < 0) & events.has_custom[groups.order]
+        wiped = (before > 0) & (length < 0) & np.repeat(fine, groups.ends - groups.starts)
         for at in np.flatnonzero(wiped).tolist():
-            place = self._place(events, int(groups.order[at]))
-            self.say(say.METADATA_CUSTOM_WIPED.at(place, size=int(before[at])))
+            self._say_one_wiped(events, int(groups.order[at]), int(before[at]))
+
+    def _say_one_wiped(self, events: Events, index: int, before: int) -> None:
+        """The same of an event that was taken in, where so many bytes were there before it."""
+        if before > 0 and events.custom_length[index] < 0 and events.has_custom[index]:
+            self.say(say.METADATA_CUSTOM_WIPED.at(self._place(events, index), size=before))
 
     def _replay(self, events: Events, groups: _Groups, number: int) -> None:
         """A segment with an illegal step, as a broker's cache would follow it."""
         indexes = groups.order[groups.starts[number] : groups.ends[number]]
         row, is_there = int(groups.rows[number]), bool(groups.known[number])
         state = SegmentState(int(self.segments.table["state"][row])) if is_there else None
+        custom = int(self.segments.table["custom_length"][row])
         began = last = -1  # the events that its copy and its last step are from; -1: they were known
         for index in indexes.tolist():
             kind, after = divmod(int(events.step[index]), 4)
             after = SegmentState(after)
             # What was deleted is forgotten: its id is as good as new.
             known = None if state is DELETED else state
-            if kind == COPY and after == 0 and may_follow(known, after):
-                is_there, began, last, state = True, index, index, after
-            elif kind == UPDATE and is_there and after != 0 and may_follow(state, after):
-                last, state = index, after
+            is_copy = kind == COPY and after == 0 and may_follow(known, after)
+            if is_copy or (kind == UPDATE and is_there and after != 0 and may_follow(state, after)):
+                self._say_one_wiped(events, index, -1 if known is None else custom)
+                is_there, began = True, index if is_copy else began
+                last, state, custom = index, after, int(events.custom_length[index])
             elif known is None:
                 # A deleted segment's last record once more is a repetition, and harmless.
                 mild = Severity.INFO if after == DELETED else None

@@ -93,6 +93,16 @@ def test_what_is_left_is_what_the_brokers_cache_holds(
     assert found == held
 
 
+@settings(deadline=None, max_examples=100)
+@given(records=st.lists(metadata_records(), max_size=30), size=st.sampled_from([1, 2, 5]))
+def test_what_is_said_does_not_depend_on_where_chunks_end(
+    records: list[RemoteLogMetadata], size: int
+) -> None:
+    (whole, said), (fold, found) = (fold_of(*records, keep_deleted=True, size=one) for one in (30, size))
+    assert sorted(map(str, found)) == sorted(map(str, said))
+    assert list(fold.segments()) == list(whole.segments())
+
+
 def test_a_segments_life_and_the_offsets_of_its_steps() -> None:
     records = [add(custom=b"k"), update(FINISHED, custom=b"k2", time=3)]
     fold, found = fold_of(*records, update(DELETING, custom=b"k2", time=4))
@@ -154,6 +164,20 @@ def test_custom_metadata_that_a_deletion_wipes_is_a_finding() -> None:
     assert codes(found) == ["remote-custom-metadata-wiped warning"]
     assert found[0].place.remote_log_segment_id == A
     assert not fold_of(add(), update(FINISHED, custom=b"key"), update(DELETING, custom=b"key"))[1]
+
+
+@pytest.mark.parametrize("size", [1, 2, 100])
+def test_records_that_brokers_drop_wipe_no_custom_metadata(size: int) -> None:
+    life = [add(custom=b"key"), update(FINISHED, custom=b"key"), update(DELETING, custom=b"key")]
+    _, found = fold_of(*life, update(FINISHED), update(DELETED, custom=b"key"), size=size)
+    assert codes(found) == ["remote-metadata-state-illegal warning"]
+    _, found = fold_of(*life, update(DELETED, custom=b"key"), add(), update(DELETED), size=size)
+    assert codes(found) == ["remote-metadata-state-illegal warning"]
+    _, found = fold_of(*life, update(FINISHED), update(DELETED), size=size)
+    assert sorted(codes(found)) == [
+        "remote-custom-metadata-wiped warning",
+        "remote-metadata-state-illegal warning",
+    ]
 
 
 def test_values_that_are_no_records_are_findings_and_the_rest_goes_on() -> None:
