@@ -170,8 +170,13 @@ def _isr_presence(
 
 
 def _is_too_small(scene: Scene, znodes: Mapping[Moment, Znodes], isr: Sequence[int]) -> bool:
-    """Whether an ISR is known to be below min.insync.replicas: from 3.7 on its high watermark stands still."""
+    """Whether an ISR is known to be below min.insync.replicas: from 3.7 on its high watermark stands still.
+
+    Brokers from 2.8 on give every topic an id; where one of ZooKeeper has none, they are older (KIP-516).
+    """
     topic = scene.partition.topic
+    if any(one.created.get(topic) and topic not in one.topic_ids for one in znodes.values()):
+        return False
     said = [one.minimum_isr for one in znodes.values()]
     if scene.testimony.history:
         said.append(scene.testimony.history.minimum_isr)

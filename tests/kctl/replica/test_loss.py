@@ -148,6 +148,24 @@ def test_what_an_earlier_copy_holds_and_the_leader_lacks_is_evidence(tmp_path: P
     assert {"isr_presence", "high_watermark_checkpoint"} <= {e["kind"] for e in row["evidence"]}
 
 
+@pytest.mark.parametrize("topic_id", [None, "AAAAAAAAAAAAAAAAAAAAAQ"])
+def test_an_isr_below_the_minimum_commits_before_3_7(tmp_path: Path, topic_id: str | None) -> None:
+    """A topic of ZooKeeper without an id is of brokers before 2.8; one with an id may be of 3.7."""
+    first, last = moments(tmp_path)
+    log_dir(first, 1, FRONT, epochs=[[0, 0]])
+    log_dir(last, 2, FRONT[:2], epochs=[[0, 0], [2, 10]])
+    znodes(first, 1, 0, [1], zxid=5)
+    znodes(last, 2, 2, [2], zxid=9)
+    for export in (first / "znodes.jsonl", last / "znodes.jsonl"):
+        config = {"version": 1, "config": {"min.insync.replicas": "2"}}
+        lines = [json.loads(line) for line in export.read_text().splitlines()]
+        if topic_id:
+            lines[0]["data"] = encoded({"version": 3, "topic_id": topic_id, "partitions": {"0": [1, 2]}})
+        lines.append({"path": "/config/topics/orders", "data": encoded(config), "czxid": 1})
+        export.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert spans(lost(tmp_path)) == [(10, 15, "unknown" if topic_id else "committed")]
+
+
 def test_a_leader_does_not_shorten_its_log_within_an_epoch(tmp_path: Path) -> None:
     first, last = moments(tmp_path)
     for broker_id in (1, 2):
@@ -281,7 +299,10 @@ def test_one_epoch_at_offset_0_of_two_moments_is_another_topic_or_a_power_failur
     later = [Record(o, 1 << 42, b"k", b"new") for o in range(3)]
     log_dir(last, 1, [write_batch(later, partition_leader_epoch=0)], epochs=[[0, 0]])
     ran = lost(tmp_path)
-    assert (ran.of("loss"), ran.codes("warning")) == ([], ["replica-topic-recreated"])  # not silent: nobody knows
+    assert (ran.of("loss"), ran.codes("warning")) == (
+        [],
+        ["replica-topic-recreated"],
+    )  # not silent: nobody knows
 
 
 def test_before_times_and_epochs_a_broker_that_is_no_replica_tells(tmp_path: Path) -> None:
