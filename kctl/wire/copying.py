@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from formats.checkpoints import OffsetEntry, format_checkpoint
 from kctl.cluster.state import ClusterState
-from kctl.errors import KctlError
+from kctl.errors import KctlError, reason_of
 from kctl.evidence.model import Arriving
 from kctl.model import SILENT, Progress, Report, TopicPartition
 from kctl.wire.adapter import Wire
@@ -53,6 +53,12 @@ class _Copy:
     files: list[Path] = field(default_factory=list)  # the last one is written to
 
     def write(self, data: bytes | memoryview, base_offset: int) -> None:
+        try:
+            self._write(data, base_offset)
+        except OSError as error:
+            raise KctlError(f"{self.folder}: {reason_of(error)}", "TMPDIR names another place") from error
+
+    def _write(self, data: bytes | memoryview, base_offset: int) -> None:
         if self.file is None or self.in_file >= SEGMENT:
             self.close()
             self.files.append(self.folder / f"{base_offset:020d}.log")

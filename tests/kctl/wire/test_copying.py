@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shutil import copy
@@ -169,6 +170,24 @@ def test_a_leader_that_goes_away_is_reported(leader: FakeLeader, tmp_path: Path)
     found = list(entries(replica.folder, [], arriving=replica.arriving))
     assert [str(one) for one in failures] == ["ledger-0: broker 1 does not answer Fetch"]
     assert 90 < found[-1].last_offset < 150
+
+
+def test_a_full_disk_is_no_end_of_the_log(
+    leader: FakeLeader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else what lies behind would look as if the leader did not have it."""
+    write, written = copying._Copy._write, list[int]()
+
+    def until_full(one: copying._Copy, data: bytes | memoryview, base_offset: int) -> None:
+        written.append(base_offset)
+        if len(written) > 8:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(one, data, base_offset)
+
+    monkeypatch.setattr(copying._Copy, "_write", until_full)
+    with pytest.raises(KctlError, match="no space left on device"):
+        list(show_rows(every_copy(arriving(tmp_path, []))))
+    assert list(tmp_path.rglob("*.log")) == []
 
 
 def test_metadata_of_a_tier_comes_as_from_files(tmp_path: Path) -> None:
