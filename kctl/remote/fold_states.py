@@ -95,7 +95,7 @@ class Folding:
         odd = np.flatnonzero(~_PLAIN.take(before * np.uint8(STEPS) + step))
         fine = np.ones(len(groups.starts), np.bool_)
         fine[np.searchsorted(groups.starts, odd, "right") - 1] = False
-        self._say_wiped(events, groups, fine)
+        self._say_wiped(events, groups, fine, before & 3 != DELETED)
         self._plain(events, groups, fine)
         numbers = np.flatnonzero(~fine)
         for number in numbers[np.argsort(events.row[groups.base[numbers]])].tolist():
@@ -137,14 +137,14 @@ class Folding:
             column = self.segments.table[name]
             column[rows[there]] = np.maximum(column[rows[there]], marks[there])
 
-    def _say_wiped(self, events: Events, groups: _Groups, fine: Column) -> None:
-        """Custom metadata that a later record does not repeat are gone; of the segments that are not replayed."""
+    def _say_wiped(self, events: Events, groups: _Groups, fine: Column, is_there: Column) -> None:
+        """Custom metadata that a later record does not repeat are gone; of fine segments, where an event finds one."""
         self._has_custom |= bool((events.custom_length > 0).any())
         if not self._has_custom:
             return
         length = events.custom_length[groups.order]
         before = groups.before(length, self.segments.table["custom_length"][groups.rows], -1)
-        wiped = (before > 0) & (length < 0) & np.repeat(fine, groups.ends - groups.starts)
+        wiped = (before > 0) & (length < 0) & is_there & np.repeat(fine, groups.ends - groups.starts)
         for at in np.flatnonzero(wiped).tolist():
             self._say_one_wiped(events, int(groups.order[at]), int(before[at]))
 

@@ -173,6 +173,7 @@ def test_records_that_brokers_drop_wipe_no_custom_metadata(size: int) -> None:
     assert codes(found) == ["remote-metadata-state-illegal warning"]
     _, found = fold_of(*life, update(DELETED, custom=b"key"), add(), update(DELETED), size=size)
     assert codes(found) == ["remote-metadata-state-illegal warning"]
+    assert not fold_of(*life, update(DELETED, custom=b"key"), update(DELETED), size=100)[1]
     _, found = fold_of(*life, update(FINISHED), update(DELETED), size=size)
     assert sorted(codes(found)) == [
         "remote-custom-metadata-wiped warning",
