@@ -152,9 +152,14 @@ class Wire:
                 self._net.start()
                 bootstrap(self._net, self._manager, access.timeout)
             except Exception as error:
+                said = [f"{type(error).__name__}: {error}", *words]  # to close adds words of its own
                 self.close()
-                raise _no_cluster(access, error, words) from None
-        self.node = self._first_node()
+                raise _no_cluster(access, error, said) from None
+        try:
+            self.node = self._first_node()
+        except KctlError:
+            self.close()
+            raise
 
     # --- brokers ---
 
@@ -228,13 +233,14 @@ class Wire:
                     futures.append(self._manager.send(request, node_id=node, request_timeout_ms=milliseconds))
                 except Exception as error:
                     futures.append(error)
-            answers = []
+            answers, end = [], time.monotonic() + milliseconds / 1000 + 1
             for future in futures:
                 if isinstance(future, Exception):
                     answers.append(future)
                     continue
                 try:
-                    answers.append(await self._manager.wait_for(future, milliseconds + 1000))
+                    left = max(1, (end - time.monotonic()) * 1000)
+                    answers.append(await self._manager.wait_for(future, left))
                 except Exception as error:
                     answers.append(error)
             return answers

@@ -48,9 +48,14 @@ def bootstrap(net: Any, manager: Any, seconds: float) -> None:
         if first is not None:
             manager.cluster._bootstrap_brokers = {first: servers[first]}
     try:
-        manager.bootstrap(max(1, int((end - time.monotonic()) * 1000)))
+        manager.run(_bootstrapped, manager, max(1, int((end - time.monotonic()) * 1000)))
     finally:
         manager.cluster._bootstrap_brokers = servers
+
+
+async def _bootstrapped(manager: Any, milliseconds: int) -> None:
+    """The library's own time-out does not hold while a host says nothing to a TLS handshake."""
+    await manager.wait_for(manager.bootstrap_async(milliseconds), milliseconds)
 
 
 async def _first_server(net: Any, manager: Any, names: list[str], seconds: float) -> str | None:

@@ -85,13 +85,17 @@ def refusing() -> int:
     return port
 
 
-@pytest.mark.parametrize("order", [("silent", "silent"), ("silent", "refusing"), ("refusing", "silent")])
+@pytest.mark.parametrize("tls", [False, True])
+@pytest.mark.parametrize(
+    "order", [("silent",), ("silent", "silent"), ("silent", "refusing"), ("refusing", "silent")]
+)
 def test_nobody_that_can_be_used_is_one_line(
-    order: tuple[str, str], silent: int, refusing: int, monkeypatch: pytest.MonkeyPatch
+    order: tuple[str, ...], tls: bool, silent: int, refusing: int
 ) -> None:
+    """With TLS too, where the library waits for the handshake without an end."""
     ports = {"silent": silent, "refusing": refusing}
     servers = ",".join(f"127.0.0.1:{ports[one]}" for one in order)
     with pytest.raises(KctlError) as raised:
-        Wire(Access(servers=servers, timeout=1))
+        Wire(Access(servers=servers, timeout=1, tls=tls))
     assert str(raised.value).startswith(f"no broker of {servers} can be used: ")
-    assert "\n" not in str(raised.value)
+    assert "\n" not in str(raised.value) and "KafkaConnection" not in str(raised.value)
