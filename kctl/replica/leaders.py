@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from formats.znodes import NO_LEADER
 from kctl.model import TopicPartition
-from kctl.replica.moments import Znodes
+from kctl.replica.moments import PartitionState, Znodes
 from kctl.replica.testimony import Testimony
 
 
@@ -122,15 +122,7 @@ def leaders_of(partition: TopicPartition, testimony: Testimony, moments: Iterabl
             continue
         known = found.get(state.leader_epoch)
         if known is None:
-            proof = {"file": state.file, "text": f"leader {state.leader}, ISR {list(state.isr)}"}
-            found[state.leader_epoch] = Led(
-                state.leader_epoch,
-                state.leader,
-                state.isr,
-                state.isr,
-                proofs=(proof,),
-                is_isr_last=state.leader == NO_LEADER,
-            )
+            found[state.leader_epoch] = _from_znode(state)
         elif not testimony.history:
             found[state.leader_epoch] = Led(
                 known.leader_epoch,
@@ -143,6 +135,19 @@ def leaders_of(partition: TopicPartition, testimony: Testimony, moments: Iterabl
             )
     ordered = tuple(found[epoch] for epoch in sorted(found))
     return Leaders(ordered, {led.leader_epoch: led for led in ordered}, testimony.is_doubtful)
+
+
+def _from_znode(state: PartitionState) -> Led:
+    """A leadership that a znode of one moment alone tells of."""
+    proof = {"file": state.file, "text": f"leader {state.leader}, ISR {list(state.isr)}"}
+    return Led(
+        state.leader_epoch,
+        state.leader,
+        state.isr,
+        state.isr,
+        proofs=(proof,),
+        is_isr_last=state.leader == NO_LEADER,
+    )
 
 
 def _of_present_topic(topic: str, moments: Iterable[Znodes]) -> list[Znodes]:
