@@ -52,6 +52,7 @@ from formats.properties import (
     format_properties,
     parse_meta_properties,
     parse_properties,
+    unwritten_line,
 )
 from formats.small_files import (
     PartitionMetadata,
@@ -444,3 +445,17 @@ def test_any_bytes_are_text(data: bytes) -> None:
 
 def test_paths_as_java_keeps_them() -> None:
     assert [java_path(p) for p in ("a//b/", "/", "./a", "a/../b")] == ["a/b", "/", "./a", "a/../b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("#\n#Sam Nov 21 \xe4\nversion=0\n", None),
+        (" ! \x07\nversion=0\tx\n", None),
+        ("#\ncluster.id=a\xda\n", 2),
+        ("version=0\n\n\x00=1", 3),
+    ],
+)
+def test_a_line_that_no_broker_writes(text: str, line: int | None) -> None:
+    """Comments are anybody's."""
+    assert unwritten_line(text) == line

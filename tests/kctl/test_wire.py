@@ -11,6 +11,8 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import kafka.errors
 import pytest
@@ -27,6 +29,8 @@ from kctl.cluster.throttles import clearing, not_in_force
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import BadValue, KctlError
 from kctl.wire.adapter import PRIVATE, Access, Wire, _again, cause_of, error_name, server_list
+from kctl.wire.cluster import AdminCluster
+from kctl.wire.committing import Commit
 from kctl.wire.expectations import can_tell, is_done
 from kctl.wire.shortcuts.imports import ENDINGS, PLAIN
 from kctl.wire.shortcuts.receiving import received
@@ -137,6 +141,9 @@ def test_a_rate_that_brokers_do_not_tell_counts_as_set_and_can_only_be_taken_awa
                 "IncrementalAlterConfigs", "broker 1", after, before={"configs": {RATE: before}}
             )
             assert can_tell(written, state) is is_known
+            if is_hidden:
+                asked = SimpleNamespace(read_state=lambda *_, at=state, **__: at)
+                assert Commit(cast(AdminCluster, asked)).is_written([written]) is is_known
     back = AlterConfig(entity_type="brokers", entity_name="1", after={RATE: UNTOLD}, before={RATE: "1000"})
     assert operations(back) == [{"key": RATE, "operation": "DELETE"}]
 
