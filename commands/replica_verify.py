@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from kctl.cluster.state import ClusterState
     from kctl.model import TopicPartition
     from kctl.wire.resuming import Progressed
-    from kctl.wire.verification import ReplicaVerification, Verified
+    from kctl.wire.verification import ReplicaVerification
+    from kctl.wire.verified import Verified
 
 
 @command(
@@ -81,17 +83,17 @@ def _rows(
     with wire(frame, timeout=timeout) as connected:
         state = read_cluster(connected, topics or None, configs=("topics",))
         chosen = _chosen(frame, state, topics, partitions)
-        done = Progressed(resume, state.cluster_id) if resume else None
-        options = Options(max_rate=max_rate, begin=done.offsets(state) if done else {})
-        run = ReplicaVerification(connected, state, options, frame.progress())
         counts: dict[str, int] = {}
         batches = 0
-        for one in run.results(chosen):
-            yield from _partition_rows(one)
-            counts[one.verdict] = counts.get(one.verdict, 0) + 1
-            batches += one.batches
-            if done:
-                _remember(done, one, state)
+        with Progressed(resume, state.cluster_id) if resume else nullcontext() as done:
+            options = Options(max_rate=max_rate, begin=done.offsets(state) if done else {})
+            run = ReplicaVerification(connected, state, options, frame.progress())
+            for one in run.results(chosen):
+                yield from _partition_rows(one)
+                counts[one.verdict] = counts.get(one.verdict, 0) + 1
+                batches += one.batches
+                if done:
+                    _remember(done, one, state)
     yield _summary(counts, batches, run, time.monotonic() - begun)
 
 

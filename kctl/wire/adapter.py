@@ -39,6 +39,7 @@ PRIVATE = (
     (KafkaConnectionManager, "close"),
     (KafkaConnectionManager, "get_connection"),
     (KafkaConnection, "init_future"),
+    (KafkaConnection, "pause"),
     (NetworkSelector, "start"),
     (NetworkSelector, "sleep"),
     (NetworkSelector, "stop"),
@@ -54,6 +55,8 @@ take_small_messages()
 IN_FLIGHT = 500  # requests to a broker at once; above its limit the library refuses or hangs
 LARGEST_ANSWER = 512 << 20  # bytes
 SERVER_ROOM = 5.0  # seconds by which the client waits longer than the broker
+LONGEST_PAUSE = 60.0  # seconds for which a broker may ask while a quota is used up
+LOOK = 0.02  # seconds between two looks at whether they are over
 ENDED = "it ends the connection (TLS or SASL needed?)"
 ENDED_SASL = "it ends the connection (are user, password and mechanism right?)"
 CAUSES = (
@@ -230,6 +233,7 @@ class Wire:
             futures = []
             for node, request in requests:
                 try:
+                    await self._unthrottled(node)
                     futures.append(self._manager.send(request, node_id=node, request_timeout_ms=milliseconds))
                 except Exception as error:
                     futures.append(error)
@@ -251,7 +255,18 @@ class Wire:
             for answer, (node, request) in zip(answers, requests, strict=True)
         ]
 
+    async def _unthrottled(self, node: int) -> None:
+        """Wait as long as a broker asks for because of a quota: until then the library refuses to send."""
+        end = time.monotonic() + LONGEST_PAUSE
+        while (connection := self._manager._conns.get(node)) is not None and connection.paused:
+            if time.monotonic() > end:
+                reason = f"it asks for a pause of more than {LONGEST_PAUSE:.0f} s: a quota of this client is used up"
+                raise NoAnswer(f"broker {node} is not asked, since {reason}", node)
+            await self._net.sleep(LOOK)
+
     def _failure(self, error: Exception, node: int, request: Any) -> KctlError:
+        if isinstance(error, KctlError):
+            return error
         name = type(error).__name__
         asked = type(request).__name__.removesuffix("Request")
         if name == "IncompatibleBrokerVersion":

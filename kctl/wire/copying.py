@@ -22,6 +22,7 @@ from kctl.evidence.model import Arriving
 from kctl.model import SILENT, Progress, Report, TopicPartition
 from kctl.wire.adapter import Wire
 from kctl.wire.fetching import (
+    A_ROUND,
     CONSUMER,
     EARLIEST,
     LATEST,
@@ -29,13 +30,14 @@ from kctl.wire.fetching import (
     Fetched,
     Fetcher,
     Wanted,
+    foremost,
     list_offsets,
     local_starts,
 )
 from kctl.wire.spool import headers_of
 
 SEGMENT = 256 << 20  # bytes after which the next file begins
-AT_ONCE, A_ROUND, LEAST, MOST = 16, 32 << 20, 1 << 20, 8 << 20
+AT_ONCE, LEAST, MOST = 16, 1 << 20, 8 << 20
 ROOM = 1 << 30  # bytes that are left free below the folder
 
 
@@ -100,9 +102,10 @@ def copy_partitions(
             continue
         _refuse_full(folder)
         size = max(LEAST, min(MOST, A_ROUND // len(active)))
-        answers = fetcher.fetch([Wanted(one.leader, one.partition, one.offset) for one in active], size)
-        for one, answer in zip(active, answers, strict=True):
-            failure = _take(one, answer, is_alone=len(active) == 1)
+        wanted = [Wanted(one.leader, one.partition, one.offset) for one in active]
+        first = foremost(wanted)
+        for one, answer in zip(active, fetcher.fetch(wanted, size), strict=True):
+            failure = _take(one, answer, is_first=(one.leader, one.partition) in first)
             if failure is not None:
                 failures.append(failure)
                 one.until = one.offset
@@ -190,7 +193,7 @@ class _Pieces:
             if answer.error_code == OFFSET_OUT_OF_RANGE and self._moved_on(one):
                 return
             self._progress.advance(len(answer.data))
-        failed = _take(one, answer, is_alone=True)
+        failed = _take(one, answer, is_first=True)
         if failed is not None:
             self._report(failed)
             one.until = one.offset
@@ -233,14 +236,14 @@ def _begin(
     return copies, failures
 
 
-def _take(one: _Copy, answer: Fetched | KctlError, *, is_alone: bool) -> KctlError | None:
+def _take(one: _Copy, answer: Fetched | KctlError, *, is_first: bool) -> KctlError | None:
     """Write the whole batches of an answer; why it cannot go on, if it cannot."""
     if isinstance(answer, KctlError):
         return KctlError(f"{one.partition}: {answer}")
     if answer.error:
         return KctlError(f"{one.partition} from offset {one.offset} on: {answer.error}")
     if not answer.data:
-        return KctlError(f"{one.partition}: no bytes at offset {one.offset}") if is_alone else None
+        return KctlError(f"{one.partition}: no bytes at offset {one.offset}") if is_first else None
     headers = headers_of(answer.data)
     if not len(headers) or int(headers.last_offset[-1]) < one.offset:
         one.write(answer.data, one.offset)

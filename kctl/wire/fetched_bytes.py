@@ -7,15 +7,22 @@ from formats.columns.headers import PADDING, Octets
 Data = bytes | memoryview
 
 
-def padded(data: Data) -> Octets:
-    """The bytes, and some more behind them; they are copied where their buffer ends with them."""
+def located(data: Data) -> tuple[Octets, int]:
+    """A block that goes on behind the bytes, and where in it they begin.
+
+    It is all that was received with them; they are copied where their buffer ends with them.
+    """
     if isinstance(data, memoryview) and isinstance(data.obj, bytearray):
-        start = place(data)
-        with memoryview(data.obj) as whole:
-            room = len(whole)
-        if start + len(data) + PADDING <= room:
-            return np.frombuffer(data.obj, np.uint8, len(data) + PADDING, start)
-    return np.frombuffer(bytes(data) + bytes(PADDING), np.uint8)
+        start, whole = place(data), np.frombuffer(data.obj, np.uint8)
+        if start + len(data) + PADDING <= len(whole):
+            return whole, start
+    return np.frombuffer(bytes(data) + bytes(PADDING), np.uint8), 0
+
+
+def padded(data: Data) -> Octets:
+    """The bytes, and some more behind them."""
+    block, start = located(data)
+    return block[start : start + len(data) + PADDING]
 
 
 def place(data: memoryview) -> int:

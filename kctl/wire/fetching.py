@@ -7,8 +7,8 @@ Source: core/src/main/scala/kafka/server/KafkaApis.scala, ReplicaManager.scala @
 """
 
 import uuid
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from kafka.protocol.consumer.offsets import ListOffsetsRequest
 
@@ -18,14 +18,12 @@ from kctl.wire.adapter import Wire, error_name
 from kctl.wire.sending import parse_id
 from kctl.wire.shortcuts.fetch import BytesRequest
 
-CONSUMER, DEBUGGER = (
-    -1,
-    -2,
-)  # replica ids: who reads; the second one is told of a log's end, not of its watermark
+CONSUMER, DEBUGGER = -1, -2  # replica ids; the second one is told of a log's end, not of its watermark
 FOLLOWERS_ANSWER = 11  # the first version of Fetch that they do
 LATEST, EARLIEST, EARLIEST_LOCAL = -1, -2, -4  # timestamps that stand for a place
 SINCE = {EARLIEST_LOCAL: 8}  # an older broker would take it for a timestamp
 OFFSET_OUT_OF_RANGE = 1
+A_ROUND = 32 << 20  # bytes of each broker at once, below what brokers give (fetch.max.bytes, 55 MiB)
 
 
 class Wanted(NamedTuple):
@@ -48,6 +46,14 @@ class Fetched(NamedTuple):
     def error(self) -> str | None:
         """Kafka's name of the error; None where there was none."""
         return error_name(self.error_code) if self.error_code else None
+
+
+def foremost(wanted: Iterable[Wanted]) -> set[tuple[int, TopicPartition]]:
+    """Those that a broker is asked for before all others: whatever its limits are, it gives their bytes if it has any."""
+    found: dict[int, TopicPartition] = {}
+    for one in wanted:
+        found.setdefault(one.node, one.partition)
+    return set(found.items())
 
 
 class Fetcher:
@@ -74,22 +80,33 @@ class Fetcher:
         by_node: dict[int, list[Wanted]] = {}
         for one in wanted:
             by_node.setdefault(one.node, []).append(one)
-        answers = self._wire.send_all([(node, self._request(some, size)) for node, some in by_node.items()])
         found: dict[tuple[int, TopicPartition], Fetched | KctlError] = {}
-        for (node, some), answer in zip(by_node.items(), answers, strict=True):
-            if not isinstance(answer, KctlError) and answer.error_code:
-                answer = KctlError(f"broker {node} gives no bytes: {error_name(answer.error_code)}")
-            if isinstance(answer, KctlError):
-                found.update({(node, one.partition): answer for one in some})
-                continue
-            for topic in answer.responses:
-                name = topic.topic if self._version < 13 else self._names.get(topic.topic_id)
-                for p in topic.partitions:
-                    key = node, TopicPartition(str(name), p.partition_index)
-                    data = p.records if p.records is not None else b""
-                    found[key] = Fetched(data, p.high_watermark, p.log_start_offset, p.error_code)
+        while by_node:
+            asked = [(node, self._request(some, size)) for node, some in by_node.items()]
+            answers = dict(zip(by_node, self._wire.send_all(asked), strict=True))
+            later = [node for node, answer in answers.items() if _is_throttled(answer)]
+            for node, some in by_node.items():
+                if node not in later:
+                    found.update(self._taken(node, some, answers[node]))
+            by_node = {node: by_node[node] for node in later}
         missing = KctlError("the answer leaves it out")
         return [found.get((one.node, one.partition), missing) for one in wanted]
+
+    def _taken(
+        self, node: int, wanted: Sequence[Wanted], answer: Any
+    ) -> dict[tuple[int, TopicPartition], Fetched | KctlError]:
+        if not isinstance(answer, KctlError) and answer.error_code:
+            answer = KctlError(f"broker {node} gives no bytes: {error_name(answer.error_code)}")
+        if isinstance(answer, KctlError):
+            return {(node, one.partition): answer for one in wanted}
+        found: dict[tuple[int, TopicPartition], Fetched | KctlError] = {}
+        for topic in answer.responses:
+            name = str(topic.topic if self._version < 13 else self._names.get(topic.topic_id))
+            for p in topic.partitions:
+                data = p.records if p.records is not None else b""
+                key = node, TopicPartition(name, p.partition_index)
+                found[key] = Fetched(data, p.high_watermark, p.log_start_offset, p.error_code)
+        return found
 
     def _request(self, wanted: Sequence[Wanted], size: int) -> BytesRequest:
         kind = BytesRequest.FetchTopic
@@ -122,7 +139,7 @@ class Fetcher:
         return BytesRequest(
             max_wait_ms=0,
             min_bytes=0,
-            max_bytes=size * len(wanted),
+            max_bytes=min(size * len(wanted), A_ROUND),
             isolation_level=0,
             session_id=0,
             session_epoch=-1,
@@ -133,6 +150,13 @@ class Fetcher:
             max_version=self._version,
             **reader,
         )
+
+
+def _is_throttled(answer: Any) -> bool:
+    """Whether a broker gives nothing because a quota is used up; the next request waits as long as it says."""
+    if isinstance(answer, KctlError):
+        return False
+    return bool(answer.throttle_time_ms > 0 and not answer.error_code and not answer.responses)
 
 
 def list_offsets(

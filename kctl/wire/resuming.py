@@ -2,20 +2,27 @@
 
 import json
 import os
+import time
 from pathlib import Path
 
 from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError, Refused, reason_of
 from kctl.model import TopicPartition
 
+EVERY = 1.0  # seconds between two states on disk: what a run that is killed compares again
+
 
 class Progressed:
-    """The offsets up to which partitions were equal. Raises Refused for the file of another cluster."""
+    """The offsets up to which partitions were equal. Raises Refused for the file of another cluster.
+
+    Close it, or use it as a context manager: the last state is on disk then.
+    """
 
     def __init__(self, path: Path, cluster_id: str | None) -> None:
         self._path = path
         self._cluster_id = cluster_id
         self._done: dict[str, tuple[str | None, int]] = {}
+        self._written, self._is_written = 0.0, True
         if path.exists():
             self._read()
 
@@ -39,8 +46,13 @@ class Progressed:
         return found
 
     def remember(self, partition: TopicPartition, topic_id: str | None, offset: int) -> None:
-        """Note a partition, on disk when this returns."""
+        """Note a partition; on disk within a second of the next one's, or when it is closed."""
         self._done[str(partition)] = (topic_id, offset)
+        self._is_written = False
+        if time.monotonic() - self._written >= EVERY:
+            self._write()
+
+    def _write(self) -> None:
         beside = self._path.with_name(self._path.name + ".new")
         try:
             with beside.open("w", encoding="utf-8") as file:
@@ -50,3 +62,15 @@ class Progressed:
             beside.rename(self._path)
         except OSError as error:
             raise KctlError(f"{self._path}: {reason_of(error)}") from error
+        self._written, self._is_written = time.monotonic(), True
+
+    def close(self) -> None:
+        """Put what is not there yet on disk."""
+        if not self._is_written:
+            self._write()
+
+    def __enter__(self) -> "Progressed":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

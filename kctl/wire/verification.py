@@ -8,94 +8,40 @@ bounded.
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple
 
-from formats.columns.headers import Octets, Positions, check_crc, gather, walk
 from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError
-from kctl.findings import Finding, Place
 from kctl.findings import live as say
 from kctl.model import SILENT, Progress, TopicPartition
-from kctl.replica.compare import Divergence
 from kctl.wire.adapter import Wire
-from kctl.wire.fetched_bytes import begin_alike, padded
 from kctl.wire.fetching import (
+    A_ROUND,
     CONSUMER,
     LATEST,
     OFFSET_OUT_OF_RANGE,
     Fetched,
     Fetcher,
     Wanted,
+    foremost,
     list_offsets,
     local_starts,
 )
+from kctl.wire.fronts import Front, agree, fronts
 from kctl.wire.spool import Part, Spool
+from kctl.wire.verified import Verified
 
-AT_ONCE = 32  # partitions
-A_ROUND = 32 << 20  # bytes of each broker, below what brokers give at once (fetch.max.bytes, 55 MiB)
+FEWEST_AT_ONCE, MOST_AT_ONCE = 32, 1024  # partitions; more of them the less they hold
 LEAST, MOST = 1 << 20, 8 << 20  # bytes of a partition in a round
-SLICE, SMALLEST = (
-    0.25,
-    64 << 10,
-)  # seconds in which a round of a bounded rate is read; the least that is asked for
+SLICE = 0.25  # seconds in which a round of a bounded rate is read
+SMALLEST = 64 << 10  # bytes of a partition in such a round, at least
 CATCHING_UP = 5.0  # seconds in which a follower's high watermark may come up to the leader's
+LOOK = 0.1  # seconds between two looks at it
 OTHER_BYTES = "replica-other-bytes-same-records"
-WORST = ("equal", "unknown", "hole", "damaged", "diverged")
-
-
-@dataclass(kw_only=True)
-class Verified:
-    """A partition, how far it is compared, and what was found."""
-
-    partition: TopicPartition
-    replicas: tuple[int, ...]
-    leader: int
-    is_compacted: bool
-    from_offset: int = 0
-    to_offset: int = 0
-    offset: int = 0  # the next one to compare
-    ends: dict[int, int] = field(default_factory=dict)
-    compared: list[int] = field(default_factory=list)  # replicas that are still in it
-    size_in_bytes: int = 0
-    batches: int = 0
-    verdict: str = "equal"
-    reason: str = "the same batches, byte for byte, on the shared range"
-    best_source: int | None = None
-    branches: list[list[int]] = field(default_factory=list)
-    divergences: list[Divergence] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    waits_until: float = 0.0
-    ahead: int = -1  # where the round that is on its way begins; -1 where it is not in it
-
-    @property
-    def is_over(self) -> bool:
-        """Whether there is nothing left to compare."""
-        return self.offset >= self.to_offset or len(self.compared) < 2
-
-    @property
-    def place(self) -> Place:
-        """Where findings about it are."""
-        return Place(topic=self.partition.topic, partition=self.partition.partition)
-
-    def drop(self, broker_id: int, reason: str) -> None:
-        """Go on without a replica."""
-        self.compared.remove(broker_id)
-        where = replace(self.place, broker_id=broker_id, base_offset=self.offset)
-        self.findings.append(
-            say.REPLICA_UNREACHABLE.at(
-                where, broker_id=broker_id, partition=self.partition, start=self.offset, reason=reason
-            )
-        )
-        self.worsen("unknown", "not every replica could be compared")
-
-    def worsen(self, verdict: str, reason: str) -> None:
-        """Take a verdict that is worse than the present one."""
-        if WORST.index(verdict) > WORST.index(self.verdict):
-            self.verdict, self.reason = verdict, reason
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,15 +60,6 @@ class Round(NamedTuple):
     answers: Future[list[Fetched | KctlError]]
 
 
-class Front(NamedTuple):
-    """The whole batches that every answer of a partition holds: the first answer, where they are and end, what is next."""
-
-    data: Octets
-    positions: Positions
-    stop: int
-    next_offset: int
-
-
 class ReplicaVerification:
     """One run over the partitions of a state, which holds the topics and their configurations."""
 
@@ -135,6 +72,7 @@ class ReplicaVerification:
         self._progress = progress
         self._fetcher = Fetcher(wire, {name: topic.topic_id for name, topic in state.topics.items()})
         self._begun = time.monotonic()
+        self._at_once = FEWEST_AT_ONCE
         self.bytes_read = 0
 
     def results(self, partitions: Sequence[TopicPartition]) -> Iterator[Verified]:
@@ -195,11 +133,14 @@ class ReplicaVerification:
     # --- a round --------------------------------------------------------------------------------------
 
     def _ask(self, reader: ThreadPoolExecutor, unfinished: Iterable[Verified]) -> Round | None:
-        """Ask for the next bytes of some partitions; None where none has any to come."""
-        active = list(islice((one for one in unfinished if not one.is_over), AT_ONCE))
-        if not active:
+        """Ask for the next bytes of some partitions; None where none has any to come, or all of them have to wait."""
+        left = [one for one in unfinished if not one.is_over]
+        now = time.monotonic()
+        ready = list(islice((one for one in left if one.looks_at <= now), self._at_once))
+        if not ready:
+            if left:
+                time.sleep(max(0.0, min(one.looks_at for one in left) - now))
             return None
-        ready = [one for one in active if one.waits_until <= time.monotonic()] or active[:1]
         for one in ready:
             one.ahead = one.offset
         return self._asked(reader, ready)
@@ -217,36 +158,48 @@ class ReplicaVerification:
         windows = []
         for one in now.partitions:
             if one.ahead == one.offset and not one.is_over:  # else it has come elsewhere meanwhile
-                window = {b: answers[b, one.partition] for b in one.compared}
-                windows.append((one, window, _front(window.values())))
+                windows.append((one, {b: answers[b, one.partition] for b in one.compared}))
             one.ahead = -1
+        found = fronts(_bytes(window) for _, window in windows)
         following = None
         if not self._options.max_rate:
-            following = self._ask_ahead(reader, [(one, front) for one, _, front in windows], unfinished)
-        for one, window, front in windows:
-            self._window(one, window, front, is_alone=len(now.partitions) == 1)
+            self._choose_how_many(answers.values())
+            compared = [(one, front) for (one, _), front in zip(windows, found, strict=True)]
+            following = self._ask_ahead(reader, compared, unfinished)
+        first = foremost(now.wanted)
+        for (one, window), front, is_right in zip(windows, found, agree(found), strict=True):
+            self._window(
+                one, window, front if is_right else None, {b for b in window if (b, one.partition) in first}
+            )
         return following
+
+    def _choose_how_many(self, answers: Collection[Fetched | KctlError]) -> None:
+        """More partitions in a round where those of one do not fill it, fewer where many had to be left out."""
+        sizes = [len(one.data) for one in answers if isinstance(one, Fetched)]
+        if sum(sizes) < A_ROUND // 2:
+            self._at_once = min(2 * self._at_once, MOST_AT_ONCE)
+        elif sizes.count(0) > len(sizes) // 2:
+            self._at_once = max(self._at_once // 2, FEWEST_AT_ONCE)
 
     def _ask_ahead(
         self,
         reader: ThreadPoolExecutor,
-        fronts: Sequence[tuple[Verified, Front | None]],
+        compared: Sequence[tuple[Verified, Front | None]],
         unfinished: Iterable[Verified],
     ) -> Round | None:
         """Ask for what follows if all that was read is equal; what is in no round now joins."""
-        compared = {one.partition for one, _ in fronts}
+        now = {one.partition for one, _ in compared}
         ready = []
-        for one, front in fronts:
+        for one, front in compared:
             if front is not None and one.offset < front.next_offset < one.to_offset:
                 one.ahead = front.next_offset
                 ready.append(one)
-        if len(ready) < len(fronts):  # somebody is done, or has to be looked at
-            for one in unfinished:
-                if len(ready) == AT_ONCE:
-                    break
-                if not one.is_over and one.waits_until == 0.0 and one.partition not in compared:
-                    one.ahead = one.offset
-                    ready.append(one)
+        for one in unfinished:
+            if len(ready) >= self._at_once:
+                break
+            if not one.is_over and one.looks_at == 0.0 and one.partition not in now:
+                one.ahead = one.offset
+                ready.append(one)
         return self._asked(reader, ready) if ready else None
 
     def _window(
@@ -254,9 +207,9 @@ class ReplicaVerification:
         one: Verified,
         answers: Mapping[int, Fetched | KctlError],
         front: Front | None,
-        *,
-        is_alone: bool,
+        first: set[int],
     ) -> None:
+        """Take a partition's answers. `front` is what they agree on; `first` are the brokers asked for it before others."""
         fetched: dict[int, Fetched] = {}
         for broker_id, answer in answers.items():
             if isinstance(answer, KctlError):
@@ -273,12 +226,17 @@ class ReplicaVerification:
             return
         empty = [b for b, answer in fetched.items() if not answer.data]
         if empty:
-            self._nothing_from(one, fetched, empty, is_alone=is_alone)
+            self._nothing_from(one, fetched, empty, first)
             return
-        if front is None or len(fetched) < len(answers):
-            front = _front(fetched.values())
-        if not self._equal(one, fetched, front):
+        one.looks_at = one.waits_until = 0.0
+        if len(fetched) < len(answers):
+            (rest,) = fronts([_bytes(fetched)])
+            front = rest if agree([rest])[0] else None
+        if front is None or front.next_offset <= one.offset:
             self._in_detail(one)
+            return
+        one.offset = front.next_offset
+        one.batches += len(front.positions)
 
     def _has_moved_on(self, one: Verified, broker_id: int) -> bool:
         """Whether a replica's log begins later now; the error itself does not say where."""
@@ -288,43 +246,24 @@ class ReplicaVerification:
         one.offset = start
         return True
 
-    def _equal(self, one: Verified, fetched: Mapping[int, Fetched], front: Front | None) -> bool:
-        """Compare the whole batches that all answers hold; whether they are equal and sound."""
-        if front is None:
-            return False
-        first, *others = (answer.data for answer in fetched.values())
-        if any(not begin_alike(first, other, front.stop) for other in others):
-            return False
-        headers = gather(front.data, front.positions)
-        if headers.magic.min() >= 0:
-            check_crc(front.data, headers)
-        last = int(headers.last_offset[-1])
-        if not headers.crc_valid.all() or last < one.offset:
-            return False
-        one.offset = last + 1
-        one.batches += len(headers)
-        return True
-
     def _nothing_from(
-        self, one: Verified, fetched: Mapping[int, Fetched], empty: Sequence[int], *, is_alone: bool
+        self, one: Verified, fetched: Mapping[int, Fetched], empty: Sequence[int], first: set[int]
     ) -> None:
         """Some gave no bytes: not that far yet, left out of a full answer, or with nothing at the offset."""
         behind = {b: fetched[b].high_watermark for b in empty if fetched[b].high_watermark <= one.offset}
-        if not behind:
-            if is_alone:
-                self._in_detail(one)
-            return
         now = time.monotonic()
-        if one.waits_until == 0.0:
-            one.waits_until = now + CATCHING_UP
-            end = now + CATCHING_UP
-            while time.monotonic() < end:
-                asked = [Wanted(b, one.partition, one.offset) for b in behind]
-                again = self._fetcher.fetch(asked, LEAST)
-                if all(isinstance(a, Fetched) and a.high_watermark > one.offset for a in again):
-                    one.waits_until = 0.0
-                    return
-                time.sleep(0.05)
+        if not behind:
+            one.looks_at = one.waits_until = 0.0
+            if not first.isdisjoint(empty):
+                self._in_detail(one)
+        elif now < (one.waits_until or now + CATCHING_UP):
+            one.waits_until = one.waits_until or now + CATCHING_UP
+            one.looks_at = now + LOOK
+        else:
+            one.looks_at = one.waits_until = 0.0
+            self._leave_behind(one, behind)
+
+    def _leave_behind(self, one: Verified, behind: Mapping[int, int]) -> None:
         for broker_id, watermark in behind.items():
             where = replace(one.place, broker_id=broker_id, base_offset=watermark)
             one.findings.append(
@@ -337,7 +276,6 @@ class ReplicaVerification:
                 )
             )
             one.compared.remove(broker_id)
-        one.waits_until = 0.0
 
     def _in_detail(self, one: Verified) -> None:
         """Compare the part from here on as evidence is compared."""
@@ -373,14 +311,7 @@ class ReplicaVerification:
                 time.sleep(ahead)
 
 
-def _front(answers: Iterable[Fetched | KctlError]) -> Front | None:
-    """The whole batches at the front of what all replicas gave; None where one gave none."""
-    data = [one.data for one in answers if isinstance(one, Fetched)]
-    if not data or not all(data):
-        return None
-    block = padded(data[0])
-    found = walk(block, 0, min(map(len, data)))
-    if not len(found.positions):
-        return None
-    last = gather(block, found.positions[-1:])
-    return Front(block, found.positions, found.stop, int(last.last_offset[0]) + 1)
+def _bytes(answers: Mapping[int, Fetched | KctlError]) -> list[bytes | memoryview]:
+    """What each of them gave; nothing where one gave none."""
+    found = [one.data for one in answers.values() if isinstance(one, Fetched)]
+    return found if len(found) == len(answers) else []

@@ -13,7 +13,8 @@ from kctl.errors import KctlError
 from kctl.model import TopicPartition
 from kctl.wire import verification
 from kctl.wire.fetching import CONSUMER, EARLIEST, OFFSET_OUT_OF_RANGE, Fetched, Wanted
-from kctl.wire.verification import Options, ReplicaVerification, Verified
+from kctl.wire.verification import Options, ReplicaVerification
+from kctl.wire.verified import Verified
 from tests.kctl.replica.test_compare import batch
 
 TP = TopicPartition("ledger", 0)
@@ -151,3 +152,60 @@ def test_retention_may_be_faster(monkeypatch: pytest.MonkeyPatch) -> None:
     found = verified(monkeypatch, FakeRetention({1: WHOLE, 2: WHOLE}, 12), alive=(1, 2))
     assert (found.verdict, found.batches, found.offset, found.findings) == ("equal", 3, 12, [])
     assert found.compared == [1, 2]
+
+
+class FakePartitions(FakeBrokers):
+    """Many partitions with the same log on two brokers, but those where it is given in `nothing_behind`."""
+
+    def __init__(self, nothing_behind: Mapping[int, int], limit: int) -> None:
+        super().__init__({1: WHOLE, 2: WHOLE}, 12)
+        self.nothing_behind = nothing_behind
+        self.limit = limit
+        self.asked: list[int] = []
+
+    def fetch(self, wanted: Sequence[Wanted], size: int) -> list[Fetched | KctlError]:
+        """`limit` bytes of a broker at once; the first that is asked for is given in any case."""
+        self.asked.append(len(wanted))
+        given: dict[int, int] = {}
+        found: list[Fetched | KctlError] = []
+        for one in wanted:
+            answer = self._one(one)
+            end = self.nothing_behind.get(one.partition.partition, 12)
+            is_full = given.get(one.node, 0) >= self.limit
+            data = b"" if one.offset >= end or is_full else answer.data
+            given[one.node] = given.get(one.node, 0) + len(data)
+            found.append(answer._replace(data=data))
+        return found
+
+
+def verified_all(monkeypatch: pytest.MonkeyPatch, brokers: FakePartitions, count: int) -> list[Verified]:
+    partitions = [TopicPartition("ledger", n) for n in range(count)]
+    state = ClusterState(
+        cluster_id="c",
+        kafka_version=KafkaVersion(4, 3),
+        brokers={id: Broker(broker_id=id, host="h", port=1) for id in (1, 2)},
+        controller=None,
+        topic_names=("ledger",),
+        topics={"ledger": Topic(name="ledger", partitions=dict.fromkeys(range(count), (1, 2)))},
+        partition_states={tp: PartitionState(1, 0, (1, 2)) for tp in partitions},
+    )
+    monkeypatch.setattr(verification, "Fetcher", lambda wire, ids: brokers)
+    monkeypatch.setattr(verification, "list_offsets", brokers.offsets)
+    monkeypatch.setattr(
+        verification, "local_starts", lambda wire, wanted: brokers.offsets(wire, wanted, EARLIEST)
+    )
+    return list(ReplicaVerification(None, state, Options()).results(partitions))  # type: ignore[arg-type]
+
+
+def test_small_partitions_are_asked_for_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    brokers = FakePartitions({}, limit=1 << 30)
+    found = verified_all(monkeypatch, brokers, 3000)
+    assert {(one.verdict, one.offset, one.batches) for one in found} == {("equal", 12, 4)}
+    assert max(brokers.asked) == 2 * verification.MOST_AT_ONCE and len(brokers.asked) < 40
+
+
+@pytest.mark.parametrize("limit", [1, 300, 1 << 30])
+def test_partitions_that_give_nothing_hold_nobody_up(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    """Several of them, of brokers with any limit: what is not given to the first that is asked for is not there."""
+    found = verified_all(monkeypatch, FakePartitions({1: 3, 2: 0, 5: 6}, limit), 8)
+    assert [one.verdict for one in found] == ["unknown" if n in (1, 2, 5) else "equal" for n in range(8)]

@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 from kafka.protocol.consumer.fetch import FetchResponse
 
 from formats.columns.headers import PADDING
+from kctl.errors import KctlError
+from kctl.model import TopicPartition
 from kctl.wire.fetched_bytes import begin_alike, padded, place
-from kctl.wire.shortcuts.fetch import QUICK_VERSIONS, Answer, decoded
+from kctl.wire.fetching import Fetched, Fetcher, Wanted
+from kctl.wire.shortcuts.fetch import QUICK_VERSIONS, Answer, PartitionBytes, TopicBytes, decoded
 
 TOPIC = FetchResponse.FetchableTopicResponse
 PARTITION = TOPIC.PartitionData
@@ -105,3 +108,39 @@ def test_the_front_is_compared_in_place(one: bytes, other: bytes, size: int, bef
     ways = (bytes, memoryview, lambda data: memoryview(bytearray(bytes(before) + data))[before:])
     assert {begin_alike(a(one), b(other), size) for a in ways for b in ways} == {expected}
     assert begin_alike(one, bytearray(one) and memoryview(bytearray(one)), len(one))
+
+
+class ThrottlingWire:
+    """Two brokers; the second one gives nothing at first, as when a quota is used up."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+        self.asked: list[list[int]] = []
+
+    def version_of(self, request: object) -> int:
+        return 12
+
+    def send_all(self, requests: list[tuple[int, object]]) -> list[Answer]:
+        self.asked.append([node for node, _ in requests])
+        return [self._answer(node) for node, _ in requests]
+
+    def _answer(self, node: int) -> Answer:
+        if node == 2 and self.times:
+            self.times -= 1
+            return Answer(0, [], 5)
+        part = PartitionBytes(0, 0, 7, 0, memoryview(b"bytes of %d" % node))
+        return Answer(0, [TopicBytes("t", None, [part])], 0)
+
+
+def test_a_broker_that_asks_to_wait_is_asked_again() -> None:
+    wire = ThrottlingWire(times=2)
+    wanted = [Wanted(node, TopicPartition("t", 0), 0) for node in (1, 2)]
+    found = Fetcher(wire, {"t": None}).fetch(wanted, 100)  # type: ignore[arg-type]
+    assert [bytes(one.data) for one in found if isinstance(one, Fetched)] == [b"bytes of 1", b"bytes of 2"]
+    assert wire.asked == [[1, 2], [2], [2]]
+
+
+def test_what_an_answer_leaves_out_without_a_reason_is_an_error() -> None:
+    wire = ThrottlingWire(times=0)
+    (found,) = Fetcher(wire, {"t": None}).fetch([Wanted(1, TopicPartition("t", 3), 0)], 100)  # type: ignore[arg-type]
+    assert isinstance(found, KctlError) and wire.asked == [[1]]

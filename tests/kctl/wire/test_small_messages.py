@@ -70,7 +70,6 @@ def answers() -> list[Any]:
             cluster_id="c",
             controller_id=2,
             brokers=[broker(broker_id=1, host="h", port=9092, rack=None)],
-            authorized_operations=set(),
         ),
         ListPartitionReassignmentsResponse(
             throttle_time_ms=0,
