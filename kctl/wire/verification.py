@@ -18,7 +18,7 @@ from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError
 from kctl.findings import live as say
 from kctl.model import SILENT, Progress, TopicPartition
-from kctl.wire.adapter import Wire
+from kctl.wire.adapter import Wire, error_name
 from kctl.wire.fetching import (
     A_ROUND,
     CONSUMER,
@@ -40,7 +40,8 @@ LEAST, MOST = 1 << 20, 8 << 20  # bytes of a partition in a round
 SLICE = 0.25  # seconds in which a round of a bounded rate is read
 SMALLEST = 64 << 10  # bytes of a partition in such a round, at least
 CATCHING_UP = 5.0  # seconds in which a follower's high watermark may come up to the leader's
-LOOK = 0.1  # seconds between two looks at it
+LOOK = 0.1  # seconds before the first look at it; each later one comes after a longer time
+BEFORE = -1  # a high watermark that is not told: it lies before what was asked for, as after a restart
 OTHER_BYTES = "replica-other-bytes-same-records"
 
 
@@ -214,8 +215,10 @@ class ReplicaVerification:
         for broker_id, answer in answers.items():
             if isinstance(answer, KctlError):
                 one.drop(broker_id, str(answer))
-            elif answer.error_code == OFFSET_OUT_OF_RANGE and self._has_moved_on(one, broker_id):
-                return  # retention was faster
+            elif answer.error_code == OFFSET_OUT_OF_RANGE:
+                if self._has_moved_on(one, broker_id):
+                    return  # retention was faster
+                fetched[broker_id] = answer._replace(data=b"", high_watermark=BEFORE)
             elif answer.error:
                 one.drop(broker_id, answer.error)
             else:
@@ -258,13 +261,17 @@ class ReplicaVerification:
                 self._in_detail(one)
         elif now < (one.waits_until or now + CATCHING_UP):
             one.waits_until = one.waits_until or now + CATCHING_UP
-            one.looks_at = now + LOOK
+            waited = now + CATCHING_UP - one.waits_until
+            one.looks_at = now + max(LOOK, waited / 2)
         else:
             one.looks_at = one.waits_until = 0.0
             self._leave_behind(one, behind)
 
     def _leave_behind(self, one: Verified, behind: Mapping[int, int]) -> None:
         for broker_id, watermark in behind.items():
+            if watermark == BEFORE:
+                one.drop(broker_id, error_name(OFFSET_OUT_OF_RANGE))
+                continue
             where = replace(one.place, broker_id=broker_id, base_offset=watermark)
             one.findings.append(
                 say.REPLICA_BEHIND.at(

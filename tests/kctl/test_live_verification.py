@@ -209,3 +209,31 @@ def test_partitions_that_give_nothing_hold_nobody_up(monkeypatch: pytest.MonkeyP
     """Several of them, of brokers with any limit: what is not given to the first that is asked for is not there."""
     found = verified_all(monkeypatch, FakePartitions({1: 3, 2: 0, 5: 6}, limit), 8)
     assert [one.verdict for one in found] == ["unknown" if n in (1, 2, 5) else "equal" for n in range(8)]
+
+
+class FakeRestart(FakeBrokers):
+    """Broker 2's high watermark lies before what is asked for, so many times: it is the one of its last checkpoint."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__({1: WHOLE, 2: WHOLE, 3: WHOLE}, 12)
+        self.times = times
+
+    def _one(self, one: Wanted) -> Fetched:
+        if one.node == 2 and self.times:
+            self.times -= 1
+            return Fetched(b"", -1, -1, OFFSET_OUT_OF_RANGE)
+        return super()._one(one)
+
+
+def test_a_replica_that_was_restarted_comes_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verification, "LOOK", 0.001)
+    found = verified(monkeypatch, FakeRestart(times=2))
+    assert (found.verdict, found.offset, found.compared, found.findings) == ("equal", 12, [1, 2, 3], [])
+
+
+def test_a_replica_that_does_not_reach_the_offset_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = verified(monkeypatch, FakeRestart(times=1 << 30))
+    (finding,) = found.findings
+    assert (finding.code, finding.place.broker_id) == ("replica-not-verified", 2)
+    assert "OFFSET_OUT_OF_RANGE" in finding.message
+    assert (found.verdict, found.offset, found.compared) == ("unknown", 12, [1, 3])
