@@ -133,7 +133,7 @@ def carry_out(frame: Frame, how: How, cluster: Cluster, plan: Plan, rows: Iterab
     if how.dry_run:
         _say_warnings(frame, plan)
         return Outcome([*rows, *write_rows(plan)], text=dry_run_text)
-    state = cluster.read_state((), partition_states=False)
+    state = cluster.read_state((), partition_states=False, recent=True)
     _confirm(frame, how, plan, frame.context.name or state.cluster_id or "yes", cluster.location)
     entry = new_entry(
         plan,

@@ -189,7 +189,7 @@ def _refuse_second_best(frame: Frame, cluster: Cluster) -> None:
 
     if cluster.backend != "zookeeper" or frame.given.get("zookeeper"):
         return
-    version = cluster.read_state((), partition_states=False).kafka_version
+    version = cluster.read_state((), partition_states=False, recent=True).kafka_version
     if version >= V2_4:
         raise Refused(
             f"brokers of Kafka {version} do this themselves, and check it; nothing was written into ZooKeeper",
@@ -200,7 +200,7 @@ def _refuse_second_best(frame: Frame, cluster: Cluster) -> None:
 def refuse_other_cluster(frame: Frame, cluster: Cluster) -> None:
     """Raise Refused where the cluster has another id than the context expects, or is migrating to KRaft."""
     context = frame.context
-    state = cluster.read_state((), partition_states=False)
+    state = cluster.read_state((), partition_states=False, recent=True)
     if context.cluster_id and state.cluster_id != context.cluster_id:
         named = f"context `{context.name}`" if context.name else "KCTL_CLUSTER_ID"
         found = state.cluster_id or "not known"

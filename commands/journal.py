@@ -134,7 +134,7 @@ def cluster_of(frame: Frame, entry: Entry) -> Cluster:
     if not (frame.context.zookeeper or frame.context.bootstrap_server):
         frame.reach(entry.backend, entry.location)
     cluster = open_for_change(frame)
-    found = cluster.read_state((), partition_states=False).cluster_id
+    found = cluster.read_state((), partition_states=False, recent=True).cluster_id
     if entry.cluster_id is not None and found != entry.cluster_id:
         cluster.close()
         raise Refused(f"change {entry.id} was made on cluster {entry.cluster_id}, and this is {found}")

@@ -153,7 +153,7 @@ def _note_what_was_made(entry: Entry, index: int, course: Course) -> None:
     if not isinstance(intent, CreateTopic) or entry.details.get("topic_id"):
         return
     with contextlib.suppress(KctlError):  # it is written, whatever can be read now
-        topic = _look(entry, index, course).topics.get(intent.topic)
+        topic = _look(entry, index, course, recent=True).topics.get(intent.topic)
         if topic is not None and dict(topic.partitions) == dict(intent.replicas):
             entry.details["created_at"] = topic.created_at
             entry.details["topic_id"] = topic.topic_id
@@ -166,10 +166,13 @@ def _alone(entry: Entry, course: Course) -> contextlib.AbstractContextManager[No
     return course.journal.alone(entry.cluster_id, course.until)
 
 
-def _look(entry: Entry, index: int, course: Course) -> ClusterState:
+def _look(entry: Entry, index: int, course: Course, *, recent: bool = False) -> ClusterState:
     intent = entry.stages[index].intent
     return course.cluster.read_state(
-        topics_of(intent), configs=config_types_of(intent), kafka_version=course.kafka_version
+        topics_of(intent),
+        configs=config_types_of(intent),
+        kafka_version=course.kafka_version,
+        recent=recent,
     )
 
 

@@ -49,11 +49,13 @@ class Cluster(Protocol):
         configs: Collection[str] = (),
         config_keys: Collection[str] | None = None,
         kafka_version: KafkaVersion | None = None,
+        recent: bool = False,
     ) -> ClusterState:
         """The cluster now. `topics`: only these (None: all, empty: names only); unknown names are left out.
 
         `configs`: entity types to read, whole (of topics: of those asked for); where only `config_keys` matter
-        others may be left out. `kafka_version` pins it.
+        others may be left out. `kafka_version` pins it. `recent`: what others have written in the last second may
+        be missing, so that nobody waits for it; what kctl has written is there.
         Raises KctlError where the cluster does not answer or is none.
         """
 

@@ -186,8 +186,9 @@ class Wire:
             raise _no_cluster(self.access, failure, [f"{type(failure).__name__}: {failure}"])
         return int(node)
 
-    def _ready(self, nodes: Sequence[int]) -> tuple[Any, Any]:
-        return self._manager.run(first_ready, self._net, self._manager, nodes, self.access.timeout)  # type: ignore[no-any-return]
+    def _ready(self, nodes: Sequence[int], seconds: float | None = None) -> tuple[Any, Any]:
+        within = self.access.timeout if seconds is None else seconds
+        return self._manager.run(first_ready, self._net, self._manager, nodes, within)  # type: ignore[no-any-return]
 
     # --- requests ---
 
@@ -217,6 +218,15 @@ class Wire:
         except NoAnswer:
             self._change_node()
             return self.send(_again(request))
+
+    def read_from(self, node: int, seconds: float | None = None) -> bool:
+        """Read from this broker from now on, if it is another one and takes a connection in time; whether it is so."""
+        if node == self.node or node not in self.nodes:
+            return False
+        found, _ = self._ready([node], seconds)
+        if found is not None:
+            self.node = node
+        return found is not None
 
     def _change_node(self) -> None:
         node, _ = self._ready([node for node in self.nodes if node != self.node])

@@ -36,6 +36,7 @@ class AdminCluster:
         self.location = wire.location
         self._moving: dict[TopicPartition, Replicas] = {}  # as seen last
         self._commits: Commit | None = None
+        self.has_written = False  # something that was not read back yet
 
     def read_state(
         self,
@@ -45,9 +46,12 @@ class AdminCluster:
         configs: Collection[str] = (),
         config_keys: Collection[str] | None = None,
         kafka_version: KafkaVersion | None = None,
+        recent: bool = False,
     ) -> ClusterState:
-        """The cluster now, from a broker that has seen all that was committed before."""
+        """The cluster now, from a broker that has seen all that was committed before; see the interface."""
         end = time.monotonic() + LAGGING
+        is_exact = not recent or self.has_written
+        self.has_written = False
         while True:
             state = read_cluster(
                 self.wire,
@@ -56,6 +60,7 @@ class AdminCluster:
                 configs=configs,
                 config_keys=config_keys,
                 kafka_version=kafka_version,
+                is_exact=is_exact,
             )
             if state.quorum is not None or not self._has_just_ended(state) or time.monotonic() > end:
                 self._moving = moving_targets(state)

@@ -32,7 +32,10 @@ SETTLING = 5.0  # seconds in which the fate of a lost request is found out
 def writes_for(cluster: AdminCluster, intent: Intent, state: ClusterState) -> tuple[Write, ...]:
     """See `kctl.cluster.interface.Cluster`; a single request is validated by the controller where it can be."""
     fresh = cluster.read_state(
-        topics_of(intent), configs=config_types_of(intent), kafka_version=state.kafka_version
+        topics_of(intent),
+        configs=config_types_of(intent),
+        kafka_version=state.kafka_version,
+        recent=True,  # it is read again before anything is sent
     )
     writes = tuple(TRANSLATIONS[intent.kind](fresh, intent, state))
     if len(writes) == 1 and can_be_validated(writes[0]):
@@ -58,6 +61,7 @@ class Commit:
         for write in writes:
             refuse_other_state(write, state)
         for number, write in enumerate(writes):
+            self._cluster.has_written = True
             try:
                 failed = send(self._cluster.wire, write)
             except NoAnswer as lost:

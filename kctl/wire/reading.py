@@ -38,6 +38,7 @@ from kctl.wire.shortcuts.metadata import Places, PlacesRequest, TopicPlaces, pla
 
 NO_ERROR, NOT_CONTROLLER, NOT_AUTHORIZED = 0, 41, 29
 SHORT, LONG = 0.01, 0.08  # seconds between two looks at how far a broker is
+MOMENT = 0.5  # seconds that another broker has to take a connection
 METADATA_TOPIC = "__cluster_metadata"
 NEW = partial(tuple.__new__, TopicPartition)
 ELR_PAGE = 2000  # partitions; brokers give no more in an answer
@@ -51,15 +52,16 @@ def read_cluster(
     configs: Collection[str] = (),
     config_keys: Collection[str] | None = None,
     kafka_version: KafkaVersion | None = None,
+    is_exact: bool = True,
 ) -> ClusterState:
-    """The cluster now; see `kctl.cluster.interface.Cluster.read_state`."""
+    """The cluster now, or where that need not be exact as a broker knows it; see `kctl.cluster.interface.Cluster`."""
     problems: list[Problem] = []
     if wire.version_of(DescribeQuorumRequest) is None:
         read_from_controller(wire)
     # The list comes from the controller, so that what is read from a broker afterwards is not older.
     moving = read_reassignments(wire)
     quorum = read_quorum(wire)
-    features = await_metadata(wire, quorum)
+    features = await_metadata(wire, quorum if is_exact else None)
     metadata = places(wire.read(PlacesRequest(topics=None)))
     brokers = _brokers(wire, metadata)
     answered = {one.name: one for one in metadata.topics if one.name is not None}
@@ -120,27 +122,31 @@ def _known(value: int | None) -> int | None:
     return None if value is None or value < 0 else value
 
 
-def await_metadata(wire: Wire, quorum: Quorum | None, node: int | None = None) -> dict[str, int]:
+def await_metadata(wire: Wire, quorum: Quorum | None) -> dict[str, int]:
     """Wait until the broker that is read from has applied all that the quorum had committed; its features.
 
-    Raises NoAnswer where it does not come that far: its answers would be old.
+    Up to 4.0 brokers learn what is committed with the next record only, half a second later. Where the controller is
+    a broker as well it knows already, and is read from. Raises NoAnswer where none comes that far: its answers would
+    be old.
     """
     end, pause = time.monotonic() + wire.access.timeout, SHORT
     while True:
         request = ApiVersionsRequest(client_software_name="kctl", client_software_version="1", min_version=3)
         try:
-            answer = wire.read(request) if node is None else wire.send(request, node)
+            answer = wire.read(request)
         except TooOld:
             return {}
         features = {str(one.name): int(one.max_version_level) for one in answer.finalized_features or ()}
         if quorum is None or (answer.finalized_features_epoch or 0) >= quorum.high_watermark - 1:
             return features
+        if pause == SHORT and wire.read_from(quorum.leader_id, MOMENT):
+            pause = 2 * SHORT
+            continue
         if time.monotonic() > end:
-            where = wire.node if node is None else node
             raise NoAnswer(
-                f"broker {where} is behind the controller: it has applied the metadata up to "
+                f"broker {wire.node} is behind the controller: it has applied the metadata up to "
                 f"{answer.finalized_features_epoch}, committed is {quorum.high_watermark}",
-                where,
+                wire.node,
                 "what it says would be old; give it longer with --timeout",
             )
         time.sleep(pause)
@@ -149,13 +155,7 @@ def await_metadata(wire: Wire, quorum: Quorum | None, node: int | None = None) -
 
 def read_from_controller(wire: Wire) -> None:
     """With ZooKeeper: read from the controller, where it answers."""
-    controller = wire.read(MetadataRequest(topics=[])).controller_id
-    if controller != wire.node and controller in wire.nodes:
-        try:
-            wire.send(MetadataRequest(topics=[]), controller)
-        except NoAnswer:
-            return
-        wire.node = controller
+    wire.read_from(wire.read(MetadataRequest(topics=[])).controller_id)
 
 
 def read_reassignments(wire: Wire) -> dict[TopicPartition, tuple[Replicas, Replicas]]:

@@ -41,6 +41,7 @@ class ZookeeperCluster:
         configs: Collection[str] = (),
         config_keys: Collection[str] | None = None,
         kafka_version: KafkaVersion | None = None,
+        recent: bool = False,
     ) -> ClusterState:
         """The cluster now, from a server that has seen every write of this session."""
         return read_cluster(
@@ -171,6 +172,7 @@ class RecordedCluster:
         configs: Collection[str] = (),
         config_keys: Collection[str] | None = None,
         kafka_version: KafkaVersion | None = None,
+        recent: bool = False,
     ) -> ClusterState:
         """The cluster as recorded."""
         return read_cluster(
