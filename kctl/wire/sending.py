@@ -4,6 +4,7 @@ Source: clients/src/main/resources/common/message/*.json @ 4.3.0; KIP-339 (incre
 (reassignments), KIP-460 (elections), KIP-546 (quotas)
 """
 
+import time
 import uuid
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Iterator, Mapping
@@ -29,6 +30,11 @@ from kctl.wire.expectations import content, name_of
 
 OPERATIONS = {"SET": 0, "DELETE": 1, "APPEND": 2, "SUBTRACT": 3}
 NOT_CONTROLLER, REQUEST_TIMED_OUT, ELECTION_NOT_NEEDED = 41, 7, 84
+QUOTA_EXCEEDED = 89  # of changes of topics and partitions (KIP-599)
+PATIENCE, PAUSE = (
+    60.0,
+    0.1,
+)  # seconds for which such a quota is waited for, beyond what a broker asks for each time
 # Which error of an item means what: a name or value that cannot be (2), could not (3), somebody was faster (4).
 BAD_VALUES = frozenset({17, 37, 38, 39, 40, 42})
 COULD_NOT = frozenset({3, 29, 30, 31, 58, 100})
@@ -60,6 +66,8 @@ class Item(NamedTuple):
     def reason(self) -> str:
         """Why it was not done, as the broker says it."""
         name = error_name(self.error_code)
+        if self.error_code == QUOTA_EXCEEDED:
+            return f"{self.what}: the quota of changes (controller_mutation_rate) is used up ({name})"
         said = (self.error_message or "").strip().rstrip(".")
         return f"{self.what}: {said} ({name})" if said else f"{self.what}: {name}"
 
@@ -76,10 +84,14 @@ class Item(NamedTuple):
 def send(wire: Wire, write: Write, *, validate_only: bool = False) -> list[Item]:
     """Send a write to whoever carries it out; the items that failed. Raises NoAnswer, TooOld.
 
-    One that no controller took is sent once more, after it was asked who the controller is now.
+    One that no controller took is sent once more, after it was asked who the controller is now. One for which a
+    quota is used up is sent again when the broker says that there is room.
     """
-    sender = SENDERS[name_of(write)]
+    sender, end = SENDERS[name_of(write)], time.monotonic() + PATIENCE
     items = list(sender(wire, content(write), validate_only))
+    while any(item.error_code == QUOTA_EXCEEDED for item in items) and time.monotonic() < end:
+        wire.pause(PAUSE)
+        items = list(sender(wire, content(write), validate_only))
     if any(item.error_code == NOT_CONTROLLER for item in items):
         from kctl.wire.reading import read_from_controller
 

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from tests.brokers.cluster import Cluster, eventually
 from tests.brokers.wire.conftest import WireKctl, fill
 
@@ -152,45 +150,3 @@ def test_the_rate_is_kept(w: Cluster, k: WireKctl, topic: str) -> None:
 def test_an_unknown_topic_is_said(k: WireKctl) -> None:
     ran = k("replica", "verify", "--topic", "nobody-made-it")
     assert ran.status == 3 and ran.err == "kctl: no topic nobody-made-it\n"
-
-
-@contextmanager
-def quota(c: Cluster, rate: int) -> Iterator[None]:
-    """No more bytes a second from any broker for clients that call themselves kctl."""
-    from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest
-
-    from kctl.wire.adapter import Access, Wire
-
-    kind = AlterClientQuotasRequest.EntryData
-    entity = kind.EntityData(entity_type="client-id", entity_name="kctl")
-
-    def alter(*, remove: bool) -> None:
-        op = kind.OpData(key="consumer_byte_rate", value=float(rate), remove=remove)
-        entry = kind(entity=[entity], ops=[op])
-        with Wire(Access(servers=c.bootstrap, timeout=60)) as wire:
-            answer = wire.send(AlterClientQuotasRequest(entries=[entry], validate_only=False))
-        assert [one.error_code for one in answer.entries] == [0], answer
-
-    alter(remove=False)
-    try:
-        yield
-    finally:
-        alter(remove=True)
-
-
-@pytest.mark.parametrize("live", ["kraft-4.3"], indirect=True)
-@pytest.mark.brokers
-def test_a_quota_is_waited_for(w: Cluster, k: WireKctl, topic: str) -> None:
-    """A broker gives nothing while one is used up, and what it has left is below a megabyte at once."""
-    k.change("topic", "create", topic, "--replica-assignment", "1:2,2:1")
-    for partition in (0, 1):
-        fill(w, topic, partition=partition, records=800)
-    rate = 100_000
-    with quota(w, rate):
-        ran = k("replica", "verify", "--topic", topic)
-        checked = k("segment", "verify", f"{topic}-0")
-    assert ran.status == 0, ran.rows
-    (total,) = ran.of("verification")
-    assert total["equal"] == 2 and total["bytes"] > 2 * 2 * 800 * 1000
-    assert total["seconds"] > 1, "the brokers did not ask to wait"
-    assert checked.status == 0 and checked.of("finding") == [], checked.rows
