@@ -30,7 +30,7 @@ def test_bytes_are_waited_for(w: Cluster, k: WireKctl, topic: str) -> None:
     k.change("topic", "create", topic, "--replica-assignment", "1:2,2:1")
     for partition in (0, 1):
         fill(w, topic, partition=partition, records=400)
-    with quota(k, "consumer_byte_rate", 100_000):
+    with quota(k, "consumer_byte_rate", 50_000):
         ran = k("replica", "verify", "--topic", topic)
     assert ran.status == 0, ran.rows
     (total,) = ran.of("verification")
