@@ -10,7 +10,7 @@ import pytest
 from tests.brokers.cluster import Cluster
 from tests.brokers.wire.conftest import WireKctl, fill
 
-pytestmark = [pytest.mark.parametrize("live", ["kraft-4.3"], indirect=True)]
+pytestmark = [pytest.mark.matrix, pytest.mark.parametrize("live", ["kraft-4.3"], indirect=True)]
 
 
 @contextmanager
@@ -24,7 +24,6 @@ def quota(k: WireKctl, key: str, value: int) -> Iterator[None]:
         k.change("config", "unset", *entity, key)
 
 
-@pytest.mark.brokers
 def test_bytes_are_waited_for(w: Cluster, k: WireKctl, topic: str) -> None:
     """What a broker has left to give is below a megabyte at once, then nothing."""
     k.change("topic", "create", topic, "--replica-assignment", "1:2,2:1")
@@ -38,7 +37,6 @@ def test_bytes_are_waited_for(w: Cluster, k: WireKctl, topic: str) -> None:
     assert total["seconds"] > 1, "the brokers did not ask to wait"
 
 
-@pytest.mark.matrix
 def test_changes_are_waited_for(w: Cluster, k: WireKctl, topic: str) -> None:
     with quota(k, "controller_mutation_rate", 1):
         for number in range(3):
