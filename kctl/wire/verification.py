@@ -115,7 +115,8 @@ class ReplicaVerification:
         wanted = [(b, one.partition) for one in partitions for b in one.compared]
         starts = local_starts(self._wire, wanted)
         ends = list_offsets(self._wire, wanted, LATEST)
-        leaders = [(one.leader, one.partition) for one in partitions if one.leader in one.compared]
+        # Of a partition that is being moved the leader may be one of those that are added, and not compared.
+        leaders = [(one.leader, one.partition) for one in partitions if self._state.is_alive(one.leader)]
         watermarks = list_offsets(self._wire, leaders, LATEST, replica_id=CONSUMER)
         for one in partitions:
             first = []
@@ -126,10 +127,13 @@ class ReplicaVerification:
                 else:
                     first.append(start)
                     one.ends[broker_id] = end
-            until = watermarks.get((one.leader, one.partition), 0)
-            one.from_offset = max([*first, self._options.begin.get(one.partition, 0)], default=0)
-            one.offset = one.from_offset
+            until = watermarks.get((one.leader, one.partition))
+            if until is None:
+                one.worsen("unknown", "no leader says what is committed")
             one.to_offset = until if isinstance(until, int) else min(one.ends.values(), default=0)
+            begin = self._options.begin.get(one.partition, 0)
+            one.from_offset = max([*first, begin if begin <= one.to_offset else 0], default=0)
+            one.offset = one.from_offset
 
     # --- a round --------------------------------------------------------------------------------------
 
@@ -188,9 +192,9 @@ class ReplicaVerification:
         compared: Sequence[tuple[Verified, Front | None]],
         unfinished: Iterable[Verified],
     ) -> Round | None:
-        """Ask for what follows if all that was read is equal; what is in no round now joins."""
-        now = {one.partition for one, _ in compared}
-        ready = []
+        """Ask for what follows if all that was read is equal; what is in no round now joins, unless it has to wait."""
+        here = {one.partition for one, _ in compared}
+        now, ready = time.monotonic(), []
         for one, front in compared:
             if front is not None and one.offset < front.next_offset < one.to_offset:
                 one.ahead = front.next_offset
@@ -198,7 +202,7 @@ class ReplicaVerification:
         for one in unfinished:
             if len(ready) >= self._at_once:
                 break
-            if not one.is_over and one.looks_at == 0.0 and one.partition not in now:
+            if not one.is_over and one.looks_at <= now and one.partition not in here:
                 one.ahead = one.offset
                 ready.append(one)
         return self._asked(reader, ready) if ready else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -62,6 +62,9 @@ def verified(
     *,
     policy: str = "delete",
     alive: Sequence[int] = (1, 2, 3),
+    leader: int = 1,
+    adding: tuple[int, ...] = (),
+    begin: int = 0,
 ) -> Verified:
     ids = sorted(brokers.logs)
     state = ClusterState(
@@ -70,8 +73,8 @@ def verified(
         brokers={id: Broker(broker_id=id, host="h", port=1) for id in alive},
         controller=None,
         topic_names=("ledger",),
-        topics={"ledger": Topic(name="ledger", partitions={0: tuple(ids)})},
-        partition_states={TP: PartitionState(1, 0, tuple(ids))},
+        topics={"ledger": Topic(name="ledger", partitions={0: tuple(ids)}, adding_replicas={0: adding})},
+        partition_states={TP: PartitionState(leader, 0, tuple(ids))},
         configs={
             ("topics", "ledger"): EntityConfig(
                 entity_type="topics", entity_name="ledger", values={"cleanup.policy": policy}
@@ -84,7 +87,8 @@ def verified(
         verification, "local_starts", lambda wire, wanted: brokers.offsets(wire, wanted, EARLIEST)
     )
     monkeypatch.setattr(verification, "CATCHING_UP", 0.05)
-    (found,) = ReplicaVerification(None, state, Options()).results([TP])  # type: ignore[arg-type]
+    options = Options(begin={TP: begin})
+    (found,) = ReplicaVerification(None, state, options).results([TP])  # type: ignore[arg-type]
     return found
 
 
@@ -138,6 +142,28 @@ def test_a_dead_broker_makes_it_unknown(monkeypatch: pytest.MonkeyPatch) -> None
     assert [f.code for f in found.findings] == ["replica-not-verified"]
 
 
+def test_a_leader_that_is_being_added_tells_how_far_to_compare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A preferred election in the middle of a move: the leader is none of the replicas that are compared."""
+    brokers = FakeBrokers({1: WHOLE, 2: WHOLE, 3: WHOLE}, 9)
+    found = verified(monkeypatch, brokers, leader=3, adding=(3,))
+    assert (found.verdict, found.batches, found.to_offset, found.findings) == ("equal", 3, 9, [])
+
+
+def test_without_a_leader_nothing_is_called_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = verified(monkeypatch, FakeBrokers({1: WHOLE, 2: WHOLE}, 12), leader=-1)
+    assert (found.verdict, found.batches, found.offset) == ("unknown", 4, 12)
+    assert "leader" in found.reason
+
+
+@pytest.mark.parametrize(("begin", "batches", "first"), [(6, 2, 6), (12, 0, 12), (15, 4, 0)])
+def test_what_was_compared_and_is_gone_is_compared_again(
+    monkeypatch: pytest.MonkeyPatch, begin: int, batches: int, first: int
+) -> None:
+    """An unclean election: other records take the place of those that an earlier run has seen."""
+    found = verified(monkeypatch, FakeBrokers({1: WHOLE, 2: WHOLE}, 12), alive=(1, 2), begin=begin)
+    assert (found.verdict, found.batches, found.from_offset, found.offset) == ("equal", batches, first, 12)
+
+
 class FakeRetention(FakeBrokers):
     """Broker 2 deletes its first batch when it is first asked for it."""
 
@@ -178,7 +204,7 @@ class FakePartitions(FakeBrokers):
         return found
 
 
-def verified_all(monkeypatch: pytest.MonkeyPatch, brokers: FakePartitions, count: int) -> list[Verified]:
+def verified_all(monkeypatch: pytest.MonkeyPatch, brokers: FakePartitions, count: int) -> Iterator[Verified]:
     partitions = [TopicPartition("ledger", n) for n in range(count)]
     state = ClusterState(
         cluster_id="c",
@@ -194,12 +220,12 @@ def verified_all(monkeypatch: pytest.MonkeyPatch, brokers: FakePartitions, count
     monkeypatch.setattr(
         verification, "local_starts", lambda wire, wanted: brokers.offsets(wire, wanted, EARLIEST)
     )
-    return list(ReplicaVerification(None, state, Options()).results(partitions))  # type: ignore[arg-type]
+    return ReplicaVerification(None, state, Options()).results(partitions)  # type: ignore[arg-type]
 
 
 def test_small_partitions_are_asked_for_together(monkeypatch: pytest.MonkeyPatch) -> None:
     brokers = FakePartitions({}, limit=1 << 30)
-    found = verified_all(monkeypatch, brokers, 3000)
+    found = list(verified_all(monkeypatch, brokers, 3000))
     assert {(one.verdict, one.offset, one.batches) for one in found} == {("equal", 12, 4)}
     assert max(brokers.asked) == 2 * verification.MOST_AT_ONCE and len(brokers.asked) < 40
 
@@ -207,8 +233,35 @@ def test_small_partitions_are_asked_for_together(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("limit", [1, 300, 1 << 30])
 def test_partitions_that_give_nothing_hold_nobody_up(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
     """Several of them, of brokers with any limit: what is not given to the first that is asked for is not there."""
-    found = verified_all(monkeypatch, FakePartitions({1: 3, 2: 0, 5: 6}, limit), 8)
+    found = list(verified_all(monkeypatch, FakePartitions({1: 3, 2: 0, 5: 6}, limit), 8))
     assert [one.verdict for one in found] == ["unknown" if n in (1, 2, 5) else "equal" for n in range(8)]
+
+
+class FakeLag(FakePartitions):
+    """Broker 2's high watermark of partition 0 comes up to the leader's after the first look."""
+
+    lags = 1
+
+    def _one(self, one: Wanted) -> Fetched:
+        answer = super()._one(one)
+        if self.lags and one.node == 2 and one.partition.partition == 0:
+            self.lags -= 1
+            return answer._replace(data=b"", high_watermark=one.offset)
+        return answer
+
+
+def test_a_follower_that_was_behind_is_looked_at_while_others_are_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Results come in order: the first partition must not wait until all that follow are compared."""
+    monkeypatch.setattr(verification, "LOOK", 0.0)
+    monkeypatch.setattr(verification, "MOST_AT_ONCE", verification.FEWEST_AT_ONCE)
+    brokers = FakeLag({}, limit=1 << 30)
+    found = verified_all(monkeypatch, brokers, 20 * verification.FEWEST_AT_ONCE)
+    one = next(found)
+    assert (one.partition.partition, one.verdict, one.offset) == (0, "equal", 12)
+    rounds = len(brokers.asked)
+    assert {one.verdict for one in found} == {"equal"} and rounds < len(brokers.asked) / 2
 
 
 class FakeRestart(FakeBrokers):
