@@ -6,6 +6,7 @@ positive replica id is never sent: a leader would take kctl for that follower.
 Source: core/src/main/scala/kafka/server/KafkaApis.scala, ReplicaManager.scala @ 2.4.1, 3.9.0; KIP-392
 """
 
+import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from kafka.protocol.consumer.offsets import ListOffsetsRequest
 
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
-from kctl.wire.adapter import Wire, error_name
+from kctl.wire.adapter import NoAnswer, Wire, error_name
 from kctl.wire.sending import parse_id
 from kctl.wire.shortcuts.fetch import BytesRequest
 
@@ -24,6 +25,8 @@ LATEST, EARLIEST, EARLIEST_LOCAL = -1, -2, -4  # timestamps that stand for a pla
 SINCE = {EARLIEST_LOCAL: 8}  # an older broker would take it for a timestamp
 OFFSET_OUT_OF_RANGE = 1
 A_ROUND = 32 << 20  # bytes of each broker at once, below what brokers give (fetch.max.bytes, 55 MiB)
+OF_ALL = 128 << 20  # bytes of all brokers at once
+STARVING = 300.0  # seconds in which a broker may give nothing because a quota is used up, by others too
 
 
 class Wanted(NamedTuple):
@@ -75,16 +78,20 @@ class Fetcher:
     def fetch(self, wanted: Sequence[Wanted], size: int) -> list[Fetched | KctlError]:
         """The answers in order, each broker asked once for all of its partitions; `size` bytes of each.
 
-        A batch larger than that comes whole. A broker with a lower limit may leave later partitions empty.
+        A batch larger than that comes whole. Later partitions may be left empty, as what is read at once is bounded.
         """
         by_node: dict[int, list[Wanted]] = {}
         for one in wanted:
             by_node.setdefault(one.node, []).append(one)
         found: dict[tuple[int, TopicPartition], Fetched | KctlError] = {}
+        most, end = min(A_ROUND, OF_ALL // max(1, len(by_node))), time.monotonic() + STARVING
         while by_node:
-            asked = [(node, self._request(some, size)) for node, some in by_node.items()]
+            asked = [(node, self._request(some, size, most)) for node, some in by_node.items()]
             answers = dict(zip(by_node, self._wire.send_all(asked), strict=True))
             later = [node for node, answer in answers.items() if _is_throttled(answer)]
+            if time.monotonic() > end:
+                answers.update((node, _starved(node)) for node in later)
+                later = []
             for node, some in by_node.items():
                 if node not in later:
                     found.update(self._taken(node, some, answers[node]))
@@ -108,7 +115,7 @@ class Fetcher:
                 found[key] = Fetched(data, p.high_watermark, p.log_start_offset, p.error_code)
         return found
 
-    def _request(self, wanted: Sequence[Wanted], size: int) -> BytesRequest:
+    def _request(self, wanted: Sequence[Wanted], size: int, most: int) -> BytesRequest:
         kind = BytesRequest.FetchTopic
         by_topic: dict[str, list[Wanted]] = {}
         for one in wanted:
@@ -139,7 +146,7 @@ class Fetcher:
         return BytesRequest(
             max_wait_ms=0,
             min_bytes=0,
-            max_bytes=min(size * len(wanted), A_ROUND),
+            max_bytes=min(size * len(wanted), most),
             isolation_level=0,
             session_id=0,
             session_epoch=-1,
@@ -157,6 +164,12 @@ def _is_throttled(answer: Any) -> bool:
     if isinstance(answer, KctlError):
         return False
     return bool(answer.throttle_time_ms > 0 and not answer.error_code and not answer.responses)
+
+
+def _starved(node: int) -> NoAnswer:
+    return NoAnswer(
+        f"broker {node} gives no bytes for {STARVING:.0f} s: a quota of this client or user is used up", node
+    )
 
 
 def list_offsets(
@@ -194,7 +207,8 @@ def list_offsets(
         )
         for node, topics in by_node.items()
     ]
-    found: dict[tuple[int, TopicPartition], int | KctlError] = {}
+    missing = KctlError("the answer leaves it out")
+    found: dict[tuple[int, TopicPartition], int | KctlError] = dict.fromkeys(wanted, missing)
     for (node, _), answer in zip(requests, wire.send_all(requests), strict=True):
         if isinstance(answer, KctlError):
             found |= {

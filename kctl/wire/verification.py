@@ -23,6 +23,7 @@ from kctl.wire.fetching import (
     A_ROUND,
     CONSUMER,
     LATEST,
+    OF_ALL,
     OFFSET_OUT_OF_RANGE,
     Fetched,
     Fetcher,
@@ -179,12 +180,12 @@ class ReplicaVerification:
         return following
 
     def _choose_how_many(self, answers: Collection[Fetched | KctlError]) -> None:
-        """More partitions in a round where those of one do not fill it, fewer where many had to be left out."""
+        """Fewer partitions in a round where it is full or many were left out, more where those of one do not fill it."""
         sizes = [len(one.data) for one in answers if isinstance(one, Fetched)]
-        if sum(sizes) < A_ROUND // 2:
-            self._at_once = min(2 * self._at_once, MOST_AT_ONCE)
-        elif sizes.count(0) > len(sizes) // 2:
+        if sizes.count(0) > len(sizes) // 2 or sum(sizes) > OF_ALL * 3 // 4:
             self._at_once = max(self._at_once // 2, FEWEST_AT_ONCE)
+        elif sum(sizes) < A_ROUND // 2:
+            self._at_once = min(2 * self._at_once, MOST_AT_ONCE)
 
     def _ask_ahead(
         self,

@@ -237,6 +237,16 @@ def test_partitions_that_give_nothing_hold_nobody_up(monkeypatch: pytest.MonkeyP
     assert [one.verdict for one in found] == ["unknown" if n in (1, 2, 5) else "equal" for n in range(8)]
 
 
+@pytest.mark.parametrize(("limit", "of_all"), [(1, 1 << 30), (1 << 30, 100)])
+def test_no_more_partitions_are_asked_for_than_are_given(
+    monkeypatch: pytest.MonkeyPatch, limit: int, of_all: int
+) -> None:
+    monkeypatch.setattr(verification, "OF_ALL", of_all)
+    brokers = FakePartitions({}, limit)
+    assert {one.verdict for one in verified_all(monkeypatch, brokers, 200)} == {"equal"}
+    assert max(brokers.asked) == 2 * verification.FEWEST_AT_ONCE
+
+
 class FakeLag(FakePartitions):
     """Broker 2's high watermark of partition 0 comes up to the leader's after the first look."""
 

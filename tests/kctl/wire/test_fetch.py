@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import uuid
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.protocol.consumer.fetch import FetchResponse
+from kafka.protocol.consumer.offsets import ListOffsetsResponse
 
 from formats.columns.headers import PADDING
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
+from kctl.wire import fetching
 from kctl.wire.fetched_bytes import begin_alike, padded, place
-from kctl.wire.fetching import Fetched, Fetcher, Wanted
+from kctl.wire.fetching import LATEST, Fetched, Fetcher, Wanted, list_offsets
 from kctl.wire.shortcuts.fetch import QUICK_VERSIONS, Answer, PartitionBytes, TopicBytes, decoded
 
 TOPIC = FetchResponse.FetchableTopicResponse
@@ -144,3 +147,48 @@ def test_what_an_answer_leaves_out_without_a_reason_is_an_error() -> None:
     wire = ThrottlingWire(times=0)
     (found,) = Fetcher(wire, {"t": None}).fetch([Wanted(1, TopicPartition("t", 3), 0)], 100)  # type: ignore[arg-type]
     assert isinstance(found, KctlError) and wire.asked == [[1]]
+
+
+def test_a_broker_that_never_has_a_quota_left_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetching, "STARVING", 0.0)
+    wire = ThrottlingWire(times=1000)
+    wanted = [Wanted(node, TopicPartition("t", 0), 0) for node in (1, 2)]
+    one, other = Fetcher(wire, {"t": None}).fetch(wanted, 100)  # type: ignore[arg-type]
+    assert isinstance(one, Fetched) and isinstance(other, KctlError)
+    assert "broker 2" in str(other) and "quota" in str(other) and len(wire.asked) < 10
+
+
+class CountingWire(ThrottlingWire):
+    """It notes how many bytes are asked for at once."""
+
+    most = 0
+
+    def send_all(self, requests: list[tuple[int, Any]]) -> list[Answer]:
+        self.most = max(self.most, sum(request.max_bytes for _, request in requests))
+        return super().send_all(requests)
+
+
+@pytest.mark.parametrize("brokers", [1, 3, 100])
+def test_what_is_asked_for_at_once_is_bounded_however_many_brokers_there_are(brokers: int) -> None:
+    wire = CountingWire(times=0)
+    wanted = [Wanted(n, TopicPartition("t", p), 0) for n in range(brokers) for p in range(64)]
+    Fetcher(wire, {"t": None}).fetch(wanted, 1 << 20)  # type: ignore[arg-type]
+    assert wire.most == min(brokers * fetching.A_ROUND, fetching.OF_ALL // brokers * brokers)
+
+
+class ForgetfulWire:
+    """A broker that answers about one partition, whatever it is asked for."""
+
+    def version_of(self, request: object) -> int:
+        return 8
+
+    def send_all(self, requests: list[tuple[int, object]]) -> list[Any]:
+        kind = ListOffsetsResponse.ListOffsetsTopicResponse
+        part = kind.ListOffsetsPartitionResponse(partition_index=0, error_code=0, timestamp=-1, offset=7)
+        return [ListOffsetsResponse(topics=[kind(name="t", partitions=[part])]) for _ in requests]
+
+
+def test_an_offset_that_a_broker_leaves_out_is_an_error() -> None:
+    wanted = [(1, TopicPartition("t", p)) for p in (0, 1)]
+    found = list_offsets(ForgetfulWire(), wanted, LATEST)  # type: ignore[arg-type]
+    assert found[wanted[0]] == 7 and isinstance(found[wanted[1]], KctlError)
