@@ -187,8 +187,9 @@ class Wire:
         return int(node)
 
     def _ready(self, nodes: Sequence[int], seconds: float | None = None) -> tuple[Any, Any]:
-        within = self.access.timeout if seconds is None else seconds
-        return self._manager.run(first_ready, self._net, self._manager, nodes, within)  # type: ignore[no-any-return]
+        usual = self.access.timeout
+        within = usual if seconds is None else seconds
+        return self._manager.run(first_ready, self._net, self._manager, nodes, within, usual)  # type: ignore[no-any-return]
 
     # --- requests ---
 

@@ -13,9 +13,12 @@ LOOK = 0.005  # seconds between two looks
 
 
 async def first_ready(
-    net: Any, manager: Any, nodes: Sequence[Any], seconds: float, **how: Any
+    net: Any, manager: Any, nodes: Sequence[Any], seconds: float, lasting: float = 0.0, **how: Any
 ) -> tuple[Any, Exception | None]:
-    """The first of the nodes whose connection can be used; None and why not where none is ready in time."""
+    """The first of the nodes whose connection can be used; None and why not where none is ready in time.
+
+    A connection that is not ready by then goes on coming up where `lasting` is longer: others may want it.
+    """
     end, next_at = time.monotonic() + seconds, 0.0
     left, tried = list(nodes), list[Any]()
     failure: Exception | None = None
@@ -32,7 +35,8 @@ async def first_ready(
         if left and (not tried or now >= next_at):
             next_at = now + HEAD_START
             try:
-                tried.append(manager.get_connection(left.pop(0), timeout_ms=(end - now) * 1000, **how))
+                milliseconds = max(end - now, lasting) * 1000
+                tried.append(manager.get_connection(left.pop(0), timeout_ms=milliseconds, **how))
             except Exception as error:
                 failure = error
             continue

@@ -99,3 +99,44 @@ def test_nobody_that_can_be_used_is_one_line(
         Wire(Access(servers=servers, timeout=1, tls=tls))
     assert str(raised.value).startswith(f"no broker of {servers} can be used: ")
     assert "\n" not in str(raised.value) and "KafkaConnection" not in str(raised.value)
+
+
+class FakeCluster(FakeManager):
+    """A manager of the library, as far as a broker to read from is chosen."""
+
+    def __init__(self, nodes: dict[int, tuple[float, Exception | None]]) -> None:
+        super().__init__(nodes)
+        self.cluster = self
+        self.milliseconds: list[float] = []
+
+    def brokers(self) -> list[Any]:
+        return [type("Broker", (), {"node_id": node})() for node in self.nodes]
+
+    def run(self, what: Any, *args: Any) -> Any:
+        return asyncio.run(what(*args))
+
+    def get_connection(self, node: int, timeout_ms: float) -> Any:
+        self.milliseconds.append(timeout_ms)
+        return super().get_connection(node, timeout_ms)
+
+
+def connected(manager: FakeCluster) -> Wire:
+    wire = object.__new__(Wire)
+    wire.access, wire.node = Access(servers="h", timeout=10), 1
+    wire._net, wire._manager = asyncio, manager
+    return wire
+
+
+def test_who_waits_a_moment_only_does_not_cut_the_connection_off() -> None:
+    """A far broker needs longer for TLS and SASL; other requests go to it as well, and would fail."""
+    manager = FakeCluster({1: (0.0, None), 2: SILENT})
+    wire = connected(manager)
+    assert not wire.read_from(2, 0.01) and wire.node == 1
+    assert manager.milliseconds == [10_000]
+
+
+def test_another_broker_is_read_from_where_it_takes_connections() -> None:
+    manager = FakeCluster({1: (0.0, None), 2: (0.0, None), 3: REFUSED})
+    wire = connected(manager)
+    assert not wire.read_from(1) and not wire.read_from(3) and not wire.read_from(4) and wire.node == 1
+    assert wire.read_from(2) and wire.node == 2
