@@ -37,6 +37,7 @@ class AdminCluster:
         self._moving: dict[TopicPartition, Replicas] = {}  # as seen last
         self._commits: Commit | None = None
         self.has_written = False  # something that was not read back yet
+        self._exact_from: int | None = None  # the broker from which all was read back that was written before
 
     def read_state(
         self,
@@ -50,8 +51,8 @@ class AdminCluster:
     ) -> ClusterState:
         """The cluster now, from a broker that has seen all that was committed before; see the interface."""
         end = time.monotonic() + LAGGING
-        is_exact = not recent or self.has_written
-        self.has_written = False
+        has_other = self._exact_from is not None and self._exact_from != self.wire.node
+        is_exact = not recent or self.has_written or has_other
         while True:
             state = read_cluster(
                 self.wire,
@@ -62,6 +63,8 @@ class AdminCluster:
                 kafka_version=kafka_version,
                 is_exact=is_exact,
             )
+            if is_exact:
+                self.has_written, self._exact_from = False, self.wire.node
             if state.quorum is not None or not self._has_just_ended(state) or time.monotonic() > end:
                 self._moving = moving_targets(state)
                 return state

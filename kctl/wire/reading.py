@@ -55,25 +55,31 @@ def read_cluster(
     is_exact: bool = True,
 ) -> ClusterState:
     """The cluster now, or where that need not be exact as a broker knows it; see `kctl.cluster.interface.Cluster`."""
-    problems: list[Problem] = []
     if wire.version_of(DescribeQuorumRequest) is None:
         read_from_controller(wire)
     # The list comes from the controller, so that what is read from a broker afterwards is not older.
     moving = read_reassignments(wire)
     quorum = read_quorum(wire)
     features = await_metadata(wire, quorum if is_exact else None)
+    node = wire.node
     metadata = places(wire.read(PlacesRequest(topics=None)))
     brokers = _brokers(wire, metadata)
-    answered = {one.name: one for one in metadata.topics if one.name is not None}
-    names = tuple(sorted(answered))
-    chosen = answered.keys() if topics is None else set(topics)
-    problems += _refused(wire, sorted(chosen - answered.keys()))
-    listed = [one for one in answered.values() if one.name in chosen]
+    names = tuple(sorted(one.name for one in metadata.topics if one.name is not None))
+    listed, problems = _listed(wire, metadata, names if topics is None else topics)
     found = {str(one.name): _topic(one, moving) for one in listed if not one.error_code}
-    problems += [_problem(str(one.name), one.error_code) for one in listed if one.error_code]
     states = _states(listed) if partition_states else {}
     wanted = found if topics is not None else names
     values, config_problems = read_configs(wire, configs, list(wanted), sorted(brokers), config_keys)
+    eligible = _eligible(wire, features, found, states)
+    if is_exact and wire.node != node:  # it is gone, and the one that answered instead may be behind
+        return read_cluster(
+            wire,
+            topics,
+            partition_states=partition_states,
+            configs=configs,
+            config_keys=config_keys,
+            kafka_version=kafka_version,
+        )
     return ClusterState(
         cluster_id=metadata.cluster_id,
         kafka_version=kafka_version or KafkaVersion(*(*wire.broker_version, 0)[:2]),
@@ -87,8 +93,18 @@ def read_cluster(
         backend="admin",
         quorum=quorum,
         features=features,
-        eligible_leaders=_eligible(wire, features, found, states),
+        eligible_leaders=eligible,
     )
+
+
+def _listed(wire: Wire, metadata: Places, wanted: Collection[str]) -> tuple[list[TopicPlaces], list[Problem]]:
+    """The topics wanted that are there, and what is wrong with some."""
+    answered = {one.name: one for one in metadata.topics if one.name is not None}
+    chosen = set(wanted)
+    listed = [one for one in answered.values() if one.name in chosen]
+    problems = _refused(wire, sorted(chosen - answered.keys()))
+    problems += [_problem(str(one.name), one.error_code) for one in listed if one.error_code]
+    return listed, problems
 
 
 # --- reading what is not old --------------------------------------------------------------------------

@@ -1,0 +1,99 @@
+"""What is read before a write is never older than what kctl has written, whichever broker is read from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kctl.cluster.state import ClusterState, Quorum
+from kctl.cluster.versions import KafkaVersion
+from kctl.wire import cluster as module
+from kctl.wire import reading
+from kctl.wire.adapter import NoAnswer
+from kctl.wire.cluster import AdminCluster
+from kctl.wire.shortcuts.metadata import Node, Places
+
+QUORUM = Quorum(leader_id=9, leader_epoch=1, high_watermark=100, members=())
+STATE = ClusterState(
+    cluster_id="c",
+    kafka_version=KafkaVersion(4, 3),
+    brokers={},
+    controller=None,
+    topic_names=(),
+    topics={},
+    partition_states={},
+    quorum=QUORUM,
+)
+
+
+class FakeWire:
+    """Read from broker 1; after so many answers it is gone, and broker 2 gives the next one."""
+
+    location = "h:1"
+    broker_version = (4, 3)
+
+    def __init__(self, lasts: int = 1000) -> None:
+        self.node, self.lasts = 1, lasts
+
+    def version_of(self, request: Any) -> None:
+        return None
+
+    def read(self, request: Any) -> Places:
+        self.lasts -= 1
+        if self.lasts < 0:
+            self.node = 2
+        return Places("c", 1, [Node(1, "h", 1, None)], [])
+
+
+class Readings:
+    """Whether each reading waited for the metadata; one fails where it is told so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.exact: list[bool] = []
+        self.fails = False
+        monkeypatch.setattr(module, "read_cluster", self)
+
+    def __call__(self, *_: Any, is_exact: bool, **__: Any) -> ClusterState:
+        self.exact.append(is_exact)
+        if self.fails:
+            raise NoAnswer("broker 1 is behind the controller", 1)
+        return STATE
+
+
+def test_what_was_written_is_waited_for_until_it_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    readings, cluster = Readings(monkeypatch), AdminCluster(FakeWire())  # type: ignore[arg-type]
+    cluster.read_state(recent=True)
+    cluster.has_written, readings.fails = True, True
+    with pytest.raises(NoAnswer):
+        cluster.read_state()
+    readings.fails = False
+    for _ in range(2):
+        cluster.read_state(recent=True)
+    assert readings.exact == [False, True, True, False]
+
+
+def test_another_broker_has_to_have_seen_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    wire = FakeWire()
+    readings, cluster = Readings(monkeypatch), AdminCluster(wire)  # type: ignore[arg-type]
+    cluster.read_state()
+    wire.node = 2
+    for _ in range(2):
+        cluster.read_state(recent=True)
+    assert readings.exact == [True, True, False]
+
+
+@pytest.mark.parametrize(("is_exact", "waited_for"), [(True, [1, 2]), (False, [1])])
+def test_a_broker_that_takes_over_in_the_middle_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, is_exact: bool, waited_for: list[int]
+) -> None:
+    """The first one had applied all of the metadata; the one that answered instead may not have."""
+    found: list[int] = []
+    wire = FakeWire(lasts=0)
+    monkeypatch.setattr(reading, "read_from_controller", lambda wire: None)
+    monkeypatch.setattr(reading, "read_reassignments", lambda wire: {})
+    monkeypatch.setattr(reading, "read_quorum", lambda wire: QUORUM)
+    monkeypatch.setattr(reading, "read_configs", lambda *_: ({}, []))
+    monkeypatch.setattr(reading, "await_metadata", lambda wire, quorum: found.append(wire.node) or {})
+    reading.read_cluster(wire, is_exact=is_exact)  # type: ignore[arg-type]
+    assert found == waited_for
