@@ -54,6 +54,11 @@ class Options:
     begin: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
+Window = tuple[
+    Verified, dict[int, Fetched | KctlError]
+]  # a partition, and what each broker answered about it
+
+
 class Round(NamedTuple):
     """What was asked of the brokers at once, and what they will answer."""
 
@@ -161,11 +166,12 @@ class ReplicaVerification:
     def _round(self, reader: ThreadPoolExecutor, now: Round, unfinished: Iterable[Verified]) -> Round | None:
         """Compare what was asked for; the round that is on its way then."""
         answers = dict(zip(((w.node, w.partition) for w in now.wanted), now.answers.result(), strict=True))
-        windows = []
+        windows: list[Window] = []
         for one in now.partitions:
             if one.ahead == one.offset and not one.is_over:  # else it has come elsewhere meanwhile
                 windows.append((one, {b: answers[b, one.partition] for b in one.compared}))
             one.ahead = -1
+        windows = self._still_there(windows)
         found = fronts(_bytes(window) for _, window in windows)
         following = None
         if not self._options.max_rate:
@@ -178,6 +184,24 @@ class ReplicaVerification:
                 one, window, front if is_right else None, {b for b in window if (b, one.partition) in first}
             )
         return following
+
+    def _still_there(self, windows: Sequence[Window]) -> list[Window]:
+        """Those whose offset nobody has deleted meanwhile; retention may be faster."""
+        moved = self._moved_on([(one, _out_of_range(answers)) for one, answers in windows])
+        return [(one, answers) for one, answers in windows if one.partition not in moved]
+
+    def _moved_on(self, some: Sequence[tuple[Verified, Sequence[int]]]) -> set[TopicPartition]:
+        """Partitions that go on where the log of one of the brokers named begins now: an error does not say where."""
+        asked = [(broker_id, one.partition) for one, brokers in some for broker_id in brokers]
+        starts = local_starts(self._wire, asked) if asked else {}
+        moved = set()
+        for one, brokers in some:
+            found = [starts[broker_id, one.partition] for broker_id in brokers]
+            later = [start for start in found if isinstance(start, int) and start > one.offset]
+            if later:
+                one.offset = max(later)
+                moved.add(one.partition)
+        return moved
 
     def _choose_how_many(self, answers: Collection[Fetched | KctlError]) -> None:
         """Fewer partitions in a round where it is full or many were left out, more where those of one do not fill it."""
@@ -221,8 +245,6 @@ class ReplicaVerification:
             if isinstance(answer, KctlError):
                 one.drop(broker_id, str(answer))
             elif answer.error_code == OFFSET_OUT_OF_RANGE:
-                if self._has_moved_on(one, broker_id):
-                    return  # retention was faster
                 fetched[broker_id] = answer._replace(data=b"", high_watermark=BEFORE)
             elif answer.error:
                 one.drop(broker_id, answer.error)
@@ -245,14 +267,6 @@ class ReplicaVerification:
             return
         one.offset = front.next_offset
         one.batches += len(front.positions)
-
-    def _has_moved_on(self, one: Verified, broker_id: int) -> bool:
-        """Whether a replica's log begins later now; the error itself does not say where."""
-        start = local_starts(self._wire, [(broker_id, one.partition)])[broker_id, one.partition]
-        if not isinstance(start, int) or start <= one.offset:
-            return False
-        one.offset = start
-        return True
 
     def _nothing_from(
         self, one: Verified, fetched: Mapping[int, Fetched], empty: Sequence[int], first: set[int]
@@ -296,6 +310,8 @@ class ReplicaVerification:
         )
         self.bytes_read += part.size_in_bytes
         one.size_in_bytes += part.size_in_bytes
+        if part.end <= one.offset and self._moved_on([(one, one.compared)]):
+            return
         one.divergences += part.divergences
         # Each broker cleans for itself, so that on a compacted topic other bytes are no news.
         one.findings += [f for f in part.findings if not (one.is_compacted and f.code == OTHER_BYTES)]
@@ -321,6 +337,13 @@ class ReplicaVerification:
             ahead = self.bytes_read / self._options.max_rate - (time.monotonic() - self._begun)
             if ahead > 0:
                 time.sleep(ahead)
+
+
+def _out_of_range(answers: Mapping[int, Fetched | KctlError]) -> list[int]:
+    """Brokers to whose replica an offset does not belong."""
+    return [
+        b for b, one in answers.items() if isinstance(one, Fetched) and one.error_code == OFFSET_OUT_OF_RANGE
+    ]
 
 
 def _bytes(answers: Mapping[int, Fetched | KctlError]) -> list[bytes | memoryview]:

@@ -180,6 +180,27 @@ def test_retention_may_be_faster(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.compared == [1, 2]
 
 
+class FakeCleaned(FakeBrokers):
+    """Broker 2 has cleaned, so that bytes differ; once it is asked alone it deletes its first batches."""
+
+    def fetch(self, wanted: Sequence[Wanted], size: int) -> list[Fetched | KctlError]:
+        if [one.node for one in wanted] == [2]:
+            self.logs = {**self.logs, 2: WHOLE[2:]}
+        return super().fetch(wanted, size)
+
+    def _one(self, one: Wanted) -> Fetched:
+        if one.offset < self.logs[one.node][0][0]:
+            return Fetched(b"", -1, -1, OFFSET_OUT_OF_RANGE)
+        return super()._one(one)
+
+
+def test_retention_may_be_faster_than_a_look_at_what_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    cleaned = [(0, 3, batch(0, 3, "", 0)), *WHOLE[2:]]
+    found = verified(monkeypatch, FakeCleaned({1: WHOLE, 2: cleaned}, 12), policy="compact", alive=(1, 2))
+    assert (found.verdict, found.offset, found.findings) == ("equal", 12, [])
+    assert found.compared == [1, 2]
+
+
 class FakePartitions(FakeBrokers):
     """Many partitions with the same log on two brokers, but those where it is given in `nothing_behind`."""
 
@@ -292,6 +313,29 @@ def test_a_replica_that_was_restarted_comes_up_again(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(verification, "LOOK", 0.001)
     found = verified(monkeypatch, FakeRestart(times=2))
     assert (found.verdict, found.offset, found.compared, found.findings) == ("equal", 12, [1, 2, 3], [])
+
+
+class FakeRetentionOfMany(FakePartitions):
+    """Broker 2 has deleted the first batch of all partitions since it was asked where they begin."""
+
+    asked_where = 0
+
+    def _one(self, one: Wanted) -> Fetched:
+        if one.node == 2 and one.offset < 3:
+            self.logs = {**self.logs, 2: WHOLE[1:]}
+            return Fetched(b"", -1, -1, OFFSET_OUT_OF_RANGE)
+        return super()._one(one)
+
+    def offsets(self, *args: Any, **how: Any) -> Any:
+        self.asked_where += 1
+        return super().offsets(*args, **how)
+
+
+def test_where_many_logs_begin_now_is_asked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    brokers = FakeRetentionOfMany({}, limit=1 << 30)
+    found = verified_all(monkeypatch, brokers, 100)
+    assert {(one.verdict, one.offset, one.batches) for one in found} == {("equal", 12, 3)}
+    assert brokers.asked_where <= 3 + len(brokers.asked)
 
 
 def test_a_replica_that_does_not_reach_the_offset_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
