@@ -56,7 +56,7 @@ class Progressed:
         beside = self._path.with_name(self._path.name + ".new")
         try:
             with beside.open("w", encoding="utf-8") as file:
-                json.dump({"cluster_id": self._cluster_id, "partitions": self._done}, file)
+                file.write(json.dumps({"cluster_id": self._cluster_id, "partitions": self._done}))
                 file.flush()
                 os.fsync(file.fileno())
             beside.rename(self._path)

@@ -83,20 +83,27 @@ class ReplicaVerification:
         self.bytes_read = 0
 
     def results(self, partitions: Sequence[TopicPartition]) -> Iterator[Verified]:
-        """Each partition once it is compared, in the order given."""
+        """Each partition once it is compared, in the order given. Who stops early ends the connections."""
         self._progress.start("compare", len(partitions), "partitions")
         waiting = [self._prepared(tp) for tp in partitions]
         self._bounds(waiting)
-        unfinished, following = deque(waiting), None
         with ThreadPoolExecutor(1) as reader:
-            while unfinished:
-                while unfinished and unfinished[0].is_over:
-                    yield unfinished.popleft()
-                    self._progress.advance(1)
-                now, following = following or self._ask(reader, unfinished), None
-                if now is not None:
-                    following = self._round(reader, now, unfinished)
-                    self._keep_rate()
+            try:
+                yield from self._results(reader, deque(waiting))
+            except BaseException:  # Ctrl-C: else what is on its way is waited for, which may be a quota
+                self._wire.close()
+                raise
+
+    def _results(self, reader: ThreadPoolExecutor, unfinished: deque[Verified]) -> Iterator[Verified]:
+        following = None
+        while unfinished:
+            while unfinished and unfinished[0].is_over:
+                yield unfinished.popleft()
+                self._progress.advance(1)
+            now, following = following or self._ask(reader, unfinished), None
+            if now is not None:
+                following = self._round(reader, now, unfinished)
+                self._keep_rate()
 
     def _prepared(self, tp: TopicPartition) -> Verified:
         found = self._state.partition_states.get(tp)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -225,7 +226,9 @@ class FakePartitions(FakeBrokers):
         return found
 
 
-def verified_all(monkeypatch: pytest.MonkeyPatch, brokers: FakePartitions, count: int) -> Iterator[Verified]:
+def verified_all(
+    monkeypatch: pytest.MonkeyPatch, brokers: FakePartitions, count: int, wire: Any = None
+) -> Iterator[Verified]:
     partitions = [TopicPartition("ledger", n) for n in range(count)]
     state = ClusterState(
         cluster_id="c",
@@ -241,7 +244,7 @@ def verified_all(monkeypatch: pytest.MonkeyPatch, brokers: FakePartitions, count
     monkeypatch.setattr(
         verification, "local_starts", lambda wire, wanted: brokers.offsets(wire, wanted, EARLIEST)
     )
-    return ReplicaVerification(None, state, Options()).results(partitions)  # type: ignore[arg-type]
+    return ReplicaVerification(wire, state, Options()).results(partitions)
 
 
 def test_small_partitions_are_asked_for_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,6 +296,35 @@ def test_a_follower_that_was_behind_is_looked_at_while_others_are_compared(
     assert (one.partition.partition, one.verdict, one.offset) == (0, "equal", 12)
     rounds = len(brokers.asked)
     assert {one.verdict for one in found} == {"equal"} and rounds < len(brokers.asked) / 2
+
+
+class FakeQuota(FakePartitions):
+    """A broker that asks to wait from the second round on, until the connections are ended."""
+
+    def __init__(self) -> None:
+        super().__init__({}, limit=1 << 30)
+        self.ended = threading.Event()
+
+    def fetch(self, wanted: Sequence[Wanted], size: int) -> list[Fetched | KctlError]:
+        if self.asked:
+            self.ended.wait(10)
+        return super().fetch(wanted, size)
+
+    def close(self) -> None:
+        self.ended.set()
+
+
+@pytest.mark.parametrize("reason", [GeneratorExit, KeyboardInterrupt])
+def test_who_stops_early_does_not_wait_for_what_is_on_its_way(
+    monkeypatch: pytest.MonkeyPatch, reason: type[BaseException]
+) -> None:
+    brokers = FakeQuota()
+    found = verified_all(monkeypatch, brokers, 100, brokers)
+    brokers.size = 1 << 20  # so that one round is enough for those in it
+    next(found)
+    with pytest.raises(reason):
+        found.throw(reason)  # type: ignore[attr-defined]
+    assert brokers.ended.is_set()
 
 
 class FakeRestart(FakeBrokers):
