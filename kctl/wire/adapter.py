@@ -9,10 +9,9 @@ With `first_ready` and `shortcuts` the one place that touches the inside of kafk
 Nothing here retries a write. `PRIVATE` lists every name used that the library does not document.
 """
 
-import logging
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -26,6 +25,7 @@ from kafka.protocol.frame import KafkaBytes
 from kafka.protocol.schemas.fields.struct import StructField
 
 from kctl.errors import BadValue, KctlError
+from kctl.wire.causes import cause_among, cause_of, listening
 from kctl.wire.first_ready import bootstrap, first_ready
 from kctl.wire.shortcuts.receiving import receive_quickly
 from kctl.wire.shortcuts.small_messages import take_small_messages
@@ -57,21 +57,6 @@ LARGEST_ANSWER = 512 << 20  # bytes
 SERVER_ROOM = 5.0  # seconds by which the client waits longer than the broker
 LONGEST_PAUSE = 60.0  # seconds for which a broker may ask while a quota is used up
 LOOK = 0.02  # seconds between two looks at whether they are over
-ENDED = "it ends the connection (TLS or SASL needed?)"
-ENDED_SASL = "it ends the connection (are user, password and mechanism right?)"
-CAUSES = (
-    (r"ECONNREFUSED|Connection refused", "connection refused"),
-    (r"Name or service not known|gaierror|DNS|resolve", "the host name is not known"),
-    (r"CERTIFICATE_VERIFY_FAILED[^(]*(?:: ([^(]+))?", "the certificate is not trusted"),
-    (r"WRONG_VERSION_NUMBER|UNEXPECTED_EOF|record layer failure", "it does not speak TLS there"),
-    (r"Handshake failed", "the TLS handshake failed"),
-    (r"SaslAuthenticationFailed|Authentication failed|invalid credentials", "user or password is wrong"),
-    (r"UnsupportedSaslMechanism|mechanism", "the SASL mechanism is not enabled there"),
-    (r"controller \(no metadata support\)", "that is a controller's listener, not a broker's"),
-    (r"timed? ?out|Timeout|ETIMEDOUT", "no answer in time"),
-    (r"socket disconnected|ECONNRESET|reset by peer", ENDED),
-    (r"No route to host|EHOSTUNREACH|ENETUNREACH", "there is no route to it"),
-)
 
 
 class Access(NamedTuple):
@@ -149,13 +134,13 @@ class Wire:
             import ssl
 
             ssl.create_default_context  # noqa: B018  # imports it now, before there are threads
-        with _last_words() as words:
+        with listening() as heard:
             try:
                 self._manager: Any = KafkaConnectionManager(self._net, **access.settings())
                 self._net.start()
-                bootstrap(self._net, self._manager, access.timeout)
+                bootstrap(self._net, self._manager, access.timeout, lambda: heard.refusals)
             except Exception as error:
-                said = [f"{type(error).__name__}: {error}", *words]  # to close adds words of its own
+                said = list(heard.words)  # to close adds words of its own
                 self.close()
                 raise _no_cluster(access, error, said) from None
         try:
@@ -183,7 +168,7 @@ class Wire:
             raise _no_cluster(self.access, KctlError("the cluster names no broker"), [])
         node, failure = self._ready(nodes)
         if node is None:
-            raise _no_cluster(self.access, failure, [f"{type(failure).__name__}: {failure}"])
+            raise _no_cluster(self.access, failure, [])
         return int(node)
 
     def _ready(self, nodes: Sequence[int], seconds: float | None = None) -> tuple[Any, Any]:
@@ -319,46 +304,9 @@ def _again(request: Any) -> Any:
     return request
 
 
-def cause_of(error: BaseException) -> str:
-    """Why it failed, as a clause."""
-    text = f"{type(error).__name__}: {error}"
-    for pattern, meaning in CAUSES:
-        if re.search(pattern, text, re.IGNORECASE):
-            return meaning
-    return text.splitlines()[0][:200]
-
-
-def _no_cluster(access: Access, error: BaseException, words: Iterable[str]) -> KctlError:
-    for said in reversed(list(words)):
-        for pattern, meaning in CAUSES:
-            if re.search(pattern, said, re.IGNORECASE):
-                if meaning == ENDED and access.sasl_mechanism:
-                    meaning = ENDED_SASL
-                return KctlError(f"no broker of {access.servers} can be used: {meaning}")
-    said = next(iter(words), "") or str(error)
-    return KctlError(f"no broker of {access.servers} can be used: {said.splitlines()[0][:200]}")
-
-
-class _Listener(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.words: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        said = record.getMessage()
-        if "not ready; waiting" not in said and "Unable to bootstrap" not in said:
-            self.words.append(said)
-
-
-@contextmanager
-def _last_words() -> Iterator[list[str]]:
-    """What the library logs meanwhile: the only place where it names causes."""
-    listener, logger = _Listener(), logging.getLogger("kafka.net")
-    logger.addHandler(listener)
-    try:
-        yield listener.words
-    finally:
-        logger.removeHandler(listener)
+def _no_cluster(access: Access, error: BaseException, words: Sequence[str]) -> KctlError:
+    cause = cause_among([f"{type(error).__name__}: {error}", *words], with_sasl=bool(access.sasl_mechanism))
+    return KctlError(f"no broker of {access.servers} can be used: {cause}")
 
 
 def error_name(code: int) -> str:

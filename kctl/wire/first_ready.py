@@ -5,11 +5,12 @@ A host that accepts connections and never answers would otherwise use up the tim
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 HEAD_START = 0.5  # seconds that a broker has before the next one is tried as well
 LOOK = 0.005  # seconds between two looks
+ENOUGH_REFUSALS = 2
 
 
 async def first_ready(
@@ -43,8 +44,11 @@ async def first_ready(
         await net.sleep(LOOK)
 
 
-def bootstrap(net: Any, manager: Any, seconds: float) -> None:
-    """Learn from one of the servers named which brokers there are. Raises the library's errors."""
+def bootstrap(net: Any, manager: Any, seconds: float, refusals: Callable[[], int]) -> None:
+    """Learn from one of the servers named which brokers there are. Raises the library's errors.
+
+    `refusals` says how often brokers have refused for good so far: nobody waits for more than some of them.
+    """
     end = time.monotonic() + seconds
     servers = manager.cluster._bootstrap_brokers
     if len(servers) > 1:
@@ -52,14 +56,20 @@ def bootstrap(net: Any, manager: Any, seconds: float) -> None:
         if first is not None:
             manager.cluster._bootstrap_brokers = {first: servers[first]}
     try:
-        manager.run(_bootstrapped, manager, max(1, int((end - time.monotonic()) * 1000)))
+        manager.run(_bootstrapped, net, manager, end, refusals)
     finally:
         manager.cluster._bootstrap_brokers = servers
 
 
-async def _bootstrapped(manager: Any, milliseconds: int) -> None:
+async def _bootstrapped(net: Any, manager: Any, end: float, refusals: Callable[[], int]) -> None:
     """The library's own time-out does not hold while a host says nothing to a TLS handshake."""
-    await manager.wait_for(manager.bootstrap_async(milliseconds), milliseconds)
+    before = refusals()
+    future = manager.bootstrap_async(max(1, int((end - time.monotonic()) * 1000)))
+    while not future.is_done:
+        if time.monotonic() >= end or refusals() - before >= ENOUGH_REFUSALS:
+            raise TimeoutError("no answer in time")
+        await net.sleep(LOOK)
+    await future
 
 
 async def _first_server(net: Any, manager: Any, names: list[str], seconds: float) -> str | None:

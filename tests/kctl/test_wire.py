@@ -28,7 +28,7 @@ from kctl.cluster.state import UNTOLD, ClusterState, EntityConfig
 from kctl.cluster.throttles import clearing, not_in_force
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import BadValue, KctlError
-from kctl.wire.adapter import PRIVATE, Access, Wire, _again, cause_of, error_name, server_list
+from kctl.wire.adapter import PRIVATE, Access, Wire, _again, error_name, server_list
 from kctl.wire.cluster import AdminCluster
 from kctl.wire.committing import Commit
 from kctl.wire.expectations import can_tell, is_done
@@ -57,20 +57,6 @@ def test_servers() -> None:
     for text in ("", " , ", "a:b", ":9092", "a:70000"):
         with pytest.raises(BadValue):
             server_list(text)
-
-
-@pytest.mark.parametrize(
-    ("error", "cause"),
-    [
-        (OSError(111, "ECONNREFUSED"), "connection refused"),
-        (OSError("Handshake failed: [SSL: CERTIFICATE_VERIFY_FAILED]"), "the certificate is not trusted"),
-        (OSError("[SSL: WRONG_VERSION_NUMBER] wrong version number"), "it does not speak TLS there"),
-        (TimeoutError("Timed out after 5 ms"), "no answer in time"),
-        (ValueError("something else\nand more"), "ValueError: something else"),
-    ],
-)
-def test_causes_are_a_clause(error: Exception, cause: str) -> None:
-    assert cause_of(error) == cause
 
 
 def test_a_failed_connection_leaves_nothing_behind() -> None:
