@@ -19,17 +19,15 @@ from kctl.errors import KctlError
 from kctl.findings import live as say
 from kctl.model import SILENT, Progress, TopicPartition
 from kctl.wire.adapter import Wire, error_name
+from kctl.wire.bounds import bounded
 from kctl.wire.fetching import (
     A_ROUND,
-    CONSUMER,
-    LATEST,
     OF_ALL,
     OFFSET_OUT_OF_RANGE,
     Fetched,
     Fetcher,
     Wanted,
     foremost,
-    list_offsets,
     local_starts,
 )
 from kctl.wire.fronts import Front, agree, fronts
@@ -85,8 +83,7 @@ class ReplicaVerification:
     def results(self, partitions: Sequence[TopicPartition]) -> Iterator[Verified]:
         """Each partition once it is compared, in the order given. Who stops early ends the connections."""
         self._progress.start("compare", len(partitions), "partitions")
-        waiting = [self._prepared(tp) for tp in partitions]
-        self._bounds(waiting)
+        waiting = bounded(self._wire, self._state, partitions, self._options.begin)
         with ThreadPoolExecutor(1) as reader:
             try:
                 yield from self._results(reader, deque(waiting))
@@ -104,49 +101,6 @@ class ReplicaVerification:
             if now is not None:
                 following = self._round(reader, now, unfinished)
                 self._keep_rate()
-
-    def _prepared(self, tp: TopicPartition) -> Verified:
-        found = self._state.partition_states.get(tp)
-        replicas = self._state.topics[tp.topic].origin_replicas(tp.partition)
-        leader = found.leader if found else -1
-        one = Verified(
-            partition=tp,
-            replicas=replicas,
-            leader=leader,
-            is_compacted="compact" in self._state.config("topics", tp.topic).get("cleanup.policy", "")
-            or tp.topic in ("__consumer_offsets", "__transaction_state"),
-            compared=[leader, *(b for b in replicas if b != leader)]
-            if leader in replicas
-            else list(replicas),
-        )
-        for broker_id in [b for b in one.compared if not self._state.is_alive(b)]:
-            one.drop(broker_id, "the broker is not alive")
-        return one
-
-    def _bounds(self, partitions: Sequence[Verified]) -> None:
-        """Where each partition's comparison begins, and the leader's high watermark, at which it ends."""
-        wanted = [(b, one.partition) for one in partitions for b in one.compared]
-        starts = local_starts(self._wire, wanted)
-        ends = list_offsets(self._wire, wanted, LATEST)
-        # Of a partition that is being moved the leader may be one of those that are added, and not compared.
-        leaders = [(one.leader, one.partition) for one in partitions if self._state.is_alive(one.leader)]
-        watermarks = list_offsets(self._wire, leaders, LATEST, replica_id=CONSUMER)
-        for one in partitions:
-            first = []
-            for broker_id in list(one.compared):
-                start, end = starts[broker_id, one.partition], ends[broker_id, one.partition]
-                if isinstance(start, KctlError) or isinstance(end, KctlError):
-                    one.drop(broker_id, str(start if isinstance(start, KctlError) else end))
-                else:
-                    first.append(start)
-                    one.ends[broker_id] = end
-            until = watermarks.get((one.leader, one.partition))
-            if until is None:
-                one.worsen("unknown", "no leader says what is committed")
-            one.to_offset = until if isinstance(until, int) else min(one.ends.values(), default=0)
-            begin = self._options.begin.get(one.partition, 0)
-            one.from_offset = max([*first, begin if begin <= one.to_offset else 0], default=0)
-            one.offset = one.from_offset
 
     # --- a round --------------------------------------------------------------------------------------
 

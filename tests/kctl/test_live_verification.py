@@ -12,7 +12,7 @@ from kctl.cluster.state import Broker, ClusterState, EntityConfig, PartitionStat
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
-from kctl.wire import verification
+from kctl.wire import bounds, verification
 from kctl.wire.fetching import CONSUMER, EARLIEST, OFFSET_OUT_OF_RANGE, Fetched, Wanted
 from kctl.wire.verification import Options, ReplicaVerification
 from kctl.wire.verified import Verified
@@ -57,6 +57,16 @@ class FakeBrokers:
         return {(node, tp): offset(node) for node, tp in wanted}
 
 
+def put_in_place(monkeypatch: pytest.MonkeyPatch, brokers: FakeBrokers) -> None:
+    """Of what speaks to brokers."""
+    monkeypatch.setattr(verification, "Fetcher", lambda wire, ids: brokers)
+    monkeypatch.setattr(bounds, "list_offsets", brokers.offsets)
+    for module in (bounds, verification):
+        monkeypatch.setattr(
+            module, "local_starts", lambda wire, wanted: brokers.offsets(wire, wanted, EARLIEST)
+        )
+
+
 def verified(
     monkeypatch: pytest.MonkeyPatch,
     brokers: FakeBrokers,
@@ -82,11 +92,7 @@ def verified(
             )
         },
     )
-    monkeypatch.setattr(verification, "Fetcher", lambda wire, ids: brokers)
-    monkeypatch.setattr(verification, "list_offsets", brokers.offsets)
-    monkeypatch.setattr(
-        verification, "local_starts", lambda wire, wanted: brokers.offsets(wire, wanted, EARLIEST)
-    )
+    put_in_place(monkeypatch, brokers)
     monkeypatch.setattr(verification, "CATCHING_UP", 0.05)
     options = Options(begin={TP: begin})
     (found,) = ReplicaVerification(None, state, options).results([TP])  # type: ignore[arg-type]
@@ -239,11 +245,7 @@ def verified_all(
         topics={"ledger": Topic(name="ledger", partitions=dict.fromkeys(range(count), (1, 2)))},
         partition_states={tp: PartitionState(1, 0, (1, 2)) for tp in partitions},
     )
-    monkeypatch.setattr(verification, "Fetcher", lambda wire, ids: brokers)
-    monkeypatch.setattr(verification, "list_offsets", brokers.offsets)
-    monkeypatch.setattr(
-        verification, "local_starts", lambda wire, wanted: brokers.offsets(wire, wanted, EARLIEST)
-    )
+    put_in_place(monkeypatch, brokers)
     return ReplicaVerification(wire, state, Options()).results(partitions)
 
 
