@@ -226,10 +226,10 @@ class Wire:
         milliseconds = int((self.access.timeout if timeout is None else timeout) * 1000)
 
         async def all_of_them() -> list[Any]:
-            futures = []
+            futures, patience = [], time.monotonic() + LONGEST_PAUSE
             for node, request in requests:
                 try:
-                    await self._unthrottled(node)
+                    await self._unthrottled(node, patience)
                     futures.append(self._manager.send(request, node_id=node, request_timeout_ms=milliseconds))
                 except Exception as error:
                     futures.append(error)
@@ -251,9 +251,8 @@ class Wire:
             for answer, (node, request) in zip(answers, requests, strict=True)
         ]
 
-    async def _unthrottled(self, node: int) -> None:
+    async def _unthrottled(self, node: int, end: float) -> None:
         """Wait as long as a broker asks for because of a quota: until then the library refuses to send."""
-        end = time.monotonic() + LONGEST_PAUSE
         while (connection := self._manager._conns.get(node)) is not None and connection.paused:
             if time.monotonic() > end:
                 reason = f"it asks for a pause of more than {LONGEST_PAUSE:.0f} s: a quota of this client is used up"
