@@ -23,7 +23,8 @@ CONSUMER, DEBUGGER = -1, -2  # replica ids; the second one is told of a log's en
 FOLLOWERS_ANSWER = 11  # the first version of Fetch that they do
 LATEST, EARLIEST, EARLIEST_LOCAL = -1, -2, -4  # timestamps that stand for a place
 SINCE = {EARLIEST_LOCAL: 8}  # an older broker would take it for a timestamp
-OFFSET_OUT_OF_RANGE = 1
+OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION = 1, 3
+HEARING, LOOK = 5.0, 0.05  # seconds in which a broker hears of a partition; between two looks
 A_ROUND = 32 << 20  # bytes of each broker at once, below what brokers give (fetch.max.bytes, 55 MiB)
 OF_ALL = 128 << 20  # bytes of all brokers at once
 STARVING = 300.0  # seconds in which a broker may give nothing because a quota is used up, by others too
@@ -177,10 +178,33 @@ def list_offsets(
 ) -> dict[tuple[int, TopicPartition], int | KctlError]:
     """An offset of each replica (broker and partition): where its log begins or ends, or its high watermark.
 
-    With `DEBUGGER` the end of the log of any replica; with `CONSUMER` the high watermark, of leaders only.
+    With `DEBUGGER` the end of the log of any replica; with `CONSUMER` the high watermark, of leaders only. A broker
+    that has not heard of a partition yet is given a moment: one that was read from has.
     """
     if (wire.version_of(ListOffsetsRequest) or 0) < SINCE.get(place, 0):
         raise KctlError(f"brokers of {wire.location} are too old to tell where local data begins")
+    found, end = _offsets(wire, wanted, place, replica_id), time.monotonic() + HEARING
+    while (late := [one for one in wanted if _has_not_heard(found[one])]) and time.monotonic() < end:
+        wire.pause(LOOK)
+        found |= _offsets(wire, late, place, replica_id)
+    return found
+
+
+class NotTold(KctlError):
+    """A broker gives no offset of a partition."""
+
+    def __init__(self, node: int, error_code: int) -> None:
+        super().__init__(f"broker {node} does not tell: {error_name(error_code)}")
+        self.error_code = error_code
+
+
+def _has_not_heard(answer: int | KctlError) -> bool:
+    return isinstance(answer, NotTold) and answer.error_code == UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _offsets(
+    wire: Wire, wanted: Sequence[tuple[int, TopicPartition]], place: int, replica_id: int
+) -> dict[tuple[int, TopicPartition], int | KctlError]:
     by_node: dict[int, dict[str, list[int]]] = {}
     for node, tp in wanted:
         by_node.setdefault(node, {}).setdefault(tp.topic, []).append(tp.partition)
@@ -218,11 +242,7 @@ def list_offsets(
         for topic in answer.topics:
             for p in topic.partitions:
                 key = node, TopicPartition(str(topic.name), p.partition_index)
-                found[key] = (
-                    KctlError(f"broker {node} does not tell: {error_name(p.error_code)}")
-                    if p.error_code
-                    else int(p.offset)
-                )
+                found[key] = NotTold(node, p.error_code) if p.error_code else int(p.offset)
     return found
 
 
