@@ -83,10 +83,10 @@ class ReplicaVerification:
     def results(self, partitions: Sequence[TopicPartition]) -> Iterator[Verified]:
         """Each partition once it is compared, in the order given. Who stops early ends the connections."""
         self._progress.start("compare", len(partitions), "partitions")
-        waiting = bounded(self._wire, self._state, partitions, self._options.begin)
+        unfinished = deque(bounded(self._wire, self._state, partitions, self._options.begin))
         with ThreadPoolExecutor(1) as reader:
             try:
-                yield from self._results(reader, deque(waiting))
+                yield from self._results(reader, unfinished)
             except BaseException:  # Ctrl-C: else what is on its way is waited for, which may be a quota
                 self._wire.close()
                 raise
@@ -106,12 +106,12 @@ class ReplicaVerification:
 
     def _ask(self, reader: ThreadPoolExecutor, unfinished: Iterable[Verified]) -> Round | None:
         """Ask for the next bytes of some partitions; None where none has any to come, or all of them have to wait."""
-        left = [one for one in unfinished if not one.is_over]
         now = time.monotonic()
+        left = (one for one in unfinished if not one.is_over)
         ready = list(islice((one for one in left if one.looks_at <= now), self._at_once))
         if not ready:
-            if left:
-                time.sleep(max(0.0, min(one.looks_at for one in left) - now))
+            looks_at = [one.looks_at for one in unfinished if not one.is_over]
+            time.sleep(max(0.0, min(looks_at, default=now) - now))
             return None
         for one in ready:
             one.ahead = one.offset
