@@ -8,6 +8,8 @@ from kctl.log.folder import read_folder
 from kctl.replica.copies import Copy
 from kctl.replica.replica_log import Batches, ReplicaLog
 
+NO_END = 1 << 62
+
 
 def batches_between(copy: Copy, start: int, end: int) -> Iterator[tuple[ReplicaLog, Batches]]:
     """The sound batches of a copy that may hold an offset of [start, end), with the log they are of."""
@@ -23,8 +25,16 @@ def batches_between(copy: Copy, start: int, end: int) -> Iterator[tuple[ReplicaL
 
 def _segment_of(copy: Copy, offset: int) -> int:
     """The base offset of the segment that an offset is in."""
+    return max((base for base in _bases(copy) if base <= offset), default=0)
+
+
+def first_segment(copy: Copy) -> int:
+    """The base offset of the first segment; 0 where there is none."""
+    return min(_bases(copy), default=0)
+
+
+def _bases(copy: Copy) -> list[int]:
     try:
-        bases = [segment.base_offset for segment in read_folder(copy.folder).logs]
+        return [segment.base_offset for segment in read_folder(copy.folder).logs]
     except OSError:
-        return 0
-    return max((base for base in bases if base <= offset), default=0)
+        return []

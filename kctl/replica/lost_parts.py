@@ -221,6 +221,9 @@ def _is_same_leadership(
     znodes: Mapping[Moment, Znodes],
 ) -> bool:
     """Whether an earlier copy's tail was written in the leadership that is present."""
+    made = [znodes[m].created.get(partition.topic) for m in (copy.moment, present.moment) if m in znodes]
+    if len(set(made)) > 1:
+        return False  # znodes that were made again count leader epochs anew
     if epoch is not None:
         current = present.current_epoch
         return current is None or epoch >= current

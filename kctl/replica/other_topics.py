@@ -1,7 +1,8 @@
 """Whether a copy is of the topic that has the name now.
 
 A topic that was deleted and made again starts anew: what the old one held is no part of the new one. Its id tells
-them apart from 2.8 on, its znode between two moments. A broker that was away keeps the old log beside the new one:
+them apart from 2.8 on, its znode between two moments, unless both logs go back to the same batch: then somebody made
+only the znodes again, and the logs went on. A broker that was away keeps the old log beside the new one:
 then the records at its beginning do, where they are older than the topic, or where both copies have written the first
 offset in the same leader epoch, which a leader does twice only where a power failure took all that it had. Format 0
 has neither: there it is told by a broker that is no replica any more, and shares nothing with the present log. Equal
@@ -18,7 +19,7 @@ from kctl.findings import Finding, Place
 from kctl.findings import replica as say
 from kctl.model import TopicPartition
 from kctl.replica.copies import Copy, Moment
-from kctl.replica.lost_batches import batches_between
+from kctl.replica.lost_batches import NO_END, batches_between, first_segment
 from kctl.replica.moments import Znodes
 from kctl.replica.pairs import Pair
 from kctl.replica.present import Present
@@ -137,8 +138,28 @@ def _other_ids(
         if moment in znodes
     ]
     if len(created) == 2 and None not in created and created[0] != created[1]:
+        if _is_same_log(present.copy, copy):
+            return ""
         return f"created by different transactions at {present.moment!r} and {copy.moment!r}"
     return ""
+
+
+def _is_same_log(one: Copy, other: Copy) -> bool:
+    """Whether two logs go back to the same batch, so that only the topic's znodes were made again over them.
+
+    The CRC covers the times of magic 1 and 2; records without times may be equal in two topics.
+    """
+    start = max(first_segment(one), first_segment(other))
+    first, second = _first_batch(one, start), _first_batch(other, start)
+    return first is not None and first == second
+
+
+def _first_batch(copy: Copy, start: int) -> tuple[int, ...] | None:
+    """Offsets, CRC and time of the first batch from an offset on; None where there is none, or it has no time."""
+    for _, batches in batches_between(copy, start, NO_END):
+        columns = (batches.first_offset, batches.last_offset, batches.crc, batches.max_timestamp)
+        return tuple(int(column[0]) for column in columns) if batches.max_timestamp[0] > 0 else None
+    return None
 
 
 def _other_topic(partition: TopicPartition, present: Present, copy: Copy, ids: str) -> Finding:

@@ -8,6 +8,8 @@
 `old-format-2.2`: a follower cut to a stale high watermark, since messages of format 1 have no leader epochs.
 `compressed-cut-0.9.0`, `-0.10.2`: an unclean election; then the old leader leads again, with a hole in its log where a cut to the
 middle of a compressed set took the whole set, or with its own records where it had followed without cutting.
+`znodes-anew-2.4`: the znodes of a topic were removed and made again by hand over logs that went on; a replica that was
+behind came first.
 """
 
 from __future__ import annotations
