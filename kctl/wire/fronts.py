@@ -35,7 +35,7 @@ def fronts(windows: Iterable[Sequence[Data]]) -> list[Front | None]:
             found.append(None)
             continue
         block, start = located(answers[0])
-        block = blocks.setdefault(block.__array_interface__["data"][0], block)
+        block = blocks.setdefault(block.__array_interface__["data"][0], block)  # one array of a buffer
         walked = walk(block, start, start + min(map(len, answers)))
         whole = len(walked.positions) > 0
         found.append(Front(answers, block, walked.positions, walked.stop - start, -1) if whole else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from kctl.cluster.state import ClusterState, Quorum
 from kctl.cluster.versions import KafkaVersion
 from kctl.wire import cluster as module
 from kctl.wire import reading
-from kctl.wire.adapter import NoAnswer
+from kctl.wire.adapter import Access, NoAnswer
 from kctl.wire.cluster import AdminCluster
 from kctl.wire.shortcuts.metadata import Node, Places
 
@@ -97,3 +98,40 @@ def test_a_broker_that_takes_over_in_the_middle_is_waited_for(
     monkeypatch.setattr(reading, "await_metadata", lambda wire, quorum: found.append(wire.node) or {})
     reading.read_cluster(wire, is_exact=is_exact)  # type: ignore[arg-type]
     assert found == waited_for
+
+
+class LaggingWire:
+    """Broker 1 has applied the metadata up to 50; the controller, 9, all of it."""
+
+    def __init__(self, *, is_reachable: bool, catches_up: bool = False, timeout: float = 60) -> None:
+        self.access = Access(servers="h", timeout=timeout)
+        self.node, self.applied = 1, {1: 50, 9: 99}
+        self.is_reachable, self.catches_up = is_reachable, catches_up
+        self.tried: list[int] = []
+
+    def read(self, request: Any) -> Any:
+        answer = SimpleNamespace(finalized_features=[], finalized_features_epoch=self.applied[self.node])
+        self.applied[1] += 49 if self.catches_up else 0
+        return answer
+
+    def read_from(self, node: int, seconds: float) -> bool:
+        self.tried.append(node)
+        self.node = node if self.is_reachable else self.node
+        return self.is_reachable
+
+
+@pytest.mark.parametrize(("is_reachable", "catches_up", "node"), [(True, False, 9), (False, True, 1)])
+def test_the_controller_is_read_from_where_another_broker_is_behind(
+    is_reachable: bool, catches_up: bool, node: int
+) -> None:
+    wire = LaggingWire(is_reachable=is_reachable, catches_up=catches_up)
+    assert reading.await_metadata(wire, QUORUM) == {}  # type: ignore[arg-type]
+    assert wire.node == node and wire.tried == [9]
+
+
+def test_metadata_that_stays_old_is_not_read() -> None:
+    wire = LaggingWire(is_reachable=False, timeout=0.1)
+    with pytest.raises(NoAnswer, match="applied the metadata up to 50, committed is 100"):
+        reading.await_metadata(wire, QUORUM)  # type: ignore[arg-type]
+    assert wire.tried == [9]
+    assert reading.await_metadata(wire, None) == {}  # type: ignore[arg-type]
