@@ -17,7 +17,8 @@ def bounded(
 ) -> list[Verified]:
     """The partitions, to be compared from where all replicas have them up to the leader's high watermark.
 
-    Those in `begin` from that offset on, unless it lies behind the end: what was compared up to there is gone.
+    Where that is not to be had they end with the shortest log, whose last part may not be committed. Those in `begin`
+    are compared from that offset on, unless it lies behind the end: what was compared up to there is gone.
     """
     found = [_with_replicas(state, tp) for tp in partitions]
     wanted = [(b, one.partition) for one in found for b in one.compared]
@@ -38,6 +39,7 @@ def bounded(
         until = watermarks.get((one.leader, one.partition))
         if until is None:
             one.worsen("unknown", "no leader says what is committed")
+        one.ends_at_watermark = isinstance(until, int)
         one.to_offset = until if isinstance(until, int) else min(one.ends.values(), default=0)
         resumed = begin.get(one.partition, 0)
         one.from_offset = max([*first, resumed if resumed <= one.to_offset else 0], default=0)

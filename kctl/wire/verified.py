@@ -20,6 +20,7 @@ class Verified:
     is_compacted: bool
     from_offset: int = 0
     to_offset: int = 0
+    ends_at_watermark: bool = True  # the leader's; else where the shortest log ended
     offset: int = 0  # the next one to compare
     ends: dict[int, int] = field(default_factory=dict)
     compared: list[int] = field(default_factory=list)  # replicas that are still in it

@@ -76,6 +76,7 @@ def verified(
     leader: int = 1,
     adding: tuple[int, ...] = (),
     begin: int = 0,
+    patience: float = 0.05,
 ) -> Verified:
     ids = sorted(brokers.logs)
     state = ClusterState(
@@ -93,7 +94,7 @@ def verified(
         },
     )
     put_in_place(monkeypatch, brokers)
-    monkeypatch.setattr(verification, "CATCHING_UP", 0.05)
+    monkeypatch.setattr(verification, "CATCHING_UP", patience)
     options = Options(begin={TP: begin})
     (found,) = ReplicaVerification(None, state, options).results([TP])  # type: ignore[arg-type]
     return found
@@ -154,6 +155,14 @@ def test_a_leader_that_is_being_added_tells_how_far_to_compare(monkeypatch: pyte
     brokers = FakeBrokers({1: WHOLE, 2: WHOLE, 3: WHOLE}, 9)
     found = verified(monkeypatch, brokers, leader=3, adding=(3,))
     assert (found.verdict, found.batches, found.to_offset, found.findings) == ("equal", 3, 9, [])
+
+
+def test_what_is_committed_ends_it_where_the_leader_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other replicas have more in their logs: they are not behind a leader of whom nothing is known."""
+    brokers = FakeBrokers({1: WHOLE, 2: WHOLE, 3: WHOLE}, 12, {2: 9, 3: 9})
+    found = verified(monkeypatch, brokers, alive=(2, 3))
+    assert [(f.code, f.place.broker_id) for f in found.findings] == [("replica-not-verified", 1)]
+    assert (found.verdict, found.batches, found.offset, found.compared) == ("unknown", 3, 9, [2, 3])
 
 
 def test_without_a_leader_nothing_is_called_equal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,7 +354,7 @@ class FakeRestart(FakeBrokers):
 
 def test_a_replica_that_was_restarted_comes_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verification, "LOOK", 0.001)
-    found = verified(monkeypatch, FakeRestart(times=2))
+    found = verified(monkeypatch, FakeRestart(times=2), patience=60)
     assert (found.verdict, found.offset, found.compared, found.findings) == ("equal", 12, [1, 2, 3], [])
 
 
