@@ -41,6 +41,15 @@ class IndexedLog:
         """Whether entries from before a truncation may be left in an untrimmed index."""
         return self.is_last and not self.is_clean
 
+    @property
+    def awaits_indexes(self) -> bool:
+        """Whether the index files may not be there yet: since 2.4 the first append makes them, no roll does.
+
+        (`core:LogSegment.scala`, ensureOffsetInRange, and `LazyIndex.scala @ 2.4.1`; KAFKA-7283.) A segment that
+        retention rolled may stay empty for long, through clean stops too.
+        """
+        return self.is_last and self.is_sound and not self.batches
+
 
 @dataclass(slots=True)
 class OffsetIndex:
@@ -141,7 +150,7 @@ class TimeIndex:
         if log.is_last or not log.is_sound or (wrong | unordered).any() or check.newest < 0:
             return
         last = int(check.timestamp[-1]) if check.used.count else None
-        if last != check.newest:
+        if last != check.newest and not check.ends_in_dropped():
             said = "none" if last is None else last
             report.say(say.TIME_INDEX_INCOMPLETE, last=said, latest=check.newest)
 

@@ -2,6 +2,8 @@
 
 Leaders up to 3.7 name the record that has the timestamp, which may lie inside a batch; everybody else, and
 3.8 on (KAFKA-16310), names the batch's last offset (`S:TimeIndex.java`, `S:LogValidator.java @ 3.7.1, 3.9.0`).
+Leaders of 0.10 that convert to magic 0 enter the timestamps that the conversion drops (`MemoryRecordsBuilder.java @
+0.10.2.2`, append): nothing in the log says what they were.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ class TimeIndexCheck:
         self._batch = np.full(self.used.count, NOWHERE, np.int64)  # the timestamp of the batch named
         self._largest = np.full(self.used.count, NOWHERE, np.int64)  # the largest up to it
         self._excused = np.zeros(self.used.count, bool)
+        self._dropped = np.zeros(self.used.count, bool)  # the entry names magic 0, which has no timestamps
         self.newest = NOWHERE  # the largest timestamp of the log so far
         self._end = 0
         self.last_offset_before = self.base_offset - 1
@@ -58,6 +61,7 @@ class TimeIndexCheck:
         self.target[here] = sound.position[row]
         self._batch[here] = sound.max_timestamp[row]
         self._largest[here] = newest[row]
+        self._dropped[here] = sound.magic[row] == 0
         ended = np.concatenate(([self._end], sound.next_position[:-1]))
         before = np.concatenate(([self.last_offset_before], highest[:-1]))
         for gap in np.flatnonzero(sound.position > ended).tolist():
@@ -78,8 +82,13 @@ class TimeIndexCheck:
     def misplaced(self) -> NDArray[np.bool_]:
         """Entries that no append or recovery of this log has written."""
         wrong = (self.timestamp != self._batch) | (self.timestamp != self._largest)
-        judged: NDArray[np.bool_] = wrong & ~self._excused
+        dropped = self._dropped & (self.timestamp > self._largest)
+        judged: NDArray[np.bool_] = wrong & ~self._excused & ~dropped
         return judged
+
+    def ends_in_dropped(self) -> bool:
+        """Whether the last entry holds a later timestamp than any that the log still has."""
+        return bool(self.used.count and self._dropped[-1] and self.timestamp[-1] > self.newest)
 
     def why(self, entry: int) -> str:
         """What contradicts one misplaced entry."""

@@ -1,0 +1,70 @@
+"""Indexes as leaders leave them: not made yet, or with timestamps that the log does not have any more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from struct import pack
+
+import pytest
+
+from formats.message_set import write_message
+from formats.record_batch import Record, write_batch
+from kctl.checks.replica import ReplicaTask, check_replica
+from kctl.checks.report import CheckOptions
+from kctl.findings import Place, Severity
+
+
+def wrong(folder: Path) -> list[str]:
+    report = check_replica(ReplicaTask(folder, Place(file=".")), CheckOptions())
+    found = [*report.findings, *(finding for file in report.files for finding in file.findings)]
+    return [finding.code for finding in found if finding.severity is not Severity.INFO]
+
+
+def old(offset: int) -> bytes:
+    return write_message(0, offset, b"k", b"v")
+
+
+def newer(offset: int, timestamp: int) -> bytes:
+    return write_message(1, offset, b"k", b"v", timestamp=timestamp)
+
+
+@pytest.mark.parametrize(
+    ("last", "codes"),
+    [
+        (b"", []),  # retention rolled it: the first append makes the indexes
+        (bytes(500), []),  # with log.preallocate
+        (write_batch([Record(1, 2_000, b"k", b"v")], partition_leader_epoch=0), ["index-missing"] * 2),
+    ],
+)
+def test_a_segment_without_indexes(tmp_path: Path, last: bytes, codes: list[str]) -> None:
+    first = write_batch([Record(0, 1_000, b"k", b"v")], partition_leader_epoch=0)
+    (tmp_path / f"{0:020d}.log").write_bytes(first)
+    (tmp_path / f"{0:020d}.index").write_bytes(b"")
+    (tmp_path / f"{0:020d}.timeindex").write_bytes(pack(">qi", 1_000, 0))
+    (tmp_path / f"{1:020d}.log").write_bytes(last)
+    (tmp_path / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    assert wrong(tmp_path) == codes
+
+
+@pytest.mark.parametrize(
+    ("log", "entries", "codes"),
+    [
+        ([old(0), old(1), old(2)], [(5_000, 1)], []),  # 0.10.2 converted to magic 0, and remembered
+        ([old(0), old(1), newer(2, 6_000)], [(5_000, 1), (6_000, 2)], []),
+        ([newer(0, 1_000), old(1), newer(2, 4_000)], [(5_000, 1)], []),
+        ([old(0), old(1), newer(2, 6_000)], [(5_000, 1)], ["timeindex-incomplete"]),
+        ([newer(0, 7_000), old(1), newer(2, 6_000)], [(5_000, 1)], ["timeindex-entry-wrong"]),
+        ([newer(0, -1), old(1)], [(5_000, 0)], ["timeindex-entry-wrong"]),
+        ([old(0), old(1)], [(5_000, 9)], ["timeindex-entry-wrong"]),
+    ],
+)
+def test_timestamps_that_a_conversion_dropped(
+    tmp_path: Path, log: list[bytes], entries: list[tuple[int, int]], codes: list[str]
+) -> None:
+    (tmp_path / f"{0:020d}.log").write_bytes(b"".join(log))
+    (tmp_path / f"{0:020d}.index").write_bytes(b"")
+    (tmp_path / f"{0:020d}.timeindex").write_bytes(b"".join(pack(">qi", *entry) for entry in entries))
+    (tmp_path / f"{len(log):020d}.log").write_bytes(old(len(log)))
+    for suffix in ("index", "timeindex"):
+        (tmp_path / f"{len(log):020d}.{suffix}").write_bytes(b"")
+    assert wrong(tmp_path) == codes
