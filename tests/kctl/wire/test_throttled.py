@@ -67,20 +67,23 @@ def test_pauses_of_several_brokers_end_together(wire: Wire, monkeypatch: pytest.
     assert all(isinstance(one, NoAnswer) for one in found) and next(looks) < 2 * 20
 
 
-def test_nobody_waits_once_the_connections_are_ended(wire: Wire) -> None:
-    begun, said = threading.Event(), list[Any]()
+def test_nobody_waits_once_the_connections_are_ended(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits, said, sleep = threading.Event(), list[Any](), wire._net.sleep
+
+    def waited(seconds: float) -> Any:
+        waits.set()
+        return sleep(seconds)
 
     def ask() -> None:
-        begun.set()
         try:
             said.append(wire.send_all([(1, "a request")]))
         except Exception as error:
             said.append(error)
 
+    monkeypatch.setattr(wire._net, "sleep", waited)
     asking = threading.Thread(target=ask)
     asking.start()
-    begun.wait()
-    wire.pause(0.1)
+    waits.wait()
     wire.close()
     asking.join(30)
     assert not asking.is_alive() and len(said) == 1
