@@ -58,6 +58,16 @@ TOPIC_OF_BEFORE = FindingType(
     "Somebody deleted the topic and created one of the same name.",
     "Nothing; give the earlier moment alone to look at the old topic.",
 )
+SENT_AGAIN = FindingType(
+    "replica-sent-again",
+    Severity.INFO,
+    "Broker {broker_id} held records from {start} to {end} that the present log has at other places: they were sent"
+    " again.",
+    "A leader stopped before any follower had them. Producers had no answer and sent the same records, of the same"
+    " time, to the next leader.",
+    "A leader failed or was replaced under load.",
+    "Nothing.",
+)
 TAIL_OF_HANDOVER = FindingType(
     "replica-tail-of-handover",
     Severity.INFO,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from kctl.findings import Finding, Place
 from kctl.findings import replica as say
@@ -23,7 +23,7 @@ from kctl.replica.drops import (
 from kctl.replica.leaders import leaders_of
 from kctl.replica.log_claims import Claim, find_claims
 from kctl.replica.lost_batches import batches_between
-from kctl.replica.lost_parts import LostPart, LostParts, find_lost_parts
+from kctl.replica.lost_parts import HeldCopy, LostPart, LostParts, find_lost_parts
 from kctl.replica.moments import Znodes
 from kctl.replica.present import choose_present
 from kctl.replica.testimony import Testimony
@@ -119,7 +119,7 @@ def losses_of(
     then = {m: z.states[partition].leader_epoch for m, z in znodes.items() if partition in z.states}
     scene = Scene(partition, present, leaders, testimony, found.held, then)
     result.scene = scene
-    claims = find_claims(partition, testimony, leaders, present)
+    claims = list(_without_kept(find_claims(partition, testimony, leaders, present), found))
     for epoch, group in _groups(scene, found, claims).items():
         result.losses += _losses_of_group(scene, found, znodes, epoch, group, external)
     others = [*of_before(external, scene, order), *marks_beyond(scene, znodes)]
@@ -186,6 +186,38 @@ def _uncovered(start: int, end: int, known: Sequence[Loss]) -> list[tuple[int, i
         until = end if loss.to_offset is None else loss.to_offset
         pieces = [piece for one in pieces for piece in _without(one, loss.from_offset, until)]
     return [(p.from_offset, p.to_offset) for p in pieces if p.to_offset is not None]
+
+
+def _without_kept(claims: Iterable[Claim], found: LostParts) -> Iterator[Claim]:
+    """The claims, cut down to what is lost where a copy from before the cut shows what was cut away.
+
+    What a leader alone had is often in the present log too: producers that had no answer sent it again.
+    """
+    for claim in claims:
+        until = claim.to_offset
+        before = next(
+            (held for held in found.held if until is not None and _is_before(held, claim, found)), None
+        )
+        if before is None or until is None:
+            yield claim
+            continue
+        for part in found.parts:
+            if part.held is before and part.from_offset < until and claim.from_offset < part.to_offset:
+                start, end = max(part.from_offset, claim.from_offset), min(part.to_offset, until)
+                yield replace(claim, from_offset=start, to_offset=end)
+
+
+def _is_before(held: HeldCopy, claim: Claim, found: LostParts) -> bool:
+    """Whether a copy holds all that a broker then cut away; its epochs tell that it was not cut yet."""
+    lineage, is_own = held.lineage, held.copy.broker_id == claim.broker_id
+    if not is_own or held.is_doubtful or held.copy.moment == found.present.moment or not lineage.epochs:
+        return False
+    is_whole = (lineage.local_log_start_offset or 0) <= claim.from_offset
+    is_whole = is_whole and lineage.log_end_offset >= (claim.to_offset or 0)
+    if claim.epoch is not None:
+        return is_whole and lineage.last_epoch <= claim.epoch
+    now = found.present.lineage.epoch_at(claim.from_offset) if found.present.lineage else None
+    return is_whole and now is not None and lineage.last_epoch < now
 
 
 def _overlap(one: LostPart, other: LostPart) -> bool:

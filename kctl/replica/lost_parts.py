@@ -2,7 +2,7 @@
 
 Every copy of every moment is compared with the present leader's: other records at the same offset, and what
 lies beyond its end. Left out are what retention took (below the log start), what a cleaner may have taken,
-batches that were sent again unchanged, and tails that are only the order of copying.
+batches that were sent again, and tails that are only the order of copying.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from kctl.replica.other_topics import origin_of, other_identity
 from kctl.replica.pairs import Pair, compare_pairs
 from kctl.replica.present import Present
 from kctl.replica.replica_log import ReplicaLog
+from kctl.replica.sent_again import sent_again
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,21 @@ def _add_parts(found: LostParts, pair: Pair, znodes: Mapping[Moment, Znodes], *,
         spans.append((tail, held.lineage.log_end_offset))
     for first, last in _merged(spans):
         if last > max(first, start):
-            found.parts.append(LostPart(held, max(first, start), last))
+            found.parts += _without_sent_again(found, LostPart(held, max(first, start), last))
+
+
+def _without_sent_again(found: LostParts, part: LostPart) -> list[LostPart]:
+    """What is left of a part without the records that its producers sent again."""
+    copy, start, end = part.held.copy, part.from_offset, part.to_offset
+    again = sent_again(copy, found.present.copy, start, end)
+    left = []
+    for first, last in again:
+        place = replace(copy.place, base_offset=first, last_offset=last - 1)
+        found.findings.append(say.SENT_AGAIN.at(place, broker_id=copy.broker_id, start=first, end=last))
+        if start < first:
+            left.append(replace(part, from_offset=start, to_offset=first))
+        start = last
+    return [*left, replace(part, from_offset=start)] if start < end else left
 
 
 def _is_tail_present(found: LostParts, held: HeldCopy, pair: Pair, znodes: Mapping[Moment, Znodes]) -> bool:

@@ -35,7 +35,7 @@ def contents(log: ReplicaLog, batches: Batches, rows: Iterable[int]) -> dict[int
     for entry in entries(log, batches, rows):
         try:
             for record in records_of(entry, limit=LIMIT):
-                found[record.offset] = _content(entry.magic, record)
+                found[record.offset] = content_of(entry.magic, record)
         except FormatError as error:
             log.problems.append(f"batch at offset {entry.base_offset} cannot be decoded: {error}")
     return found
@@ -57,7 +57,7 @@ def entries(log: ReplicaLog, batches: Batches, rows: Iterable[int]) -> Iterable[
                 yield item
 
 
-def _content(magic: int, record: Record) -> Content:
+def content_of(magic: int, record: Record) -> Content:
     body = hashlib.blake2b(digest_size=16)
     for part in (record.key, record.value):
         body.update(b"\0" if part is None else b"\1%d " % len(part) + bytes(part))
