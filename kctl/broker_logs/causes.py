@@ -49,13 +49,14 @@ class Mark(NamedTuple):
 
 
 class Causes:
-    """What controllers said they were doing, by partition and by broker, the latest of each."""
+    """What controllers said they were doing, and brokers that they stop; by partition and by broker, the latest of each."""
 
     def __init__(self, doubtful: frozenset[int] = frozenset()) -> None:
         self._partitions: dict[TopicPartition, list[Mark]] = {}
         # Brokers whose lines may stand at a wrong place among those of the others.
         self._doubtful = doubtful
         self._brokers: dict[int, list[Mark]] = {}
+        self._starts: dict[int, list[int]] = {}
         self._last_leader: dict[TopicPartition, int] = {}
         # Brokers whose server.log is among the logs, so that each change of an ISR that they made is seen.
         self.servers: set[int] = set()
@@ -91,10 +92,14 @@ class Causes:
         fields = event.fields
         ids: object = None
         kind = "failure"
-        if name == "E11":
+        if name in ("U11", "U16") and event.broker_id is not None:
+            self._starts.setdefault(event.broker_id, []).append(time_ms)
+        elif name == "E11":
             ids = fields.get("broker_ids")
         elif name == "E12":
             ids = fields.get("deleted")
+        elif name == "U15":
+            ids, kind = [event.broker_id], "controlled_shutdown"
         elif name in ("E13", "Q10"):
             ids = [event.number("broker_id")]
             kind = "controlled_shutdown" if name == "E13" else "failure"
@@ -152,7 +157,18 @@ class Causes:
         return [mark for mark in _near(marks, one) if mark.leader in (None, one.leader)]
 
     def _of_broker(self, broker_id: int, one: Leadership) -> list[Mark]:
-        return _near(self._brokers.get(broker_id, []), one)
+        return [
+            mark
+            for mark in _near(self._brokers.get(broker_id, []), one)
+            if self._is_news(broker_id, mark, one)
+        ]
+
+    def _is_news(self, broker_id: int, mark: Mark, one: Leadership) -> bool:
+        """Whether a mark is not over: a broker that stops by its own words may have started again since."""
+        is_own = mark.proof["event"] == "U15"
+        return not is_own or not any(
+            mark.time_ms < start <= one.from_ms for start in self._starts.get(broker_id, ())
+        )
 
     def _why_none(self, before: Leadership | None, one: Leadership) -> str:
         if before is None or before.leader is None or before.leader < 0:
@@ -234,7 +250,9 @@ class Causes:
         elif any(mark.kind in ("preferred", "reassignment") for mark in found):
             found = [mark for mark in found if mark.kind in ("preferred", "reassignment")]
         if found:
-            best = max(found, key=lambda mark: mark.time_ms)
+            # A broker that stops hands over first, and is gone a moment later.
+            by_then = [mark for mark in found if mark.time_ms <= one.from_ms]
+            best = max(by_then or found, key=lambda mark: mark.time_ms)
             one.proofs.append(best.proof)
             words = {
                 "failure": f"broker {before.leader} failed",

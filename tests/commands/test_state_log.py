@@ -338,3 +338,19 @@ def test_rows_are_json_whatever_the_log_holds(tmp_path: Path) -> None:
     ran = kctl("state-log", "merge", tmp_path, "--output", "jsonl")
     (row,) = [json.loads(line) for line in ran.out.splitlines()]
     assert row["text"] == "\\xff\x00\x1b[31m \\xed\\xa0\\x80\n\\xfe more"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("life-3.9", 16), ("life-2.8", 7), ("life-1.1", 9), ("life-0.8.2", 3)]
+)
+def test_a_broker_that_stops_hands_over_by_its_own_words(name: str, expected: int, tmp_path: Path) -> None:
+    """It is gone a moment later, which controllers print too; and their logs may not be here at all."""
+    folder = tmp_path / "logs"
+    for log in recording(f"incidents/{name}").glob("broker-*/logs/*"):
+        if not log.name.startswith("controller"):
+            kept = folder / log.parent.parent.name / log.name
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_bytes(log.read_bytes())
+    whole = rows("state-log", "timeline", *recording(f"incidents/{name}").glob("broker-*/logs"))
+    for ran in (whole, rows("state-log", "timeline", folder)):
+        assert sum(row["how"] == "controlled_shutdown" for row in ran.of("leader")) == expected
