@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from formats.records import Entry
 from kctl.errors import KctlError
 from kctl.evidence.model import Evidence
 from kctl.findings import Place
@@ -14,6 +15,7 @@ from kctl.findings.internal_topics import (
     RECORD_TYPE_UNKNOWN,
     RECORD_UNREADABLE,
 )
+from kctl.internal_topics.ended_transactions import is_ended
 from kctl.internal_topics.groups import Commit, Groups, Member, fold_groups
 from kctl.internal_topics.metadata_log import TOPIC as CLUSTER_METADATA
 from kctl.internal_topics.metadata_rows import furthest_image, metadata_folders, metadata_rows
@@ -126,10 +128,19 @@ def open_rows(evidence: Evidence, *, every: bool) -> Iterator[Row]:
     for topic in sorted({replica.topic for replica in evidence.replicas}):
         for replica in copies_to_read(evidence, topic):
             trouble: list[Unreadable] = []
+            last = [-1]
             found = entries(replica.folder, trouble, arriving=replica.arriving)
-            for one in open_transactions(replica.topic_partition, found):
-                yield from _rows_of(one, state, every)
+            for one in open_transactions(replica.topic_partition, _followed(found, last)):
+                if not is_ended(one, replica.folder, log_end=last[0] + 1):
+                    yield from _rows_of(one, state, every)
             yield from unreadable_rows(topic, [], [one for one in trouble if one.is_closed])
+
+
+def _followed(found: Iterable[Entry], last: list[int]) -> Iterator[Entry]:
+    """The same entries; `last` is kept at the last offset so far."""
+    for entry in found:
+        last[0] = entry.last_offset
+        yield entry
 
 
 def _rows_of(one: OpenTransaction, state: Transactions | None, every: bool) -> Iterator[Row]:

@@ -26,6 +26,10 @@ UNDER_WAY = frozenset(
     }
 )
 
+# Those in which it is about to: with its own epoch, which is ahead of the producer's after a timeout or a fence, and
+# since 4.0 at each end (`core:TransactionCoordinator.scala @ 0.11.0.3`, abortTimedOutTransactions; KIP-890).
+ENDING = frozenset({TransactionStatus.PrepareCommit.name, TransactionStatus.PrepareAbort.name})
+
 DEFAULT_PARTITIONS = 50
 """transaction.state.log.num.partitions"""
 
@@ -180,11 +184,12 @@ def why_it_hangs(one: OpenTransaction, coordinator: Transaction | None) -> str |
     """Why nobody will end an open transaction; None where the coordinator still has it."""
     if coordinator is None:
         return f"no transactional id has producer {one.producer_id}"
-    if coordinator.producer_epoch > one.producer_epoch:
+    is_listed = TopicPartition(one.topic, one.partition) in coordinator.partitions
+    if coordinator.producer_epoch > one.producer_epoch and not (is_listed and coordinator.state in ENDING):
         return f"the coordinator has gone on to producer epoch {coordinator.producer_epoch}"
     if coordinator.state not in {status.name for status in UNDER_WAY}:
         return f"the coordinator holds {coordinator.transactional_id} for {coordinator.state}"
-    if TopicPartition(one.topic, one.partition) not in coordinator.partitions:
+    if not is_listed:
         return f"{coordinator.transactional_id} is {coordinator.state} without this partition"
     return None
 

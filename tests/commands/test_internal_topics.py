@@ -133,6 +133,10 @@ def known(**changes: Any) -> Transaction:
         (known(partitions=()), "without this partition"),
         (known(), None),
         (known(state="PrepareCommit"), None),
+        (known(state="PrepareCommit", producer_epoch=6), None),  # as 4.0 ends each of them
+        (known(state="PrepareAbort", producer_epoch=6), None),  # it timed out, or a new producer fences it
+        (known(state="PrepareAbort", producer_epoch=6, partitions=()), "gone on to producer epoch 6"),
+        (known(state="PrepareAbort", producer_epoch=4, partitions=()), "without this partition"),
     ],
 )
 def test_why_a_transaction_hangs(coordinator: Transaction | None, says: str | None) -> None:
