@@ -147,12 +147,11 @@ class TimeIndex:
             report.damaged_bytes += TIME_ENTRY_SIZE
         _say_stale(report, stale, check.used, TIME_ENTRY_SIZE)
         _say_untrimmed(report, check.used, TIME_ENTRY_SIZE, log)
-        if log.is_last or not log.is_sound or (wrong | unordered).any() or check.newest < 0:
+        if log.is_last or not log.is_sound or (wrong | unordered).any():
             return
-        last = int(check.timestamp[-1]) if check.used.count else None
-        if last != check.newest and not check.ends_in_dropped():
-            said = "none" if last is None else last
-            report.say(say.TIME_INDEX_INCOMPLETE, last=said, latest=check.newest)
+        if not check.is_complete():
+            last = int(check.timestamp[-1]) if check.used.count else "none"
+            report.say(say.TIME_INDEX_INCOMPLETE, last=last, latest=check.newest_filled)
 
 
 def say_entries_missing(offsets: OffsetIndex, times: TimeIndex, log: IndexedLog) -> None:

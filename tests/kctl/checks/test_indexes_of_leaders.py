@@ -24,6 +24,22 @@ def old(offset: int) -> bytes:
     return write_message(0, offset, b"k", b"v")
 
 
+def emptied(offset: int, timestamp: int) -> bytes:
+    return write_batch(
+        [],
+        base_offset=offset,
+        last_offset_delta=0,
+        max_timestamp=timestamp,
+        producer_id=7,
+        producer_epoch=0,
+        base_sequence=offset,
+    )
+
+
+def filled(offset: int, timestamp: int) -> bytes:
+    return write_batch([Record(offset, timestamp, b"k", b"v")])
+
+
 def newer(offset: int, timestamp: int) -> bytes:
     return write_message(1, offset, b"k", b"v", timestamp=timestamp)
 
@@ -56,14 +72,24 @@ def test_a_segment_without_indexes(tmp_path: Path, last: bytes, codes: list[str]
         ([newer(0, 7_000), old(1), newer(2, 6_000)], [(5_000, 1)], ["timeindex-entry-wrong"]),
         ([newer(0, -1), old(1)], [(5_000, 0)], ["timeindex-entry-wrong"]),
         ([old(0), old(1)], [(5_000, 9)], ["timeindex-entry-wrong"]),
+        # Of batches that the cleaner emptied: up to 1.1 it leaves them out, since 2.0 it does not.
+        ([emptied(0, 5_000), emptied(1, 6_000)], [], []),
+        ([emptied(0, 5_000), emptied(1, 6_000)], [(6_000, 1)], []),
+        ([emptied(0, 5_000), filled(1, 4_000)], [(4_000, 1)], []),
+        ([filled(0, 3_000), emptied(1, 5_000)], [(3_000, 0)], []),
+        ([filled(0, 3_000), emptied(1, 5_000)], [(3_000, 0), (5_000, 1)], []),
+        ([emptied(0, 5_000), filled(1, 6_000)], [(5_000, 0)], ["timeindex-incomplete"]),
+        ([filled(0, 5_000), filled(1, 4_000)], [(4_000, 1)], ["timeindex-entry-wrong"]),
     ],
 )
-def test_timestamps_that_a_conversion_dropped(
+def test_timestamps_that_the_log_has_no_more(
     tmp_path: Path, log: list[bytes], entries: list[tuple[int, int]], codes: list[str]
 ) -> None:
     (tmp_path / f"{0:020d}.log").write_bytes(b"".join(log))
     (tmp_path / f"{0:020d}.index").write_bytes(b"")
     (tmp_path / f"{0:020d}.timeindex").write_bytes(b"".join(pack(">qi", *entry) for entry in entries))
+    if any(one[16] == 2 for one in log):
+        (tmp_path / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
     (tmp_path / f"{len(log):020d}.log").write_bytes(old(len(log)))
     for suffix in ("index", "timeindex"):
         (tmp_path / f"{len(log):020d}.{suffix}").write_bytes(b"")
