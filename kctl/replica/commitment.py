@@ -1,7 +1,7 @@
 """How much of what was lost had been committed, and what proves it.
 
-A high watermark in a checkpoint is a lower bound: up to there everything was committed on that branch. Only a
-leader's own words about its high watermark as it stopped leading are an upper bound. On 2.8 to 3.4 a follower
+A high watermark in a checkpoint is a lower bound: up to there everything was committed on that branch. Upper bounds
+are a leader's own words about its high watermark as it stopped leading, and the log end of a member of the ISR. On 2.8 to 3.4 a follower
 took over its leader's high watermark before it truncated (KAFKA-14704), so that the checkpoint of one that was
 about to truncate is not sure.
 """
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kctl.replica.copies import CHECKPOINTS, Moment
-from kctl.replica.drops import Drop, Proof, Scene, line_proof
+from kctl.replica.drops import PROMPT_MS, Drop, Proof, Scene, line_proof
 from kctl.replica.log_claims import Claim
 from kctl.replica.lost_parts import LostPart
 from kctl.replica.moments import Znodes
@@ -84,7 +84,37 @@ def commitment_of(
             result.upper = mark
             said = [n for n in claim.notes if n.high_watermark is not None]
             result.proofs += [line_proof("high_watermark_line", n.proof) for n in said[-1:]]
+    survived = _not_reached(scene, drop)
+    if survived is not None and result.upper is None and result.lower <= start:
+        result.upper = survived.offset
+        result.proofs.append(survived.proof)
     return result
+
+
+def _not_reached(scene: Scene, drop: Drop) -> CommittedUpTo | None:
+    """Where the log of a new leader ended that was in the ISR and ran all along: nothing beyond was committed.
+
+    A high watermark is never above the log end of a member of the ISR. One that started or cut its log during the
+    leadership before may have had more.
+    """
+    led = scene.leaders.of(drop.leader_epoch)
+    if led is None or led.from_ms is None or drop.leader not in scene.testimony.starts:
+        return None
+    assert drop.leader is not None
+    isr, complete, is_last, _ = scene.leaders.isr_before(led.leader_epoch)
+    before = next((one for one in scene.leaders.before(led.leader_epoch) if (one.leader or -1) >= 0), None)
+    if not (complete and is_last and drop.leader in (isr or ())) or before is None or before.from_ms is None:
+        return None
+    if scene.testimony.started_between(drop.leader, before.from_ms, led.from_ms):
+        return None
+    cuts = scene.testimony.of(scene.partition, "cut", "asked_to_cut", "reset", broker_id=drop.leader)
+    if any(before.from_ms - PROMPT_MS <= note.time_ms <= led.from_ms for note in cuts):
+        return None
+    end = next((first for epoch, first in scene.present.recorded if epoch == led.leader_epoch), None)
+    if end is None or scene.leaders.is_doubtful:
+        return None
+    text = f"broker {drop.leader} was in the ISR, ran all along, and had nothing from offset {end} on"
+    return CommittedUpTo(end, Proof("isr_member_without", "good", text, drop.leader))
 
 
 def _checkpoints(scene: Scene, parts: Sequence[LostPart], start: int) -> Iterator[CommittedUpTo]:

@@ -178,7 +178,7 @@ def _zombie(scene: Scene, drop: Drop, led: Led, from_offset: int) -> bool:
     if not told or told[0].time_ms - led.from_ms < PROMPT_MS:
         return False
     began = [one.from_ms for one in scene.leaders.before(led.leader_epoch) if one.leader == zombie]
-    since = min((ms for ms in began if ms is not None), default=led.from_ms)
+    since = next((ms for ms in began if ms is not None), led.from_ms)  # its last term: it may have led before
     if scene.testimony.started_between(zombie, since, told[0].time_ms):
         return False
     drop.cause = Cause.ZOMBIE_LEADER

@@ -10,6 +10,8 @@
 middle of a compressed set took the whole set, or with its own records where it had followed without cutting.
 `znodes-anew-2.4`: the znodes of a topic were removed and made again by hand over logs that went on; a replica that was
 behind came first.
+`zombie-again-2.8`: a leader that was restarted, and led again since, is paused and goes on as a zombie.
+`not-replicated-3.6`: a leader took records for acks=1 that no follower had, and was killed.
 `sent-again-2.8`: a leader was killed with records that no follower had; producers sent them again to the next one.
 """
 
@@ -79,3 +81,15 @@ def test_what_producers_sent_again_is_named_and_no_loss() -> None:
     ran = rows("replica", "loss", recording("drills/sent-again-2.8"))
     (found,) = [one for one in ran.of("finding") if one["code"] == "replica-sent-again"]
     assert (found["broker_id"], found["base_offset"], found["last_offset"]) == (1, 38, 43)
+
+
+def test_nothing_is_committed_that_a_member_of_the_isr_never_had(tmp_path: Path) -> None:
+    """Its own log has to say that it ran all along: one that started may have lost its end."""
+    folder = tmp_path / "evidence"
+    shutil.copytree(recording("drills/not-replicated-3.6"), folder)
+    (row,) = rows("replica", "loss", folder).of("loss")
+    assert (row["class"], row["from_offset"], row["to_offset"]) == ("uncommitted", 23, 33)
+    assert "isr_member_without" in [one["kind"] for one in row["evidence"]]
+    shutil.rmtree(folder / "broker-2")
+    (row,) = rows("replica", "loss", folder).of("loss")
+    assert row["class"] == "unknown"
