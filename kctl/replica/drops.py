@@ -164,7 +164,15 @@ def _goes_on(scene: Scene, previous: Led, led: Led) -> bool:
         return False
     if led.leader not in scene.testimony.starts or previous.from_ms is None or led.from_ms is None:
         return False
-    return not scene.testimony.started_between(led.leader, previous.from_ms, led.from_ms + SLACK_MS)
+    until = _soon_after(scene.leaders, led, led.from_ms, SLACK_MS)
+    return not scene.testimony.started_between(led.leader, previous.from_ms, until)
+
+
+def _soon_after(leaders: Leaders, led: Led, from_ms: int, slack_ms: int) -> int:
+    """Until when what is said still belongs to the beginning of a leadership: never to the one after it."""
+    later = (one.from_ms for one in leaders.known if one.leader_epoch > led.leader_epoch)
+    over = (ms for ms in later if ms is not None and ms > from_ms)
+    return min([from_ms + slack_ms, *over])
 
 
 def _kept(scene: Scene, part: LostPart, led: Led) -> bool:
@@ -222,8 +230,9 @@ def end_when_elected(scene: Scene, led: Led) -> int | None:
         scene.partition, "loaded", "asked_to_cut", "cut", "created", broker_id=led.leader
     )
     end: int | None = None
+    until = _soon_after(scene.leaders, led, led.from_ms, PROMPT_MS)
     for note in notes:
-        if note.time_ms > led.from_ms + PROMPT_MS:
+        if note.time_ms > until:
             break
         if note.what == "loaded":
             end = note.log_end_offset

@@ -12,6 +12,7 @@ middle of a compressed set took the whole set, or with its own records where it 
 behind came first.
 `zombie-again-2.8`: a leader that was restarted, and led again since, is paused and goes on as a zombie.
 `not-replicated-3.6`: a leader took records for acks=1 that no follower had, and was killed.
+`backup-0.8.2`: yesterday's copy was put in the place of a log directory, and its broker was started at once.
 `sent-again-2.8`: a leader was killed with records that no follower had; producers sent them again to the next one.
 """
 
@@ -93,3 +94,13 @@ def test_nothing_is_committed_that_a_member_of_the_isr_never_had(tmp_path: Path)
     shutil.rmtree(folder / "broker-2")
     (row,) = rows("replica", "loss", folder).of("loss")
     assert row["class"] == "unknown"
+
+
+def test_a_leadership_that_was_over_within_a_second_is_not_the_one_that_dropped() -> None:
+    """Broker 1 led for a moment with all there was, before its log directory was replaced."""
+    found = rows("replica", "loss", recording("drills/backup-0.8.2")).of("loss")
+    assert [(r["topic"], r["partition"], r["lost_in_epoch"]) for r in found] == [
+        ("bk", 0, 3),
+        ("bk", 2, 3),
+        ("bk.solo", 0, 2),
+    ]
