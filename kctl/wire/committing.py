@@ -27,6 +27,10 @@ from kctl.wire.transactions import is_open
 from kctl.wire.writes import TRANSLATIONS
 
 SETTLING = 5.0  # seconds in which the fate of a lost request is found out
+IN_FORCE = (
+    2.0  # seconds that brokers have to take a throttle; what is not in force then is said behind the write
+)
+MOVES = "AlterPartitionReassignments"
 
 
 def writes_for(cluster: AdminCluster, intent: Intent, state: ClusterState) -> tuple[Write, ...]:
@@ -61,6 +65,8 @@ class Commit:
         for write in writes:
             refuse_other_state(write, state)
         for number, write in enumerate(writes):
+            if name_of(write) == MOVES and state.quorum is None:
+                self._await_rates(writes[:number])
             self._cluster.has_written = True
             try:
                 failed = send(self._cluster.wire, write)
@@ -72,6 +78,20 @@ class Commit:
             self._sent += 1
             reach(f"sent:{self._sent}")
         self._settle(writes)
+
+    def _await_rates(self, writes: Sequence[Write]) -> None:
+        """Until brokers say that throttles are in force that were written before the moves which they are for.
+
+        With ZooKeeper each broker hears of them by itself, of the lists first, and of the moves from the controller.
+        In KRaft all of it is one log. Brokers of 2.4 keep rates to themselves.
+        """
+        rates = [write for write in writes if content(write).get("entity_type") == "brokers"]
+        end = time.monotonic() + IN_FORCE
+        while rates and time.monotonic() < end:
+            state = self._state_of(rates)
+            rates = [one for one in rates if can_tell(one, state) and not is_done(one, state)]
+            if rates:
+                time.sleep(0.02)
 
     def _say_what_failed(self, write: Write, failed: Sequence[Item], number: int, count: int) -> None:
         items = item_count(write)
@@ -123,7 +143,7 @@ class Commit:
             if time.monotonic() > end:
                 break
             time.sleep(0.05)
-        moves = [write for write in _lasting(writes) if name_of(write) == "AlterPartitionReassignments"]
+        moves = [write for write in _lasting(writes) if name_of(write) == MOVES]
         if not all(self._is_done(write, state) for write in moves):
             raise NotFinished(
                 "it was carried out, and then changed by somebody else, or is not to be seen yet",
@@ -146,5 +166,5 @@ class Commit:
 
 def _lasting(writes: Sequence[Write]) -> list[Write]:
     """Those that can be seen afterwards: of several about the same partitions (cancel, then the order) the last."""
-    moves = [write for write in writes if name_of(write) == "AlterPartitionReassignments"]
+    moves = [write for write in writes if name_of(write) == MOVES]
     return [write for write in writes if write not in moves[:-1]]

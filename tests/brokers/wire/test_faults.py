@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -69,25 +68,12 @@ def reassign(s: Scene) -> Command:
 
 
 def moving(s: Scene) -> Path:
-    """A plan whose move is under way, and stays so.
-
-    Brokers of 2.4 hear of a throttle a moment after the controller hears of the move, which may be over by then.
-    """
+    """A plan whose move is under way, and stays so: its throttle is in force before it begins."""
     made(s)
     fill(s.cluster, s.topic, records=100, size=20_000)
-    while True:
-        plan = plan_of(s.folder, s.topic, [1, 3])
-        s.k.change("reassign", "execute", plan, "--throttle", "1000", "--no-wait")
-        if s.cluster.version != "2.4" or _goes_on(s):
-            return plan
-        s.k.change("reassign", "throttle", "clear", plan)
-        s.k.change("reassign", "execute", plan_of(s.folder, s.topic, [1, 2]))
-
-
-def _goes_on(s: Scene) -> bool:
-    time.sleep(1)
-    (partition,) = s.k("topic", "describe", s.topic).of("partition")
-    return bool(partition["adding_replicas"])
+    plan = plan_of(s.folder, s.topic, [1, 3])
+    s.k.change("reassign", "execute", plan, "--throttle", "1000", "--no-wait")
+    return plan
 
 
 def cancel(s: Scene) -> Command:
