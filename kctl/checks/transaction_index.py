@@ -64,7 +64,8 @@ def _wrong(
         return ""
     if entry.first_offset != found.entry.first_offset:
         return f"but it begins at offset {found.entry.first_offset}"
-    if entry.last_stable_offset != found.entry.last_stable_offset and log_start == 0:
+    stable = (found.entry.last_stable_offset, found.next_first_offset)
+    if entry.last_stable_offset not in stable and log_start == 0:
         return (
             f"with last stable offset {entry.last_stable_offset},"
             f" where {found.entry.last_stable_offset} is right"

@@ -87,10 +87,16 @@ class Marker(NamedTuple):
 
 
 class Aborted(NamedTuple):
-    """An aborted transaction, and whether its beginning was in the log."""
+    """An aborted transaction, and whether its beginning was in the log.
+
+    `next_first_offset` is where the next transaction of another producer begins, if none was open at the marker: a
+    follower, or a replica between log directories, that appends both at once takes that for the last stable offset
+    (`S:ProducerStateManager.java`, lastStableOffset; all that an append begins is there before the first of it ends).
+    """
 
     entry: AbortedTransaction
     has_beginning: bool
+    next_first_offset: int = NONE
 
 
 ReadMarker = Callable[[int, int], Marker | None]
@@ -123,6 +129,9 @@ class ProducerReplay:
     producers: dict[int, ProducerState] = field(default_factory=dict)
     open: dict[int, int] = field(default_factory=dict)  # producer id to first offset, oldest first
     aborted: list[Aborted] = field(default_factory=list)
+    alone: dict[int, list[int]] = field(
+        default_factory=dict
+    )  # of `aborted`, by producer, those without a next one
 
     def feed(self, headers: Headers, read_marker: ReadMarker) -> None:
         """The next batches. Only sound ones of producers count; plain runs are taken at once."""
@@ -170,6 +179,13 @@ class ProducerReplay:
         if headers.attributes[row] & TRANSACTIONAL and state.current_txn_first_offset == NONE:
             state.current_txn_first_offset = base
             self.open[state.producer_id] = base
+            self._begun(state.producer_id, base)
+
+    def _begun(self, producer_id: int, first_offset: int) -> None:
+        """A transaction begins: it is the next one of those that others ended alone."""
+        for other in [one for one in self.alone if one != producer_id]:
+            for at in self.alone.pop(other):
+                self.aborted[at] = self.aborted[at]._replace(next_first_offset=first_offset)
 
     def _marker(self, headers: Headers, row: int, marker: Marker) -> None:
         state, offset = self._state(headers, row), int(headers.base_offset[row])
@@ -178,6 +194,8 @@ class ProducerReplay:
         if marker.is_abort:
             stable = min(self.open.values(), default=offset + 1)
             entry = AbortedTransaction(0, state.producer_id, first, offset, stable)
+            if not self.open:
+                self.alone.setdefault(state.producer_id, []).append(len(self.aborted))
             self.aborted.append(Aborted(entry, first != NONE))
         state.new_epoch(int(headers.producer_epoch[row]))
         state.current_txn_first_offset = NONE
