@@ -42,6 +42,7 @@ CATCHING_UP = 5.0  # seconds in which a follower's high watermark may come up to
 LOOK = 0.1  # seconds before the first look at it; each later one comes after a longer time
 BEFORE = -1  # a high watermark that is not told: it lies before what was asked for, as after a restart
 OTHER_BYTES = "replica-other-bytes-same-records"
+Window = tuple[Verified, dict[int, Fetched | KctlError]]  # a partition, and what each broker answered
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,11 +51,6 @@ class Options:
 
     max_rate: int | None = None
     begin: Mapping[TopicPartition, int] = field(default_factory=dict)
-
-
-Window = tuple[
-    Verified, dict[int, Fetched | KctlError]
-]  # a partition, and what each broker answered about it
 
 
 class Round(NamedTuple):
