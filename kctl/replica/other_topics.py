@@ -77,7 +77,7 @@ def origin_of(
             return Origin(_other_topic(partition, present, held.copy, why))
         why += ", if no power failure took all that there was"
         return Origin(say.TOPIC_RECREATED.at(_place(partition, held.copy), partition=partition, ids=why))
-    if written is None and differs and start == 0 and held.copy.moment not in znodes:
+    if written is None and differs and start == 0 and not {held.copy.moment, present.moment} <= znodes.keys():
         return NOBODY_KNOWS
     if written is None and differs and start == 0 and _is_no_replica(partition, held.copy, znodes):
         why = f"{held.copy.who} holds other records from offset 0 on, and is no replica of the present topic"

@@ -323,6 +323,17 @@ def test_before_times_and_epochs_nobody_knows_without_znodes(tmp_path: Path) -> 
     assert spans(lost(tmp_path, "--leader", "1")) == [(0, 9, "unknown")]
 
 
+def test_before_times_and_epochs_znodes_of_one_moment_tell_nothing_of_another(tmp_path: Path) -> None:
+    from tests.kctl.replica.test_compare import message
+
+    first, last = moments(tmp_path)
+    for broker_id in (1, 2):
+        log_dir(first, broker_id, [message(o, "old", magic=0) for o in range(9)], high_watermark=9)
+        log_dir(last, broker_id, [message(o, magic=0) for o in range(12)], high_watermark=12)
+    znodes(first, 1, 3, [1, 2])
+    assert spans(lost(tmp_path)) == [(0, 9, "unknown")]
+
+
 def test_a_deleted_topic_lost_nothing(tmp_path: Path) -> None:
     first, last = moments(tmp_path)
     log_dir(first, 1, FRONT, epochs=[[0, 0]])
