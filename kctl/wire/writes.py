@@ -258,9 +258,16 @@ def _can_take(state: ClusterState, change: AlterConfig) -> bool:
 
 
 def _is_so(state: ClusterState, change: AlterConfig) -> bool:
-    """Whether it is there already: of a stage that was cut off between its requests."""
+    """Whether it is there already: of a stage that was cut off between its requests.
+
+    So is a value that brokers do not tell, where none was set when the change was planned.
+    """
     present = state.config(change.entity_type, change.entity_name)
-    return all(present.get(key) == value for key, value in change.after.items())
+    return all(
+        present.get(key) == value
+        or (value is not None and change.before.get(key) is None and state.is_untold(present.get(key)))
+        for key, value in change.after.items()
+    )
 
 
 def check_target(tp: TopicPartition, target: Replicas, state: ClusterState) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from kctl.changes.intents import AlterConfig, Reassign
 from kctl.changes.plan import Write
-from kctl.cluster.state import ClusterState, EntityConfig, Quorum
+from kctl.cluster.state import UNTOLD, Broker, ClusterState, EntityConfig, Quorum, Topic
 from kctl.cluster.versions import KafkaVersion
+from kctl.model import TopicPartition
 from kctl.wire import committing
 from kctl.wire.cluster import AdminCluster
 from kctl.wire.committing import MOVES, Commit
-from kctl.wire.writes import request
+from kctl.wire.writes import reassign, request
 
 RATE = "leader.replication.throttled.rate"
 THROTTLE = request(
@@ -78,3 +81,28 @@ def test_a_throttle_that_nobody_takes_holds_the_move_up_for_a_moment(monkeypatch
     monkeypatch.setattr(committing, "IN_FORCE", 0.05)
     seen = events(monkeypatch, [None] * 100, None)
     assert (seen[1], seen[2], seen[-1]) == ("IncrementalAlterConfigs", "rate None", MOVES)
+
+
+@pytest.mark.parametrize(
+    ("before", "present", "expected"),
+    [
+        (None, None, ["IncrementalAlterConfigs", MOVES]),
+        (None, UNTOLD, [MOVES]),  # it was cut off behind the first request
+        (UNTOLD, UNTOLD, ["IncrementalAlterConfigs", MOVES]),  # nobody can tell whose it is: once more
+        (None, "1000", [MOVES]),
+    ],
+)
+def test_what_a_change_has_set_before_it_was_cut_off_is_not_in_its_way(
+    before: str | None, present: str | None, expected: list[str]
+) -> None:
+    """Brokers of 2.4 say that a rate is set, and not which."""
+    tp = TopicPartition("t", 0)
+    rate = AlterConfig(entity_type="brokers", entity_name="1", before={RATE: before}, after={RATE: "1000"})
+    intent = Reassign(targets={tp: (2, 3)}, origins={tp: (1, 2)}, config_changes=(rate,))
+    now = replace(
+        state(present, None),
+        brokers={id: Broker(broker_id=id, host="h", port=1) for id in (1, 2, 3)},
+        topic_names=("t",),
+        topics={"t": Topic(name="t", partitions={0: (1, 2)})},
+    )
+    assert [write.target.split()[0] for write in reassign(now, intent, now)] == expected
