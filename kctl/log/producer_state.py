@@ -129,9 +129,8 @@ class ProducerReplay:
     producers: dict[int, ProducerState] = field(default_factory=dict)
     open: dict[int, int] = field(default_factory=dict)  # producer id to first offset, oldest first
     aborted: list[Aborted] = field(default_factory=list)
-    alone: dict[int, list[int]] = field(
-        default_factory=dict
-    )  # of `aborted`, by producer, those without a next one
+    # Of `aborted`, by producer: those without a next one.
+    alone: dict[int, list[int]] = field(default_factory=dict)
 
     def feed(self, headers: Headers, read_marker: ReadMarker) -> None:
         """The next batches. Only sound ones of producers count; plain runs are taken at once."""

@@ -192,3 +192,9 @@ def test_an_offset_that_a_broker_leaves_out_is_an_error() -> None:
     wanted = [(1, TopicPartition("t", p)) for p in (0, 1)]
     found = list_offsets(ForgetfulWire(), wanted, LATEST)  # type: ignore[arg-type]
     assert found[wanted[0]] == 7 and isinstance(found[wanted[1]], KctlError)
+
+
+def test_the_first_that_a_broker_is_asked_for_is_given_whatever_its_limits() -> None:
+    one, two = TopicPartition("t", 0), TopicPartition("t", 1)
+    wanted = [Wanted(1, two, 0), Wanted(1, one, 0), Wanted(2, one, 0), Wanted(2, two, 0)]
+    assert foremost(wanted) == {(1, two), (2, one)} and foremost([]) == set()
