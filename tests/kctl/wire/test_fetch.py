@@ -18,7 +18,7 @@ from kctl.errors import KctlError
 from kctl.model import TopicPartition
 from kctl.wire import fetching
 from kctl.wire.fetched_bytes import begin_alike, padded, place
-from kctl.wire.fetching import LATEST, Fetched, Fetcher, Wanted, list_offsets
+from kctl.wire.fetching import LATEST, Fetched, Fetcher, Wanted, foremost, list_offsets
 from kctl.wire.shortcuts.fetch import QUICK_VERSIONS, Answer, PartitionBytes, TopicBytes, decoded
 
 TOPIC = FetchResponse.FetchableTopicResponse
