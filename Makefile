@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS ?= fast,spark,wire,sql,sasl
 
-.PHONY: demo demo-spark test test-matrix check man bench bench-admin bench-wire bench-spark format clean
+.PHONY: demo demo-spark test test-quick test-matrix check fuzz mutants nemesis man bench bench-admin bench-wire bench-spark bench-hostile format clean
 
 $(BIN)/kctl:
 	$(PYTHON) -m venv $(VENV)
@@ -27,15 +27,36 @@ check: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Two processes: one starts clusters and waits for them, the other has the rest.
-test: check
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not matrix' $(PYTEST_ARGS)
+# While editing: no Java, nothing outside of this machine, under a minute on two cores. A test is in it unless it is
+# marked: what takes longer than a second is `slow`.
+test-quick: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 -m 'not (slow or java or brokers or spark or matrix)' $(PYTEST_ARGS)
 
-test-matrix: check
+# Everything but the matrix; `make check` is among the tests. Three processes on two cores, since clusters are mostly
+# waited for.
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 3 --dist loadgroup -m 'not matrix' $(PYTEST_ARGS)
+
+test-matrix: $(VENV)/.dev
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
+# Files of every format, mutated for FUZZ_MINUTES; what is found is kept in tests/data/fuzz, which `make test` replays.
+fuzz: $(VENV)/.dev
+	$(BIN)/python -m tests.fuzz.run $(FUZZ_ARGS)
+
+# Wrong lines in the modules that decide, one at a time: tests must catch each.
+mutants: $(VENV)/.dev
+	$(BIN)/python -m tests.mutants.run $(MUTANTS_ARGS)
+
 man: $(VENV)/.dev
-	$(BIN)/python -m commands.man man
+	$(BIN)/python -m commands.about.man man
+
+# Random faults on real brokers, and kctl held against what producers, disks and ZooKeeper or the metadata log saw.
+SEED ?= 1
+KAFKA ?= 3.9
+MINUTES ?= 1
+nemesis: $(VENV)/.dev
+	$(BIN)/python -m tests.nemesis.run --seed $(SEED) --kafka $(KAFKA) --minutes $(MINUTES) $(NEMESIS_ARGS)
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.run
@@ -48,6 +69,9 @@ bench-wire: $(VENV)/.dev
 
 bench-spark: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.spark
+
+bench-hostile: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.hostile
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix-only .

@@ -203,10 +203,9 @@ JOBS = (
 
 def reads(address: str) -> Iterator[Line]:
     """The state of 10,000 partitions: kctl's reading against a raw multiRead, and kazoo's own pipelined reads."""
-    from kctl.zookeeper.access import Access
     from kctl.zookeeper.bulk import GET_DATA, multi_read, pipelined
     from kctl.zookeeper.cluster import ZookeeperCluster
-    from kctl.zookeeper.connection import Ensemble
+    from kctl.zookeeper.connection import Access, Ensemble
 
     paths = [
         f"/brokers/topics/{topic(n)}/partitions/{p}/state" for n in range(TOPICS) for p in range(PARTITIONS)

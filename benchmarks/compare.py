@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.corpus import Shape, batches, bytes_of, repeated, shape_of, write_index, write_time_index
 from benchmarks.kafka_jars import CACHE
 from benchmarks.measure import KCTL, MB, cost_of, machine
-from formats.columns.headers import gather, walk
+from formats.log.columns.headers import gather, walk
 
 BROKERS = (1, 2, 3)
 SEGMENT = 1 << 30

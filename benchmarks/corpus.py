@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from formats.columns.headers import gather, walk
 from formats.compression import Codec
-from formats.record_batch import Record, write_batch
+from formats.log.columns.headers import gather, walk
+from formats.log.record_batch import Record, write_batch
 
 MADE = 4 << 20  # bytes of records, before compression, that are made in truth
 INDEX_INTERVAL = 4096

@@ -18,8 +18,8 @@ from benchmarks.corpus import SHAPES, Shape, make, shape_of
 from benchmarks.kafka_jars import dump_command
 from benchmarks.measure import KCTL, Tool, best_cpu, cost_of, memcpy_rate
 from benchmarks.plain_decoder import records_of
-from formats.columns.headers import gather, walk
 from formats.compression import Codec, decompress
+from formats.log.columns.headers import gather, walk
 from kctl.findings import Place
 from kctl.scan.options import Level, ScanOptions
 from kctl.scan.segment import scan_segment

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from benchmarks.kafka_jars import CACHE, dump_command, jars
 from benchmarks.measure import KCTL, Tool, cost_of, machine
-from formats.varint import write_varint
-from kctl.remote.partitioner import metadata_partition
+from formats.binary.varint import write_varint
+from kctl.tier.metadata.partitioner import metadata_partition
 
 LIVE = 100_000
 TOPIC_IDS = 40
@@ -158,7 +158,7 @@ def make_metadata_log(folder: Path, records: int, live: int = LIVE) -> Path:
 
 def records_in(folder: Path) -> int:
     """Records of a made log: copies and their ends, and deletions of those that are old enough."""
-    from formats.columns.headers import gather, walk
+    from formats.log.columns.headers import gather, walk
 
     total = 0
     for path in sorted(folder.glob("*.log")):

@@ -27,15 +27,15 @@ from benchmarks.kafka_jars import CACHE
 from benchmarks.measure import machine
 from benchmarks.parts import Line, at_least, at_most
 from benchmarks.plain_decoder import sizes_of
-from kctl.remote.stores import StoredObject
 from kctl.scan.pool import default_jobs
 from kctl.scan.splits import TARGET
 from kctl.scan.tables import SCHEMAS
 from kctl.spark import listing
 from kctl.spark.listing import SegmentRef, list_segments
-from kctl.spark.planning import Piece, Wanted, plan, target_for
+from kctl.spark.planning import Filters, Piece, plan, target_for
 from kctl.spark.reading import read_pieces
 from kctl.spark.session import session
+from kctl.tier.stores import StoredObject
 
 SEGMENTS = 8
 NARROW = ["offset", "timestamp", "key_size", "value_size"]
@@ -107,7 +107,7 @@ def corpus(size: int) -> tuple[Path, Path]:
 
 def scan_locally(pieces: list[Piece], table: str, columns: list[str]) -> int:
     """What a worker of the local engine does with the same pieces; gives the rows."""
-    return sum(batch.num_rows for batch in read_pieces(pieces, table, columns, Wanted()))
+    return sum(batch.num_rows for batch in read_pieces(pieces, table, columns, Filters()))
 
 
 def on_spark(spark: Any, folder: Path, table: str, columns: list[str] | None) -> Callable[[], object]:
@@ -125,7 +125,7 @@ def _thrown_away(frame: Any) -> None:
 
 def by_itself(folder: Path, table: str, columns: list[str] | None) -> Callable[[], object]:
     """The same by a process of the local engine."""
-    work = plan(list_segments(str(folder), []), table, Wanted())
+    work = plan(list_segments(str(folder), []), table, Filters())
     names = columns or SCHEMAS[table].names
     return lambda: sum(scan_locally(pieces, table, names) for pieces in work)
 
@@ -217,7 +217,7 @@ def part_planning(count: int = 100_000) -> Iterator[Line]:
     try:
         began = time.monotonic()
         segments = list_segments("synthetic", [])
-        work = plan(segments, "batches", Wanted(), target_for(segments, TARGET))
+        work = plan(segments, "batches", Filters(), target_for(segments, TARGET))
         seconds = time.monotonic() - began
     finally:
         listing.open_store = real
@@ -268,7 +268,7 @@ def simulated(number: int) -> Broker:
                 )
             )
             left, base = left - size, base + 1_000_000
-    work = plan(segments, "batches", Wanted())
+    work = plan(segments, "batches", Filters())
     sizes = [sum(one.segment.size_in_bytes // one.of for one in pieces) for pieces in work]
     return Broker(sum(one.size_in_bytes for one in segments), len(work), max(sizes, default=0))
 

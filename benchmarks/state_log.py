@@ -131,7 +131,7 @@ def parsing(*arguments: object) -> list[object]:
 
 def parse(files: Sequence[str]) -> int:
     """Every record as an event with its template; how many there were."""
-    from kctl.broker_logs.events import read_events
+    from kctl.broker_logs.merging import read_events
 
     return sum(1 for event in read_events(files) if event.event is not None)
 

@@ -20,8 +20,8 @@ from benchmarks.kafka_jars import CACHE
 from benchmarks.measure import machine
 from benchmarks.remote import make_metadata_log
 from kctl.evidence.discover import discover
-from kctl.remote.audit import AuditOptions, audit_tier
-from kctl.remote.stores import REQUESTS_IN_FLIGHT, ArrowStore
+from kctl.tier.audit.audit import AuditOptions, audit_tier
+from kctl.tier.stores import REQUESTS_IN_FLIGHT, ArrowStore
 
 SIZES = (10_000, 100_000, 1_000_000)
 SUFFIXES = (".log", ".index", ".timeindex", ".leader_epoch_checkpoint", ".snapshot")
@@ -72,8 +72,8 @@ def store_of(listing: Listing) -> ArrowStore:
 
 def make(folder: Path, segments: int) -> tuple[Path, Listing]:
     """The evidence of a tier with so many segments, and the listing that fits it."""
-    from kctl.remote.listing import folded
-    from kctl.remote.sources import open_sources
+    from kctl.tier.metadata.fold import folded
+    from kctl.tier.metadata.sources import open_sources
 
     log = make_metadata_log(folder, 2 * segments, live=segments + 1)
     evidence = log.parent

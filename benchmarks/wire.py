@@ -75,6 +75,24 @@ JOBS = (
             *("--bootstrap-server", at, "--verify", "--reassignment-json-file", folder / "current.json"),
         ),
     ),
+    Job(
+        "disks",
+        3,
+        lambda at, _: kctl("cluster", "disks", "--timeout", "300", "--bootstrap-server", at),
+        lambda at, _: kafka("LogDirsCommand", "--bootstrap-server", at, "--describe"),
+    ),
+    Job(
+        "quorum",
+        3,
+        lambda at, _: kctl("quorum", "describe", "--timeout", "300", "--bootstrap-server", at),
+        lambda at, _: kafka("MetadataQuorumCommand", "--bootstrap-server", at, "describe", "--replication"),
+    ),
+    Job(
+        "features",
+        3,
+        lambda at, _: kctl("feature", "list", "--timeout", "300", "--bootstrap-server", at),
+        lambda at, _: kafka("FeatureCommand", "--bootstrap-server", at, "describe"),
+    ),
 )
 
 

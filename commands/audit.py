@@ -1,32 +1,37 @@
-"""`kctl audit`: everything over the evidence of a whole cluster, as tables, a summary and a report."""
+"""`kctl audit`: all checks over the evidence of a cluster, with tables, a summary and a report."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from commands.evidence_options import evidence_options, find_evidence
-from commands.frame import Frame, command
-from commands.path_types import GIVEN, GIVEN_PATH
-from commands.render import Outcome, Page, Row
-from kctl.errors import UnreadableFile
+from commands.cli.answer import with_answer
+from commands.cli.evidence_options import EvidenceOptions, evidence
+from commands.cli.frame import Frame, command
+from commands.cli.options import GIVEN, GIVEN_PATH
+from commands.cli.render import Outcome, Page, Row, folding
+from kctl.errors import BadValue, KctlError, UnreadableFile, reason_of
+from kctl.files import read_text
+from kctl.judging.judgement import Question
 
 if TYPE_CHECKING:
     from kctl.model import Progress
     from kctl.scan.pool import Engine
 
 SEVERITIES = ("error", "warning")
+SHOWN = 10  # losses on a terminal
 MASTER = click.option(
     "--master",
     default="local[*]",
     show_default=True,
     metavar="URL",
-    help="With --engine spark: spark://..., yarn, k8s://..., sc://..., local[N].",
+    help="Spark master for --engine spark: spark://..., yarn, k8s://..., sc://..., local[N].",
 )
 
 
@@ -40,48 +45,52 @@ MASTER = click.option(
     kctl audit run /mnt/evidence --out /mnt/report --resume
     kctl audit run --merge broker-1-report/ broker-2-report/ --out report
     """,
-    status="0 nothing wrong · 3 a path could not be opened · 4 the folder --out is in use · 5 something is wrong",
+    status="0 all that was asked is whole · 3 a path could not be opened, or not judged · 4 --out holds something else · 5 something is wrong",
 )
-@evidence_options
+@evidence("broker", "moment", "jobs", "compacted", "acks")
 @click.option(
     "--out",
     required=True,
     type=GIVEN_PATH,
     metavar="DIRECTORY",
-    help="Folder for tables and report.",
-)
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Worker processes.  [default: one a core]")
-@click.option(
-    "--compacted", multiple=True, metavar="TOPIC", help="A topic that is compacted; may be repeated."
+    help="Write tables and report to this folder.",
 )
 @click.option(
-    "--engine",
-    type=click.Choice(["local", "spark"]),
-    default="local",
-    show_default=True,
-    help="What does the work.",
-)
+    "--engine", type=click.Choice(["local", "spark"]), default="local", show_default=True,
+    help="Run on this machine or on Spark.",
+)  # fmt: skip
 @MASTER
 @click.option(
     "--merge",
     is_flag=True,
-    help="EVIDENCE are folders of audits made on the brokers: join their tables and compare.",
+    help="Join the tables of audits made on the brokers and compare; EVIDENCE are their folders.",
 )
 @click.option(
-    "--resume",
-    is_flag=True,
-    help="Keep in DIR/.resume what is finished, and go on from there after a run that was killed.",
+    "--resume", is_flag=True, help="Keep finished work in DIRECTORY/.resume and continue a killed run."
+)
+@click.option("--overwrite", is_flag=True, help="Replace an earlier report in DIRECTORY.")
+@click.option(
+    "--questions",
+    metavar="LIST",
+    help=f"Judge these questions only, comma-separated: {', '.join(Question)}.  [default: all that the evidence tells of]",
 )
 @click.option("--no-sha256", is_flag=True, help="Do not compute the SHA-256 of each file.")
 def run(
-    frame: Frame, paths: tuple[str, ...], brokers: tuple[str, ...], moments: tuple[str, ...],
-    out: Path, jobs: int | None, compacted: tuple[str, ...], no_sha256: bool, engine: str, master: str, merge: bool,
+    frame: Frame,
+    options: EvidenceOptions,
+    out: Path,
+    no_sha256: bool,
+    questions: str | None,
+    engine: str,
+    master: str,
+    merge: bool,
     resume: bool,
-) -> Outcome:  # fmt: skip
-    """Examine everything in the evidence, and write tables and an HTML report.
+    overwrite: bool,
+) -> Outcome:
+    """Check everything in the evidence and write tables and an HTML report.
 
-    EVIDENCE is one folder or several: log directories, brokers' logs, znode exports, tiers, of one moment or
-    of many, nested in any way. Nothing is written to it.
+    EVIDENCE is one or more folders with log directories, broker logs, znode exports and tiers, of one moment or
+    several, nested in any way. The evidence is never written to.
     """
     from kctl.audit.parts import Audit
     from kctl.audit.run import merge as merge_audits
@@ -89,36 +98,63 @@ def run(
     from kctl.checks.report import CheckOptions
     from kctl.evidence.discover import discover
 
-    evidence = discover(()) if merge else find_evidence(frame, paths, brokers, moments)
+    frame.acks = options.acks
+    paths = options.paths
+    evidence = discover(()) if merge else options.find(frame)
     if evidence.failures and len(evidence.failures) >= len(paths):
-        return Outcome()  # none of them can be opened, which is said already
+        return Outcome()  # none of them can be opened, which is reported already
+    checks = CheckOptions(compacted=frozenset(options.compacted))
     audit = Audit(
-        evidence, paths, frame.report, CheckOptions(compacted=frozenset(compacted)), jobs, not no_sha256,
-        progress=frame.progress(),
+        evidence, paths, frame.report, checks, options.jobs, not no_sha256, questions=parse_questions(questions),
+        options=options.named(), progress=frame.progress(),
     )  # fmt: skip
 
     def rows() -> Iterator[Row]:
-        found: list[Row] = []
+        shown: list[Row] = []
 
         def keep(row: Row) -> None:
-            if row["kind"] in ("finding", "loss"):
-                found.append(row)
+            if row["kind"] in ("finding", "loss", "judgement"):
+                shown.append(row)
 
         with _engine(engine, master, audit.progress) as started:
-            audit.jobs = started or jobs
+            audit.jobs = started or options.jobs
             if merge:
-                summary = merge_audits([Path(path) for path in paths], out, audit, keep)
+                try:
+                    summary = merge_audits(
+                        [Path(path) for path in paths], out, audit, keep, overwrite=overwrite
+                    )
+                except (
+                    LookupError,
+                    TypeError,
+                    ValueError,
+                    AttributeError,
+                ) as error:  # read back, so not ours alone
+                    raise KctlError(
+                        f"the tables hold what no audit writes ({type(error).__name__}: {error})"
+                    ) from error
             else:
-                summary = run_audit(audit, out, keep, resume=resume)
-        yield from found
+                summary = run_audit(audit, out, keep, resume=resume, overwrite=overwrite)
+        yield from shown
+        yield from cast("list[Row]", summary["judgements"])
         yield summary
 
-    return Outcome(rows(), text=audit_text)
+    following: list[str] = []
+    text = partial(audit_text, out=out, following=following)
+    return Outcome(rows(), text=folding(with_answer(text, following)))
+
+
+def parse_questions(text: str | None) -> tuple[Question, ...]:
+    """The questions of a comma-separated list; BadValue for a name that is none."""
+    names = [name.strip() for name in text.split(",")] if text else []
+    for name in names:
+        if name not in list(Question):
+            raise BadValue(f"{name!r} is no question", f"the questions are {', '.join(Question)}")
+    return tuple(question for question in Question if question in names)
 
 
 @contextmanager
 def _engine(name: str, master: str, progress: Progress) -> Iterator[Engine | None]:
-    """The engine that does the work; None for this machine's processes."""
+    """The engine for the work; None for processes of this machine."""
     if name == "local":
         yield None
         return
@@ -130,45 +166,54 @@ def _engine(name: str, master: str, progress: Progress) -> Iterator[Engine | Non
 
 @contextmanager
 def _spark(master: str) -> Iterator[Any]:
-    """A Spark session that is quiet."""
+    """A Spark session without log messages."""
     import logging
 
     from kctl.spark.session import session
 
-    # py4j logs a traceback for the call that Ctrl-C cuts off; what matters comes as an exception.
+    # py4j logs a traceback for a call that Ctrl-C interrupts; the exception is raised anyway.
     logging.getLogger().addHandler(logging.NullHandler())
     with session(master) as spark:
         yield spark
 
 
-def audit_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
-    """Findings by code, losses, then the verdict and where the report lies."""
+def audit_text(
+    rows: Iterable[Row], page: Page, out: Path | None = None, following: list[str] | None = None
+) -> Iterator[str]:
+    """Losses, findings by code, then totals and, from the tables in `out`, what happened; the next command goes to `following`."""
     from collections import Counter
 
     counts: Counter[tuple[str, str]] = Counter()
     first: dict[tuple[str, str], str] = {}
+    losses = 0
     for row in rows:
         if row["kind"] == "finding":
             key = str(row["severity"]), str(row["code"])
             counts[key] += 1
             first.setdefault(key, f"{_where(row)}{row['message']}")
         elif row["kind"] == "loss":
-            yield _loss_line(row)
+            losses += 1
+            if losses <= SHOWN:
+                yield _loss_line(row)
         else:
+            if losses > SHOWN:
+                yield f"{losses - SHOWN:,} more losses, which the report lists"
             yield from _findings_lines(counts, first, page)
-            yield from _last_lines(row, page)
+            yield from _last_lines(row, page, out, [] if following is None else following)
 
 
 def _where(row: Row) -> str:
-    """The file of a finding, else its partition, before what is said of it."""
+    """The file of a finding, else its partition, with a colon."""
     partition = f"{row['topic']}-{row['partition']}" if row["partition"] is not None else row["topic"]
     place = row["file"] or partition
     return f"{place}: " if place else ""
 
 
 def _loss_line(row: Row) -> str:
-    end = "?" if row["to_offset"] is None else f"{row['to_offset']:,}"
-    return f"lost  {row['topic']}-{row['partition']}  offsets [{row['from_offset']:,}, {end})  {row['class']}  {row['cause']}"
+    from kctl.replica.loss.words import cause_words, offsets_of
+
+    name = f"{row['topic']}-{row['partition']}"
+    return f"lost  {name}  offsets {offsets_of(row)}  {row['class']}  {cause_words(row['cause'])}"
 
 
 def _findings_lines(
@@ -185,23 +230,66 @@ def _findings_lines(
             )
 
 
-def _last_lines(row: Row, page: Page) -> Iterator[str]:
+def _last_lines(row: Row, page: Page, out: Path | None, following: list[str]) -> Iterator[str]:
+    from kctl.audit.tables import Tables
+    from kctl.report.answer import answer_of
+    from kctl.report.incidents import incidents
+
     yield ""
     amounts = f"{row['files']:,} files, {row['bytes']:,} bytes, {row['records']:,} records"
     brokers = row["brokers"] if isinstance(row["brokers"], list | tuple) else ()
     whose = f" of brokers {', '.join(map(str, brokers))}" if brokers else ""
     yield f"{amounts}{whose} in {row['seconds']} s"
-    yield page.style(str(row["verdict"]), "bold")
     yield f"report   {row['report']}"
+    if out is None:
+        return
+    tables = Tables(out)
+    answer = answer_of(tables, incidents(tables))
+    said = [sentence for sentence in answer.sentences if sentence not in answer.coverages]
+    if said:
+        yield page.style(" ".join(said), answer.severity or "bold")
+    if answer.severity in SEVERITIES:
+        following.append(answer.commands[0][0])
 
 
-@command("report", examples="kctl audit report report/", status="0 written · 3 no audit lies there")
+@command(
+    "report",
+    examples="""
+    kctl audit report report/
+    kctl audit report report/ --format markdown > ticket.md
+    """,
+    status="0 written · 3 no audit found",
+)
 @click.argument("folder", type=GIVEN_PATH)
-def report(frame: Frame, folder: Path) -> None:
-    """Make the HTML report anew from the tables of an audit."""
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["html", "markdown"]),
+    default="html",
+    show_default=True,
+    help="Write report.html to the folder, or print its first screen as Markdown.",
+)
+def report(frame: Frame, folder: Path, form: str) -> Outcome | None:
+    """Write the HTML report again from the tables of an audit.
+
+    With --format markdown nothing is written: what happened, what to run next, what is lost and what was not
+    judged are printed, for a ticket.
+    """
+    if form == "markdown":
+        from kctl.audit.tables import Tables
+        from kctl.report.answer import markdown
+
+        return Outcome(encoded=lambda _: [markdown(Tables(folder)).encode("utf-8", "replace")])
     from kctl.audit.run import write_report
 
-    frame.note(f"written {write_report(folder)}")
+    try:
+        frame.note(f"written {write_report(folder)}")
+    except (LookupError, TypeError, ValueError, AttributeError) as error:  # read back, so not ours alone
+        raise KctlError(
+            f"{folder}: the tables hold what no audit writes ({type(error).__name__}: {error})",
+            "make the audit again",
+        ) from error
+    return None
 
 
 @command(
@@ -211,27 +299,29 @@ def report(frame: Frame, folder: Path) -> None:
     kctl audit sql report/ --file docs/sql/largest-batches.sql --output jsonl
     kctl audit sql /mnt/report --file docs/sql/late-timestamps.sql --engine spark --master spark://host:7077
     """,
-    status="0 done · 2 the statement is refused · 3 no audit lies there, or the engine is not installed",
+    status="0 done · 2 the statement is refused · 3 no audit found, or the engine is not installed",
 )
 @click.argument("folder", type=GIVEN_PATH)
 @click.argument("statement", required=False)
-@click.option("--file", type=GIVEN, metavar="FILE", help="A file with the statement; `-` is standard input.")
+@click.option(
+    "--file", type=GIVEN, metavar="FILE", help="Read the statement from FILE; `-` is standard input."
+)
 @click.option(
     "--engine",
     type=click.Choice(["duckdb", "spark"]),
     default="duckdb",
     show_default=True,
-    help="What answers.",
+    help="Query engine.",
 )
 @MASTER
 def sql(
     frame: Frame, folder: Path, statement: str | None, file: str | None, engine: str, master: str
 ) -> Outcome:
-    """Ask the tables of an audit in SQL."""
+    """Query the tables of an audit with SQL."""
     from kctl.audit.tables import Tables
 
     if (statement is None) == (file is None):
-        raise click.UsageError("a statement or --file, one of them")
+        raise click.UsageError("give a statement or --file, not both")
     asked, tables = str(statement) if file is None else _statement_in(file), Tables(folder)
 
     def rows() -> Iterator[Row]:
@@ -252,6 +342,8 @@ def _statement_in(file: str) -> str:
     if file == "-":
         return sys.stdin.read()
     try:
-        return Path(file).read_text("utf-8")
+        return read_text(file, follow=True)
     except UnicodeDecodeError as error:
-        raise UnreadableFile(f"{file}: is no text in UTF-8", f"byte {error.start}") from None
+        raise UnreadableFile(f"{file}: is not UTF-8 text", f"byte {error.start}") from None
+    except OSError as error:
+        raise UnreadableFile(f"{file}: {reason_of(error)}") from None

@@ -1,8 +1,7 @@
 """The list of commands: where each lives, its short help, and the rows it prints.
 
-`kctl --help` is written from this table alone, so that nothing else is imported; a test holds the short
-help to the command's own, and `kctl schema` reads the rows. A new command is one more line here.
-Rows are named as `MODULE.NAME` in `kctl/rows`.
+`kctl --help` is written from this table alone, so that nothing else is imported; a test compares the short
+help with the command's own, and `kctl schema` reads the rows. Rows are named as `MODULE.NAME` in `kctl/rows`.
 """
 
 from typing import NamedTuple
@@ -24,6 +23,7 @@ class Group(NamedTuple):
 
 
 FINDING = "common.FINDING"
+JUDGED = ("judging.JUDGEMENT", "judging.COVERAGE")
 DUMP_ENTRIES = (
     "dump.INDEX_ENTRY",
     "dump.TIME_INDEX_ENTRY",
@@ -37,174 +37,181 @@ CHANGE = ("changes.CHANGE", "changes.WRITE", "changes.REFUSED")
 
 COMMANDS: dict[str, Group | Verb] = {
     "segment": Group(
-        "Segments and the files beside them: print, check, rebuild.",
+        "Print, check and rebuild segments and the files beside them.",
         {
             "dump": Verb(
-                "segment_dump:dump",
-                "Print the batches, records and entries of files of a partition.",
+                "segment.dump:dump",
+                "Print batches, records and entries of partition files.",
                 ("dump.BATCH", "dump.RECORD", *DUMP_ENTRIES, FINDING),
             ),
             "verify": Verb(
-                "segment:verify",
+                "segment.verify:verify",
                 "Check segments and the files beside them, byte by byte.",
-                (FINDING, "verify.FILE", "common.SUMMARY"),
+                (FINDING, "verify.FILE", *JUDGED, "common.SUMMARY"),
             ),
             "rebuild": Verb(
-                "segment_rebuild:rebuild",
-                "Write indexes, snapshots and epochs anew from the log.",
+                "segment.rebuild:rebuild",
+                "Rebuild indexes, producer snapshots and epochs from the log.",
                 ("verify.REBUILT",),
             ),
         },
     ),
     "checkpoint": Group(
-        "Checkpoint files of a log directory.",
+        "Print checkpoint files of a log directory.",
         {
             "show": Verb(
                 "checkpoint:show",
                 "Print the entries of checkpoint files.",
                 ("dump.OFFSET_ENTRY", "dump.EPOCH_ENTRY"),
-            ),
+            )
         },
     ),
     "epoch": Group(
-        "Leader epochs of replicas, and what brokers would make of them.",
+        "Examine leader epochs of replicas, and predict truncation.",
         {
             "show": Verb(
                 "epoch:show",
-                "Show the epochs of each replica: its checkpoint, its batches, and their differences.",
+                "Show the leader epochs of each replica from its checkpoint and its batches.",
                 ("replica.LINEAGE", "replica.EPOCH_DIFFERENCE", FINDING),
             ),
             "end-offset": Verb(
                 "epoch:end_offset",
-                "Say what each replica would answer to OffsetsForLeaderEpoch.",
+                "Show how each replica would answer OffsetsForLeaderEpoch.",
                 ("replica.END_OFFSET", "live.LEADER_END_OFFSET"),
             ),
             "truncation": Verb(
                 "epoch:truncation",
-                "Say to which offset each follower would truncate under a leader, by version.",
+                "Show to which offset each follower would truncate under a leader.",
                 ("replica.TRUNCATION",),
             ),
             "compare": Verb(
                 "epoch:compare",
-                "Show normalised lineages side by side, and where each pair of them parts.",
-                ("replica.LINEAGE", "replica.DIVERGENCE", "replica.VERDICT", FINDING),
+                "Compare the leader epochs of replicas and show where they diverge.",
+                ("replica.LINEAGE", "replica.DIVERGENCE", "replica.VERDICT", FINDING, *JUDGED),
             ),
         },
     ),
     "replica": Group(
-        "Replicas of a partition, from copies of brokers' log directories.",
+        "Compare replicas, find lost records, explain offsets, simulate replication.",
         {
             "compare": Verb(
-                "replica:compare",
+                "replica.compare:compare",
                 "Compare the replicas of every partition that two or more brokers hold.",
-                ("replica.LINEAGE", "replica.DIVERGENCE", "replica.VERDICT", "replica.REJOIN", FINDING),
+                (
+                    "replica.LINEAGE",
+                    "replica.DIVERGENCE",
+                    "replica.VERDICT",
+                    "replica.REJOIN",
+                    FINDING,
+                    *JUDGED,
+                ),
             ),
             "loss": Verb(
-                "replica:loss",
-                "Say which records a leader once held and the present lineage lacks, since when, and why.",
-                ("replica.LOSS", FINDING),
+                "replica.compare:loss",
+                "Find lost records: what was lost, since when and why.",
+                ("replica.LOSS", FINDING, *JUDGED),
             ),
             "explain": Verb(
-                "replica:explain",
-                "Tell the story of one offset: who wrote it, where it is, when it was committed, why it is gone.",
+                "replica.compare:explain",
+                "Show the history of one offset: who wrote it, where it is, why it is gone.",
                 ("replica.EXPLANATION",),
             ),
             "simulate": Verb(
-                "replica_simulate:simulate",
-                "Play a scenario of produce, fetch, crash, restart and elect over a model of the brokers.",
+                "replica.simulate:simulate",
+                "Simulate replication: produce, fetch, crash, restart and elect.",
                 ("replica.REPLICA_STATE", "replica.SIMULATION", "replica.VIOLATION", "replica.EXPLORATION"),
             ),
             "verify": Verb(
-                "replica_verify:verify",
+                "replica.verify:verify",
                 "Compare every replica of every partition while the cluster runs.",
                 ("live.VERIFIED", "live.VERIFICATION", "replica.DIVERGENCE", FINDING),
             ),
         },
     ),
     "state-log": Group(
-        "What brokers' logs say: merged, as a history of who led when, line by line.",
+        "Merge broker logs, show leadership history, explain lines.",
         {
-            "merge": Verb(
-                "state_log:merge",
-                "Merge brokers' logs by time, whatever their version, rotation, compression and zone.",
-                ("state_log.EVENT", FINDING),
-            ),
+            "merge": Verb("state_log:merge", "Merge broker logs by time.", ("state_log.EVENT", FINDING)),
             "timeline": Verb(
                 "state_log:timeline",
-                "Say who led each partition from when to when, how each leadership began, and what proves it.",
-                ("state_log.LEADER", "state_log.CONTROLLER_TERM", "state_log.BROKER_STATE", FINDING),
+                "Show the leadership history of partitions, controllers and brokers.",
+                (
+                    "state_log.LEADER",
+                    "state_log.CONTROLLER_TERM",
+                    "state_log.BROKER_STATE",
+                    FINDING,
+                    *JUDGED,
+                ),
             ),
-            "explain": Verb(
-                "state_log:explain",
-                "Say in words what a line of a broker's log means.",
-                ("state_log.TEMPLATE",),
-            ),
+            "explain": Verb("state_log:explain", "Explain a line of a broker log.", ("state_log.TEMPLATE",)),
         },
     ),
     "remote": Group(
-        "Tiered storage: metadata, objects and local logs.",
+        "Examine tiered storage: metadata, objects and local logs.",
         {
             "format": Verb(
-                "remote_format:remote_format",
+                "remote.format:remote_format",
                 "Print the records of the remote log metadata topic.",
                 ("remote.METADATA_RECORD", FINDING),
             ),
             "segments": Verb(
-                "remote:segments",
-                "List the remote segments, as their metadata records leave them.",
+                "remote.segments:segments",
+                "List remote segments by their metadata records.",
                 ("remote.REMOTE_SEGMENT", "remote.REMOTE_TOTAL", FINDING),
             ),
             "lookup": Verb(
-                "remote_rules:lookup",
-                "Say which remote segment and objects serve an offset, and why none does.",
+                "remote.rules:lookup",
+                "Find the remote segment and objects that serve an offset.",
                 ("remote.LOOKUP", FINDING),
             ),
             "plan": Verb(
-                "remote_rules:plan",
-                "Say what each leader's tasks would do next: copy, delete remote segments, free local ones.",
+                "remote.rules:plan",
+                "Show the next tasks of each leader: copy, delete remote segments, delete local segments.",
                 ("remote.PLAN_PARTITION", "remote.PLAN_STEP", FINDING),
             ),
             "follower": Verb(
-                "remote_rules:follower",
-                "Say what a new, lagging or returning follower would do, and what it builds its state from.",
+                "remote.rules:follower",
+                "Show how a new, lagging or returning follower rebuilds its state.",
                 ("remote.FOLLOWER", FINDING),
             ),
             "audit": Verb(
-                "remote_audit:audit",
-                "Hold metadata, stored objects and local logs of tiered storage against each other.",
-                (FINDING, "remote.TIER_PARTITION", "remote.TIER_SUMMARY"),
+                "remote.audit:audit",
+                "Check tiered storage: metadata against objects against local logs.",
+                (FINDING, "remote.TIER_PARTITION", *JUDGED, "remote.TIER_SUMMARY"),
             ),
             "partition-of": Verb(
-                "remote:partition_of",
-                "Say which partition of the metadata topic holds a partition's records.",
+                "remote.segments:partition_of",
+                "Show which metadata partition holds the records of a partition.",
                 ("remote.METADATA_PARTITION",),
             ),
         },
     ),
     "offsets": Group(
-        "Consumer groups and their offsets, read from segments.",
+        "Read consumer groups and their offsets from segments.",
         {
             "list": Verb(
-                "offsets:list_groups", "List the consumer groups.", ("internal_topics.GROUP", FINDING)
+                "offsets:list_groups",
+                "List the consumer groups in __consumer_offsets.",
+                ("internal_topics.GROUP", FINDING),
             ),
             "show": Verb(
                 "offsets:show",
-                "Show a group's members and committed offsets.",
+                "Show the members and committed offsets of a group.",
                 ("internal_topics.GROUP_MEMBER", "internal_topics.COMMITTED_OFFSET", FINDING),
             ),
             "history": Verb(
                 "offsets:history",
-                "Show every commit of a group that is still in the log, oldest first.",
+                "Show every commit of a group that the log still holds, oldest first.",
                 ("internal_topics.COMMITTED_OFFSET", FINDING),
             ),
             "reset-file": Verb(
                 "offsets:reset_file",
-                "Print a group's offsets as a file for `kafka-consumer-groups --reset-offsets --from-file`.",
+                "Print the offsets of a group as a file for kafka-consumer-groups --from-file.",
             ),
         },
     ),
     "transactions": Group(
-        "Transactions, read from segments: known, open, hanging.",
+        "Read transactions from segments; find and abort hanging ones.",
         {
             "list": Verb(
                 "transactions:list_transactions",
@@ -213,23 +220,19 @@ COMMANDS: dict[str, Group | Verb] = {
             ),
             "show": Verb(
                 "transactions:show",
-                "Show what happened to a transactional id, oldest first.",
+                "Show the history of a transactional id, oldest first.",
                 ("internal_topics.TRANSACTION",),
             ),
             "hanging": Verb(
                 "transactions:hanging",
-                "Find transactions that data logs hold open and nobody will end.",
-                ("internal_topics.OPEN_TRANSACTION", FINDING),
+                "Find transactions that are open in data logs and that no coordinator will end.",
+                ("internal_topics.OPEN_TRANSACTION", FINDING, *JUDGED),
             ),
-            "abort": Verb(
-                "transactions_abort:abort",
-                "End a transaction that a partition holds open and its coordinator has forgotten.",
-                CHANGE,
-            ),
+            "abort": Verb("transactions:abort", "Abort a hanging transaction of a partition.", CHANGE),
         },
     ),
     "metadata": Group(
-        "The metadata log of a KRaft cluster.",
+        "Read the metadata log of a KRaft cluster.",
         {
             "show": Verb(
                 "metadata:show",
@@ -241,40 +244,39 @@ COMMANDS: dict[str, Group | Verb] = {
                     "internal_topics.METADATA_PARTITION",
                     FINDING,
                 ),
-            ),
+            )
         },
     ),
     "audit": Group(
-        "Everything, over the evidence of a whole cluster.",
+        "Check everything in the evidence of a cluster and write a report.",
         {
             "run": Verb(
                 "audit:run",
-                "Examine everything in the evidence, and write tables and an HTML report.",
-                (FINDING, "replica.LOSS", "audit.AUDIT"),
+                "Check everything in the evidence and write tables and an HTML report.",
+                (FINDING, "replica.LOSS", *JUDGED, "audit.AUDIT"),
             ),
-            "report": Verb("audit:report", "Make the HTML report anew from the tables of an audit."),
-            "sql": Verb("audit:sql", "Ask the tables of an audit in SQL.", ("audit.SQL_ROW",)),
+            "report": Verb("audit:report", "Write the HTML report again from the tables of an audit."),
+            "sql": Verb("audit:sql", "Query the tables of an audit with SQL.", ("audit.SQL_ROW",)),
         },
     ),
     "topic": Group(
-        "Topics of a cluster.",
+        "List, describe, create, alter and delete topics.",
         {
             "list": Verb(
-                "topic:list_topics", "List the topics, those marked for deletion as well.", ("cluster.TOPIC",)
+                "topic:list_topics", "List topics, including those marked for deletion.", ("cluster.TOPIC",)
             ),
             "describe": Verb(
                 "topic:describe",
                 "Describe topics: replicas, leaders, ISR, configuration.",
                 ("cluster.TOPIC", "cluster.PARTITION"),
             ),
-            "create": Verb("topic:create", "Create a topic, replicas placed as Kafka places them.", CHANGE),
-            "delete": Verb(
-                "topic:delete", "Delete a topic and all its records. The name is taken literally.", CHANGE
-            ),
-            "alter": Verb(
-                "topic:alter",
-                "Add partitions to a topic. There is no way back, and keys go to other partitions than before.",
-                CHANGE,
+            "create": Verb("topic:create", "Create a topic, with replicas placed as Kafka does.", CHANGE),
+            "delete": Verb("topic:delete", "Delete a topic and all its records.", CHANGE),
+            "alter": Verb("topic:alter", "Add partitions to a topic.", CHANGE),
+            "delete-records": Verb(
+                "topic:delete_records",
+                "Delete the oldest records of a topic.",
+                ("live.DELETION", *CHANGE),
             ),
             "config": Verb(
                 "config:topic_config",
@@ -284,165 +286,234 @@ COMMANDS: dict[str, Group | Verb] = {
         },
     ),
     "config": Group(
-        "Configurations of topics, brokers, clients, users and ips.",
+        "Get and set configurations of topics, brokers, clients, users and IPs.",
         {
             "get": Verb(
-                "config:get", "Show what is set for one entity, or for all of a type.", ("cluster.CONFIG",)
+                "config:get", "Show the values set for one entity, or for all of a type.", ("cluster.CONFIG",)
             ),
-            "set": Verb("config:set_values", "Set values of one entity, and tell the brokers.", CHANGE),
+            "set": Verb("config:set_values", "Set values of one entity and notify the brokers.", CHANGE),
             "unset": Verb(
                 "config:unset",
-                "Take values of one entity away, so that the defaults hold again, and tell the brokers.",
+                "Remove values of one entity, back to the defaults, and notify the brokers.",
                 CHANGE,
             ),
         },
     ),
     "reassign": Group(
-        "Move replicas: plan, execute, verify, cancel.",
+        "Move replicas: plan, execute, verify, cancel, throttle.",
         {
             "plan": Verb(
-                "reassign_plan:plan",
-                "Plan where replicas go, with the fewest moves, and write the plan into files.",
+                "reassign.plan:plan",
+                "Plan replica moves, as few as possible, and write the plan to files.",
                 ("reassign.MOVE", "reassign.LOAD", "reassign.BATCH", "reassign.PLAN"),
             ),
             "execute": Verb(
-                "reassign:execute",
-                "Carry a plan out, batch after batch, and take its throttle away at the end.",
+                "reassign.execute:execute",
+                "Execute a plan batch by batch, then remove its throttle.",
                 ("reassign.MOVE", *CHANGE),
             ),
             "verify": Verb(
-                "reassign_progress:verify",
-                "Say of each partition of a plan whether it is in place and in sync.",
+                "reassign.verify:verify",
+                "Check whether each partition of a plan is in place and in sync.",
                 ("reassign.PARTITION",),
             ),
             "status": Verb(
-                "reassign_progress:status",
-                "Show what is moving, how far it is and what it waits for; with a PLAN, of all its partitions.",
+                "reassign.verify:status",
+                "Show running moves, their progress and what they wait for.",
                 ("reassign.PARTITION",),
             ),
-            "cancel": Verb("reassign:cancel", "Take what is moving back to where it came from.", CHANGE),
+            "cancel": Verb(
+                "reassign.execute:cancel",
+                "Cancel the moves of a plan and restore the original replicas.",
+                CHANGE,
+            ),
             "throttle": Verb(
-                "reassign_throttle:throttle",
-                "List the throttles that are set; set or clear those of a plan.",
+                "reassign.throttle:throttle",
+                "List throttles; set or clear those of a plan.",
                 ("reassign.THROTTLE", *CHANGE),
             ),
         },
     ),
     "elect": Group(
-        "Preferred leaders: put them back, see which are not.",
+        "Elect preferred leaders, or unclean ones; show partitions led by others.",
         {
             "preferred": Verb(
                 "elect:preferred",
-                "Make the first replica of each partition its leader, where it is alive, in sync and does not lead.",
+                "Elect the preferred leader of each partition.",
                 ("cluster_wide.ELECTION", *CHANGE),
+            ),
+            "unclean": Verb(
+                "elect:unclean",
+                "Elect a leader outside the ISR, with a forecast of what is lost.",
+                ("cluster_wide.CANDIDATE", "cluster_wide.ELECTION", *CHANGE),
             ),
             "status": Verb(
                 "elect:status",
-                "Show the partitions that another than their preferred replica leads, and what an election would do.",
+                "Show partitions not led by their preferred leader, and what an election would do.",
                 ("cluster_wide.ELECTION",),
             ),
         },
     ),
     "cluster": Group(
-        "The cluster as a whole, and what would happen to it.",
+        "Describe the cluster, check its health, predict broker failures.",
         {
             "describe": Verb(
-                "cluster:describe",
-                "Describe the cluster: version, controller, counts; of KRaft the quorum and the features as well.",
-                ("cluster_wide.CLUSTER", "cluster_wide.QUORUM_MEMBER", "cluster_wide.FEATURE"),
+                "cluster.describe:describe",
+                "Describe the cluster: version, controller, counts, KRaft quorum and features.",
+                ("cluster_wide.CLUSTER", "kraft.QUORUM_MEMBER", "kraft.FEATURE"),
             ),
             "brokers": Verb(
-                "cluster:brokers",
-                "List the brokers, those that are dead and hold replicas as well, with what they hold and lead.",
+                "cluster.describe:brokers",
+                "List brokers with their replicas and leaders.",
                 ("cluster_wide.BROKER",),
             ),
+            "disks": Verb(
+                "cluster.describe:disks",
+                "Show the log directories of brokers: state, bytes, replicas.",
+                ("cluster_wide.LOG_DIR",),
+            ),
             "controller": Verb(
-                "cluster:controller",
-                "Show who is controller, since when, and of which epoch.",
+                "cluster.describe:controller",
+                "Show the controller, its epoch and since when it is controller.",
                 ("cluster_wide.CONTROLLER",),
             ),
             "health": Verb(
-                "cluster:health",
-                "Check everything that can be seen to be wrong, a row a check.",
+                "cluster.describe:health",
+                "Check the health of the cluster, one row per check.",
                 ("cluster_wide.HEALTH",),
             ),
             "predict": Verb(
-                "cluster:predict",
-                "Say which leader each partition would get if brokers stopped, and which would have none.",
-                ("cluster_wide.PREDICTION",),
+                "cluster.describe:predict",
+                "Predict the leader of each partition if brokers stopped.",
+                ("cluster_wide.PREDICTION", "kraft.QUORUM"),
+            ),
+            "rolling": Verb(
+                "cluster.describe:rolling",
+                "Show the order of a rolling restart, and whether the next one can be stopped now.",
+                ("cluster_wide.RESTART",),
+            ),
+            "unregister": Verb(
+                "cluster.describe:unregister",
+                "Remove the registration of a broker that is gone for good.",
+                CHANGE,
+            ),
+        },
+    ),
+    "quorum": Group(
+        "Describe the KRaft quorum, add and remove voters.",
+        {
+            "describe": Verb(
+                "cluster.quorum:describe",
+                "Describe the quorum: leader, voters, observers and their lag.",
+                ("kraft.QUORUM", "kraft.QUORUM_MEMBER"),
+            ),
+            "add": Verb("cluster.quorum:add", "Add controllers to the voters.", CHANGE),
+            "remove": Verb("cluster.quorum:remove", "Remove a controller from the voters.", CHANGE),
+        },
+    ),
+    "feature": Group(
+        "List features of a KRaft cluster; upgrade and downgrade them.",
+        {
+            "list": Verb(
+                "cluster.feature:list_features",
+                "List features: levels in force and supported, and what an upgrade adds.",
+                ("kraft.FEATURE_LEVELS",),
+            ),
+            "upgrade": Verb("cluster.feature:upgrade", "Raise the levels of features.", CHANGE),
+            "downgrade": Verb("cluster.feature:downgrade", "Lower the levels of features.", CHANGE),
+        },
+    ),
+    "migration": Group(
+        "Follow a migration from ZooKeeper to KRaft and compare both sides.",
+        {
+            "status": Verb(
+                "migration:status",
+                "Show the phase of a migration from ZooKeeper to KRaft.",
+                ("migration.MIGRATION",),
+            ),
+            "check": Verb(
+                "migration:check",
+                "Compare the metadata in ZooKeeper with that of a KRaft controller.",
+                ("migration.MIGRATION", FINDING, "migration.DIFFERENCE", "migration.COMPARISON"),
             ),
         },
     ),
     "group": Group(
-        "Consumer groups of a running cluster, over Kafka's own protocol.",
+        "Examine and change groups of a running cluster: offsets, members, deletion.",
         {
             "list": Verb(
                 "group:list_groups",
-                "List the groups of all coordinators, of both group protocols.",
+                "List the groups of all coordinators, of every group protocol.",
                 ("live_groups.GROUP",),
             ),
             "describe": Verb(
                 "group:describe",
-                "Describe groups: members, what each has, committed offsets and how far behind they are.",
+                "Describe groups: members, assignments, offsets and lag.",
                 ("live_groups.GROUP", "live_groups.MEMBER", "live_groups.OFFSET"),
             ),
             "export": Verb(
                 "group:export",
-                "Export a group's committed offsets, in the form that kafka-consumer-groups resets from.",
+                "Export the committed offsets of a group for kafka-consumer-groups --from-file.",
                 ("live_groups.OFFSET",),
+            ),
+            "reset": Verb(
+                "group:reset",
+                "Reset the offsets of a group; without --execute only show the new ones.",
+                ("live_groups.RESET", *CHANGE),
             ),
             "reset-plan": Verb(
                 "group:reset_plan",
-                "Plan where a group's offsets would be put, and what it would skip or read again.",
+                "Plan an offset reset: new offsets, records skipped or read again.",
                 ("live_groups.RESET",),
             ),
+            "delete-offsets": Verb(
+                "group:delete_offsets",
+                "Delete offsets of a group.",
+                ("live_groups.RESET", *CHANGE),
+            ),
+            "delete": Verb("group:delete", "Delete groups and their offsets.", CHANGE),
+            "remove-member": Verb("group:remove_member", "Remove members from a group.", CHANGE),
         },
     ),
     "consumer": Group(
-        "Old consumers, who keep themselves in ZooKeeper (up to 1.x).",
+        "Examine old ZooKeeper-based consumer groups (up to 1.x).",
         {
             "list": Verb(
                 "consumer:list_groups",
-                "List the groups of old consumers, with their lag where brokers answer.",
+                "List old consumer groups, with their lag if brokers answer.",
                 ("consumer.GROUP",),
             ),
             "describe": Verb(
                 "consumer:describe",
-                "Describe a group of old consumers: members, owners, offsets, lag.",
+                "Describe an old consumer group: members, owners, offsets, lag.",
                 ("consumer.MEMBER", "consumer.OFFSET"),
             ),
             "assign": Verb(
                 "consumer:assign",
-                "Show which thread of a group an algorithm gives each partition to, beside who owns it now.",
+                "Show which consumer thread an algorithm gives each partition to.",
                 ("consumer.ASSIGNMENT",),
             ),
         },
     ),
     "znode": Group(
-        "Znodes: the tree, one of them explained, all of them in a file.",
+        "List, explain and export znodes.",
         {
             "tree": Verb(
                 "znode:tree", "List znodes with sizes, ages and ephemeral owners.", ("znodes.ZNODE",)
             ),
             "show": Verb(
-                "znode:show",
-                "Explain a znode: what it is for, who writes it, what it says.",
-                ("znodes.ZNODE_CONTENT",),
+                "znode:show", "Explain znodes: purpose, writer and content.", ("znodes.ZNODE_CONTENT",)
             ),
-            "export": Verb(
-                "znode:export",
-                "Write all znodes into one file, which reading commands take with --snapshot; `-` for standard output.",
-                ("znodes.EXPORT",),
-            ),
+            "export": Verb("znode:export", "Export all znodes to a file.", ("znodes.EXPORT",)),
         },
     ),
     "journal": Group(
-        "The journal of changes.",
+        "List, verify, undo and resume changes.",
         {
-            "list": Verb("journal:list_changes", "List the changes, oldest first.", ("changes.CHANGE",)),
+            "list": Verb("journal:list_changes", "List changes, oldest first.", ("changes.CHANGE",)),
             "show": Verb(
                 "journal:show",
-                "Show a change: its stages, what was written, and what would take it back.",
+                "Show a change: stages, writes, and how to undo it.",
                 ("changes.CHANGE", "changes.JOURNAL_ENTRY", "changes.WRITE"),
             ),
             "verify": Verb(
@@ -451,27 +522,23 @@ COMMANDS: dict[str, Group | Verb] = {
                 (FINDING,),
             ),
             "undo": Verb(
-                "journal:undo",
-                "Take a change back, where the cluster is still as the change left it.",
-                CHANGE,
+                "journal:undo", "Undo a change, if the cluster is still as the change left it.", CHANGE
             ),
             "resume": Verb(
-                "journal:resume",
-                "Go on with a change that was cut off.",
-                (*CHANGE, "changes.JOURNAL_ENTRY"),
+                "journal:resume", "Resume an interrupted change.", (*CHANGE, "changes.JOURNAL_ENTRY")
             ),
         },
     ),
     "finding": Verb(
-        "finding:finding",
-        "Say what a finding means, where it comes from and what to do.",
+        "about.finding:finding",
+        "Explain a finding: meaning, cause and action; without CODE list all.",
         ("house.FINDING_TYPE",),
     ),
-    "schema": Verb("schema:schema", "Print the JSON Schema of a command's rows."),
+    "schema": Verb("about.schema:schema", "Print the JSON Schema of the rows of a command."),
     "doctor": Verb(
-        "doctor:doctor",
-        "Say what is set, from where, and whether codecs, CRC, Java and Spark are in order.",
+        "about.doctor:doctor",
+        "Show settings and their origin, and check codecs, CRC, Java and Spark.",
         ("house.SETTING", "house.CHECK"),
     ),
-    "completion": Verb("completion:completion", "Print the completion script of a shell."),
+    "completion": Verb("about.completion:completion", "Print the completion script for a shell."),
 }

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from commands.dump_text import dump_text
-from commands.frame import Frame, command
-from commands.path_types import GIVEN
-from commands.render import Outcome
+from commands.cli.frame import Frame, command
+from commands.cli.options import GIVEN
+from commands.cli.render import Outcome
+from commands.segment.dump_text import dump_text
 
 
 @command(
@@ -25,7 +25,7 @@ def show(frame: Frame, paths: tuple[str, ...]) -> Outcome:
     """Print the entries of checkpoint files.
 
     PATH is an offset checkpoint, a leader-epoch-checkpoint, or a folder: then all checkpoint files in it and
-    below it. A checkpoint that Kafka would refuse is named with its line and what Kafka does about it.
+    below it. For a checkpoint that Kafka would refuse, the line and Kafka's reaction are shown.
     """
     from kctl.dump.checkpoints import checkpoint_rows
 

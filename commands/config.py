@@ -1,53 +1,138 @@
-"""Configurations of topics, brokers, clients, users and ips; `topic config` is the short form."""
+"""`kctl config`: configurations of topics, brokers and what else has one; and `kctl topic config`."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import click
 
-from commands.changing import CHANGE_STATUS, How, carry_out, changes
-from commands.connecting import At, answer_timeout, open_for_change, pinned, reads
-from commands.frame import Frame, command
-from commands.path_types import GIVEN_PATH
-from commands.render import Outcome, Row
+from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
+from commands.cli.connecting import At, answer_timeout, open_for_change, reads
+from commands.cli.frame import Frame, command
+from commands.cli.options import SNAPSHOT, Decorator, Duration
+from commands.cli.render import Outcome, Page, Row, folded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from kctl.cluster.state import ClusterState
 
-TYPES = ("topics", "brokers", "clients", "users", "ips")
-entity_type = click.option(
-    "--entity-type", type=click.Choice(TYPES), required=True, help="What kind of thing is configured."
-)
+TYPES = ("topics", "brokers", "clients", "users", "ips", "broker-loggers", "client-metrics", "groups")
+QUOTAS = ("clients", "users", "ips")
 
 
-def entity_name(required: bool = True) -> Callable[[Any], Any]:
+def entity_type(required: bool = True) -> Decorator:
+    """The option that says what kind of thing is configured."""
+    return click.option(
+        "--entity-type", type=click.Choice(TYPES), required=required, help="Type of the entity."
+    )
+
+
+def entity_name(required: bool = True) -> Decorator:
     """The option that names the entity."""
     return click.option(
-        "--entity-name", metavar="NAME", required=required, help="Its name or id; <default> for the default."
+        "--entity-name",
+        metavar="NAME",
+        required=required,
+        help="Name or id; <default> for the default entity.",
     )
 
 
 def rows_of(
     state: ClusterState, kind: str, name: str | None, keys: Sequence[str], *, show_secrets: bool
 ) -> Iterator[Row]:
-    """A row for each value that is set, by entity and key."""
-    from formats.znode_secrets import REDACTED, is_secret_key
+    """A row for each value that is set, sorted by entity and key."""
+    from formats.secrets import REDACTED, is_secret_key, redact_text
     from kctl.rows.cluster import CONFIG
 
-    for (found_type, found_name), entity in sorted(state.configs.items()):
-        if found_type != kind or name not in (None, found_name):
+    for (entity_type, entity), config in sorted(state.configs.items()):
+        if entity_type != kind or name not in (None, entity):
             continue
-        for key, value in sorted(entity.values.items()):
+        for key, value in sorted(config.values.items()):
             if not keys or key in keys:
-                shown = REDACTED if is_secret_key(key) and not show_secrets else value
-                yield CONFIG(entity_type=kind, entity_name=found_name, key=key, value=shown)
+                shown = value if show_secrets else REDACTED if is_secret_key(key) else redact_text(value)
+                yield CONFIG(entity_type=kind, entity_name=entity, key=key, value=shown)
 
 
-NOTHING_SET = "nothing is set: the defaults hold"
+def _effective_rows(
+    frame: Frame,
+    at: At,
+    kind: str | None,
+    name: str | None,
+    keys: tuple[str, ...],
+    explain: bool,
+    show_secrets: bool,
+) -> list[Row]:
+    from formats.secrets import REDACTED, is_secret_key, redact_text
+    from kctl.cluster.configs import entity_path
+    from kctl.errors import BadValue, KctlError
+    from kctl.rows.cluster import CONFIG
+    from kctl.wire.configs import in_force, names_of
+
+    if at.snapshot is not None or (kind is None and name is not None):
+        raise BadValue("only brokers tell what is in force" if at.snapshot else "give --entity-type")
+    rows: list[Row] = []
+    with at.open(frame) as cluster:
+        if cluster.backend != "admin":
+            raise KctlError("only brokers tell what is in force", "give --bootstrap-server")
+        from kctl.wire.cluster import AdminCluster
+
+        assert isinstance(cluster, AdminCluster)
+        state = cluster.read_state(
+            (), partition_states=False, configs=[kind] if kind in QUOTAS else (), kafka_version=at.version
+        )
+        for each in (kind,) if kind else ("topics", "brokers"):
+            path = None if name is None else entity_path(each, name, state.kafka_version)
+            if each in QUOTAS:
+                rows += rows_of(state, each, path, keys, show_secrets=show_secrets)
+                continue
+            if each in ("brokers", "broker-loggers") and name is None:
+                names = list(map(str, sorted(state.brokers)))
+            elif name is None:
+                names = list(state.topic_names) if each == "topics" else names_of(cluster.wire, each)
+            else:
+                names = [path or name]
+            for one in in_force(cluster.wire, each, names, keys, explain=explain):
+                if isinstance(one, KctlError):
+                    frame.report(one)
+                    continue
+
+                def shown(key: str, value: str | None) -> str | None:
+                    if value is None or show_secrets:
+                        return value
+                    return REDACTED if is_secret_key(key) else redact_text(value)
+
+                synonyms = [{**s, "value": shown(str(s["key"]), s["value"])} for s in one.synonyms]
+                values = {**one._asdict(), "value": shown(one.key, one.value), "synonyms": synonyms}
+                if not explain:
+                    del values["documentation"]
+                rows.append(CONFIG(**values))
+    return rows
+
+
+def effective_text(rows: Iterable[Row], page: Page, *, verbose: bool) -> Iterator[str]:
+    """A heading for each entity and its keys in columns; other values that would hold, and documentation, below them."""
+    for (kind, name), some in groupby(rows, lambda row: (str(row["entity_type"]), str(row["entity_name"]))):
+        listed = list(some)
+        yield page.style(f"{kind.removesuffix('s')} {name}", "bold")
+        width = max(len(str(row["key"])) for row in listed)
+        for row in listed:
+            value = "(not told)" if row["value"] is None else str(row["value"])
+            source = page.style(str(row.get("source") or "").replace("_", " "), "dim")
+            yield f"  {str(row['key']).ljust(width)}  {value}  {source}".rstrip()
+            for other in cast("list[Row]", row.get("synonyms") or [])[1:] if verbose else ():
+                yield page.style(f"      {other['key']}={other['value']}  {other['source']}", "dim")
+            if row.get("documentation"):
+                plain = " ".join(re.sub(r"<[^<>]*>", "", str(row["documentation"])).split())
+                yield from folded(f"      {plain}", page.width)
+
+
+NOTHING_SET = "nothing is set; the defaults apply"
 
 
 @command(
@@ -56,29 +141,65 @@ NOTHING_SET = "nothing is set: the defaults hold"
     kctl config get --entity-type topics --entity-name orders
     kctl config get --entity-type brokers
     kctl config get --entity-type topics --entity-name orders retention.ms
+    kctl config get --effective --entity-type topics --entity-name orders --bootstrap-server kafka1:9092
+    kctl config get --effective --explain --entity-type brokers --entity-name 1 num.io.threads
     """,
     status="0 done · 2 wrong usage · 3 no such topic, no connection",
 )
 @reads
-@entity_type
+@entity_type(required=False)
 @entity_name(required=False)
 @click.argument("key", nargs=-1)
-@click.option("--show-secrets", is_flag=True, help="Do not redact credentials and passwords.")
+@click.option(
+    "--effective", is_flag=True, help="Show every key as it holds now, and where its value comes from."
+)
+@click.option("--explain", is_flag=True, help="With --effective: show the documentation of each key.")
+@click.option("--show-secrets", is_flag=True, help="Show credentials and passwords.")
 def get(
-    frame: Frame, at: At, entity_type: str, entity_name: str | None, key: tuple[str, ...], show_secrets: bool
+    frame: Frame,
+    at: At,
+    entity_type: str | None,
+    entity_name: str | None,
+    key: tuple[str, ...],
+    effective: bool,
+    explain: bool,
+    show_secrets: bool,
 ) -> Outcome:
-    """Show what is set for one entity, or for all of a type."""
-    from kctl.cluster.configs import entity_path
-    from kctl.errors import KctlError
+    """Show the values set for one entity, or for all of a type.
 
+    With --effective brokers are asked for every key: dynamic values, those of their files, defaults. Without a type
+    topics and brokers are shown.
+    """
+    from kctl.cluster.config_keys import BROKERS_ONLY
+    from kctl.cluster.configs import entity_path
+    from kctl.cluster.state import DEFAULT
+    from kctl.errors import BadValue, KctlError
+
+    if effective:
+        listed = _effective_rows(frame, at, entity_type, entity_name, key, explain, show_secrets)
+        return Outcome(
+            listed, text=partial(effective_text, verbose=frame.verbose), nothing="there is no such key"
+        )
+    if entity_type is None:  # as where it is always required
+        context = click.get_current_context()
+        (option,) = (param for param in context.command.params if param.name == "entity_type")
+        raise click.MissingParameter(ctx=context, param=option)
+    if explain:
+        raise BadValue("--explain goes with --effective")
     topics = None if entity_type == "topics" and entity_name is None else [entity_name or ""]
     with at.open(frame) as cluster:
+        if entity_type in BROKERS_ONLY and cluster.backend != "admin":
+            raise KctlError(f"only brokers keep {entity_type}", "give --bootstrap-server")
         state = cluster.read_state(
             topics, partition_states=False, configs=[entity_type], kafka_version=at.version
         )
     if entity_type == "topics" and entity_name is not None and entity_name not in state.topic_names:
         raise KctlError(f"no topic {entity_name}")
     name = None if entity_name is None else entity_path(entity_type, entity_name, state.kafka_version)
+    if cluster.backend == "admin" and entity_type in ("brokers", "broker-loggers"):
+        for broker in map(str, sorted(state.brokers)) if name is None else (name,):
+            if broker != DEFAULT and not state.is_alive(int(broker)):
+                frame.report(KctlError(f"broker {broker} is not alive, and only it tells its configuration"))
     rows = rows_of(state, entity_type, name, key, show_secrets=show_secrets)
     return Outcome(rows, nothing=NOTHING_SET)
 
@@ -88,16 +209,23 @@ def get(
     examples="""
     kctl config set --entity-type topics --entity-name orders retention.ms=86400000
     kctl config set --entity-type clients --entity-name billing producer_byte_rate=1048576 --yes
+    kctl config set --entity-type broker-loggers --entity-name 1 kafka.server.KafkaApis=DEBUG --for 10m
     """,
     status=CHANGE_STATUS,
 )
 @changes(timeout=60)
-@entity_type
+@entity_type()
 @entity_name()
 @click.argument("value", nargs=-1, required=True, metavar="K=V...")
-def set_values(frame: Frame, how: How, entity_type: str, entity_name: str, value: tuple[str, ...]) -> Outcome:
-    """Set values of one entity, and tell the brokers."""
-    return change_values(frame, how, entity_type, entity_name, value, ())
+@click.option("--for", "seconds", type=Duration(), metavar="DURATION", help="Set them back after this time.")
+def set_values(
+    frame: Frame, how: How, entity_type: str, entity_name: str, value: tuple[str, ...], seconds: float | None
+) -> Outcome:
+    """Set values of one entity and notify the brokers.
+
+    With --for the command waits and sets them back. If it is cut off, `kctl journal resume` does that.
+    """
+    return change_values(frame, how, entity_type, entity_name, value, (), seconds)
 
 
 @command(
@@ -108,25 +236,36 @@ def set_values(frame: Frame, how: How, entity_type: str, entity_name: str, value
     status=CHANGE_STATUS,
 )
 @changes(timeout=60)
-@entity_type
+@entity_type()
 @entity_name()
 @click.argument("key", nargs=-1, required=True)
 def unset(frame: Frame, how: How, entity_type: str, entity_name: str, key: tuple[str, ...]) -> Outcome:
-    """Take values of one entity away, so that the defaults hold again, and tell the brokers."""
+    """Remove values of one entity, back to the defaults, and notify the brokers."""
     return change_values(frame, how, entity_type, entity_name, (), key)
 
 
 def change_values(
-    frame: Frame, how: How, kind: str, name: str, values: tuple[str, ...], keys: tuple[str, ...]
+    frame: Frame,
+    how: How,
+    kind: str,
+    name: str,
+    values: tuple[str, ...],
+    keys: tuple[str, ...],
+    seconds: float | None = None,
 ) -> Outcome:
     """Plan and carry out a change of configuration."""
     from kctl.cluster.configs import parse_assignments, plan_configs
+    from kctl.errors import KctlError
 
     given = parse_assignments(values)
     with open_for_change(frame) as cluster:
-        plan = plan_configs(
-            cluster, kind, name, set=given, unset=keys, kafka_version=pinned(how.kafka_version)
-        )
+        try:
+            plan = plan_configs(
+                cluster, kind, name, set=given, unset=keys, kafka_version=how.version, seconds=seconds
+            )
+        except KctlError as error:
+            error.message += "; nothing was written" if type(error) is KctlError else ""
+            raise
         return carry_out(frame, how, cluster, plan)
 
 
@@ -144,23 +283,18 @@ def change_values(
 @click.argument("action", type=click.Choice(("get", "set", "unset")))
 @click.argument("name")
 @click.argument("value", nargs=-1, metavar="[K=V|K]...")
-@click.option(
-    "--snapshot",
-    type=GIVEN_PATH,
-    metavar="FILE",
-    envvar="KCTL_SNAPSHOT",
-    help="With get: read this export in place of a live ZooKeeper.",
-)
+@SNAPSHOT
 def topic_config(
     frame: Frame, how: How, action: str, name: str, value: tuple[str, ...], snapshot: Path | None
 ) -> Outcome:
-    """Show, set or unset the configuration of a topic."""
+    """Show, set or unset the configuration of a topic.
+
+    Only `get` takes --snapshot.
+    """
     from kctl.errors import BadValue, KctlError
 
     if action == "get":
-        at = At(
-            snapshot=snapshot, allow_stale=False, timeout=answer_timeout(), kafka_version=how.kafka_version
-        )
+        at = At(snapshot, allow_stale=False, timeout=answer_timeout(), kafka_version=how.kafka_version)
         with at.open(frame) as cluster:
             state = cluster.read_state(
                 [name], partition_states=False, configs=["topics"], kafka_version=at.version
@@ -171,7 +305,7 @@ def topic_config(
     if snapshot is not None:
         raise BadValue("a snapshot cannot be changed")
     if not value:
-        raise BadValue(f"nothing to {action}", "name KEY=VALUE" if action == "set" else "name a key")
+        raise BadValue(f"nothing to {action}", "give KEY=VALUE" if action == "set" else "give a key")
     if action == "set":
         return change_values(frame, how, "topics", name, value, ())
     return change_values(frame, how, "topics", name, (), value)

@@ -1,4 +1,4 @@
-"""Old consumers, who keep themselves in ZooKeeper: list, describe, assign."""
+"""`kctl consumer`: old consumer groups, which are stored in ZooKeeper: list, describe, assign."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from commands.connecting import At, reads
-from commands.frame import Frame, command
-from commands.render import Outcome, Row
+from commands.cli.connecting import At, reads
+from commands.cli.frame import Frame, command
+from commands.cli.render import Outcome, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kctl.cluster.interface import Cluster
-    from kctl.cluster.old_groups import OldGroup
+    from kctl.cluster.old_consumers import OldGroup
     from kctl.cluster.state import ClusterState
     from kctl.model import TopicPartition
 
@@ -31,7 +31,7 @@ STATUS = "0 done · 2 wrong usage · 3 no such group, no connection"
 )
 @reads
 def list_groups(frame: Frame, at: At) -> Outcome:
-    """List the groups of old consumers, with their lag where brokers answer."""
+    """List old consumer groups, with their lag if brokers answer."""
     from kctl.cluster.log_ends import log_end_offsets, total_lag
     from kctl.cluster.old_consumers import topics_of
     from kctl.rows.consumer import GROUP
@@ -39,7 +39,7 @@ def list_groups(frame: Frame, at: At) -> Outcome:
     with at.open(frame) as cluster:
         groups = cluster.read_old_groups()
         state = cluster.read_state({t for g in groups for t in topics_of(g)}, kafka_version=at.version)
-    _report(frame, *groups)
+    _report_problems(frame, *groups)
     asked = {tp for group in groups for tp in group.offsets}
     ends = log_end_offsets(asked, state, at.timeout) if at.snapshot is None else {}
     rows = (
@@ -52,7 +52,7 @@ def list_groups(frame: Frame, at: At) -> Outcome:
         )
         for group in groups
     )
-    return Outcome(rows, nothing="no consumer group keeps itself in ZooKeeper")
+    return Outcome(rows, nothing="ZooKeeper holds no consumer group")
 
 
 @command(
@@ -66,15 +66,15 @@ def list_groups(frame: Frame, at: At) -> Outcome:
 @reads
 @click.argument("group")
 def describe(frame: Frame, at: At, group: str) -> Outcome:
-    """Describe a group of old consumers: members, owners, offsets, lag."""
+    """Describe an old consumer group: members, owners, offsets, lag."""
     from kctl.cluster.log_ends import log_end_offsets
 
     with at.open(frame) as cluster:
-        found, state = _find(cluster, at, group)
-    _report(frame, found)
-    partitions = _partitions(found, state)
+        old_group, state = _find(cluster, at, group)
+    _report_problems(frame, old_group)
+    partitions = _partitions(old_group, state)
     ends = log_end_offsets(partitions, state, at.timeout) if at.snapshot is None else {}
-    return Outcome(_described(found, partitions, ends))
+    return Outcome(_described(old_group, partitions, ends))
 
 
 def _described(
@@ -85,13 +85,7 @@ def _described(
     from kctl.rows.consumer import MEMBER, OFFSET
 
     for member in group.members:
-        yield MEMBER(
-            group=group.name,
-            member_id=member.member_id,
-            subscription=dict(member.subscription),
-            pattern=member.pattern,
-            registered_at=member.registered_at,
-        )
+        yield MEMBER.of(member, group=group.name, subscription=dict(member.subscription))
     members = {member.member_id for member in group.members}
     for tp in partitions:
         owner = group.owners.get(tp)
@@ -114,50 +108,47 @@ def _described(
     kctl consumer assign billing
     kctl consumer assign billing --algorithm roundrobin
     """,
-    status=STATUS + " · 4 round robin would refuse the group",
+    status=STATUS + " · 4 round robin does not allow this group",
 )
 @reads
 @click.argument("group")
 @click.option(
-    "--algorithm",
-    type=click.Choice(("range", "roundrobin")),
-    default="range",
-    show_default=True,
-    help="Of the consumer.",
-)
+    "--algorithm", type=click.Choice(("range", "roundrobin")), default="range", show_default=True,
+    help="Assignment algorithm of the consumer.",
+)  # fmt: skip
 def assign(frame: Frame, at: At, group: str, algorithm: str) -> Outcome:
-    """Show which thread of a group an algorithm gives each partition to, beside who owns it now."""
+    """Show which consumer thread an algorithm gives each partition to.
+
+    The rows also have the thread that owns the partition now.
+    """
     from kctl.cluster.old_consumers import deal
     from kctl.rows.consumer import ASSIGNMENT
 
     with at.open(frame) as cluster:
-        found, state = _find(cluster, at, group)
-    _report(frame, found)
-    dealt = list(deal(found, state, algorithm))
-    given = {one.partition: one.thread for one in dealt if one.partition}
-    rows = [
-        ASSIGNMENT(
-            group=found.name,
-            thread=one.thread,
-            topic=one.partition.topic if one.partition else None,
-            partition=one.partition.partition if one.partition else None,
-            owner=found.owners.get(one.partition) if one.partition else None,
-            is_as_assigned=found.owners.get(one.partition) == one.thread if one.partition else None,
+        old_group, state = _find(cluster, at, group)
+    _report_problems(frame, old_group)
+    rows, given = [], set()
+    for share in deal(old_group, state, algorithm):
+        tp = share.partition
+        owner = old_group.owners.get(tp) if tp else None
+        given.add(tp)
+        rows.append(
+            ASSIGNMENT(
+                group=old_group.name,
+                thread=share.thread,
+                topic=tp.topic if tp else None,
+                partition=tp.partition if tp else None,
+                owner=owner,
+                is_as_assigned=owner == share.thread if tp else None,
+            )
         )
-        for one in dealt
-    ]
-    rows += [
-        ASSIGNMENT(
-            group=found.name,
-            thread=None,
-            topic=tp.topic,
-            partition=tp.partition,
-            owner=owner,
-            is_as_assigned=False,
-        )
-        for tp, owner in sorted(found.owners.items())
-        if tp not in given
-    ]
+    for tp, owner in sorted(old_group.owners.items()):
+        if tp not in given:
+            rows.append(
+                ASSIGNMENT(
+                    group=old_group.name, **tp._asdict(), thread=None, owner=owner, is_as_assigned=False
+                )
+            )
     return Outcome(rows)
 
 
@@ -167,11 +158,11 @@ def _find(cluster: Cluster, at: At, name: str) -> tuple[OldGroup, ClusterState]:
     for group in cluster.read_old_groups():
         if group.name == name:
             return group, cluster.read_state(kafka_version=at.version)
-    raise KctlError(f"no group {name!r} keeps itself in ZooKeeper", "`kctl consumer list` lists them")
+    raise KctlError(f"no group {name!r} in ZooKeeper", "`kctl consumer list` lists them")
 
 
 def _partitions(group: OldGroup, state: ClusterState) -> list[TopicPartition]:
-    """What the group has owners or offsets for, and the rest of the topics that it subscribes to by name."""
+    """The partitions with an owner or offset, and all others of the topics that it subscribes to by name."""
     from kctl.cluster.old_consumers import topics_of
     from kctl.model import TopicPartition
 
@@ -184,7 +175,7 @@ def _partitions(group: OldGroup, state: ClusterState) -> list[TopicPartition]:
     return sorted(named | set(group.owners) | set(group.offsets))
 
 
-def _report(frame: Frame, *groups: OldGroup) -> None:
+def _report_problems(frame: Frame, *groups: OldGroup) -> None:
     from kctl.errors import KctlError
 
     for group in groups:

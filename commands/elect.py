@@ -1,4 +1,4 @@
-"""Elections: preferred, status."""
+"""`kctl elect`: preferred, unclean, status."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from commands.changing import CHANGE_STATUS, How, carry_out, changes
-from commands.connecting import At, open_for_change, pinned, reads
-from commands.frame import Frame, command
-from commands.lists import Names
-from commands.render import Outcome, Row
+from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
+from commands.cli.connecting import At, open_brokers_for_change, open_for_change, reads
+from commands.cli.frame import Frame, command
+from commands.cli.options import TOPICS
+from commands.cli.render import Outcome, Row
 from commands.topic import note_problems
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from kctl.cluster.elections import Candidate
     from kctl.cluster.interface import Cluster
     from kctl.cluster.state import ClusterState
+    from kctl.cluster.unclean import Candidate as UncleanCandidate
     from kctl.cluster.versions import KafkaVersion
 
 
@@ -32,31 +33,94 @@ if TYPE_CHECKING:
     status=CHANGE_STATUS,
 )
 @changes(timeout=120)
-@click.option("--topics", type=Names(), metavar="A,B", help="Only these topics.")
+@TOPICS
 def preferred(frame: Frame, how: How, topics: frozenset[str] | None) -> Outcome:
-    """Make the first replica of each partition its leader, where it is alive, in sync and does not lead.
+    """Elect the preferred leader of each partition.
 
-    A row says of each partition asked for, and of each that cannot be helped, how it ended.
+    The preferred leader is the first replica; it must be alive and in sync. A row shows the result for each
+    partition that had another leader.
     """
     from kctl.cluster.elections import WANTED, candidates, plan_preferred_election
 
     with open_for_change(frame) as cluster:
-        state = _read(cluster, topics, pinned(how.kafka_version))
-        found = candidates(state, topics)
-        made = plan_preferred_election(cluster, state, found)
-        wanted = [one for one in found if one.state == WANTED]
-        hopeless = [one for one in found if one.state == "failed"]
-        for one in hopeless[:5]:
-            frame.note(f"{one.partition} is left as it is: {one.reason}")
+        state = _read(cluster, topics, how.version)
+        chosen = candidates(state, topics)
+        plan = plan_preferred_election(cluster, state, chosen)
+        wanted = [candidate for candidate in chosen if candidate.state == WANTED]
+        hopeless = [candidate for candidate in chosen if candidate.state == "failed"]
+        for candidate in hopeless[:5]:
+            frame.note(f"{candidate.partition} keeps its leader: {candidate.reason}")
         if how.dry_run or not wanted:
-            return carry_out(frame, how, cluster, made, _rows([*wanted, *hopeless], state))
-        outcome = carry_out(frame, how, cluster, made)
-        after = _read(cluster, topics, pinned(how.kafka_version))
-        ended = {one.partition: one for one in candidates(after, topics)}
-        rows = list(
-            _rows([ended[one.partition] for one in [*wanted, *hopeless] if one.partition in ended], after)
-        )
-        return Outcome([*rows, *outcome.rows], text=outcome.text)
+            return carry_out(frame, how, cluster, plan, _rows([*wanted, *hopeless], state))
+        outcome = carry_out(frame, how, cluster, plan)
+        after = _read(cluster, topics, how.version)
+        results = {candidate.partition: candidate for candidate in candidates(after, topics)}
+        shown = [results[old.partition] for old in [*wanted, *hopeless] if old.partition in results]
+        return Outcome([*_rows(shown, after), *outcome.rows], text=outcome.text)
+
+
+@command(
+    "unclean",
+    examples="""
+    kctl elect unclean orders:3 --dry-run
+    kctl elect unclean orders:3 --accept-loss
+    kctl elect unclean orders --to 2 --accept-loss --yes
+    """,
+    status=CHANGE_STATUS,
+)
+@changes(timeout=120)
+@click.argument("partitions", nargs=-1, required=True, metavar="TOPIC[:PARTITION]...")
+@click.option(
+    "--to", type=int, metavar="BROKER", help="Elect this broker instead of the one that loses least."
+)
+@click.option("--accept-loss", is_flag=True, help="Elect it although nothing brings back what is lost.")
+def unclean(
+    frame: Frame, how: How, partitions: tuple[str, ...], to: int | None, accept_loss: bool
+) -> Outcome:
+    """Elect a leader outside the ISR, with a forecast of what is lost.
+
+    Only of partitions without a leader. A row for each replica says what it has and how many records are lost if it
+    leads, at least and at most; the best one is proposed. Afterwards the new leader is asked what it has.
+    """
+    from kctl.cluster.topics import partitions_named, topics_named
+    from kctl.cluster.unclean import is_leaderless, plan_unclean_election
+    from kctl.rows.cluster_wide import CANDIDATE
+    from kctl.wire.replicas.epochs import read_candidates, really_lost
+
+    with open_brokers_for_change(frame) as cluster:
+        topics = topics_named(partitions)
+        state = _read(cluster, frozenset(topics), how.version)
+        chosen = [tp for tp in partitions_named(partitions, state) if is_leaderless(tp, state)]
+        found = read_candidates(cluster.wire, state, chosen, to)
+        rows = [CANDIDATE.of(one) for one in found]
+        plan = plan_unclean_election(cluster, state, found, rows, accepted=accept_loss)
+        if how.dry_run or plan.is_empty or plan.needs:
+            return carry_out(frame, how, cluster, plan, rows)
+        outcome = carry_out(frame, how, cluster, plan, rows)
+        after = _read(cluster, frozenset(topics), how.version)
+        lost = really_lost(cluster.wire, after, found)
+        proposed = [one for one in found if one.is_proposed]
+        results = [_elected_row(one, after, lost.get(one.partition)) for one in proposed]
+        return Outcome([*list(outcome.rows)[:-1], *results, *list(outcome.rows)[-1:]], text=outcome.text)
+
+
+def _elected_row(one: UncleanCandidate, after: ClusterState, lost: int | None) -> Row:
+    from kctl.rows.cluster_wide import ELECTION
+
+    tp = one.partition
+    replicas, now = after.replicas(tp) or (), after.partition_states.get(tp)
+    leads = now is not None and now.leader == one.broker_id
+    return ELECTION(
+        **tp._asdict(),
+        state="done" if leads else "failed",
+        replicas=list(replicas),
+        isr=list(now.isr) if now else [],
+        leader=now.leader if now else None,
+        preferred_leader=replicas[0] if replicas else None,
+        reason=None if leads else f"broker {one.broker_id} does not lead it",
+        lost_at_least=lost,
+        lost_at_most=None if one.lost_at_most is None else lost,
+    )
 
 
 @command(
@@ -66,26 +130,26 @@ def preferred(frame: Frame, how: How, topics: frozenset[str] | None) -> Outcome:
     kctl elect status --topics orders --all --output jsonl
     kctl elect status --snapshot znodes.jsonl
     """,
-    status="0 every partition is led by its preferred leader · 3 could not · 5 some are not",
+    status="0 every partition is led by its preferred leader · 3 failed · 5 some are not",
 )
 @reads
-@click.option("--topics", type=Names(), metavar="A,B", help="Only these topics.")
-@click.option("--all", "everything", is_flag=True, help="Also partitions that their preferred replica leads.")
+@TOPICS
+@click.option("--all", "everything", is_flag=True, help="Include partitions led by their preferred leader.")
 def status(frame: Frame, at: At, topics: frozenset[str] | None, everything: bool) -> Outcome:
-    """Show the partitions that another than their preferred replica leads, and what an election would do."""
+    """Show partitions not led by their preferred leader, and what an election would do."""
     from kctl.cluster.elections import LED, candidates
 
     with at.open(frame) as cluster:
         state = _read(cluster, topics, at.version)
     note_problems(frame, state)
-    found = candidates(state, topics)
-    wrong = [one for one in found if one.state != LED]
+    chosen = candidates(state, topics)
+    wrong = [candidate for candidate in chosen if candidate.state != LED]
     if wrong:
         frame.raise_status(5)
     if state.election is not None:
-        frame.note("a preferred election is under way")
-    rows = _rows(found if everything else wrong, state)
-    return Outcome(rows, nothing="every partition is led by its preferred replica")
+        frame.note("a preferred election is in progress")
+    rows = _rows(chosen if everything else wrong, state)
+    return Outcome(rows, nothing="every partition is led by its preferred leader")
 
 
 def _read(cluster: Cluster, topics: frozenset[str] | None, version: KafkaVersion | None) -> ClusterState:
@@ -98,20 +162,21 @@ def _read(cluster: Cluster, topics: frozenset[str] | None, version: KafkaVersion
     return state
 
 
-def _rows(found: Sequence[Candidate] | Iterable[Candidate], state: ClusterState) -> Iterator[Row]:
+def _rows(chosen: Iterable[Candidate], state: ClusterState) -> Iterator[Row]:
     from kctl.rows.cluster_wide import ELECTION
 
     waiting = set(state.election.partitions) if state.election else set()
-    for one in found:
-        replicas = state.replicas(one.partition) or ()
-        present = state.partition_states.get(one.partition)
-        yield ELECTION(
-            topic=one.partition.topic,
-            partition=one.partition.partition,
-            state="in_progress" if one.partition in waiting and one.state == "not_started" else one.state,
+    for candidate in chosen:
+        replicas = state.replicas(candidate.partition) or ()
+        stored = state.partition_states.get(candidate.partition)
+        is_waiting = candidate.partition in waiting and candidate.state == "not_started"
+        yield ELECTION.of(
+            candidate,
+            state="in_progress" if is_waiting else candidate.state,
             replicas=list(replicas),
-            isr=list(present.isr) if present else [],
-            leader=present.leader if present else None,
+            isr=list(stored.isr) if stored else [],
+            leader=stored.leader if stored else None,
             preferred_leader=replicas[0] if replicas else None,
-            reason=one.reason,
+            lost_at_least=None,
+            lost_at_most=None,
         )

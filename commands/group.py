@@ -1,33 +1,31 @@
-"""Consumer groups of a running cluster: list, describe, export, reset-plan."""
+"""`kctl group`: groups of a running cluster: list, describe, export, reset, delete."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from commands.changing import Duration
-from commands.connecting import wire
-from commands.frame import Frame, command
-from commands.path_types import GIVEN_PATH
-from commands.render import Outcome, Page, Row, table
+from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
+from commands.cli.connecting import open_brokers_for_change, wire
+from commands.cli.frame import Frame, command
+from commands.cli.options import GIVEN_PATH, TIMEOUT, TOPIC, Duration, as_one_value
+from commands.cli.render import Outcome, Page, Row, table
 
 if TYPE_CHECKING:
+    from kctl.changes.intents import GroupOffset
     from kctl.model import TopicPartition
     from kctl.wire.adapter import Wire
-    from kctl.wire.groups import Committed
+    from kctl.wire.group_changes import Reset, ResetGoal
 
 STATUS = "0 done · 2 wrong usage · 3 no such group, no connection"
-TIMEOUT = click.option(
-    "--timeout",
-    type=Duration(),
-    default="10s",
-    show_default=True,
-    help="How long to wait for an answer.",
-)
-TO = click.option("--to", type=GIVEN_PATH, metavar="FILE", help="Write it there too.")
+TO = click.option("--to", type=GIVEN_PATH, metavar="FILE", help="Write the offsets to FILE as well.")
+PARTITIONS = click.option(
+    "--topic", "topics", multiple=True, metavar="TOPIC[:PARTITION]",
+    help="Only this topic or partition; repeatable.",
+)  # fmt: skip
 
 
 @command(
@@ -39,27 +37,23 @@ TO = click.option("--to", type=GIVEN_PATH, metavar="FILE", help="Write it there 
     status=STATUS,
 )
 @TIMEOUT
-@click.option("--state", "states", multiple=True, metavar="STATE", help="Only groups in it; repeatable.")
+@click.option(
+    "--state", "states", multiple=True, metavar="STATE", help="Only groups in this state; repeatable."
+)
 def list_groups(frame: Frame, timeout: float, states: tuple[str, ...]) -> Outcome:
-    """List the groups of all coordinators, of both group protocols."""
+    """List the groups of all coordinators, of every group protocol."""
     from kctl.rows.live_groups import GROUP
     from kctl.wire.groups import list_groups as listed
 
     with wire(frame, timeout=timeout) as connected:
-        found, failures = listed(connected)
+        groups, failures = listed(connected)
     for failure in failures:
         frame.report(failure)
     wanted = {state.lower() for state in states}
     return Outcome(
-        GROUP(
-            group=one.group,
-            type=one.type,
-            state=one.state,
-            protocol_type=one.protocol_type or None,
-            coordinator=one.coordinator,
-        )
-        for one in found
-        if not wanted or (one.state or "").lower() in wanted
+        GROUP(**{**group._asdict(), "protocol_type": group.protocol_type or None})
+        for group in groups
+        if not wanted or (group.state or "").lower() in wanted
     )
 
 
@@ -74,7 +68,10 @@ def list_groups(frame: Frame, timeout: float, states: tuple[str, ...]) -> Outcom
 @TIMEOUT
 @click.argument("groups", nargs=-1, required=True, metavar="GROUP...")
 def describe(frame: Frame, timeout: float, groups: tuple[str, ...]) -> Outcome:
-    """Describe groups: members, what each has, committed offsets and how far behind they are."""
+    """Describe groups: members, assignments, offsets and lag.
+
+    A partition that a member reads and nothing was committed of has no lag: it is not known.
+    """
     from kctl.errors import KctlError
 
     rows: list[Row] = []
@@ -87,49 +84,26 @@ def describe(frame: Frame, timeout: float, groups: tuple[str, ...]) -> Outcome:
     return Outcome(rows, text=describe_text)
 
 
-def _described(connected: Wire, group: str) -> Iterator[Row]:
+def _described(connected: Wire, name: str) -> Iterator[Row]:
     from kctl.rows.live_groups import GROUP, MEMBER, OFFSET
-    from kctl.wire.group_resets import watermarks
-    from kctl.wire.groups import read_committed, read_group
+    from kctl.wire.groups import lags_of, read_group, total_lag
 
-    found = read_group(connected, group)
-    committed = read_committed(connected, group, found.coordinator)
-    ends = watermarks(connected, list(committed))
-    lags = {tp: max(0, end - committed[tp].offset) for tp, end in ends.items()}
-    yield GROUP(
-        group=group,
-        type=found.type,
-        state=found.state,
-        protocol_type="consumer",
-        protocol=found.protocol,
-        epoch=found.epoch,
-        coordinator=found.coordinator,
-        members=len(found.members),
-        lag=sum(lags.values()),
-    )
-    owners: dict[TopicPartition, str] = {}
-    for member in found.members:
-        owners |= dict.fromkeys(member.assignment or (), member.member_id)
-        yield MEMBER(
-            group=group,
-            member_id=member.member_id,
-            group_instance_id=member.group_instance_id,
-            client_id=member.client_id,
-            client_host=member.client_host,
-            assignment=None if member.assignment is None else [str(tp) for tp in member.assignment],
+    group = read_group(connected, name)
+    lags = lags_of(connected, group)
+    yield GROUP.of(group, members=len(group.members), lag=total_lag(lags))
+    for member in group.members:
+        assigned, target = (
+            None if partitions is None else list(map(str, partitions))
+            for partitions in (member.assignment, member.target_assignment)
         )
-    for tp, one in committed.items():
-        yield OFFSET(
-            group=group,
-            topic=tp.topic,
-            partition=tp.partition,
-            offset=one.offset,
-            leader_epoch=one.leader_epoch,
-            metadata=one.metadata,
-            high_watermark=ends.get(tp),
-            lag=lags.get(tp),
-            member_id=owners.get(tp),
+        yield MEMBER.of(member, group=name, assignment=assigned, target_assignment=target)
+    for one in lags:
+        at = (
+            one.committed._asdict()
+            if one.committed
+            else dict.fromkeys(("offset", "leader_epoch", "metadata"))
         )
+        yield OFFSET.of(one, group=name, **at)
 
 
 @command(
@@ -144,7 +118,7 @@ def _described(connected: Wire, group: str) -> Iterator[Row]:
 @click.argument("group")
 @TO
 def export(frame: Frame, timeout: float, group: str, to: Path | None) -> Outcome:
-    """Export a group's committed offsets, in the form that kafka-consumer-groups resets from.
+    """Export the committed offsets of a group for kafka-consumer-groups --from-file.
 
     The file has a line TOPIC,PARTITION,OFFSET for each partition.
     """
@@ -153,27 +127,16 @@ def export(frame: Frame, timeout: float, group: str, to: Path | None) -> Outcome
     with wire(frame, timeout=timeout) as connected:
         committed = _known_offsets(connected, group)
     if to is not None:
-        _write(to, ((tp, one.offset) for tp, one in committed.items()))
+        _write(to, ((tp, offset.offset) for tp, offset in committed.items()))
     return Outcome(
-        OFFSET(
-            group=group,
-            topic=tp.topic,
-            partition=tp.partition,
-            offset=one.offset,
-            leader_epoch=one.leader_epoch,
-            metadata=one.metadata,
-        )
-        for tp, one in committed.items()
+        OFFSET(group=group, **tp._asdict(), **offset._asdict()) for tp, offset in committed.items()
     )
 
 
-def _known_offsets(connected: Wire, group: str) -> dict[TopicPartition, Committed]:
-    from kctl.wire.groups import coordinator_of, read_committed, read_group
+def _known_offsets(connected: Wire, group: str) -> dict[TopicPartition, GroupOffset]:
+    from kctl.wire.groups import read_group, read_offsets
 
-    committed = read_committed(connected, group, coordinator_of(connected, group))
-    if not committed:
-        read_group(connected, group)  # says where there is no such group
-    return committed
+    return read_offsets(connected, read_group(connected, group))
 
 
 def _write(path: Path, offsets: Iterable[tuple[TopicPartition, int]]) -> None:
@@ -184,6 +147,125 @@ def _write(path: Path, offsets: Iterable[tuple[TopicPartition, int]]) -> None:
         path.write_text(text, "utf-8")
     except OSError as error:
         raise KctlError(f"{path}: {reason_of(error)}") from error
+
+
+class Goal(NamedTuple):
+    """Where to put offsets, from the options."""
+
+    to_earliest: bool
+    to_latest: bool
+    to_current: bool
+    to_offset: int | None
+    shift: int | None
+    to_time: str | None
+    by_duration: float | None
+    from_file: Path | None
+
+    def read(self) -> ResetGoal:
+        """The goal. Raises BadValue where not exactly one is given, KctlError for a file that cannot be read."""
+        import time
+
+        from kctl.errors import BadValue, KctlError, reason_of
+        from kctl.files import read_text
+        from kctl.times import parse_time
+        from kctl.wire.group_changes import ResetGoal, parse_offsets
+
+        when = parse_time(self.to_time) if self.to_time is not None else None
+        if self.by_duration is not None:
+            if when is not None:
+                raise BadValue(ONE_GOAL)
+            when = time.time_ns() // 1_000_000 - round(self.by_duration * 1000)
+        listed = None
+        if self.from_file is not None:
+            try:
+                listed = parse_offsets(read_text(self.from_file, follow=True), str(self.from_file))
+            except (OSError, UnicodeError) as error:
+                raise KctlError(f"{self.from_file}: {reason_of(error)}") from error
+        goal = ResetGoal(
+            earliest=self.to_earliest,
+            latest=self.to_latest,
+            current=self.to_current,
+            offset=self.to_offset,
+            shift=self.shift,
+            time=when,
+            listed=listed,
+        )
+        if goal.count != 1:
+            raise BadValue(ONE_GOAL)
+        return goal
+
+
+ONE_GOAL = (
+    "give one of --to-earliest, --to-latest, --to-current, --to-offset, --shift-by, --to-time, --by-duration "
+    "and --from-file"
+)
+resets = as_one_value(
+    Goal,
+    [
+        click.option("--to-earliest", is_flag=True, help="Reset to the log start offset."),
+        click.option("--to-latest", is_flag=True, help="Reset to the high watermark."),
+        click.option(
+            "--to-current", is_flag=True, help="Keep the offset; the high watermark where there is none."
+        ),
+        click.option("--to-offset", type=int, metavar="OFFSET", help="Reset to this offset."),
+        click.option(
+            "--shift", "--shift-by", "shift", type=int, metavar="N",
+            help="Move by N offsets; back if N is negative.",
+        ),
+        click.option(
+            "--to-time", metavar="TIME",
+            help="Reset to the first record at or after this time (ISO 8601, -2h, epoch ms).",
+        ),
+        click.option(
+            "--by-duration", type=Duration(), metavar="DURATION",
+            help="Reset to the first record at or after this long ago.",
+        ),
+        click.option(
+            "--from-file", type=GIVEN_PATH, metavar="FILE",
+            help="Reset to the offsets in FILE, lines TOPIC,PARTITION,OFFSET.",
+        ),
+    ],
+)  # fmt: skip
+
+
+def reset_rows(group: str, resets: Sequence[Reset]) -> list[Row]:
+    """A row for each partition."""
+    from kctl.rows.live_groups import RESET
+
+    return [RESET.of(reset, group=group) for reset in resets]
+
+
+@command(
+    "reset",
+    examples="""
+    kctl group reset billing --to-earliest
+    kctl group reset billing --topic orders:0 --to-offset 1200 --execute
+    kctl group reset billing --by-duration 2h --execute --yes
+    kctl group reset billing --from-file billing.csv --execute
+    """,
+    status=CHANGE_STATUS,
+)
+@changes(timeout=60)
+@click.argument("group")
+@PARTITIONS
+@resets
+@click.option("--execute", is_flag=True, help="Write the new offsets.")
+def reset(frame: Frame, how: How, goal: Goal, group: str, topics: tuple[str, ...], execute: bool) -> Outcome:
+    """Reset the offsets of a group; without --execute only show the new ones.
+
+    Refused while the group has members. The old offsets are in the journal, and `kctl journal undo` brings them back.
+    With --topic all its partitions are reset, also those without an offset; of a group that does not exist too.
+    """
+    from kctl.wire.group_changes import choose_reset, plan_reset
+
+    wanted = goal.read()
+    with open_brokers_for_change(frame) as cluster:
+        chosen = choose_reset(cluster, cluster.wire, group, topics, wanted)
+        rows = reset_rows(group, chosen.resets)
+        if not execute and not how.dry_run:
+            frame.note("nothing was written; --execute writes it")
+            return Outcome(rows)
+        return carry_out(frame, how, cluster, plan_reset(cluster, group, chosen), rows)
 
 
 @command(
@@ -197,69 +279,124 @@ def _write(path: Path, offsets: Iterable[tuple[TopicPartition, int]]) -> None:
 )
 @TIMEOUT
 @click.argument("group")
-@click.option("--to-earliest", is_flag=True, help="Where the log begins.")
-@click.option("--to-latest", is_flag=True, help="At the high watermark.")
-@click.option("--to-offset", type=int, metavar="OFFSET", help="At this offset.")
-@click.option("--shift-by", type=int, metavar="N", help="So many on; back where it is negative.")
-@click.option(
-    "--to-time", metavar="TIME", help="At the first record of this time or later (ISO 8601, -2h, epoch ms)."
-)
-@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic; repeatable.")
+@resets
+@TOPIC
 @TO
 def reset_plan(
-    frame: Frame,
-    timeout: float,
-    group: str,
-    to_earliest: bool,
-    to_latest: bool,
-    to_offset: int | None,
-    shift_by: int | None,
-    to_time: str | None,
-    topics: tuple[str, ...],
-    to: Path | None,
+    frame: Frame, goal: Goal, timeout: float, group: str, topics: tuple[str, ...], to: Path | None
 ) -> Outcome:
-    """Plan where a group's offsets would be put, and what it would skip or read again.
+    """Plan an offset reset: new offsets, records skipped or read again.
 
-    Nothing is written to the cluster. The file of --to is what
-    kafka-consumer-groups --reset-offsets --from-file takes, while the group is empty.
+    Nothing is written to the cluster. The file of --to is for `kctl group reset --from-file` and
+    kafka-consumer-groups --reset-offsets --from-file, while the group is empty.
     """
-    from kctl.errors import BadValue
-    from kctl.times import parse_time
-    from kctl.wire.group_resets import Goal, plan_reset
+    from kctl.wire.group_changes import resets_to
 
-    goal = Goal(
-        earliest=to_earliest,
-        latest=to_latest,
-        offset=to_offset,
-        shift=shift_by,
-        time=parse_time(to_time) if to_time is not None else None,
-    )
-    if goal.count != 1:
-        raise BadValue("say one of --to-earliest, --to-latest, --to-offset, --shift-by and --to-time")
+    wanted = goal.read()
     with wire(frame, timeout=timeout) as connected:
         committed = _known_offsets(connected, group)
-        chosen = {tp: one.offset for tp, one in committed.items() if not topics or tp.topic in topics}
-        resets = plan_reset(connected, chosen, goal)
+        chosen = {
+            tp: at.offset
+            for tp, at in committed.items()
+            if (not topics or tp.topic in topics) and (wanted.listed is None or tp in wanted.listed)
+        }
+        planned = resets_to(connected, chosen, wanted)
     if to is not None:
-        _write(to, ((one.partition, one.new_offset) for one in resets))
-    from kctl.rows.live_groups import RESET
+        _write(to, ((one.partition, one.new_offset) for one in planned))
+    return Outcome(reset_rows(group, planned))
 
-    return Outcome(
-        RESET(
-            group=group,
-            topic=one.partition.topic,
-            partition=one.partition.partition,
-            offset=one.offset,
-            new_offset=one.new_offset,
-            change=one.new_offset - one.offset,
-            was_outside=one.was_outside,
+
+@command(
+    "delete-offsets",
+    examples="""
+    kctl group delete-offsets billing --topic orders
+    kctl group delete-offsets billing --topic orders:3 --yes
+    """,
+    status=CHANGE_STATUS,
+)
+@changes(timeout=60)
+@click.argument("group")
+@PARTITIONS
+def delete_offsets(frame: Frame, how: How, group: str, topics: tuple[str, ...]) -> Outcome:
+    """Delete offsets of a group.
+
+    Of a deleted topic too. Refused while the group has members. `kctl journal undo` brings them back.
+    """
+    from kctl.cluster.topics import is_named
+    from kctl.errors import BadValue, KctlError
+    from kctl.rows.live_groups import RESET
+    from kctl.wire.group_changes import plan_offset_deletion
+    from kctl.wire.groups import read_group, read_offsets
+
+    if not topics:
+        raise BadValue(
+            "name what is to be deleted with --topic", "`kctl group delete` deletes the whole group"
         )
-        for one in resets
-    )
+    with open_brokers_for_change(frame) as cluster:
+        described = read_group(cluster.wire, group)
+        present = read_offsets(cluster.wire, described)
+        gone = [tp for tp in present if is_named(tp, topics)]
+        for name in topics:
+            if not any(is_named(tp, [name]) for tp in gone):
+                raise KctlError(f"group {group} has no offset of {name}")
+        rows = [
+            RESET(
+                group=group,
+                **tp._asdict(),
+                offset=present[tp].offset,
+                from_offset=present[tp].offset,
+                was_outside=False,
+            )
+            for tp in gone
+        ]
+        return carry_out(frame, how, cluster, plan_offset_deletion(cluster, described, present, gone), rows)
+
+
+@command(
+    "delete",
+    examples="""
+    kctl group delete billing
+    kctl group delete billing reports --yes
+    """,
+    status=CHANGE_STATUS,
+)
+@changes(timeout=60)
+@click.argument("groups", nargs=-1, required=True, metavar="GROUP...")
+def delete(frame: Frame, how: How, groups: tuple[str, ...]) -> Outcome:
+    """Delete groups and their offsets.
+
+    Refused while one has members. `kctl journal undo` makes them again with their offsets.
+    """
+    from kctl.wire.group_changes import plan_group_deletion
+
+    with open_brokers_for_change(frame) as cluster:
+        return carry_out(frame, how, cluster, plan_group_deletion(cluster, cluster.wire, groups))
+
+
+@command(
+    "remove-member",
+    examples="""
+    kctl group describe billing
+    kctl group remove-member billing consumer-1-5c7d8b2e --yes
+    """,
+    status=CHANGE_STATUS,
+)
+@changes(timeout=60)
+@click.argument("group")
+@click.argument("members", nargs=-1, required=True, metavar="MEMBER...")
+def remove_member(frame: Frame, how: How, group: str, members: tuple[str, ...]) -> Outcome:
+    """Remove members from a group.
+
+    By member id or group instance id. A consumer that still runs joins again by itself.
+    """
+    from kctl.wire.group_changes import plan_member_removal
+
+    with open_brokers_for_change(frame) as cluster:
+        return carry_out(frame, how, cluster, plan_member_removal(cluster, cluster.wire, group, members))
 
 
 def describe_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
-    """A heading a group, its members, and its partitions in columns."""
+    """A heading for each group, its members, and its partitions in columns."""
     offsets: list[Row] = []
     for row in rows:
         if row["kind"] == "group":
@@ -268,7 +405,8 @@ def describe_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
             about = (
                 f"{row['type']}, {row['state']}, coordinator {row['coordinator']}, {row['members']} members"
             )
-            yield f"{page.style(str(row['group']), 'bold')}   {about}, lag {row['lag']}"
+            lag = "not known" if row["lag"] is None else row["lag"]
+            yield f"{page.style(str(row['group']), 'bold')}   {about}, lag {lag}"
         elif row["kind"] == "member":
             assigned = row["assignment"]
             parts = ", ".join(assigned) if isinstance(assigned, list) else "?"

@@ -1,4 +1,4 @@
-"""The journal of changes: list, show, verify, undo, resume."""
+"""`kctl journal`: list, show, verify, undo and resume changes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from commands.change_rows import change_row, change_text, journal_rows, journal_text
-from commands.changing import CHANGE_STATUS, How, carry_out, changes, course_of, run
-from commands.connecting import open_for_change
-from commands.frame import Frame, command
-from commands.render import Outcome
+from commands.cli.changing import (
+    CHANGE_STATUS,
+    How,
+    carry_out,
+    change_row,
+    change_text,
+    changes,
+    course_of,
+    journal_rows,
+    journal_text,
+    no_terminal,
+    run,
+)
+from commands.cli.connecting import open_for_change
+from commands.cli.frame import Frame, command
+from commands.cli.leaving import visible
+from commands.cli.render import Outcome
 
 if TYPE_CHECKING:
     from kctl.changes.entry import Entry
@@ -29,12 +41,12 @@ STATUS = "0 done · 2 wrong usage · 3 no such change, or the journal cannot be 
     status=STATUS,
 )
 def list_changes(frame: Frame) -> Outcome:
-    """List the changes, oldest first."""
+    """List changes, oldest first."""
     from kctl.changes.journal import Journal
 
     journal = Journal()
     entries = journal.entries(frame.report)
-    return Outcome(map(change_row, entries), nothing=f"no change is in the journal {journal.folder}")
+    return Outcome(map(change_row, entries), nothing=f"the journal {journal.folder} has no change")
 
 
 @command(
@@ -46,7 +58,7 @@ def list_changes(frame: Frame) -> Outcome:
 )
 @click.argument("id")
 def show(frame: Frame, id: str) -> Outcome:
-    """Show a change: its stages, what was written, and what would take it back."""
+    """Show a change: stages, writes, and how to undo it."""
     from kctl.changes.journal import Journal
 
     return Outcome(journal_rows(Journal().find(id)), text=journal_text)
@@ -57,7 +69,7 @@ def show(frame: Frame, id: str) -> Outcome:
     examples="""
     kctl journal verify
     """,
-    status="0 nobody changed it · 3 it cannot be read · 5 it was changed",
+    status="0 unchanged · 3 the journal cannot be read · 5 an entry was changed",
 )
 def verify(frame: Frame) -> Outcome:
     """Check that no entry was changed, removed or added since it was written."""
@@ -67,9 +79,11 @@ def verify(frame: Frame) -> Outcome:
 
     broken = Journal().verify()
     if not broken:
-        frame.note("the journal is as it was written")
-    place = {one.id: Place(file=f"{one.id}.json") for one in broken}
-    return Outcome(JOURNAL_BROKEN.at(place[one.id], id=one.id, reason=one.reason).row() for one in broken)
+        frame.note("the journal is unchanged")
+    return Outcome(
+        JOURNAL_BROKEN.at(Place(file=f"{entry.id}.json"), id=entry.id, reason=entry.reason).row()
+        for entry in broken
+    )
 
 
 @command(
@@ -83,11 +97,11 @@ def verify(frame: Frame) -> Outcome:
 @changes(timeout=600)
 @click.argument("id")
 def undo(frame: Frame, how: How, id: str) -> Outcome:
-    """Take a change back, where the cluster is still as the change left it."""
+    """Undo a change, if the cluster is still as the change left it."""
     from kctl.changes.journal import Journal
     from kctl.changes.undo import plan_undo
 
-    entry = Journal().find(id)
+    entry = Journal().find_sealed(id)
     how = how._replace(kafka_version=how.kafka_version or entry.kafka_version)
     with cluster_of(frame, entry) as cluster:
         plan = plan_undo(entry, course_of(frame, how, cluster))
@@ -104,20 +118,18 @@ def undo(frame: Frame, how: How, id: str) -> Outcome:
 @changes(timeout=600)
 @click.argument("id")
 def resume(frame: Frame, how: How, id: str) -> Outcome:
-    """Go on with a change that was cut off."""
+    """Resume an interrupted change."""
     from kctl.changes import apply
     from kctl.changes.journal import Journal
     from kctl.errors import Refused
 
-    entry = Journal().find(id)
+    entry = Journal().find_sealed(id)
     how = how._replace(kafka_version=how.kafka_version or entry.kafka_version)
     if how.dry_run:
         return Outcome(journal_rows(entry), text=journal_text)
     if not how.yes and not sys.stdin.isatty():
-        raise Refused(
-            "a change needs an answer and there is no terminal to ask on; nothing was written", "say --yes"
-        )
-    if not how.yes and not click.confirm(f"{entry.title}: go on?", err=True):
+        raise no_terminal()
+    if not how.yes and not click.confirm(f"{visible(entry.title)}: continue?", err=True):
         raise Refused("nothing was written")
     with cluster_of(frame, entry) as cluster:
         refused = run(frame, how, cluster, entry, apply.resume)
@@ -125,17 +137,17 @@ def resume(frame: Frame, how: How, id: str) -> Outcome:
 
 
 def cluster_of(frame: Frame, entry: Entry) -> Cluster:
-    """The cluster that a change was made on: the one named now, else the one in the entry.
+    """The cluster of a change: the one named now, else the one in the entry.
 
-    Raises Refused where the one named now is another.
+    Raises Refused if the one named now is another.
     """
     from kctl.errors import Refused
 
     if not (frame.context.zookeeper or frame.context.bootstrap_server):
         frame.reach(entry.backend, entry.location)
     cluster = open_for_change(frame)
-    found = cluster.read_state((), partition_states=False, recent=True).cluster_id
-    if entry.cluster_id is not None and found != entry.cluster_id:
+    cluster_id = cluster.read_state((), partition_states=False, recent=True).cluster_id
+    if entry.cluster_id is not None and cluster_id != entry.cluster_id:
         cluster.close()
-        raise Refused(f"change {entry.id} was made on cluster {entry.cluster_id}, and this is {found}")
+        raise Refused(f"change {entry.id} was made on cluster {entry.cluster_id}, and this is {cluster_id}")
     return cluster

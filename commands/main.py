@@ -1,8 +1,8 @@
-"""The root command: groups loaded on demand from the catalogue, and how failures leave.
+"""The root command: groups loaded on demand from the catalogue, and failures as messages and exit status.
 
-Exit status (scripts are written against it): 0 done and nothing wrong found, 1 a bug in kctl,
-2 wrong usage, 3 could not, 4 would not, 5 done and something wrong found or not finished, 130 interrupted,
-141 the reader of the output went away.
+Exit status (scripts depend on it): 0 done and nothing wrong found, 1 a bug in kctl, 2 wrong usage,
+3 failed (input, file or connection), 4 refused, 5 done and something wrong found or not finished,
+130 interrupted, 141 the reader of the output went away.
 """
 
 import gc
@@ -16,18 +16,18 @@ from typing import NoReturn
 import click
 
 from commands.catalogue import COMMANDS, Group, Verb
-from commands.frame import ReaderGone, global_options, remember_globals
-from commands.render import visible
+from commands.cli.frame import ReaderGone, global_options, remember_globals
+from commands.cli.leaving import say
 from kctl import __version__
-from kctl.errors import KctlError, reason_of
+from kctl.errors import KctlError, failure_of, reason_of
 
 EXIT_STATUS = (
-    "Exit status: 0 done, nothing wrong · 1 a bug in kctl · 2 wrong usage · 3 could not · 4 would not · "
-    "5 something is wrong, or not finished · 130 interrupted · 141 the reader went away"
+    "Exit status: 0 done, nothing wrong · 1 a bug in kctl · 2 wrong usage · 3 failed · 4 refused · "
+    "5 something is wrong, or not finished · 130 interrupted · 141 output closed by its reader"
 )
 
 FULL = (ENOSPC, EDQUOT, EFBIG, EIO)
-"""What writing says where the output's disk is full or broken."""
+"""Errors of writing to a full or broken disk."""
 
 
 def load(verb: Verb) -> click.Command:
@@ -39,7 +39,7 @@ def load(verb: Verb) -> click.Command:
 
 
 class Listed(click.Group):
-    """A group whose commands and short help come from a table; a command is imported when it is called."""
+    """A group whose commands and short help come from a table; a command is imported when called."""
 
     def __init__(self, table: dict[str, Group | Verb] | dict[str, Verb], **attributes: object) -> None:
         super().__init__(**attributes)  # type: ignore[arg-type]  # click's own attributes, passed through
@@ -71,9 +71,9 @@ class Listed(click.Group):
             raise click.UsageError(error.message.rstrip(".") + "." + hint, ctx) from None
 
 
-def print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    """Print the version and end."""
-    if wanted and not ctx.resilient_parsing:
+def print_version(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
+    """Print the version and exit."""
+    if is_given and not ctx.resilient_parsing:
         click.echo(f"kctl {__version__}")
         ctx.exit()
 
@@ -101,17 +101,16 @@ root = Listed(
 
 def complain(message: str) -> None:
     """One line on standard error."""
-    text = f"kctl: {message}"
-    click.echo(visible(text) if sys.stderr.isatty() else text, err=True)
+    say(f"kctl: {message}")
 
 
 def could_not(error: OSError) -> int:
-    """Say which file the system refused, or that the output's disk is full; gives the exit status."""
+    """Print which file failed, or that the output's disk is full; gives the exit status."""
     if error.filename is None:
-        # Only standard output is written without a name. What is buffered would fail again at exit.
+        # Only standard output is written without a name. Buffered output would fail again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     place = "standard output" if error.filename is None else os.fsdecode(error.filename)
-    next_step = "; make room, or send it elsewhere" if error.errno in FULL[:2] else ""
+    next_step = "; free some space, or write elsewhere" if error.errno in FULL[:2] else ""
     complain(f"{place}: {reason_of(error)}{next_step}")
     return 3
 
@@ -152,9 +151,6 @@ def main(args: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort):
         complain("interrupted")
         return 130
-    except MemoryError:
-        complain("out of memory; say less at once, or use fewer --jobs")
-        return 3
     except (ReaderGone, BrokenPipeError, SystemExit):  # click leaves so where nobody reads the help
         # Whatever is still buffered has nowhere to go; without this the interpreter complains at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -162,6 +158,14 @@ def main(args: Sequence[str] | None = None) -> int:
     except Exception as error:
         if isinstance(error, OSError) and (error.filename is not None or error.errno in FULL):
             return could_not(error)
+        if said := failure_of(error):
+            if os.environ.get("KCTL_DEBUG"):
+                from traceback import format_exception
+
+                for line in "".join(format_exception(error)).splitlines():
+                    say(line)
+            complain(str(said))
+            return said.exit_code
         if os.environ.get("KCTL_DEBUG"):
             raise
         complain(
@@ -172,13 +176,14 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def run() -> NoReturn:
     """The entry point."""
-    # Rows and what they are made of are many, small and in no cycle: to look through them as they come is in vain.
+    # Rows and their parts are many, small and in no reference cycle: frequent collections cost time for nothing.
     gc.set_threshold(100_000, 50, 100)
-    # numpy's linear algebra starts a thread for each core as it is imported; nothing here asks it for anything.
+    # numpy's linear algebra, which is not used, would start a thread for each core at import.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if stand_in_for_closed_streams():
-        complain("standard output is closed: rows have nowhere to go")
+        complain("standard output is closed")
         sys.exit(3)
     status = main()
-    gc.freeze()  # else the interpreter looks through all of it twice more before it ends: some 40 ms after a large import
+    if "duckdb" not in sys.modules:  # which tells at exit of what it finds uncollected
+        gc.freeze()  # saves two collections at exit: some 40 ms after a large import
     sys.exit(status)

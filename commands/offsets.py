@@ -3,56 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from commands.evidence_options import as_of_option, evidence_options, read_as_of, read_evidence
-from commands.frame import Frame, command
-from commands.render import Outcome, Row
+from commands.cli.evidence_options import EvidenceOptions, evidence
+from commands.cli.frame import Frame, command
+from commands.cli.leaving import visible
+from commands.cli.render import Outcome, Row
 
 if TYPE_CHECKING:
     from kctl.internal_topics.groups import Groups
     from kctl.internal_topics.reading import TopicRecord, Unreadable
 
 TOPIC = "__consumer_offsets"
-STATUS = "0 read · 3 no __consumer_offsets there, or no such group · 5 some of its records cannot be read"
+STATUS = "0 read · 3 no __consumer_offsets found, or no such group · 5 some of its records cannot be read"
 
 
-def records_of(frame: Frame, options: dict[str, Any], trouble: list[Unreadable]) -> Iterator[TopicRecord]:
+def records_of(frame: Frame, options: EvidenceOptions, trouble: list[Unreadable]) -> Iterator[TopicRecord]:
     """The records of the topic as of the time asked for, partition by partition."""
     from kctl.internal_topics.reading import copies_to_read, topic_records
 
-    evidence = read_evidence(frame, options)
-    copies = copies_to_read(evidence, TOPIC)
+    copies = copies_to_read(options.find(frame, reads_once=True), TOPIC)
     if not copies:
-        raise no_copy(options["paths"])
-    as_of = read_as_of(options["as_of"])
+        raise options.no_copy(TOPIC)
     for replica in copies:
-        yield from topic_records(replica, as_of=as_of, trouble=trouble)
+        yield from topic_records(replica, as_of=options.bound, trouble=trouble)
 
 
-def no_copy(paths: tuple[str, ...]) -> Exception:
-    """The error that no copy of the topic is there."""
-    from kctl.errors import KctlError
-
-    return KctlError(f"no copy of {TOPIC} in {' '.join(paths)}", "name a broker's log directory")
-
-
-def state_of(frame: Frame, options: dict[str, Any]) -> tuple[Groups, list[Row]]:
+def groups_of(frame: Frame, options: EvidenceOptions) -> tuple[Groups, list[Row]]:
     """The groups, and findings about what could not be read."""
     from kctl.internal_topics.rows import groups_in, unknown_rows, unreadable_rows
 
-    evidence = read_evidence(frame, options)
-    found = groups_in(evidence, read_as_of(options["as_of"]))
-    if found is None:
-        raise no_copy(options["paths"])
-    groups, trouble = found
+    read = groups_in(options.find(frame, reads_once=True), options.bound)
+    if read is None:
+        raise options.no_copy(TOPIC)
+    groups, trouble = read
     return groups, [*unreadable_rows(TOPIC, groups.unreadable, trouble), *unknown_rows(groups)]
 
 
-def chosen(groups: Groups, group: str) -> None:
-    """An error where nothing is known of the group."""
+def check_known(groups: Groups, group: str) -> None:
+    """Raise KctlError where nothing is known of the group."""
     from difflib import get_close_matches
 
     from kctl.errors import KctlError
@@ -70,17 +61,16 @@ def chosen(groups: Groups, group: str) -> None:
     examples="kctl offsets list /var/lib/kafka/data\nkctl offsets list evidence/ --as-of 2026-11-21T13:00Z",
     status=STATUS,
 )
-@evidence_options
-@as_of_option
+@evidence("broker", "moment", "as-of")
 @click.option(
     "--idle", metavar="TIME", help="Only groups without a commit since this time (ISO 8601, -30d, epoch ms)."
 )
-def list_groups(frame: Frame, idle: str | None, **options: Any) -> Outcome:
-    """List the consumer groups."""
+def list_groups(frame: Frame, options: EvidenceOptions, idle: str | None) -> Outcome:
+    """List the consumer groups in __consumer_offsets."""
     from kctl.internal_topics.rows import group_row
     from kctl.times import parse_time
 
-    groups, findings = state_of(frame, options)
+    groups, findings = groups_of(frame, options)
     since = None if idle is None else parse_time(idle)
     rows = [
         row
@@ -96,14 +86,13 @@ def list_groups(frame: Frame, idle: str | None, **options: Any) -> Outcome:
     status=STATUS,
 )
 @click.argument("group")
-@evidence_options
-@as_of_option
-def show(frame: Frame, group: str, **options: Any) -> Outcome:
-    """Show a group's members and committed offsets."""
+@evidence("broker", "moment", "as-of")
+def show(frame: Frame, options: EvidenceOptions, group: str) -> Outcome:
+    """Show the members and committed offsets of a group."""
     from kctl.internal_topics.rows import commit_row, member_row
 
-    groups, findings = state_of(frame, options)
-    chosen(groups, group)
+    groups, findings = groups_of(frame, options)
+    check_known(groups, group)
     members = [member_row(group, member) for member in groups.group(group).members]
     commits = [commit_row(commit) for _, commit in sorted(groups.commits.get(group, {}).items())]
     return Outcome([*members, *commits, *findings])
@@ -115,11 +104,10 @@ def show(frame: Frame, group: str, **options: Any) -> Outcome:
     status=STATUS,
 )
 @click.argument("group")
-@evidence_options
-@as_of_option
+@evidence("broker", "moment", "as-of")
 @click.option("--topic", metavar="NAME", help="Only commits for this topic.")
-def history(frame: Frame, group: str, topic: str | None, **options: Any) -> Outcome:
-    """Show every commit of a group that is still in the log, oldest first."""
+def history(frame: Frame, options: EvidenceOptions, group: str, topic: str | None) -> Outcome:
+    """Show every commit of a group that the log still holds, oldest first."""
     from kctl.internal_topics.groups import Groups, commit_of, read_group_records
     from kctl.internal_topics.rows import commit_row, unreadable_rows
 
@@ -127,14 +115,14 @@ def history(frame: Frame, group: str, topic: str | None, **options: Any) -> Outc
 
     def rows() -> Iterator[Row]:
         state = Groups()
-        found = False
+        is_known = False
         for record, read in read_group_records(records_of(frame, options, trouble), state):
             commit = commit_of(record, read)
             if commit and commit.group == group and topic in (None, commit.topic):
-                found = True
+                is_known = True
                 yield commit_row(commit)
-        if not found:
-            chosen(state, group)
+        if not is_known:
+            check_known(state, group)
         yield from unreadable_rows(TOPIC, state.unreadable, trouble)
 
     return Outcome(rows())
@@ -146,13 +134,12 @@ def history(frame: Frame, group: str, topic: str | None, **options: Any) -> Outc
     status="0 printed · 3 no such group",
 )
 @click.argument("group")
-@evidence_options
-@as_of_option
-def reset_file(frame: Frame, group: str, **options: Any) -> Outcome:
-    """Print a group's offsets as a file for `kafka-consumer-groups --reset-offsets --from-file`."""
+@evidence("broker", "moment", "as-of")
+def reset_file(frame: Frame, options: EvidenceOptions, group: str) -> Outcome:
+    """Print the offsets of a group as a file for kafka-consumer-groups --from-file."""
     from kctl.internal_topics.groups import reset_lines
 
-    groups, _ = state_of(frame, options)
-    chosen(groups, group)
-    text = "".join(f"{line}\n" for line in reset_lines(groups.commits.get(group, {}).values()))
+    groups, _ = groups_of(frame, options)
+    check_known(groups, group)
+    text = "".join(f"{visible(line)}\n" for line in reset_lines(groups.commits.get(group, {}).values()))
     return Outcome(encoded=lambda _: [text.encode()])

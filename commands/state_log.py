@@ -1,107 +1,148 @@
-"""`kctl state-log`: brokers' logs merged by time, who led when, and what a line means."""
+"""`kctl state-log`: broker logs merged by time, leadership history, and the meaning of a line."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from commands.frame import Callback, Frame, command
-from commands.path_types import GIVEN
-from commands.render import Outcome, Row, folding
+from commands.cli.answer import with_answer
+from commands.cli.frame import Frame, command
+from commands.cli.leaving import OWN_COLOUR
+from commands.cli.options import GIVEN, Decorator, as_one_value
+from commands.cli.render import Outcome, Row, folding
 from kctl.errors import KctlError
+from kctl.judging.judgement import Judgement, Question, judgement_rows
 
 if TYPE_CHECKING:
     from kctl.broker_logs.blocks import Filter
-    from kctl.broker_logs.events import Merge
+    from kctl.broker_logs.merging import Merge
     from kctl.broker_logs.sources import Sources
+    from kctl.internal_topics.decisions import Decided
     from kctl.model import TopicPartition
 
-Decorator = Callable[[Callback], Callback]
-BROKER_OPTIONS = (
+
+class LogOptions(NamedTuple):
+    """Which broker logs to read and which lines of them, as given."""
+
+    source: tuple[str, ...]
+    topics: tuple[str, ...]
+    partitions: str | None
+    start: str | None
+    end: str | None
+    brokers: tuple[str, ...]
+    zones: tuple[str, ...]
+    patterns: tuple[str, ...]
+    layouts: tuple[str, ...]
+    fix_skew: bool
+
+    def sources(self, frame: Frame, *, or_metadata_log: bool = False) -> Sources:
+        """The logs that the arguments name; each path that cannot be opened is reported."""
+        from kctl.broker_logs.sources import find_sources, layouts_of, only_brokers
+        from kctl.internal_topics.decisions import metadata_logs
+
+        folders = [text for text in self.brokers if "=" in text]
+        only = [text for text in self.brokers if "=" not in text]
+        sources = find_sources(self.source, brokers=folders, layouts=layouts_of(self.patterns, self.layouts))
+        for failure in sources.failures:
+            frame.report(failure)
+        is_told = or_metadata_log and sources.evidence is not None and metadata_logs(sources.evidence)
+        if not (sources.sources or sources.findings or sources.failures or "-" in self.source or is_told):
+            frame.report(KctlError(f"{', '.join(self.source)}: no broker log found here"))
+        return only_brokers(sources, only) if only else sources
+
+    def merge(self, frame: Frame, *, notes_zones: bool, or_metadata_log: bool = False) -> Merge:
+        """The merge of the logs, by the time zones given, with mended clocks for --fix-skew."""
+        from kctl.broker_logs.clocks.offsets import CODES
+        from kctl.broker_logs.clocks.skew import WANTED, estimate_skew
+        from kctl.broker_logs.clocks.zones import parse_zones
+        from kctl.broker_logs.merging import Merge, prepare
+
+        sources = self.sources(frame, or_metadata_log=or_metadata_log)
+        merging = prepare(sources, *parse_zones(self.zones))
+        if notes_zones:
+            for finding in sources.findings:
+                if finding.code in CODES:
+                    frame.note(finding.message)
+        if self.fix_skew:
+            if "-" in self.source:
+                raise click.UsageError(
+                    "--fix-skew reads the logs twice; standard input can be read only once"
+                )
+            skew = estimate_skew(Merge(sources, merging.zones).events(wanted=WANTED))
+            merging.shifts = skew.shifts()
+            for line in skew.sentences():
+                frame.note(line)
+        return merging
+
+    def time_filters(self) -> list[Filter]:
+        """The filter by --from and --to."""
+        from kctl.broker_logs.filters import time_filter
+
+        since, until = self.time_range()
+        return [] if since is until is None else [time_filter(since, until)]
+
+    def time_range(self) -> tuple[int | None, int | None]:
+        """The times of --from and --to in milliseconds; None where they were not given."""
+        from kctl.times import parse_time
+
+        return (
+            None if self.start is None else parse_time(self.start, "--from"),
+            None if self.end is None else parse_time(self.end, "--to"),
+        )
+
+    def decided(self, frame: Frame, sources: Sources) -> Decided | None:
+        """What the metadata log says that lies beside the logs; nothing where one broker's logs were asked for."""
+        from kctl.internal_topics.decisions import decided_in
+
+        return (
+            None
+            if sources.evidence is None or sources.brokers
+            else decided_in(sources.evidence, frame.report)
+        )
+
+    def partition_numbers(self) -> frozenset[int]:
+        """The partitions asked for; empty for all."""
+        from kctl.broker_logs.filters import parse_partitions
+
+        if self.partitions and not self.topics:
+            raise click.UsageError("--partitions needs --topic")
+        return parse_partitions(self.partitions) if self.partitions else frozenset()
+
+
+def log_options(*, required: bool) -> Decorator:
+    """Add SOURCE... and the options that choose lines; the function gets them as `LogOptions`."""
+    return as_one_value(
+        LogOptions, [click.argument("source", nargs=-1, type=GIVEN, required=required), *LOG_OPTIONS]
+    )
+
+
+LOG_OPTIONS = (
+    click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only lines about this topic; repeatable."),
+    click.option("--partitions", "--partition", "partitions", metavar="LIST", help="Only these partitions, such as 0,3-5."),
+    click.option("--from", "start", metavar="TIME", help="Only lines from this time on: ISO 8601, -2h, or epoch milliseconds."),
+    click.option("--to", "end", metavar="TIME", help="Only lines up to this time."),
     click.option(
         "--broker", "brokers", multiple=True, metavar="ID[=FOLDER]",
-        help="Only logs of this broker; or say whose a folder of logs is. Repeatable.",
+        help="Only logs of this broker, or set the broker id of a folder; repeatable.",
     ),
     click.option(
         "--time-zone", "zones", multiple=True, metavar="[ID=]ZONE",
-        help="The zone that a broker logs in, as Asia/Tokyo or +09:00.  [default: told by its start-up lines, else UTC]",
+        help="Time zone of a broker's logs, such as Asia/Tokyo or +09:00.  [default: from start-up lines, else UTC]",
     ),
     click.option(
         "--pattern", "patterns", multiple=True, metavar="PATTERN",
-        help="A log4j pattern that logs are laid out by, or `json`; repeatable.",
+        help="Log4j pattern of the logs, or `json`; repeatable.",
     ),
+    click.option(
+        "--layout", "layouts", multiple=True, metavar="NAME|REGEX",
+        help="Layout of the logs: its name, as `log-not-text` gives it, or a regular expression of a line with groups "
+        "time and message, and maybe level and logger; repeatable.",
+    ),
+    click.option("--fix-skew", is_flag=True, help="Estimate the clock skew of brokers from causes and effects, and correct it."),
 )  # fmt: skip
-SELECTION = (
-    click.option(
-        "--topic", "topics", multiple=True, metavar="TOPIC", help="Only lines that name it; repeatable."
-    ),
-    click.option("--partitions", "--partition", "partitions", metavar="LIST", help="Only these, as 0,3-5."),
-    click.option(
-        "--from", "start", metavar="TIME", help="From this time: ISO 8601, -2h, or epoch milliseconds."
-    ),
-    click.option("--to", "end", metavar="TIME", help="Up to this time."),
-)
-
-
-def options(*groups: tuple[Decorator, ...]) -> Decorator:
-    """Several options as one decorator."""
-
-    def add(function: Callback) -> Callback:
-        for option in reversed([one for group in groups for one in group]):
-            function = option(function)
-        return function
-
-    return add
-
-
-def sources_of(
-    frame: Frame, paths: tuple[str, ...], brokers: tuple[str, ...], patterns: tuple[str, ...]
-) -> Sources:
-    """What the arguments name, with each path that cannot be opened reported."""
-    from kctl.broker_logs.sources import find_sources, layouts_of, only_brokers
-
-    folders = [text for text in brokers if "=" in text]
-    only = [text for text in brokers if "=" not in text]
-    found = find_sources(paths, brokers=folders, layouts=layouts_of(patterns))
-    for failure in found.failures:
-        frame.report(failure)
-    if not (found.sources or found.findings or found.failures or "-" in paths):
-        frame.report(KctlError(f"{', '.join(paths)}: no broker log lies here"))
-    if only:
-        found = only_brokers(found, only)
-    return found
-
-
-def merge_of(sources: Sources, zones: tuple[str, ...]) -> Merge:
-    """A merge with the zones given."""
-    from kctl.broker_logs.events import prepare
-    from kctl.broker_logs.zones import parse_zones
-
-    named, default = parse_zones(zones)
-    return prepare(sources, named, default)
-
-
-def selection(
-    topics: tuple[str, ...], partitions: str | None, start: str | None, end: str | None
-) -> list[Filter]:
-    """The filters of the options that every verb has."""
-    from kctl.broker_logs.filters import TopicFilter, parse_partitions, parse_time, time_filter
-
-    found: list[Filter] = []
-    if start is not None or end is not None:
-        found.append(
-            time_filter(
-                None if start is None else parse_time(start, "--from"),
-                None if end is None else parse_time(end, "--to"),
-            )
-        )
-    if topics:
-        found.append(TopicFilter(topics, parse_partitions(partitions) if partitions else frozenset()))
-    elif partitions:
-        raise click.UsageError("--partitions needs --topic")
-    return found
 
 
 @command(
@@ -114,108 +155,77 @@ def selection(
     """,
     status="0 merged · 2 wrong usage · 3 a path could not be opened · 5 a log was damaged or unreadable",
 )
-@click.argument("source", nargs=-1, type=GIVEN)
-@options(SELECTION, BROKER_OPTIONS)
-@click.option("--event", "events", multiple=True, metavar="ID", help="Only lines of this template, as C15.")
+@log_options(required=False)
 @click.option(
-    "--level", type=click.Choice(["TRACE", "DEBUG", "INFO", "WARN", "ERROR"]), help="This or worse."
+    "--event",
+    "events",
+    multiple=True,
+    metavar="ID",
+    help="Only lines of this template, such as C15; repeatable.",
 )
-@click.option("--grep", "expression", metavar="REGEX", help="Only records in which it is found.")
 @click.option(
-    "--format",
-    "form",
-    type=click.Choice(["marked", "lines", "kafka"]),
-    default="marked",
-    show_default=True,
-    help="Text: lines marked with broker and file; lines as they are; what Kafka's StateChangeLogMerger prints.",
+    "--level",
+    type=click.Choice(["TRACE", "DEBUG", "INFO", "WARN", "ERROR"]),
+    help="Only lines of this level or worse.",
 )
-@click.option("--fix-skew", is_flag=True, help="Order by clocks mended by what must have come before what.")
-@click.option("--logs-regex", metavar="DIR/REGEX", help="With --format kafka: files of a folder by name.")
+@click.option("--grep", "expression", metavar="REGEX", help="Only records that match.")
+@click.option(
+    "--format", "form", type=click.Choice(["marked", "lines", "kafka"]), default="marked", show_default=True,
+    help="Text output: lines with broker and file, plain lines, or the output of Kafka's StateChangeLogMerger.",
+)  # fmt: skip
+@click.option("--logs-regex", metavar="DIR/REGEX", help="With --format kafka: files of DIR that match.")
 @click.option("--start-time", metavar="TIME", help="With --format kafka: yyyy-MM-dd HH:mm:ss,SSS.")
 @click.option("--end-time", metavar="TIME", help="With --format kafka: yyyy-MM-dd HH:mm:ss,SSS.")
 def merge(
     frame: Frame,
-    source: tuple[str, ...],
-    topics: tuple[str, ...],
-    partitions: str | None,
-    start: str | None,
-    end: str | None,
-    brokers: tuple[str, ...],
-    zones: tuple[str, ...],
-    patterns: tuple[str, ...],
+    options: LogOptions,
     events: tuple[str, ...],
     level: str | None,
     expression: str | None,
     form: str,
-    fix_skew: bool,
     logs_regex: str | None,
     start_time: str | None,
     end_time: str | None,
 ) -> Outcome:
-    """Merge brokers' logs by time, whatever their version, rotation, compression and zone.
+    """Merge broker logs by time.
 
-    SOURCE is a file, a folder of logs, a whole evidence folder, or `-` for standard input.
+    SOURCE is a file, a folder of logs, an evidence folder, or `-` for standard input. Logs may differ in Kafka
+    version, rotation, compression and time zone.
     """
-    from kctl.broker_logs.filters import all_of, expression_filter, shape_filter
+    from kctl.broker_logs.filters import TopicFilter, all_of, expression_filter, shape_filter
 
     if form == "kafka":
-        return Outcome(
-            encoded=lambda _: like_kafka(frame, source, topics, partitions, logs_regex, start_time, end_time)
-        )
-    if not source:
+        lines = like_kafka(frame, options, logs_regex, start_time, end_time)
+        return Outcome(encoded=lambda _: lines, is_exact=True)
+    if not options.source:
         raise click.UsageError("name at least one log, or - for standard input")
     if logs_regex or start_time or end_time:
-        raise click.UsageError("--logs-regex, --start-time and --end-time go with --format kafka")
-    filters = selection(topics, partitions, start, end)
+        raise click.UsageError("--logs-regex, --start-time and --end-time need --format kafka")
+    filters, partitions = options.time_filters(), options.partition_numbers()
+    if options.topics:
+        filters.append(TopicFilter(options.topics, partitions))
     if expression:
         filters.append(expression_filter(expression))
     if events or level:
         filters.append(shape_filter(events, level))
-    merging = merge_of(sources_of(frame, source, brokers, patterns), zones)
-    if fix_skew:
-        mend_skew(frame, source, merging)
-    keep = all_of(filters)
+    merging, keep = options.merge(frame, notes_zones=frame.output != "text"), all_of(filters)
     if frame.output == "text":
         return Outcome(encoded=lambda _: marked_lines(frame, merging, keep, form))
-    note_zones(frame, merging)
     return Outcome(event_rows(frame, merging, keep))
 
 
-def note_zones(frame: Frame, merging: Merge) -> None:
-    """Say which brokers' times were put beside those of the others, and which could not be."""
-    from kctl.broker_logs.clock_offsets import CODES
-
-    for finding in merging.sources.findings:
-        if finding.code in CODES:
-            frame.note(finding.message)
-
-
-def mend_skew(frame: Frame, source: tuple[str, ...], merging: Merge) -> None:
-    """Estimate how far each broker's clock is off, say so, and order by mended clocks."""
-    from kctl.broker_logs.events import Merge
-    from kctl.broker_logs.skew import WANTED, estimate_skew
-
-    if "-" in source:
-        raise click.UsageError("--fix-skew reads the logs twice, standard input can be read only once")
-    skew = estimate_skew(Merge(merging.sources, merging.zones).events(wanted=WANTED))
-    merging.shifts = skew.shifts()
-    for line in skew.sentences():
-        frame.note(line)
-
-
 def event_rows(frame: Frame, merging: Merge, keep: Filter | None) -> Iterator[Row]:
-    """Rows of kind `event`, then what was found on the way; the count of lines goes to standard error."""
-    from kctl.broker_logs.events import Count
-    from kctl.broker_logs.zones import iso
+    """Rows of events, then of findings; the count of lines goes to standard error."""
+    from kctl.broker_logs.merging import Count
     from kctl.rows.state_log import EVENT
+    from kctl.times import iso
 
     count = Count()
     for event in merging.events(keep):
         count.note(event)
-        time, logged = event.time_ms, event.logged_ms
-        written = None if time is None else iso(time)
-        yield EVENT(
-            time=written,
+        time = None if event.time_ms is None else iso(event.time_ms)
+        yield EVENT(  # not `EVENT.of`, which takes longer: there are millions
+            time=time,
             broker_id=event.broker_id,
             file=event.file,
             line=event.line,
@@ -225,7 +235,7 @@ def event_rows(frame: Frame, merging: Merge, keep: Filter | None) -> Iterator[Ro
             fields=event.fields,
             text=event.text,
             evidence=event.source.evidence,
-            logged_time=written if logged == time else event.logged_time,
+            logged_time=time if event.logged_ms == event.time_ms else event.logged_time,
         )
     for finding in (*merging.sources.findings, *merging.reading.findings):
         yield finding.row()
@@ -233,14 +243,11 @@ def event_rows(frame: Frame, merging: Merge, keep: Filter | None) -> Iterator[Ro
 
 
 def marked_lines(frame: Frame, merging: Merge, keep: Filter | None, form: str) -> Iterator[bytes]:
-    """Lines as they are, or each with its broker and file before it; in colour on a terminal."""
-    from kctl.broker_logs.marking import Marks
+    """Plain lines, or each with its broker and file before it; in color on a terminal."""
+    from kctl.broker_logs.merging import Marks
 
-    marks = Marks(
-        None if form == "lines" else merging.sources,
-        color=frame.color == "always" or (frame.color == "auto" and is_terminal()),
-        safe=is_terminal(),
-    )
+    is_coloured = frame.color == "always" or (frame.color == "auto" and sys.stdout.isatty())
+    marks = Marks(None if form == "lines" else merging.sources, OWN_COLOUR if is_coloured else "")
     yield from marks.written(merging.released(keep))
     for finding in (*merging.sources.findings, *merging.reading.findings):
         if finding.is_wrong:
@@ -250,40 +257,26 @@ def marked_lines(frame: Frame, merging: Merge, keep: Filter | None, form: str) -
     frame.note(marks.sentence(merging.reading))
 
 
-def is_terminal() -> bool:
-    """Whether people read standard output."""
-    import sys
-
-    return sys.stdout.isatty()
-
-
 def like_kafka(
-    frame: Frame,
-    source: tuple[str, ...],
-    topics: tuple[str, ...],
-    partitions: str | None,
-    logs_regex: str | None,
-    start_time: str | None,
-    end_time: str | None,
+    frame: Frame, options: LogOptions, logs_regex: str | None, start_time: str | None, end_time: str | None
 ) -> Iterator[bytes]:
-    """The bytes of Kafka's own tool."""
+    """The bytes of Kafka's StateChangeLogMerger."""
     from kctl.broker_logs.filters import parse_partitions
-    from kctl.broker_logs.kafka_merger import FIRST, LAST, Wanted, files_matching, merge_like_kafka
+    from kctl.broker_logs.kafka_merger import FIRST, LAST, MergerOptions, files_matching, merge_like_kafka
     from kctl.broker_logs.sources import find_sources
-    from kctl.errors import KctlError
 
-    if len(topics) > 1:
+    if len(options.topics) > 1:
         raise click.UsageError("--format kafka takes one --topic")
-    found = find_sources(source)
-    for failure in found.failures:
+    sources = find_sources(options.source)
+    for failure in sources.failures:
         frame.report(failure)
     paths = files_matching(logs_regex) if logs_regex else []
-    paths += sorted(file.path for file in found.files if file.kind in ("state-change", "other"))
+    paths += sorted(file.path for file in sources.files if file.kind in ("state-change", "other"))
     if not paths:
-        raise KctlError("no state-change log among what was given")
-    wanted = Wanted(
-        topics[0] if topics else None,
-        parse_partitions(partitions) if partitions else frozenset(),
+        raise KctlError("no state-change log found")
+    wanted = MergerOptions(
+        options.topics[0] if options.topics else None,
+        parse_partitions(options.partitions) if options.partitions else frozenset(),
         start_time or FIRST,
         end_time or LAST,
     )
@@ -300,82 +293,93 @@ def like_kafka(
     status="0 nothing wrong · 2 wrong usage · 3 a path could not be opened · "
     "5 an unclean election, an ISR below its minimum, a stale leader, or a log that was damaged",
 )
-@click.argument("source", nargs=-1, type=GIVEN, required=True)
-@options(SELECTION, BROKER_OPTIONS)
+@log_options(required=True)
 @click.option(
-    "--min-isr", type=click.IntRange(1), metavar="N", help="min.insync.replicas.  [default: as the logs say]"
+    "--min-isr",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Assume this min.insync.replicas.  [default: from the logs]",
 )
-@click.option("--fix-skew", is_flag=True, help="Order by clocks mended by what must have come before what.")
-def timeline(
-    frame: Frame,
-    source: tuple[str, ...],
-    topics: tuple[str, ...],
-    partitions: str | None,
-    start: str | None,
-    end: str | None,
-    brokers: tuple[str, ...],
-    zones: tuple[str, ...],
-    patterns: tuple[str, ...],
-    min_isr: int | None,
-    fix_skew: bool,
-) -> Outcome:
-    """Say who led each partition from when to when, how each leadership began, and what proves it.
+def timeline(frame: Frame, options: LogOptions, min_isr: int | None) -> Outcome:
+    """Show the leadership history of partitions, controllers and brokers.
 
-    SOURCE is a file, a folder of logs, a whole evidence folder, or `-` for standard input. Controllers' terms
-    and brokers' comings and goings follow the partitions, then what is wrong.
+    SOURCE is a file, a folder of logs, an evidence folder, or `-` for standard input. Each row says how a
+    leadership began and which log line proves it; controller terms, broker states and findings follow. Where the
+    evidence has a copy of `__cluster_metadata`, its records decide who led and whether an election was unclean.
     """
     from commands.state_log_chart import chart
 
-    sources = sources_of(frame, source, brokers, patterns)
-    filters = selection((), None, start, end)
-    merging = merge_of(sources, zones)
-    note_zones(frame, merging)
-    if fix_skew:
-        mend_skew(frame, source, merging)
-    wanted = partitions_wanted(topics, partitions)
-    return Outcome(
-        _told(frame, timeline_rows(merging, filters, wanted, min_isr), topics), text=folding(chart)
-    )
+    filters, partitions = options.time_filters(), options.partition_numbers()
+    merging = options.merge(frame, notes_zones=True, or_metadata_log=True)
+    decided = options.decided(frame, merging.sources)
+
+    named: set[TopicPartition] = set()
+
+    def is_asked_for(tp: TopicPartition) -> bool:
+        named.add(tp)
+        return (not options.topics or tp.topic in options.topics) and (
+            not partitions or tp.partition in partitions
+        )
+
+    items = timeline_rows(merging, filters, is_asked_for, min_isr, decided, options.time_range())
+    rows = judgement_rows(_note_missing(frame, items, options.topics, named), [Question.LEADERSHIP])
+    return Outcome(rows, text=folding(with_answer(chart)))
 
 
-def _told(frame: Frame, rows: Iterator[Row], topics: tuple[str, ...]) -> Iterator[Row]:
-    """The rows; a topic that was asked for and that no line names is said."""
-    unheard = dict.fromkeys(topics)
-    for row in rows:
-        if row["kind"] == "leader":
-            unheard.pop(str(row["topic"]), None)
-        yield row
-    for topic in unheard:
-        frame.note(f"no line says who led a partition of {topic}")
+def _note_missing(
+    frame: Frame, items: Iterator[Row | Judgement], topics: tuple[str, ...], named: set[TopicPartition]
+) -> Iterator[Row | Judgement]:
+    """The rows; an error for each topic that was asked for and that no line names."""
+    from difflib import get_close_matches
 
+    from kctl.errors import BadValue
+    from kctl.judging.leadership import judge_silent
 
-def partitions_wanted(topics: tuple[str, ...], partitions: str | None) -> Callable[[TopicPartition], bool]:
-    """Whether a partition was asked for."""
-    from kctl.broker_logs.filters import parse_partitions
-
-    if partitions and not topics:
-        raise click.UsageError("--partitions needs --topic")
-    numbers = parse_partitions(partitions) if partitions else None
-    return lambda one: (not topics or one.topic in topics) and (numbers is None or one.partition in numbers)
+    missing = dict.fromkeys(topics)
+    for item in items:
+        if not isinstance(item, Judgement) and item["kind"] == "leader":
+            missing.pop(str(item["topic"]), None)
+        yield item
+    known = {tp.topic for tp in named}
+    for topic in missing:
+        yield from (judge_silent(tp) for tp in sorted(named) if tp.topic == topic)
+        if topic not in known:
+            near = get_close_matches(topic, known, n=3) or sorted(known)[:3]
+            hint = f"the logs name {', '.join(near)}" if near else ""
+            frame.report(BadValue(f"no line names a leader of {topic}", hint))
 
 
 def timeline_rows(
-    merging: Merge, filters: list[Filter], wanted: Callable[[TopicPartition], bool], min_isr: int | None
-) -> Iterator[Row]:
-    """Rows of leaders, controllers, brokers and findings."""
+    merging: Merge,
+    filters: list[Filter],
+    is_asked_for: Callable[[TopicPartition], bool],
+    min_isr: int | None,
+    decided: Decided | None,
+    times: tuple[int | None, int | None],
+) -> Iterator[Row | Judgement]:
+    """Rows of leaders, controllers, brokers and findings, and a judgement a partition."""
     from kctl.broker_logs.filters import all_of
-    from kctl.broker_logs.timeline import WANTED, timeline
+    from kctl.broker_logs.history.decided import settle
+    from kctl.broker_logs.history.quorum_terms import METADATA
+    from kctl.broker_logs.history.timeline import WANTED, timeline
+    from kctl.internal_topics.cluster_image import CLUSTER_METADATA
+    from kctl.internal_topics.rows import unreadable_rows
+    from kctl.judging.leadership import judge_leadership
 
-    found = timeline(merging.events(all_of(filters), WANTED), wanted, merging.doubtful)
-    for leaderships in found.leaderships.values():
-        for one in leaderships:
-            yield one.row()
-    for term in found.controllers:
-        yield term.row()
-    for state in found.brokers:
-        yield state.row()
-    for finding in (*found.findings(min_isr), *merging.sources.findings, *merging.reading.findings):
+    history = timeline(merging.events(all_of(filters), WANTED), is_asked_for, merging.doubtful)
+    if decided is not None:
+        history.leaderships = settle(history.leaderships, decided, is_asked_for, *times)
+    for leaderships in history.leaderships.values():
+        yield from (leadership.row() for leadership in leaderships)
+    if history.quorum and is_asked_for(METADATA):
+        yield from history.quorum
+    yield from (term.row() for term in history.controllers)
+    yield from (state.row() for state in history.brokers)
+    for finding in (*history.findings(min_isr), *merging.sources.findings, *merging.reading.findings):
         yield finding.row()
+    yield from unreadable_rows(CLUSTER_METADATA, [], decided.trouble if decided else [])
+    for partition, leaderships in history.leaderships.items():
+        yield judge_leadership(partition, leaderships, is_since_asked=bool(filters))
 
 
 @command(
@@ -388,9 +392,9 @@ def timeline_rows(
 )
 @click.argument("line")
 def explain(frame: Frame, line: str) -> Outcome:
-    """Say in words what a line of a broker's log means.
+    """Explain a line of a broker log.
 
-    LINE is the text of a line, with or without its head, or FILE:NUMBER.
+    LINE is the text of a line, with or without its timestamp and level, or FILE:NUMBER.
     """
     from commands.state_log_chart import explained
     from kctl.broker_logs.explain import explain_line

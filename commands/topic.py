@@ -1,21 +1,135 @@
-"""Topics: list, describe, create, delete, alter."""
+"""`kctl topic`: list, describe, create, delete and alter topics."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import click
 
-from commands.changing import CHANGE_STATUS, How, carry_out, changes
-from commands.connecting import At, open_for_change, pinned, reads
-from commands.frame import Frame, command
-from commands.render import Outcome, Row
-from commands.topic_rows import describe_text, list_text, partition_row, topic_row
+from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
+from commands.cli.connecting import At, open_brokers_for_change, open_for_change, reads
+from commands.cli.frame import Frame, command
+from commands.cli.options import PARTITION
+from commands.cli.render import Outcome, Page, Row, ids, table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
+    from kctl.cluster.partition_health import PartitionHealth
     from kctl.cluster.state import ClusterState
+
+
+def topic_row(name: str, state: ClusterState, *, with_configs: bool) -> Row:
+    """The row of a topic; its counts are null if its znode could not be read."""
+    from formats.secrets import REDACTED, is_secret_key, redact_text
+    from kctl.cluster.names import is_internal
+    from kctl.rows.cluster import TOPIC
+
+    topic = state.topics.get(name)
+    partitions = topic.partitions if topic else {}
+    first = min(partitions, default=None)
+    configs = {
+        key: REDACTED if is_secret_key(key) else redact_text(value)
+        for key, value in state.config("topics", name).items()
+    }
+    return TOPIC(
+        topic=name,
+        topic_id=topic.topic_id if topic else None,
+        partition_count=len(partitions) if topic else None,
+        replication_factor=len(topic.origin_replicas(first)) if topic and first is not None else None,
+        is_internal=is_internal(name),
+        is_marked_for_deletion=name in state.deleting,
+        configs=dict(sorted(configs.items())) if with_configs else None,
+    )
+
+
+def partition_row(health: PartitionHealth, state: ClusterState) -> Row:
+    """The row of a partition."""
+    from kctl.rows.cluster import PARTITION
+
+    tp = health.partition
+    topic = state.topics[tp.topic]
+    stored = state.partition_states.get(tp)
+    return PARTITION.of(
+        health,
+        leader_epoch=stored.leader_epoch if stored else None,
+        offline_replicas=[b for b in health.replicas if not state.is_replica_alive(tp, b)],
+        adding_replicas=list(topic.adding_replicas.get(tp.partition, ())),
+        removing_replicas=list(topic.removing_replicas.get(tp.partition, ())),
+        controller_epoch=stored.controller_epoch if stored else None,
+        partition_epoch=stored.partition_epoch if stored else None,
+    )
+
+
+def describe_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """A heading for each topic, its partitions in columns below, problems in the last column."""
+    partitions: list[Row] = []
+    for row in rows:
+        if row["kind"] == "topic":
+            yield from _partitions(partitions, page)
+            partitions = []
+            yield page.style(f"{row['topic']}", "bold") + _about(row)
+        else:
+            partitions.append(row)
+    yield from _partitions(partitions, page)
+
+
+def _about(row: Row) -> str:
+    parts = [f"{row['partition_count']} partitions", f"replication factor {row['replication_factor']}"]
+    if row["topic_id"]:
+        parts.append(f"id {row['topic_id']}")
+    if row["is_marked_for_deletion"]:
+        parts.append("marked for deletion")
+    configs = row["configs"]
+    if isinstance(configs, dict):
+        parts += [f"{key}={value}" for key, value in configs.items()]
+    return "   " + ", ".join(parts)
+
+
+def _partitions(rows: list[Row], page: Page) -> Iterator[str]:
+    shown = [
+        {
+            "kind": "partition",
+            "partition": f"  {row['topic']}-{row['partition']}",
+            "leader": "none" if row["leader"] in (-1, None) else str(row["leader"]),
+            "epoch": row["leader_epoch"],
+            "replicas": ids(row["replicas"]),
+            "isr": ids(row["isr"]),
+            "offline replicas": ids(row["offline_replicas"]) or None,
+            "adding": ids(row["adding_replicas"]) or None,
+            "removing": ids(row["removing_replicas"]) or None,
+            "": _wrong(row) or None,
+        }
+        for row in rows
+    ]
+    yield from table(shown, page)
+
+
+def _wrong(row: Row) -> str:
+    if row["is_offline"]:
+        return "offline"
+    problems = {"is_under_min_isr": "under min ISR", "is_under_replicated": "under-replicated"}
+    words = ", ".join(word for key, word in problems.items() if row[key])
+    return words or ("" if row["is_leader_preferred"] else "leader not preferred")
+
+
+def list_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """Topics in columns."""
+    yield from table(
+        [
+            {
+                "kind": "topic",
+                "topic": row["topic"],
+                "partitions": row["partition_count"],
+                "replication factor": row["replication_factor"],
+                "": "marked for deletion" if row["is_marked_for_deletion"] else None,
+            }
+            for row in rows
+        ],
+        page,
+    )
+
 
 READ_STATUS = "0 done · 2 wrong usage · 3 no such topic, no connection"
 
@@ -30,9 +144,9 @@ READ_STATUS = "0 done · 2 wrong usage · 3 no such topic, no connection"
     status=READ_STATUS,
 )
 @reads
-@click.option("--exclude-internal", is_flag=True, help="Leave Kafka's own topics out.")
+@click.option("--exclude-internal", is_flag=True, help="Omit internal topics of Kafka.")
 def list_topics(frame: Frame, at: At, exclude_internal: bool) -> Outcome:
-    """List the topics, those marked for deletion as well."""
+    """List topics, including those marked for deletion."""
     from kctl.cluster.names import is_internal
 
     with at.open(frame) as cluster:
@@ -53,20 +167,19 @@ def list_topics(frame: Frame, at: At, exclude_internal: bool) -> Outcome:
 )
 @reads
 @click.argument("topic", nargs=-1)
-@click.option("--under-replicated", is_flag=True, help="Only partitions with fewer in the ISR than replicas.")
+@click.option(
+    "--under-replicated", is_flag=True, help="Only partitions with fewer in-sync replicas than replicas."
+)
 @click.option("--offline", is_flag=True, help="Only partitions without a live leader.")
 @click.option("--under-min-isr", is_flag=True, help="Only partitions below min.insync.replicas.")
-@click.option("--at-min-isr", is_flag=True, help="Only partitions just at min.insync.replicas.")
-@click.option(
-    "--non-preferred", is_flag=True, help="Only partitions that another than the first replica leads."
-)
-@click.option(
-    "--overrides", is_flag=True, help="Only topics with a configuration of their own; no partitions."
-)
+@click.option("--at-min-isr", is_flag=True, help="Only partitions exactly at min.insync.replicas.")
+@click.option("--non-preferred", is_flag=True, help="Only partitions not led by their first replica.")
+@click.option("--overrides", is_flag=True, help="Only topics with configuration overrides; no partitions.")
 def describe(frame: Frame, at: At, topic: tuple[str, ...], overrides: bool, **filters: bool) -> Outcome:
     """Describe topics: replicas, leaders, ISR, configuration.
 
-    With one of the filters only partitions that it fits are shown, without the line of their topic.
+    With a filter only matching partitions are shown, without the row of their topic. With --offline the exit status is
+    5 if there are any.
     """
     from kctl.errors import KctlError
 
@@ -78,11 +191,15 @@ def describe(frame: Frame, at: At, topic: tuple[str, ...], overrides: bool, **fi
             kafka_version=at.version,
         )
     note_problems(frame, state)
+    note_unknown_moves(frame, state)
     for name in dict.fromkeys(topic):
         if name not in state.topic_names:
             frame.report(KctlError(f"no topic {name}"))
-    wanted = [name for name, given in filters.items() if given]
-    return Outcome(_described(state, topic, wanted, overrides), text=describe_text)
+    chosen = [name for name, is_given in filters.items() if is_given]
+    rows = list(_described(state, topic, chosen, overrides))
+    if "offline" in chosen and rows:
+        frame.raise_status(5)
+    return Outcome(rows, text=describe_text)
 
 
 def _described(
@@ -91,25 +208,33 @@ def _described(
     from kctl.cluster.partition_health import FILTERS, health_of
     from kctl.model import TopicPartition
 
-    for name in [n for n in state.topic_names if not chosen or n in chosen]:
-        if overrides and not state.config("topics", name):
+    for topic in [name for name in state.topic_names if not chosen or name in chosen]:
+        if overrides and not state.config("topics", topic):
             continue
         if not filters:
-            yield topic_row(name, state, with_configs=True)
-        if overrides or name not in state.topics:
+            yield topic_row(topic, state, with_configs=True)
+        if overrides or topic not in state.topics:
             continue
-        for partition in sorted(state.topics[name].partitions):
-            health = health_of(TopicPartition(name, partition), state)
-            if all(FILTERS[one](health) for one in filters):
+        for partition in sorted(state.topics[topic].partitions):
+            health = health_of(TopicPartition(topic, partition), state)
+            if all(FILTERS[name](health) for name in filters):
                 yield partition_row(health, state)
 
 
 def note_problems(frame: Frame, state: ClusterState) -> None:
-    """Report znodes that could not be read; the rest goes on, and the status says so (3)."""
+    """Report what could not be read (status 3); the command goes on."""
     from kctl.errors import KctlError
 
     for problem in state.problems:
         frame.report(KctlError(f"{problem.place}: {problem.reason}"))
+
+
+def note_unknown_moves(frame: Frame, state: ClusterState) -> None:
+    """Report that nobody tells what is being moved (status 3), where it is so."""
+    from kctl.errors import KctlError
+
+    if state.quorum is not None and state.quorum.lost:
+        frame.report(KctlError("what is being moved is not known: nobody but an active controller tells"))
 
 
 @command(
@@ -123,20 +248,25 @@ def note_problems(frame: Frame, state: ClusterState) -> None:
 )
 @changes(timeout=60)
 @click.argument("name")
-@click.option("--partitions", type=int, metavar="N", help="How many partitions.")
-@click.option("--replication-factor", type=int, metavar="R", help="How many replicas of each.")
+@click.option("--partitions", type=int, metavar="N", help="Number of partitions.")
+@click.option("--replication-factor", type=int, metavar="R", help="Number of replicas of each partition.")
 @click.option(
-    "--replica-assignment", metavar="1:2,2:3", help="Brokers of each partition instead, the preferred first."
-)
-@click.option("--config", "config", multiple=True, metavar="K=V", help="A configuration; may be given again.")
-@click.option("--disable-rack-aware", is_flag=True, help="Place replicas as if no broker had a rack.")
-@click.option(
-    "--allow-dead-brokers", is_flag=True, help="Take explicit replicas on brokers that are not alive."
+    "--replica-assignment", metavar="1:2,2:3", help="Brokers of each partition, the preferred leader first."
 )
 @click.option(
-    "--start-index", type=int, metavar="N", help="Place the first replica there, as Kafka's tests do."
+    "--config", "config", multiple=True, metavar="K=V", help="Set a configuration value; repeatable."
 )
-@click.option("--if-not-exists", is_flag=True, help="Do nothing where the topic exists.")
+@click.option("--disable-rack-aware", is_flag=True, help="Ignore racks when placing replicas.")
+@click.option(
+    "--allow-dead-brokers", is_flag=True, help="Allow brokers that are not alive in --replica-assignment."
+)
+@click.option(
+    "--start-index",
+    type=int,
+    metavar="N",
+    help="Index of the broker that gets the first replica, as in Kafka's tests.",
+)
+@click.option("--if-not-exists", is_flag=True, help="Do nothing if the topic exists.")
 def create(
     frame: Frame,
     how: How,
@@ -150,7 +280,7 @@ def create(
     start_index: int | None,
     if_not_exists: bool,
 ) -> Outcome:
-    """Create a topic, replicas placed as Kafka places them."""
+    """Create a topic, with replicas placed as Kafka does."""
     from kctl.changes.plan import Plan
     from kctl.cluster.configs import parse_assignments
     from kctl.cluster.placement import Draws
@@ -158,7 +288,7 @@ def create(
     from kctl.errors import BadValue
 
     if replica_assignment is not None and (partitions is not None or replication_factor is not None):
-        raise BadValue("--replica-assignment stands for --partitions and --replication-factor")
+        raise BadValue("--replica-assignment replaces --partitions and --replication-factor")
     replicas = None if replica_assignment is None else parse_replica_assignment(replica_assignment)
     new = NewTopic(
         name=name,
@@ -173,7 +303,7 @@ def create(
     with open_for_change(frame) as cluster:
         if if_not_exists and name in cluster.read_state((), partition_states=False).topic_names:
             return carry_out(frame, how, cluster, Plan(title=f"topic {name} exists", stages=()))
-        return carry_out(frame, how, cluster, plan_creation(cluster, new, pinned(how.kafka_version)))
+        return carry_out(frame, how, cluster, plan_creation(cluster, new, how.version))
 
 
 @command(
@@ -187,13 +317,16 @@ def create(
 @changes(timeout=60)
 @click.argument("name")
 @click.option(
-    "--deletion-is-enabled", is_flag=True, help="delete.topic.enable is true on all brokers (up to 0.11)."
+    "--deletion-is-enabled",
+    is_flag=True,
+    help="Assert that delete.topic.enable is true on all brokers (up to 0.11).",
 )
-@click.option("--if-exists", is_flag=True, help="Do nothing where there is no such topic.")
+@click.option("--if-exists", is_flag=True, help="Do nothing if the topic does not exist.")
 def delete(frame: Frame, how: How, name: str, deletion_is_enabled: bool, if_exists: bool) -> Outcome:
-    """Delete a topic and all its records. The name is taken literally.
+    """Delete a topic and all its records.
 
-    Says beforehand what would keep the controller from it, and with --wait why it is stuck.
+    The name is taken literally. Warns beforehand about anything that would block the controller, and with --wait
+    says why the deletion is stuck.
     """
     from kctl.changes.plan import Plan
     from kctl.cluster.topics import plan_deletion
@@ -201,9 +334,7 @@ def delete(frame: Frame, how: How, name: str, deletion_is_enabled: bool, if_exis
     with open_for_change(frame) as cluster:
         if if_exists and name not in cluster.read_state((), partition_states=False).topic_names:
             return carry_out(frame, how, cluster, Plan(title=f"there is no topic {name}", stages=()))
-        plan = plan_deletion(
-            cluster, name, is_enabled=deletion_is_enabled, kafka_version=pinned(how.kafka_version)
-        )
+        plan = plan_deletion(cluster, name, is_enabled=deletion_is_enabled, kafka_version=how.version)
         return carry_out(frame, how, cluster, plan)
 
 
@@ -217,9 +348,9 @@ def delete(frame: Frame, how: How, name: str, deletion_is_enabled: bool, if_exis
 )
 @changes(timeout=60)
 @click.argument("name")
-@click.option("--partitions", type=int, metavar="N", help="How many partitions there shall be in all.")
+@click.option("--partitions", type=int, metavar="N", help="New total number of partitions.")
 @click.option("--replica-assignment", metavar="1:2,2:3", help="Brokers of each new partition.")
-@click.option("--disable-rack-aware", is_flag=True, help="Place replicas as if no broker had a rack.")
+@click.option("--disable-rack-aware", is_flag=True, help="Ignore racks when placing replicas.")
 def alter(
     frame: Frame,
     how: How,
@@ -228,7 +359,10 @@ def alter(
     replica_assignment: str | None,
     disable_rack_aware: bool,
 ) -> Outcome:
-    """Add partitions to a topic. There is no way back, and keys go to other partitions than before."""
+    """Add partitions to a topic.
+
+    Partitions cannot be removed again, and records with a key go to other partitions than before.
+    """
     from kctl.cluster.topics import parse_replica_assignment, plan_growth
     from kctl.errors import BadValue
 
@@ -244,6 +378,54 @@ def alter(
             partitions,
             replicas=replicas,
             rack_aware=not disable_rack_aware,
-            kafka_version=pinned(how.kafka_version),
+            kafka_version=how.version,
         )
         return carry_out(frame, how, cluster, plan)
+
+
+@command(
+    "delete-records",
+    examples="""
+    kctl topic delete-records orders --before -7d --dry-run
+    kctl topic delete-records orders --partition 3 --to-offset 120000 --accept-loss
+    kctl topic delete-records orders --read-by-all-groups --accept-loss --yes
+    """,
+    status=CHANGE_STATUS,
+)
+@changes(timeout=60)
+@click.argument("topic")
+@PARTITION
+@click.option("--to-offset", type=int, metavar="OFFSET", help="Delete below this offset; -1: everything.")
+@click.option(
+    "--before", metavar="TIME", help="Delete up to the first record of this time (ISO 8601, -2h, epoch ms)."
+)
+@click.option("--read-by-all-groups", is_flag=True, help="Delete what every group of the partition has read.")
+@click.option("--accept-loss", is_flag=True, help="Delete them although nothing brings them back.")
+def delete_records(
+    frame: Frame,
+    how: How,
+    topic: str,
+    partitions: tuple[int, ...],
+    to_offset: int | None,
+    before: str | None,
+    read_by_all_groups: bool,
+    accept_loss: bool,
+) -> Outcome:
+    """Delete the oldest records of a topic.
+
+    Shows what goes and which groups have not read it. Brokers delete files once all of a segment is deleted.
+    """
+    from kctl.errors import BadValue
+    from kctl.rows.live import DELETION
+    from kctl.times import parse_time
+    from kctl.wire.records import choose_deletions, plan_deletion
+
+    if sum((to_offset is not None, before is not None, read_by_all_groups)) != 1:
+        raise BadValue("give one of --to-offset, --before and --read-by-all-groups")
+    time = None if before is None else parse_time(before, "--before")
+    with open_brokers_for_change(frame) as cluster:
+        chosen = choose_deletions(cluster, topic, partitions, to_offset=to_offset, before=time)
+        rows = [DELETION.of(one) for one in chosen]
+        return carry_out(
+            frame, how, cluster, plan_deletion(cluster, topic, chosen, rows, accepted=accept_loss), rows
+        )

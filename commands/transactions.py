@@ -1,33 +1,36 @@
-"""`kctl transactions`: what coordinators know of transactions, what data logs hold open, and which hang."""
+"""`kctl transactions`: what coordinators know of transactions, which hang in data logs, and how to end those."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import click
 
-from commands.evidence_options import as_of_option, evidence_options, read_as_of, read_evidence
-from commands.frame import Frame, command
-from commands.render import Outcome, Page, Row, aligned, folding, readable, visible
+from commands.cli.answer import with_answer
+from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
+from commands.cli.connecting import open_for_change
+from commands.cli.evidence_options import EvidenceOptions, evidence
+from commands.cli.frame import Frame, command
+from commands.cli.leaving import visible
+from commands.cli.render import Outcome, Page, Row, aligned, finding_line, folding, readable
 
 if TYPE_CHECKING:
-    from kctl.evidence.model import Evidence
     from kctl.internal_topics.transactions import Transactions
 
+
 TOPIC = "__transaction_state"
-STATUS = "0 read · 3 no __transaction_state there, or no such transactional id · 5 some of its records cannot be read"
+STATUS = "0 read · 3 no __transaction_state found, or no such transactional id · 5 some of its records cannot be read"
 
 
-def known(evidence: Evidence, paths: tuple[str, ...], as_of: str | None) -> tuple[Transactions, list[Row]]:
+def known(frame: Frame, options: EvidenceOptions) -> tuple[Transactions, list[Row]]:
     """The transactions and findings about what could not be read; an error where there is no copy of the topic."""
-    from kctl.errors import KctlError
     from kctl.internal_topics.rows import transactions_in, unreadable_rows
 
-    found = transactions_in(evidence, read_as_of(as_of))
-    if found is None:
-        raise KctlError(f"no copy of {TOPIC} in {' '.join(paths)}", "name a broker's log directory")
-    state, trouble = found
+    read = transactions_in(options.find(frame, reads_once=True), options.bound)
+    if read is None:
+        raise options.no_copy(TOPIC)
+    state, trouble = read
     return state, list(unreadable_rows(TOPIC, state.unreadable, trouble))
 
 
@@ -36,28 +39,29 @@ def known(evidence: Evidence, paths: tuple[str, ...], as_of: str | None) -> tupl
     examples="kctl transactions list /var/lib/kafka/data\nkctl transactions list evidence/ --state Ongoing",
     status=STATUS,
 )
-@evidence_options
-@as_of_option
+@evidence("broker", "moment", "as-of")
 @click.option(
-    "--state", "states", multiple=True, metavar="STATE", help="Only those in this state, for example Ongoing."
+    "--state",
+    "states",
+    multiple=True,
+    metavar="STATE",
+    help="Only transactions in this state, such as Ongoing; repeatable.",
 )
-def list_transactions(frame: Frame, states: tuple[str, ...], **options: Any) -> Outcome:
+def list_transactions(frame: Frame, options: EvidenceOptions, states: tuple[str, ...]) -> Outcome:
     """List the transactional ids that coordinators know."""
     from kctl.internal_topics.rows import transaction_row
 
-    evidence = read_evidence(frame, options)
-    state, findings = known(evidence, options["paths"], options["as_of"])
-    wanted = [one for _, one in sorted(state.by_id.items()) if not states or one.state in states]
-    return Outcome([*map(transaction_row, wanted), *findings], text=folding(known_text))
+    state, findings = known(frame, options)
+    transactions = [t for _, t in sorted(state.by_id.items()) if not states or t.state in states]
+    return Outcome([*map(transaction_row, transactions), *findings], text=folding(known_text))
 
 
 def known_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
-    """A line for each transactional id, below it when its transaction began and where it is; then findings."""
-    found = list(rows)
-    shown = [row for row in found if row["kind"] == "transaction"]
-    widths = [
-        max((len(str(row[name])) for row in shown), default=0) for name in ("transactional_id", "state")
-    ]
+    """A line for each transactional id, below it since when and where its transaction is; then findings."""
+    listed = list(rows)
+    shown = [row for row in listed if row["kind"] == "transaction"]
+    names = ("transactional_id", "state")
+    widths = [max((len(str(row[name])) for row in shown), default=0) for name in names]
     for row in shown:
         id, state = visible(str(row["transactional_id"])), str(row["state"])
         updated = readable("last_update_timestamp", row["last_update_timestamp"])
@@ -66,40 +70,36 @@ def known_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
             f"  producer {row['producer_id']} epoch {row['producer_epoch']}  {updated}"
         )
         began = row["start_timestamp"]
-        since = f"begun {readable('start_timestamp', began)}, " if began is not None else ""
+        since = f"began {readable('start_timestamp', began)}, " if began is not None else ""
         partitions = cast("list[str]", row["partitions"])
         yield (
-            f"    {since}time-out {int(str(row['timeout_ms'])) / 1000:g} s, "
+            f"    {since}timeout {int(str(row['timeout_ms'])) / 1000:g} s, "
             f"record {row['log_partition']}:{row['log_offset']}"
             + (f", in {', '.join(partitions)}" if partitions else "")
         )
-    for row in found:
-        if row["kind"] == "finding":
-            yield f"{page.style(str(row['severity']), str(row['severity']))} {row['code']}: {row['message']}"
+    yield from (finding_line(row, page) for row in listed if row["kind"] == "finding")
 
 
 @command("show", examples="kctl transactions show payments-7 evidence/", status=STATUS)
 @click.argument("transactional_id")
-@evidence_options
-@as_of_option
-def show(frame: Frame, transactional_id: str, **options: Any) -> Outcome:
-    """Show what happened to a transactional id, oldest first."""
+@evidence("broker", "moment", "as-of")
+def show(frame: Frame, options: EvidenceOptions, transactional_id: str) -> Outcome:
+    """Show the history of a transactional id, oldest first."""
     from formats.errors import FormatError
     from kctl.errors import KctlError
     from kctl.internal_topics.reading import copies_to_read, topic_records
     from kctl.internal_topics.rows import transaction_row
     from kctl.internal_topics.transactions import transaction_of
 
-    evidence = read_evidence(frame, options)
-    bound, rows = read_as_of(options["as_of"]), []
+    evidence, rows = options.find(frame, reads_once=True), []
     for replica in copies_to_read(evidence, TOPIC):
-        for record in topic_records(replica, as_of=bound):
+        for record in topic_records(replica, as_of=options.bound):
             try:
-                name, found = transaction_of(record)
+                name, transaction = transaction_of(record)
             except FormatError:
-                continue  # `list` says which records cannot be read
-            if name == transactional_id and found:
-                rows.append(transaction_row(found))
+                continue  # `list` reports unreadable records
+            if name == transactional_id and transaction:
+                rows.append(transaction_row(transaction))
     if not rows:
         raise KctlError(
             f"no transactional id {transactional_id!r} in {TOPIC}", "see `kctl transactions list`"
@@ -110,28 +110,73 @@ def show(frame: Frame, transactional_id: str, **options: Any) -> Outcome:
 @command(
     "hanging",
     examples="kctl transactions hanging evidence/\nkctl transactions hanging evidence/ --all",
-    status="0 none hangs · 3 a path could not be opened · 5 one hangs, or a log could not be read",
+    status="0 none hangs · 3 a path could not be opened, or a partition not judged · 5 one hangs, or a log could not be read",
 )
-@evidence_options
-@click.option("--all", "every", is_flag=True, help="Open transactions that their coordinator still has, too.")
-def hanging(frame: Frame, every: bool, **options: Any) -> Outcome:
-    """Find transactions that data logs hold open and nobody will end."""
-    evidence = read_evidence(frame, options)
+@evidence("broker", "moment")
+@click.option(
+    "--all", "every", is_flag=True, help="Show open transactions that their coordinator still has as well."
+)
+def hanging(frame: Frame, options: EvidenceOptions, every: bool) -> Outcome:
+    """Find transactions that are open in data logs and that no coordinator will end."""
     from kctl.internal_topics.rows import open_rows
+    from kctl.judging.judgement import Question, judgement_rows
 
-    return Outcome(open_rows(evidence, every=every), text=laid_out)
+    rows = open_rows(options.find(frame, reads_once=True), every=every)
+    return Outcome(judgement_rows(rows, [Question.TRANSACTIONS]), text=with_answer(hanging_text))
 
 
-def laid_out(rows: Iterable[Row], page: Page) -> Iterator[str]:
-    """Columns, and below each hanging transaction what ends it; then what could not be read."""
-    found = list(rows)
-    shown = [row for row in found if row["kind"] == "open_transaction"]
+def hanging_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """Transactions in columns, the commands that end them, then what could not be read."""
+    listed = list(rows)
+    shown = [row for row in listed if row["kind"] == "open_transaction"]
     yield from aligned([{**row, "abort_command": None} for row in shown], page)
     for row in shown:
         if row["abort_command"]:
             yield f"to end it: {row['abort_command']}"
-    closed = [row for row in found if row["kind"] == "finding" and row["code"] == "internal-log-unreadable"]
-    for row in closed:
+    unreadable = [
+        row for row in listed if row["kind"] == "finding" and row["code"] == "internal-log-unreadable"
+    ]
+    for row in unreadable:
         yield f"{page.style('error', 'error')} {row['code']}: {row['file']}: {row['message']}"
-    if not shown:
-        yield "no transaction hangs" + (" in what could be read" if closed else "")
+
+
+@command(
+    "abort",
+    examples="""
+    kctl transactions abort orders-0 --bootstrap-server kafka1:9092 --dry-run
+    kctl transactions abort orders-0 --start-offset 752 --reason OPS-812
+    """,
+    status=CHANGE_STATUS,
+)
+@changes(timeout=60)
+@click.argument("partition", metavar="TOPIC-PARTITION")
+@click.option(
+    "--start-offset",
+    type=int,
+    metavar="OFFSET",
+    help="First offset of the transaction, when several are open.",
+)
+@click.option("--force", is_flag=True, help="Abort it even if its coordinator still has the transaction.")
+def abort(frame: Frame, how: How, partition: str, start_offset: int | None, force: bool) -> Outcome:
+    """Abort a hanging transaction of a partition.
+
+    Writes an abort marker to the leader of the partition, so that read_committed consumers continue. Refused while
+    a coordinator still has the transaction, because the coordinator will end it.
+    """
+    from kctl.errors import BadValue, Refused
+    from kctl.model import TopicPartition
+
+    topic, dash, number = partition.rpartition("-")
+    if not dash or not number.isdecimal():
+        raise BadValue(f"{partition!r} is not TOPIC-PARTITION")
+    with open_for_change(frame) as cluster:
+        if cluster.backend != "admin":
+            raise Refused("only brokers write markers; nothing was written", "give --bootstrap-server")
+        from kctl.wire.cluster import AdminCluster
+        from kctl.wire.transactions import plan_abort
+
+        assert isinstance(cluster, AdminCluster)
+        plan = plan_abort(
+            cluster, cluster.wire, TopicPartition(topic, int(number)), start_offset, force=force
+        )
+        return carry_out(frame, how, cluster, plan)

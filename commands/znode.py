@@ -1,4 +1,4 @@
-"""Znodes: the tree, one of them explained, all of them in a file."""
+"""`kctl znode`: tree, show, export."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.connecting import At, reads
-from commands.frame import Frame, command
-from commands.path_types import GIVEN_PATH
-from commands.render import Outcome, Page, Row, table
+from commands.cli.connecting import At, reads
+from commands.cli.frame import Frame, command
+from commands.cli.leaving import json_chunks
+from commands.cli.options import GIVEN_PATH
+from commands.cli.render import Outcome, Page, Row, table
 
 if TYPE_CHECKING:
     from kctl.zookeeper.store import Znode, ZnodeReader
 
-STATUS = "0 done · 2 wrong usage · 3 no such znode, no connection · 4 the file exists already"
+STATUS = "0 done · 2 wrong usage · 3 no such znode, no connection · 4 the file exists"
 EXPLAINED_STATUS = (
-    "0 Kafka could read it · 2 wrong usage · 3 no such znode, no connection · 5 Kafka could not read it"
+    "0 Kafka can read it · 2 wrong usage · 3 no such znode, no connection · 5 Kafka cannot read it"
 )
 
 
 def reader_of(frame: Frame, cluster: Any) -> ZnodeReader:
-    """The znodes behind a cluster. Raises KctlError where it has none."""
+    """The znodes of a cluster. Raises KctlError for a cluster without ZooKeeper."""
     from kctl.errors import KctlError
     from kctl.zookeeper.cluster import RecordedCluster, ZookeeperCluster
 
@@ -40,19 +41,19 @@ def clean(path: str) -> str:
 
     parts = [part for part in path.split("/") if part]
     if any(part in (".", "..") for part in parts) or "\0" in path:
-        raise BadValue(f"{path!r} is no znode's path")
+        raise BadValue(f"{path!r} is not a znode path")
     return "/" + "/".join(parts)
 
 
 def stat_values(path: str, node: Znode) -> dict[str, object]:
     """The keys that every row of a znode has."""
-    from formats.znode_catalogue import kind_of_znode
+    from formats.znodes.catalogue import kind_of_znode
 
-    found = kind_of_znode(path)
+    match = kind_of_znode(path)
     stat = node.stat
     return {
         "path": path,
-        "what": found[0].name if found else None,
+        "what": match[0].name if match else None,
         "size_in_bytes": len(node.data),
         "version": stat.version,
         "num_children": stat.num_children,
@@ -74,7 +75,7 @@ def stat_values(path: str, node: Znode) -> dict[str, object]:
 )
 @reads
 @click.argument("path", default="/")
-@click.option("--depth", type=click.IntRange(0), metavar="N", help="How many levels below PATH.")
+@click.option("--depth", type=click.IntRange(0), metavar="N", help="Maximum number of levels below PATH.")
 def tree(frame: Frame, at: At, path: str, depth: int | None) -> Outcome:
     """List znodes with sizes, ages and ephemeral owners."""
     from kctl.errors import KctlError
@@ -87,14 +88,14 @@ def tree(frame: Frame, at: At, path: str, depth: int | None) -> Outcome:
         reader = reader_of(frame, cluster)
         if reader.get(root) is None:
             raise KctlError(f"no znode {root} at {reader.location}")
-        found = []
+        listed = []
         for name, node in walk(reader, root):
             level = name.rstrip("/").count("/")
             if deepest is not None and level > deepest:
-                break  # level by level: everything that follows is deeper still
-            found.append(ZNODE(**stat_values(name, node)))
-    found.sort(key=lambda row: str(row["path"]).split("/"))
-    return Outcome(found, text=tree_text)
+                break  # level by level: all later ones are deeper
+            listed.append(ZNODE(**stat_values(name, node)))
+    listed.sort(key=lambda row: str(row["path"]).replace("/", "\0"))  # a path right before those below it
+    return Outcome(listed, text=tree_text)
 
 
 def tree_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
@@ -142,15 +143,15 @@ def age(milliseconds: float) -> str:
 )
 @reads
 @click.argument("path", nargs=-1, required=True)
-@click.option("--show-secrets", is_flag=True, help="Do not redact credentials and passwords.")
+@click.option("--show-secrets", is_flag=True, help="Show credentials and passwords.")
 def show(frame: Frame, at: At, path: tuple[str, ...], show_secrets: bool) -> Outcome:
-    """Explain a znode: what it is for, who writes it, what it says."""
+    """Explain znodes: purpose, writer and content."""
     from kctl.errors import KctlError
 
     rows = []
     with at.open(frame) as cluster:
         reader = reader_of(frame, cluster)
-        names = [clean(one) for one in path]
+        names = list(map(clean, path))
         for name, node in zip(names, reader.get_many(names), strict=True):
             if node is None:
                 frame.report(KctlError(f"no znode {name} at {reader.location}"))
@@ -162,21 +163,21 @@ def show(frame: Frame, at: At, path: tuple[str, ...], show_secrets: bool) -> Out
 
 
 def explained(path: str, node: Znode, *, show_secrets: bool) -> Row:
-    """The row of a znode with what it says."""
+    """The row of a znode with its content explained."""
     import base64
 
     from formats.errors import FormatError
-    from formats.znode_catalogue import kind_of_znode
-    from formats.znode_secrets import redact
+    from formats.secrets import redact
+    from formats.znodes.catalogue import kind_of_znode
     from kctl.rows.znodes import ZNODE_CONTENT
 
     content = node.data if show_secrets else redact(path, node.data)
-    found = kind_of_znode(path)
+    match = kind_of_znode(path)
     says: list[str] = []
     problem = None
-    if found:
+    if match:
         try:
-            says = found[0].words(found[1], node.data)
+            says = match[0].words(match[1], node.data)
         except FormatError as error:
             problem = error.what
     try:
@@ -185,9 +186,9 @@ def explained(path: str, node: Znode, *, show_secrets: bool) -> Row:
         text, encoded = None, base64.b64encode(content).decode()
     return ZNODE_CONTENT(
         **stat_values(path, node),
-        written_by=found[0].written_by if found else None,
-        since=found[0].since if found else None,
-        meaning=found[0].what if found else None,
+        written_by=match[0].written_by if match else None,
+        since=match[0].since if match else None,
+        meaning=match[0].what if match else None,
         says=says,
         problem=problem,
         data=text,
@@ -197,24 +198,22 @@ def explained(path: str, node: Znode, *, show_secrets: bool) -> Row:
 
 
 def show_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
-    """A paragraph a znode."""
-    from formats.znode_words import moment
+    """A paragraph for each znode."""
+    from formats.znodes.catalogue import moment
 
     for row in rows:
         yield page.style(str(row["path"]), "bold") + (f"   {row['what']}" if row["what"] else "")
         if row["meaning"]:
             yield f"  {row['meaning']} Written by {row['written_by']}; since Kafka {row['since']}."
-        says = row["says"]
-        assert isinstance(says, list)
-        for line in says:
-            yield f"  {line}"
+        assert isinstance(row["says"], list)
+        yield from (f"  {line}" for line in row["says"])
         if row["problem"]:
             yield page.style(f"  Kafka cannot read it: {row['problem']}", "error")
         ctime, mtime = row["ctime"], row["mtime"]
         assert isinstance(ctime, int) and isinstance(mtime, int)
         about = f"version {row['version']}, created {moment(ctime)}, changed {moment(mtime)}"
         if row["ephemeral_owner"]:
-            about += f", gone with session {row['ephemeral_owner']}"
+            about += f", deleted with session {row['ephemeral_owner']}"
         yield page.style(f"  {about}", "dim")
         if row["data"]:
             yield f"  {row['data']}"
@@ -230,9 +229,12 @@ def show_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
 )
 @reads
 @click.argument("file", type=GIVEN_PATH)
-@click.option("--show-secrets", is_flag=True, help="Do not redact credentials and passwords.")
+@click.option("--show-secrets", is_flag=True, help="Show credentials and passwords.")
 def export(frame: Frame, at: At, file: Path, show_secrets: bool) -> Outcome:
-    """Write all znodes into one file, which reading commands take with --snapshot; `-` for standard output."""
+    """Export all znodes to a file.
+
+    FILE is for --snapshot of the commands that read a cluster; `-` is standard output.
+    """
     from kctl.rows.znodes import EXPORT
     from kctl.zookeeper.connection import Ensemble
     from kctl.zookeeper.export import export_lines, export_to
@@ -242,7 +244,7 @@ def export(frame: Frame, at: At, file: Path, show_secrets: bool) -> Outcome:
         acls = reader.acl_many if isinstance(reader, Ensemble) else None
         lines = export_lines(reader, show_secrets=show_secrets, acls=acls)
         if str(file) == "-":
-            written = list(lines)
+            written = list(json_chunks(lines))
             return Outcome(encoded=lambda form: written)
         done = export_to(file, lines)
     row = EXPORT(file=str(file), znodes=done.znodes, bytes=done.bytes, redacted=done.redacted)
@@ -252,5 +254,5 @@ def export(frame: Frame, at: At, file: Path, show_secrets: bool) -> Outcome:
 def export_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
     """One sentence."""
     for row in rows:
-        redacted = f", secrets of {row['redacted']} left out" if row["redacted"] else ""
+        redacted = f", secrets of {row['redacted']} redacted" if row["redacted"] else ""
         yield f"{row['znodes']:,} znodes, {row['bytes']:,} bytes in {row['file']}{redacted}"

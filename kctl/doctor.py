@@ -9,6 +9,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
 
+from formats.secrets import redact_text
 from kctl.settings import KEYS, SECRET_KEYS, read_context, settings_path
 
 
@@ -48,7 +49,7 @@ def settings_in_force(given: Mapping[str, object], origins: Mapping[str, str]) -
         value = getattr(context, key)
         if value in (None, False):
             continue
-        shown = "(set)" if key in SECRET_KEYS else str(value)
+        shown = "(set)" if key in SECRET_KEYS else redact_text(str(value))
         if value == getattr(plain, key):
             origin = "context"
         else:
@@ -89,7 +90,7 @@ def _python() -> Check:
 
 
 def _crc() -> Check:
-    from formats.crc import provider
+    from formats.binary.crc import provider
 
     name, _ = provider()
     if name == "numpy":

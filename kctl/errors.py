@@ -26,6 +26,9 @@ class KctlError(Exception):
     items: tuple[RefusedItem, ...] = ()  # where brokers answered item by item: those that failed
 
     def __init__(self, message: str, hint: str = "") -> None:
+        from formats.secrets import redact_text  # libraries quote URIs and lines that hold passwords
+
+        message, hint = redact_text(message), redact_text(hint)
         super().__init__(message, hint)
         self.message = message
         if hint:
@@ -57,7 +60,40 @@ class UnreadableFile(KctlError):
     """A file or folder that cannot be opened or has not the layout asked for."""
 
 
+LIBRARIES = {
+    "pyarrow": "Arrow", "duckdb": "DuckDB", "pyspark": "Spark", "py4j": "Spark", "kazoo": "ZooKeeper's client",
+    "kafka": "Kafka's client", "zlib": "zlib", "lzma": "lzma", "gzip": "gzip", "cramjam": "the decompressor",
+    "json": "JSON", "msgspec": "JSON", "tomllib": "TOML", "ssl": "TLS", "numpy": "numpy",
+    "concurrent": "a worker process", "multiprocessing": "a worker process",
+}  # fmt: skip
+"""Where an exception of a library comes from, by the first part of its module's name."""
+
+
+def failure_of(error: BaseException) -> KctlError | None:
+    """An exception that files, sockets, libraries or the machine explain, as a sentence; None for a bug.
+
+    What a command expects is said where it happens, with the file's name; this is the last boundary.
+    """
+    if isinstance(error, MemoryError):
+        return KctlError("out of memory", "examine less at once, or use fewer --jobs")
+    if isinstance(error, RecursionError):
+        return KctlError("something in the input is nested too deeply to be read", SMALLER)
+    if isinstance(error, UnicodeError):
+        return KctlError(f"something in the input is no text ({error})", SMALLER)
+    names = (kind.__module__.partition(".")[0] for kind in type(error).__mro__)
+    library = next((LIBRARIES[name] for name in names if name in LIBRARIES), None)
+    if library is None and not isinstance(error, OSError):
+        return None
+    lines = reason_of(error).strip().splitlines() or [type(error).__name__]
+    return KctlError(f"{library or 'the system'}: {lines[0]}", SMALLER)
+
+
+SMALLER = "name fewer files to find the one; KCTL_DEBUG=1 prints where it happened"
+
+
 def reason_of(error: BaseException) -> str:
-    """The system's words for an error as a clause, `permission denied`; an error's own text where it has none."""
+    """The system's words for an error as a clause, `permission denied`; where it has none its own text, without secrets."""
+    from formats.secrets import redact_text
+
     said = getattr(error, "strerror", None)
-    return str(said).lower() if said else str(error)
+    return redact_text(str(said).lower() if said else str(error))

@@ -6,15 +6,17 @@
     cluster_id = "W1mYKYRPRZqt8XjSxCjVnQ"
     read_only = true
 
-Precedence: flag, environment variable, context, default. An unknown key is a warning, not an error.
+README.md lists every key. Precedence: flag, environment variable, context, default. An unknown key is a warning, not an error.
 """
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kctl.errors import KctlError, reason_of
+from kctl.files import read_text
 
 
 class Context(NamedTuple):
@@ -53,7 +55,7 @@ def read_context(
     """The context in force: the one asked for, else the file's default, with what was given on top."""
     path = settings_path(environ)
     name, values = given.get("context"), {}
-    table = _read(path) if path.exists() else {}
+    table = _read(path)
     if name is None:
         name = table.get("default_context")
     if name is not None:
@@ -68,7 +70,9 @@ def read_context(
     for key, value in values.items():
         wanted = bool if KEYS[key] in (bool, "bool") else str
         if not isinstance(value, wanted):
-            raise KctlError(f"{path}: {key} of context {name!r} is {value!r}, not a {wanted.__name__}")
+            raise KctlError(
+                f"{path}: {key} of context {name!r} is a {type(value).__name__}, not a {wanted.__name__}"
+            )
     for key in KEYS:
         override = (
             given.get(key) if given.get(key) is not None else environ.get(f"KCTL_{key.upper()}") or None
@@ -83,7 +87,7 @@ def read_context(
 def contexts_of(environ: Mapping[str, str] = os.environ) -> list[str]:
     """Names of the contexts in the settings file; KctlError where it cannot be read."""
     path = settings_path(environ)
-    return list(_contexts(_read(path))) if path.exists() else []
+    return list(_contexts(_read(path)))
 
 
 def _contexts(table: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -92,11 +96,21 @@ def _contexts(table: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _read(path: Path) -> dict[str, object]:
+    """What the file holds; nothing where there is none."""
+    try:
+        text = read_text(path, follow=True)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise KctlError(f"settings file {path}: {reason_of(error)}") from error
+    except UnicodeDecodeError as error:
+        raise KctlError(f"settings file {path} is not TOML: {error}") from error
     import tomllib  # most have no settings file
 
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise KctlError(f"settings file {path}: {reason_of(error)}") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise KctlError(f"settings file {path} is not TOML: {error}") from error
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        # The library may quote the line, and a password stands in it: only the place is told.
+        place = re.search(r"\((at [^()]*)\)$", str(error))
+        where = f" ({place[1]})" if place else ""
+        raise KctlError(f"settings file {path} is not TOML{where}") from None

@@ -3,6 +3,7 @@
 import re
 import time
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from kctl.errors import BadValue
 
@@ -10,39 +11,41 @@ RELATIVE = re.compile(r"([+-]?)(\d+(?:\.\d+)?)(ms|s|m|h|d|w)\Z")
 MILLISECONDS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 
 
-def parse_time(text: str, now: int | None = None) -> int:
+def parse_time(text: str, option: str = "", now: int | None = None) -> int:
     """Milliseconds since the epoch for ISO 8601 (UTC where it has no offset), `-2h` before now, or epoch ms.
 
-    `now` is in milliseconds; the clock's where it is not given. `BadValue` for anything else.
+    `option` is named in the error; `now` is in milliseconds, the clock's where it is not given. `BadValue` for
+    anything else.
     """
     text = text.strip()
     if re.fullmatch(r"-?\d+", text) and not re.fullmatch(r"\d{8}", text):
         return int(text)
-    relative = RELATIVE.match(text)
+    relative = RELATIVE.match("0s" if text == "now" else text)
     if relative:
         amount = round(float(relative[2]) * MILLISECONDS[relative[3]])
-        return (time.time_ns() // 1_000_000 if now is None else now) + (
-            amount if relative[1] == "+" else -amount
-        )
-    if text == "now":
-        return time.time_ns() // 1_000_000 if now is None else now
+        now = time.time_ns() // 1_000_000 if now is None else now
+        return now + amount if relative[1] == "+" else now - amount
     try:
         when = datetime.fromisoformat(text.replace(",", "."))
     except ValueError:
         raise BadValue(
-            f"{text!r} is no time", "write 2026-11-21T13:00:00Z, -2h, or milliseconds since the epoch"
+            f"{option} {text!r} is not a time".lstrip(),
+            "write 2026-11-21T13:00:00Z, -2h, or milliseconds since the epoch",
         ) from None
-    if when.tzinfo is None:
-        when = when.replace(tzinfo=UTC)
-    return round(when.timestamp() * 1000)
+    return round((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def iso(milliseconds: int | None) -> str:
-    """ISO 8601 in UTC with milliseconds; nothing for a time that is not known."""
-    if milliseconds is None or milliseconds < 0:
+    """ISO 8601 in UTC with milliseconds; empty for None and -1, which stand for an unknown time."""
+    if milliseconds is None or milliseconds == -1:
         return ""
+    seconds, rest = divmod(milliseconds, 1000)
     try:
-        moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+        return f"{_second(seconds)}.{rest:03d}Z"
     except (OverflowError, ValueError, OSError):
         return f"{milliseconds} ms"
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+@lru_cache(4096)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -95,15 +95,20 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 # --- recordings ---------------------------------------------------------------------------------------
 
 
+def _without_time(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo:
+    return tarfile.data_filter(member, folder).replace(mtime=None)  # type: ignore[arg-type]
+
+
 def recording(name: str) -> Path:
     """The folder of a recording such as `incidents/unclean-2.8`, unpacked once. Never write to it."""
     archive = RECORDINGS / f"{name}.tar.xz"
     stamp = hashlib.sha256(archive.read_bytes()).hexdigest()[:16]
-    folder = UNPACKED / f"{name}.{stamp}"
+    folder = UNPACKED / f"{name}.{stamp}.now"
     if not folder.exists():
         partial = folder.with_name(f"{folder.name}.{os.getpid()}")
         with tarfile.open(archive) as tar:
-            tar.extractall(partial, filter="data")
+            # Archives hold one time for all files, years before the records in them: files are as old as their copy.
+            tar.extractall(partial, filter=_without_time)
         with contextlib.suppress(OSError):  # another test process was quicker
             partial.rename(folder)
         shutil.rmtree(partial, ignore_errors=True)
@@ -209,7 +214,7 @@ def check_rows(args: list[str], found: list[dict[str, Any]]) -> None:
     from jsonschema import Draft202012Validator
 
     from commands.catalogue import COMMANDS, Group
-    from kctl.rows.find import row_type
+    from kctl.rows import row_type
 
     entry = COMMANDS[args[0]]
     verb = entry.verbs[args[1]] if isinstance(entry, Group) else entry

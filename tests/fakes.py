@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 
-from formats.znode_json import Json
+from formats.znodes.json_text import Json
 from kctl.changes.plan import Write
 from kctl.cluster.interface import Conflict
 from kctl.zookeeper.store import Acl, Stat, Znode, parent_of

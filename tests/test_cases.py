@@ -36,6 +36,7 @@ def play(text: str) -> str:
     return "".join(out).rstrip("\n") + "\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.stem)
 def test_case(case: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(HERE / "data")

@@ -10,14 +10,27 @@ Source: clients/src/main/java/org/apache/kafka/common/{record/CompressionType,co
 import enum
 from collections.abc import Callable, Iterator
 
-from formats.compression import gzip_members, lz4_frame, snappy_blocks, zstd_frames
+from formats.binary.layout import Bytes
+from formats.compression import gzip as gzip_members
+from formats.compression import lz4 as lz4_frame
+from formats.compression import snappy as snappy_blocks
+from formats.compression import zstd as zstd_frames
 from formats.compression.errors import CompressionError, TooLarge
 from formats.compression.writers import compress
-from formats.layout import Bytes
 
-__all__ = ["DEFAULT_LIMIT", "Codec", "CompressionError", "TooLarge", "compress", "decompress", "pieces"]
+__all__ = [
+    "AT_ONCE",
+    "DEFAULT_LIMIT",
+    "Codec",
+    "CompressionError",
+    "TooLarge",
+    "compress",
+    "decompress",
+    "pieces",
+]
 
 DEFAULT_LIMIT = 256 << 20
+AT_ONCE = 32 << 20  # bytes of a content from which on it is better read in pieces
 
 
 class Codec(enum.IntEnum):

@@ -9,12 +9,12 @@ from functools import cache
 from struct import Struct
 from typing import Any
 
+from formats.binary.native_libraries import optional
 from formats.compression.errors import CompressionError
-from formats.compression.lz4_frame import JAVA_HEADER
-from formats.compression.snappy_blocks import XERIAL, XERIAL_HEADER_SIZE
+from formats.compression.lz4 import JAVA_HEADER
+from formats.compression.snappy import XERIAL, XERIAL_HEADER_SIZE
 from formats.compression.writers import LZ4_BLOCK
-from formats.compression.zstd_frames import check_frames, decompressor
-from formats.providers import optional
+from formats.compression.zstd import check_frames, decompressor
 
 _BIG, _LITTLE = Struct(">I"), Struct("<I")
 

@@ -12,12 +12,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.compression.lz4_frame import JAVA_HEADER
-from formats.compression.lz4_frame import STORED as LZ4_STORED
-from formats.compression.snappy_blocks import XERIAL, XERIAL_HEADER_SIZE
-from formats.compression.snappy_lanes import LITERAL_OF_WORD, LONGEST_LITERAL, PAST_THE_END, STAY, are_whole
+from formats.binary.native_libraries import optional
+from formats.compression.lz4 import JAVA_HEADER
+from formats.compression.lz4 import STORED as LZ4_STORED
+from formats.compression.snappy import (
+    LITERAL_OF_WORD,
+    LONGEST_LITERAL,
+    PAST_THE_END,
+    STAY,
+    XERIAL,
+    XERIAL_HEADER_SIZE,
+    are_whole,
+)
 from formats.compression.writers import LZ4_BLOCK
-from formats.providers import optional
 
 Octets = NDArray[np.uint8]
 Ints = NDArray[np.int64]

@@ -7,10 +7,10 @@ import struct
 import zlib
 from collections.abc import Callable
 
-from formats.compression.lz4_frame import FRAME_MAGIC, STORED
-from formats.compression.snappy_blocks import XERIAL
-from formats.layout import Bytes
-from formats.providers import optional
+from formats.binary.layout import Bytes
+from formats.binary.native_libraries import optional
+from formats.compression.lz4 import FRAME_MAGIC, STORED
+from formats.compression.snappy import XERIAL
 
 SNAPPY_BLOCK = 32 << 10
 # The header checksum of `60 40`; before 0.10, and in magic 0 to this day, it covers the frame's magic too.

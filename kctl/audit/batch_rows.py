@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from kctl.checks.replica import ReplicaTask, check_replica
-from kctl.checks.report import CheckOptions, Report
+from kctl.checks.replica import check_replica
+from kctl.checks.report import CheckOptions, ReplicaTask, Report
 from kctl.findings import Place
 from kctl.log.folder import FolderFile
 from kctl.scan.options import Chunk
-from kctl.scan.parquet import ParquetPart, topic_folder
+from kctl.scan.parquet import ParquetPart, WrittenPart
 from kctl.scan.tables import SCHEMAS, batches_table
 
 OWN_PART = 50_000
@@ -24,20 +24,15 @@ OWN_PART_ELSEWHERE = 1000
 
 
 class Parts(NamedTuple):
-    """Where folders with many batches write files of their own."""
+    """Where folders with more than `least_rows` batches write files of their own."""
 
     folder: Path
-    by_topic: bool = False
+    least_rows: int
 
     def path_of(self, place: Place) -> Path:
         """The file of a partition folder: the same in every run."""
         name = f"part-{sha256(f'{place}'.encode('utf-8', 'surrogateescape')).hexdigest()[:20]}.parquet"
-        return self.folder / (topic_folder(place.topic) if self.by_topic else "batches") / name
-
-    @property
-    def least_rows(self) -> int:
-        """Those with more rows do."""
-        return OWN_PART_ELSEWHERE if self.by_topic else OWN_PART
+        return self.folder / name
 
 
 @dataclass(slots=True)
@@ -46,6 +41,7 @@ class ReportWithBatches(Report):
 
     batches: list[pa.RecordBatch] = field(default_factory=list)
     segment_times: dict[str, int] = field(default_factory=dict)  # file name to its largest timestamp
+    part: WrittenPart | None = None  # the file with its rows where they are many
 
 
 class BatchRows:
@@ -74,28 +70,21 @@ class BatchRows:
             return
         self.held.append(rows)
         if self.rows > self.parts.least_rows:
-            path = self.parts.path_of(self.place)
-            self.part = ParquetPart(path.parents[1], path.parent.name, path.stem, SCHEMAS["batches"])
-            for one in self.held:
-                self.part.write(one)
+            self.part = ParquetPart(self.parts.path_of(self.place), SCHEMAS["batches"])
+            for batch in self.held:
+                self.part.write(batch)
             self.held = []
-
-    def close(self, error: BaseException | None) -> None:
-        """Put the part in place, or take it away after an error."""
-        if self.part is not None:
-            self.part.__exit__(type(error) if error else None, error, None)
 
 
 def check_with_batches(task: ReplicaTask, options: CheckOptions, parts: Parts) -> Report:
     """`check_replica`, with every batch as a row of `batches`. Runs in worker processes."""
     rows = BatchRows(parts, task.place)
-    error: BaseException | None = None
     try:
         report = check_replica(task, options, rows)
-    except BaseException as raised:
-        error = raised
+        part = rows.part.close() if rows.part else None
+    except BaseException:
+        if rows.part:
+            rows.part.abandon()
         raise
-    finally:
-        rows.close(error)
-    given = {one.name: getattr(report, one.name) for one in fields(Report)}
-    return ReportWithBatches(**given, batches=rows.held, segment_times=rows.times)
+    given = {field.name: getattr(report, field.name) for field in fields(Report)}
+    return ReportWithBatches(**given, batches=rows.held, segment_times=rows.times, part=part)

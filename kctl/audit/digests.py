@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kctl.audit.resume import KeptDigests
+from kctl.files import descriptor_of
 from kctl.model import Progress
 from kctl.scan.pool import Jobs, ordered
 
@@ -16,7 +17,7 @@ def digest(path: Path) -> tuple[str | None, int]:
     """The SHA-256 of a regular file, in hexadecimal, and its size; None where it cannot be read."""
     total, size = hashlib.sha256(), 0
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        file = descriptor_of(path, follow=True)
     except OSError:
         return None, 0
     try:

@@ -7,6 +7,7 @@ is compacted, the verdict is left open.
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import defaultdict
 from collections.abc import Iterator
@@ -15,12 +16,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
-from kctl.audit.tables import TABLES, Tables, TableWriter
+from kctl.audit.tables import TABLES, Tables, TableWriter, damaged
 from kctl.errors import KctlError
-from kctl.replica.batches import DIVERGED, BatchColumns, BatchDifference, batch_differences
+from kctl.judging.divergence import judge_divergence
+from kctl.judging.judgement import Judgement, Missing, Question, Subject, Verdict
+from kctl.model import TopicPartition
+from kctl.replica.comparison.pairs import DIVERGED, BatchColumns, BatchDifference, batch_differences
+from kctl.rows import row_type
 from kctl.rows.replica import DIVERGENCE, LINEAGE, VERDICT
+from kctl.scan.parquet import WrittenPart
 
 Row = dict[str, Any]
 Key = tuple[str, int, str | None]
@@ -37,50 +45,71 @@ COLUMNS = [
 ]
 
 
-def joined_rows(folders: list[Path]) -> Iterator[Row]:
-    """The rows of every audit's tables but those of comparisons, each with its audit as `evidence`."""
+def joined_rows(folders: list[Path]) -> Iterator[Row | Judgement]:
+    """The rows of every audit's tables but those of comparisons, each with its audit as `evidence`.
+
+    Whether copies agree and records are lost one broker's audit cannot tell: its judgements on that are left out.
+    """
     for folder in folders:
         tables = Tables(folder)
         for name in TABLES:
-            if name not in COMPARED:
+            if name == "judgements":
+                yield from _judgements_of_one(tables)
+            elif name not in COMPARED:
                 for row in tables.rows(name):
                     if "evidence" in row and row["evidence"] is None:
                         row["evidence"] = folder.name
-                    yield {"kind": _kind(name), **row}
+                    yield {"kind": row_type(TABLES[name]).kind, **row}
 
 
-def _kind(table: str) -> str:
-    from kctl.rows.find import row_type
-
-    return row_type(TABLES[table]).kind
+def _judgements_of_one(tables: Tables) -> Iterator[Judgement]:
+    for row in tables.rows("judgements"):
+        if row["question"] not in (Question.DIVERGENCE, Question.LOSS):
+            yield Judgement(
+                Question(row["question"]),
+                Verdict(row["verdict"]),
+                Subject(row["topic"], row["partition"], row["broker_id"], row["moment"]),
+                row["reason"],
+                tuple(Missing(**missing) for missing in json.loads(row["missing"])),
+            )
 
 
 def join_batches(folders: list[Path], writer: TableWriter) -> None:
     """The Parquet files of every audit's `batches` into the joined one, as they are."""
+    writer.workers.mkdir()
     for number, folder in enumerate(folders):
-        for part in sorted((folder / "batches").rglob("*.parquet")):
-            place = writer.workers / part.parent.name
-            place.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(part, place / f"audit-{number:03}-{part.name}")
+        for part in Tables(folder).parts("batches") if (folder / "batches").is_dir() else ():
+            rows = pq.read_metadata(part).num_rows
+            if rows:
+                name = f"audit-{number:03}-{part.name}"
+                shutil.copyfile(part, writer.workers / name)
+                writer.take_in(WrittenPart(name, rows, part.stat().st_size))
 
 
-def compared_rows(folders: list[Path]) -> Iterator[Row]:
-    """Lineages, divergences and a verdict of each partition that two brokers hold."""
-    sets = [
-        ds.dataset(folder / "batches", format="parquet")
-        for folder in folders
-        if (folder / "batches").is_dir()
-    ]
+def compared_rows(folders: list[Path]) -> Iterator[Row | Judgement]:
+    """Lineages, divergences and a verdict of each partition that two brokers hold; a judgement of each partition."""
+    sets = [Tables(folder).dataset("batches") for folder in folders if (folder / "batches").is_dir()]
     if not sets:
         raise KctlError("no table `batches` in the audits", "make them with `kctl audit run` on each broker")
     whole = ds.dataset(sets)
     seen: dict[Key, set[int]] = defaultdict(set)
-    for batch in whole.to_batches(columns=["topic", "partition", "moment", "broker_id"]):
-        for row in _distinct(batch.to_pydict()):
-            seen[row[:3]].add(row[3])
-    for key in sorted(seen, key=str):
-        if len(seen[key]) > 1:
-            yield from _partition_rows(whole, key)
+    try:
+        for batch in whole.to_batches(columns=["topic", "partition", "moment", "broker_id"]):
+            for row in _distinct(batch.to_pydict()):
+                seen[row[:3]].add(row[3])
+        brokers = {broker for held in seen.values() for broker in held}
+        for key in sorted(seen, key=str):
+            verdict, reason = "unknown", ""
+            if len(seen[key]) > 1:
+                for item in _partition_rows(whole, key):
+                    yield item
+                    if item["kind"] == VERDICT.kind:
+                        verdict, reason = item["verdict"], item["reason"]
+            topic, partition, moment = key
+            where = TopicPartition(topic, partition)
+            yield judge_divergence(where, moment, seen[key], (), brokers, verdict, reason)
+    except (OSError, pa.ArrowException) as error:
+        raise damaged(", ".join(str(folder / "batches") for folder in folders), error) from error
 
 
 def _distinct(columns: dict[str, list[Any]]) -> set[tuple[Any, ...]]:
@@ -116,24 +145,22 @@ def _partition_rows(whole: ds.Dataset, key: Key) -> Iterator[Row]:
 
 
 def _columns(rows: dict[str, list[Any]], broker: int) -> BatchColumns:
-    mine = np.array([one == broker for one in rows["broker_id"]])
-    order = np.argsort(np.array(rows["base_offset"], np.int64)[mine], kind="stable")
+    mine = np.array([broker_id == broker for broker_id in rows["broker_id"]])
 
     def column(name: str) -> Any:
-        values = np.array([-1 if one is None else one for one in rows[name]], np.int64)
-        return values[mine][order]
+        return np.array([-1 if value is None else value for value in rows[name]], np.int64)[mine]
 
-    return BatchColumns(
-        column("base_offset"), column("last_offset"), column("partition_leader_epoch"), column("crc")
-    )
+    order = np.argsort(column("base_offset"), kind="stable")
+    names = ("base_offset", "last_offset", "partition_leader_epoch", "crc")
+    return BatchColumns(*(column(name)[order] for name in names))
 
 
 def _ranges(first: BatchColumns, second: BatchColumns) -> Iterator[tuple[int, int]]:
     """Maximal ranges in which both hold other records."""
     found: list[tuple[int, int]] = []
-    for one in batch_differences(first, second):
-        if one.kind in DIVERGED:
-            start, end = _span(one, first, second)
+    for difference in batch_differences(first, second):
+        if difference.kind in DIVERGED:
+            start, end = _span(difference, first, second)
             if found and start <= found[-1][1]:
                 found[-1] = (found[-1][0], max(found[-1][1], end))
             elif start < end:

@@ -6,19 +6,27 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from formats.errors import FormatError
+from formats.log_dir.file_names import FolderKind
+from formats.log_dir.producer_snapshot import read_entries
 from kctl.audit.batch_rows import Parts as BatchParts
+from kctl.audit.tables import TableWriter
 from kctl.checks.replica import check_replica
 from kctl.checks.report import CheckOptions
 from kctl.errors import KctlError
 from kctl.evidence.model import Evidence
+from kctl.files import read_whole
+from kctl.judging.judgement import Judgement, Question
+from kctl.log.folder import read_folder
 from kctl.model import SILENT, Progress
 from kctl.rows.audit import SEGMENT
 from kctl.scan.pool import Jobs
 
 Row = dict[str, object]
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__cluster_metadata"})
+CLUSTER_METADATA = "__cluster_metadata"
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", CLUSTER_METADATA})
 
 
 @dataclass
@@ -31,24 +39,25 @@ class Audit:
     checks: CheckOptions = field(default_factory=CheckOptions)
     jobs: Jobs = None
     sha256: bool = True
+    options: tuple[tuple[str, str], ...] = ()  # --broker and --moment as given
+    questions: tuple[Question, ...] = ()  # none: all that the evidence has anything on
     now: int | None = None  # milliseconds; for what depends on the time, such as retention
     progress: Progress = SILENT
-    out: BatchParts | None = (
-        None  # where workers write many batches themselves; None: `batches` is not written
-    )
+    out: BatchParts | None = None  # where workers write many batches; None: `batches` is not written
     kept: Path | None = None  # where what is finished is kept for a run that goes on; see kctl.audit.resume
-    write_batches: Callable[[list[Any]], None] = lambda batches: None
+    batches: TableWriter | None = None  # of the table `batches`
 
 
 class Part(NamedTuple):
-    """A part of the audit; `is_there` tells whether the evidence has anything for it."""
+    """A part of the audit; `is_there` tells whether the evidence has anything for it, `question` what it answers."""
 
     name: str
     is_there: Callable[[Evidence], bool]
-    rows: Callable[[Audit], Iterator[Row]]
+    rows: Callable[[Audit], Iterator[Row | Judgement]]
+    question: Question | None = None
 
 
-def files_and_findings(audit: Audit) -> Iterator[Row]:
+def files_and_findings(audit: Audit) -> Iterator[Row | Judgement]:
     """Every file verified: its findings, then what it holds, with its SHA-256; every batch and segment."""
     from kctl.audit.batch_rows import ReportWithBatches, check_with_batches
     from kctl.audit.digests import digests
@@ -56,6 +65,7 @@ def files_and_findings(audit: Audit) -> Iterator[Row]:
     from kctl.checks.parallel import Check
     from kctl.checks.report import FileReport, Report
     from kctl.checks.verify import verify
+    from kctl.judging.integrity import Integrity
     from kctl.rows.audit import EXAMINED
 
     files: list[Row] = []
@@ -63,19 +73,26 @@ def files_and_findings(audit: Audit) -> Iterator[Row]:
 
     def take(report: Report) -> None:
         if isinstance(report, ReportWithBatches):
-            audit.write_batches(report.batches)
+            if audit.batches:
+                audit.batches.batches(report.batches)
+                if report.part:
+                    audit.batches.take_in(report.part)
             for file in report.files:
                 if file.place.file in report.segment_times:
                     key = file.place.evidence, file.place.moment, file.place.file
                     times[key] = report.segment_times[str(file.place.file)]
 
     check: Check = partial(check_with_batches, parts=audit.out) if audit.out else check_replica
-    if audit.kept:
+    if audit.kept and audit.out:
         check = partial(check_or_recall, check=check, kept=audit.kept, parts=audit.out)
     items = verify(
         audit.evidence, audit.checks, jobs=audit.jobs, progress=audit.progress, check=check, on_report=take
     )
+    integrity = Integrity()
+    for failure in audit.evidence.failures:
+        integrity.path(*failure.message.split(": ", 1))
     for item in items:
+        integrity.item(item)
         if isinstance(item, FileReport):
             files.append(item.row())
         else:
@@ -87,13 +104,14 @@ def files_and_findings(audit: Audit) -> Iterator[Row]:
         else {}
     )
     for row in files:
-        yield EXAMINED(**{key: row.get(key) for key in keys}, sha256=sums.get(_path_of(audit, row)))
+        yield EXAMINED(**{key: row[key] for key in keys}, sha256=sums.get(_path_of(audit, row)))
         if row["type"] == "log":
             latest = times.get((row["evidence"], row["moment"], row["file"]))
             yield SEGMENT(
-                **{key: row.get(key) for key in SEGMENT.fields if key != "max_timestamp"},
+                **{key: row[key] for key in SEGMENT.fields if key != "max_timestamp"},
                 max_timestamp=latest,
             )
+    yield from integrity.judgements()
 
 
 def _path_of(audit: Audit, row: Row) -> Path:
@@ -130,65 +148,122 @@ def checkpoints(audit: Audit) -> Iterator[Row]:
             )
 
 
-def comparison(audit: Audit) -> Iterator[Row]:
+def comparison(audit: Audit) -> Iterator[Row | Judgement]:
     """Lineages, divergences and verdicts of every partition that several brokers hold."""
-    from kctl.replica.comparing import ComparedEvidence, CompareOptions, comparison_rows
+    from kctl.replica.comparison.search import ComparedEvidence, CompareOptions, comparison_rows
 
     options = CompareOptions(compacted=audit.checks.compacted, jobs=audit.jobs)
-    for found in ComparedEvidence(audit.evidence, options, audit.report).comparisons(audit.progress):
+    compared = ComparedEvidence(audit.evidence, options, audit.report)
+    for found in compared.comparisons(audit.progress):
         yield from comparison_rows(found, options)
+        yield compared.judgement(found)
+    yield from compared.not_compared()
 
 
-def losses(audit: Audit) -> Iterator[Row]:
+def losses(audit: Audit) -> Iterator[Row | Judgement]:
     """Records that a leader once held and the present lineage lacks."""
-    from kctl.replica.losing import LossOptions, LossSearch, loss_row
+    from kctl.replica.loss.search import LossOptions, LossSearch, loss_row
 
     options = LossOptions(compacted=audit.checks.compacted)
     search = LossSearch(audit.evidence, options, audit.report)
     for result in search.results(audit.progress):
-        for one in result.losses:
-            yield loss_row(one, tier=search.tier)
+        for loss in result.losses:
+            yield loss_row(loss, tier=search.tier)
         for finding in result.findings:
             yield finding.row()
+        yield search.judgement(result)
 
 
-def leaderships(audit: Audit) -> Iterator[Row]:
-    """Who led when, from the brokers' logs."""
-    from kctl.broker_logs.events import prepare
-    from kctl.broker_logs.sources import find_sources
-    from kctl.broker_logs.timeline import WANTED, timeline
+def leaderships(audit: Audit) -> Iterator[Row | Judgement]:
+    """Who led when and which broker was up, from the brokers' logs and the metadata log."""
+    from kctl.broker_logs.history.decided import settle
+    from kctl.broker_logs.history.timeline import WANTED, timeline
+    from kctl.broker_logs.merging import prepare
+    from kctl.broker_logs.sources import sources_in
+    from kctl.internal_topics.decisions import decided_in
+    from kctl.judging.leadership import judge_leadership, judge_silent
 
-    merging = prepare(find_sources(audit.paths), {}, None)
+    merging = prepare(sources_in(audit.evidence), {}, None)
     found = timeline(merging.events(None, WANTED), doubtful=merging.doubtful)
+    decided = decided_in(audit.evidence, audit.report)
+    if decided is not None:
+        found.leaderships = settle(found.leaderships, decided)
     for ones in found.leaderships.values():
         for one in ones:
             yield one.row()
+    for state in found.brokers:
+        yield state.row()
     for finding in (*found.findings(None), *merging.sources.findings, *merging.reading.findings):
         yield finding.row()
+    for partition, known in found.leaderships.items():
+        yield judge_leadership(partition, known)
+    copied = {
+        replica.topic_partition for replica in audit.evidence.replicas if replica.kind is FolderKind.LIVE
+    }
+    for partition in sorted(copied - found.leaderships.keys()):
+        if partition.topic != CLUSTER_METADATA:  # its leaders are elected by its own quorum
+            yield judge_silent(partition)
 
 
-def tiered_storage(audit: Audit) -> Iterator[Row]:
+def tiered_storage(audit: Audit) -> Iterator[Row | Judgement]:
     """Metadata of tiered storage against its objects against the local logs."""
-    from kctl.remote.audit_part import tier_rows
+    from kctl.tier.audit.audit import tier_rows
 
     return tier_rows(audit.evidence, audit.now, audit.progress)
 
 
 def internal_topics(audit: Audit) -> Iterator[Row]:
-    """Groups with their offsets, transactions with those that hang, the state of a KRaft cluster."""
+    """Groups with their offsets, what coordinators know of transactions, the state of a KRaft cluster."""
     from kctl.internal_topics.rows import internal_topic_rows
 
     return internal_topic_rows(audit.evidence)
 
 
+def transactions(audit: Audit) -> Iterator[Row | Judgement]:
+    """The transactions that data logs hold open, and whether each hangs."""
+    from kctl.internal_topics.rows import open_rows
+
+    return open_rows(audit.evidence, every=True)
+
+
+def has_transactions(evidence: Evidence) -> bool:
+    """Whether a copy of what coordinators know is there, or of a partition that transactions wrote to."""
+    return any(replica.topic == "__transaction_state" for replica in evidence.replicas) or any(
+        _wrote_transactions(replica.folder)
+        for replica in evidence.replicas
+        if replica.kind is FolderKind.LIVE
+    )
+
+
+def _wrote_transactions(folder: Path) -> bool:
+    """Whether a transaction index or the newest producer snapshot tells of one; the log itself is not read."""
+    try:
+        held = read_folder(folder)
+        indexes = (segment.transaction_index for segment in held.logs)
+        if any(index.size_in_bytes for index in indexes if index):
+            return True
+        newest = held.snapshots[-1:]
+        entries = read_entries(read_whole(newest[0].path)) if newest else []
+    except (OSError, FormatError):
+        return False
+    return any(entry.coordinator_epoch >= 0 or entry.current_txn_first_offset >= 0 for entry in entries)
+
+
 def has_internal_topics(evidence: Evidence) -> bool:
     """Whether a copy of one is there."""
-    return any(one.topic in INTERNAL_TOPICS for one in evidence.replicas)
+    return any(replica.topic in INTERNAL_TOPICS for replica in evidence.replicas)
 
 
 def has_tier(evidence: Evidence) -> bool:
     """Whether objects of a tier are there, or its metadata."""
-    return bool(evidence.tiers) or any(one.topic == "__remote_log_metadata" for one in evidence.replicas)
+    return bool(evidence.tiers) or any(
+        replica.topic == "__remote_log_metadata" for replica in evidence.replicas
+    )
+
+
+def has_leaders(evidence: Evidence) -> bool:
+    """Whether logs of brokers are there, or a copy of a metadata log."""
+    return bool(evidence.broker_logs) or any(one.topic == CLUSTER_METADATA for one in evidence.replicas)
 
 
 def has_replicas(evidence: Evidence) -> bool:
@@ -196,12 +271,18 @@ def has_replicas(evidence: Evidence) -> bool:
     return bool(evidence.replicas or evidence.files or evidence.loose_folders or evidence.log_dirs)
 
 
+def has_copies(evidence: Evidence) -> bool:
+    """Whether a partition folder whose broker is known is there."""
+    return any(replica.broker_id is not None for replica in evidence.replicas)
+
+
 PARTS: tuple[Part, ...] = (
-    Part("verify", has_replicas, files_and_findings),
+    Part("verify", has_replicas, files_and_findings, Question.INTEGRITY),
     Part("checkpoints", lambda evidence: bool(evidence.log_dirs), checkpoints),
-    Part("compare", lambda evidence: len(evidence.broker_ids) > 1, comparison),
-    Part("loss", lambda evidence: len(evidence.replicas) > 1, losses),
-    Part("timeline", lambda evidence: bool(evidence.broker_logs), leaderships),
+    Part("compare", has_copies, comparison, Question.DIVERGENCE),
+    Part("loss", has_copies, losses, Question.LOSS),
+    Part("timeline", has_leaders, leaderships, Question.LEADERSHIP),
     Part("internal topics", has_internal_topics, internal_topics),
-    Part("tier", has_tier, tiered_storage),
+    Part("transactions", has_transactions, transactions, Question.TRANSACTIONS),
+    Part("tier", has_tier, tiered_storage, Question.TIER),
 )

@@ -1,7 +1,9 @@
 """What a run of an audit keeps in DIR/.resume, so that one that was killed goes on where it was.
 
-Kept are the report of each partition folder with its rows of `batches`, and each file's SHA-256. Both are taken
-up again only for the same version of kctl, the same options, and files of the same names, sizes and times.
+Kept are the report of each partition folder as JSON, its rows of `batches` as Parquet, and each file's SHA-256. Both
+are taken up again only for the same run (version of kctl, evidence, options) and files of the same names, sizes and
+times. Whoever may write to DIR may have written these files: they are decoded by a schema, opened without following
+symbolic links, and anything that does not fit is examined again.
 """
 
 from __future__ import annotations
@@ -9,67 +11,208 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import pickle
+import re
 import shutil
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
 from hashlib import sha256
 from pathlib import Path
+from secrets import token_hex
+from typing import Any, BinaryIO, Literal, get_type_hints
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from kctl import __version__
-from kctl.audit.batch_rows import Parts
-from kctl.checks.replica import ReplicaTask
-from kctl.checks.report import CheckOptions, Report
+from kctl.audit.batch_rows import Parts, ReportWithBatches
+from kctl.checks.report import CheckOptions, FileReport, LogFacts, ReplicaTask, Report
+from kctl.errors import Refused
+from kctl.findings import Finding, Severity
+from kctl.scan.parquet import WrittenPart, part_difference
+from kctl.scan.tables import SCHEMAS
 
 FOLDER = ".resume"
-FORM = 1  # of what is kept
-DIGESTS = "sha256.jsonl"
+VERSION = 2  # of what is kept
+RUN, DIGESTS = "run.json", "sha256.jsonl"
+OWN_NAME = re.compile(r"run\.json|sha256\.jsonl|[0-9a-f]{64}\.(report|parquet)|\..*\.writing")
 Stamp = tuple[str, int, int]
 """Path, size in bytes, time of last change in nanoseconds."""
 
+KEPT_FILE = msgspec.defstruct(
+    "KeptFile",
+    [(name, kind) for name, kind in get_type_hints(FileReport).items() if name != "left_out"]
+    + [("left_out", list[tuple[str, Severity, int]])],
+    forbid_unknown_fields=True,
+)
+KEPT = msgspec.defstruct(
+    "Kept",
+    [
+        ("version", Literal[VERSION]),
+        ("files", list[KEPT_FILE]),  # type: ignore[valid-type]
+        ("findings", list[Finding]),
+        ("facts", LogFacts),
+        ("segments", int),
+        ("segment_times", dict[str, int]),
+        ("rows", WrittenPart | None),  # of `batches`; null where there are none
+        ("is_part", bool),  # whether they are a file of the table of their own
+    ],
+    forbid_unknown_fields=True,
+)
 
-def keep_below(out: Path) -> Path:
-    """The folder below `out`, made if it is not there."""
+
+# --- the folder -------------------------------------------------------------------------------------------
+
+
+def run_digest(evidence: tuple[str, ...], options: CheckOptions, *more: object) -> str:
+    """What tells a run from others: version of kctl, evidence, options."""
+    paths = sorted(str(Path(path).resolve()) for path in evidence)
+    run = repr((VERSION, __version__, paths, options.level, sorted(options.compacted), *more))
+    return sha256(run.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def keep_below(out: Path, digest: str) -> Path:
+    """The folder below `out`, made if it does not exist; `Refused` where another run has left it."""
     folder = out / FOLDER
-    folder.mkdir(mode=0o700, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    if not is_of_run(out, digest) and os.listdir(folder):
+        raise Refused(
+            f"{folder} is of another run: its evidence, its options or its version of kctl differ",
+            "name a new folder with --out, or start anew with --overwrite",
+        )
+    _write(folder, RUN, json.dumps({"version": VERSION, "run": digest}).encode())
     return folder
 
 
+def is_of_run(out: Path, digest: str) -> bool:
+    """Whether `out` holds what an earlier start of the same run kept."""
+    with contextlib.suppress(OSError, ValueError):
+        with _opened(out / FOLDER, RUN) as file:
+            kept: object = json.loads(file.read(4096))
+        return kept == {"version": VERSION, "run": digest}
+    return False
+
+
 def forget(out: Path) -> None:
-    """Take it away: the audit is whole."""
-    shutil.rmtree(out / FOLDER, ignore_errors=True)
+    """Take away what is kept; files that kctl did not write stay, and then the folder."""
+    with contextlib.suppress(OSError), _descriptor(out / FOLDER) as folder:
+        for name in os.listdir(folder):
+            if OWN_NAME.fullmatch(name):
+                os.unlink(name, dir_fd=folder)
+        os.rmdir(out / FOLDER)
+
+
+@contextmanager
+def _descriptor(folder: Path) -> Iterator[int]:
+    """The folder, which must not be a symbolic link."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _opened(folder: Path, name: str) -> Iterator[BinaryIO]:
+    """A regular file of the folder for reading; `OSError` for a symbolic link or anything else."""
+    with _descriptor(folder) as below:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with os.fdopen(os.open(name, flags, dir_fd=below), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise OSError(f"{folder / name}: is not a regular file")
+            yield file
+
+
+def _write(folder: Path, name: str, data: bytes) -> None:
+    """A file of the folder, whole or not at all."""
+    with _descriptor(folder) as below:
+        aside = f".{name}.{token_hex(8)}.writing"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(aside, flags, 0o600, dir_fd=below), "wb") as file:
+            file.write(data)
+        os.replace(aside, name, src_dir_fd=below, dst_dir_fd=below)
+
+
+# --- reports of partition folders -------------------------------------------------------------------------
 
 
 def check_or_recall(
-    task: ReplicaTask, options: CheckOptions, *, check: Callable[..., Report], kept: Path, parts: Parts | None
+    task: ReplicaTask, options: CheckOptions, *, check: Callable[..., Report], kept: Path, parts: Parts
 ) -> Report:
-    """What an earlier run kept of this folder; else what `check` gives, which is kept. Runs in workers."""
+    """The report that an earlier run kept of this folder; else that of `check`, which is kept. Runs in workers."""
     try:
-        file = kept / f"{_fingerprint(task, options)}.report"
+        name = _fingerprint(task, options)
     except OSError:
         return check(task, options=options)
-    own = parts.path_of(task.place) if parts else None
-    spare = kept / own.name if own else None
-    with contextlib.suppress(OSError, EOFError, ValueError, AttributeError, ImportError, pickle.PickleError):
-        report, has_part = pickle.loads(file.read_bytes())  # noqa: S301  # kctl's own, in a folder of mode 700
-        if isinstance(report, Report):
-            if has_part and own and spare:
-                _link(spare, own)
-            return report
+    own = parts.path_of(task.place)
+    # Damage of what is kept costs time and nothing else.
+    with contextlib.suppress(OSError, ValueError, pa.ArrowException, msgspec.MsgspecError):
+        return _recalled(kept, name, own)
     report = check(task, options=options)
-    has_part = own is not None and own.exists()
-    if has_part and own and spare:
-        _link(own, spare)
-    aside = file.with_suffix(f".{os.getpid()}")
-    aside.write_bytes(pickle.dumps((report, has_part)))
-    aside.replace(file)
+    with contextlib.suppress(UnicodeEncodeError):  # names that are no text are not kept
+        _keep(kept, name, own, report)
     return report
+
+
+def _keep(kept: Path, name: str, own: Path, report: Report) -> None:
+    assert isinstance(report, ReportWithBatches)
+    rows = report.part
+    if rows:
+        _link(own, kept / f"{name}.parquet")
+    elif report.batches:
+        sink = pa.BufferOutputStream()
+        pq.write_table(pa.Table.from_batches(report.batches, SCHEMAS["batches"]), sink)
+        data = sink.getvalue().to_pybytes()
+        _write(kept, f"{name}.parquet", data)
+        rows = WrittenPart(f"{name}.parquet", sum(batch.num_rows for batch in report.batches), len(data))
+    left_out = [[(*key, count) for key, count in file.left_out.items()] for file in report.files]
+    files = [
+        {field.name: getattr(file, field.name) for field in fields(file)} | {"left_out": left}
+        for file, left in zip(report.files, left_out, strict=True)
+    ]
+    document = {
+        "version": VERSION, "files": files, "findings": report.findings, "facts": report.facts,
+        "segments": report.segments, "segment_times": report.segment_times, "rows": rows,
+        "is_part": report.part is not None,
+    }  # fmt: skip
+    _write(kept, f"{name}.report", msgspec.json.encode(document))
+
+
+def _recalled(kept: Path, name: str, own: Path) -> Report:
+    """The report as it was kept; `OSError`, `ValueError` or an error of the decoders where it does not fit."""
+    with _opened(kept, f"{name}.report") as file:
+        document: Any = msgspec.json.decode(file.read(), type=KEPT)
+    files = []
+    for one in document.files:
+        report = FileReport(**{n: getattr(one, n) for n in one.__struct_fields__ if n != "left_out"})
+        report.left_out.update({(code, severity): count for code, severity, count in one.left_out})
+        files.append(report)
+    batches: list[pa.RecordBatch] = []
+    if document.rows:
+        with _opened(kept, f"{name}.parquet") as file:
+            if problem := part_difference(file, document.rows, SCHEMAS["batches"]):
+                raise ValueError(problem)
+            if document.is_part:
+                _link(kept / f"{name}.parquet", own)
+            else:
+                file.seek(0)
+                batches = pq.ParquetFile(file).read().to_batches()
+    part = document.rows._replace(name=own.name) if document.is_part else None
+    return ReportWithBatches(
+        files, document.findings, document.facts, document.segments, batches, document.segment_times, part
+    )
 
 
 def _fingerprint(task: ReplicaTask, options: CheckOptions) -> str:
     with os.scandir(task.folder) as entries:
-        files = sorted((one.name, *_times(one.stat(follow_symlinks=False))) for one in entries)
+        files = sorted((entry.name, *_times(entry.stat(follow_symlinks=False))) for entry in entries)
     how = options.level, options.max_decompressed_bytes, options.max_findings, sorted(options.compacted)
-    return sha256(repr((FORM, __version__, task, how, files)).encode("utf-8", "surrogateescape")).hexdigest()
+    return sha256(
+        repr((VERSION, __version__, task, how, files)).encode("utf-8", "surrogateescape")
+    ).hexdigest()
 
 
 def _times(status: os.stat_result) -> tuple[int, int]:
@@ -80,9 +223,13 @@ def _link(old: Path, new: Path) -> None:
     new.parent.mkdir(parents=True, exist_ok=True)
     new.unlink(missing_ok=True)
     try:
-        os.link(old, new)
+        os.link(old, new, follow_symlinks=False)
     except OSError:  # a file system without links
-        shutil.copyfile(old, new)
+        with _opened(old.parent, old.name) as source, new.open("xb") as target:
+            shutil.copyfileobj(source, target)
+
+
+# --- digests of files -------------------------------------------------------------------------------------
 
 
 def stamp(path: Path) -> Stamp | None:
@@ -97,13 +244,18 @@ class KeptDigests:
     """SHA-256 of files by their stamps, a line of JSON each, appended as they are found."""
 
     def __init__(self, folder: Path | None) -> None:
-        self.path = folder / DIGESTS if folder else None
+        self.folder = folder
         self.known: dict[Stamp, str] = {}
-        if self.path and self.path.exists():
-            for line in self.path.read_text(encoding="utf-8", errors="replace").splitlines():
-                with contextlib.suppress(ValueError, TypeError):  # a line that a kill cut off
-                    name, size, time, value = json.loads(line)
-                    self.known[name, size, time] = value
+        if folder:
+            with contextlib.suppress(OSError), _opened(folder, DIGESTS) as file:
+                for line in file:
+                    with contextlib.suppress(msgspec.MsgspecError, ValueError):  # a line that a kill cut off
+                        name, size, time, value = msgspec.json.decode(line, type=tuple[str, int, int, str])
+                        if re.fullmatch(r"[0-9a-f]{64}", value):
+                            self.known[name, size, time] = value
+            # Written anew: a line that was cut off would take the next one with it.
+            lines = (json.dumps([*key, value]) + "\n" for key, value in self.known.items())
+            _write(folder, DIGESTS, "".join(lines).encode())
 
     def of(self, path: Path) -> str | None:
         """The digest of a file that has not changed since."""
@@ -112,7 +264,11 @@ class KeptDigests:
 
     def add(self, path: Path, value: str) -> None:
         """Keep one."""
-        key = stamp(path) if self.path else None
-        if key and self.path:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps([*key, value]) + "\n")
+        key = stamp(path) if self.folder else None
+        if key and self.folder:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+            with (
+                _descriptor(self.folder) as below,
+                os.fdopen(os.open(DIGESTS, flags, 0o600, dir_fd=below), "ab") as file,
+            ):
+                file.write(json.dumps([*key, value]).encode() + b"\n")

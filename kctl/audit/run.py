@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import shlex
+import shutil
+import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from secrets import token_hex
 
 from kctl import __version__
+from kctl.audit import batch_rows
 from kctl.audit.batch_rows import Parts
-from kctl.audit.by_topic import TopicTableWriter
 from kctl.audit.parts import PARTS, Audit, Part
-from kctl.audit.resume import forget, keep_below
-from kctl.audit.tables import TABLE_OF_KIND, TABLES, TableWriter, table_writer, write_summary
+from kctl.audit.resume import FOLDER, forget, is_of_run, keep_below, run_digest
+from kctl.audit.tables import TABLE_OF_KIND, TABLES, TableWriter, table_writer, write_file, write_summary
 from kctl.errors import KctlError, Refused, reason_of
+from kctl.evidence.model import Evidence
+from kctl.judging.judgement import Coverage, Judgement, Question
+from kctl.judging.sentences import audit_sentence
 from kctl.rows.audit import AUDIT
 from kctl.rows.internal_topics import METADATA_PARTITION
-from kctl.scan.pool import WorkerDied
+from kctl.scan.pool import Engine, WorkerDied
 from kctl.scan.tables import SCHEMAS
 from kctl.times import iso
 
@@ -39,7 +48,10 @@ class Totals:
     severities: Counter[str] = field(default_factory=Counter)
     partitions: set[tuple[object, object]] = field(default_factory=set)
     lost: dict[tuple[object, object], list[tuple[int, int | None]]] = field(default_factory=dict)
+    dropped: dict[tuple[object, object], list[tuple[int, int | None]]] = field(default_factory=dict)
+    """What handovers dropped that was never committed."""
     brokers: set[int] = field(default_factory=set)
+    coverages: dict[Question, Coverage] = field(default_factory=dict)  # of each question asked
 
     def count(self, row: Row) -> None:
         """Take a row into account."""
@@ -54,15 +66,24 @@ class Totals:
             self.records += _number(row["records"])
         elif row["kind"] == "loss":
             end = row["to_offset"]
-            held = self.lost.setdefault((row["topic"], row["partition"]), [])
+            ranges = self.dropped if row["cause"] == "handover" else self.lost
+            held = ranges.setdefault((row["topic"], row["partition"]), [])
             held.append((_number(row["from_offset"]), end if isinstance(end, int) else None))
         is_held = row["kind"] != METADATA_PARTITION.kind  # a cluster has more than the evidence
         if is_held and row.get("topic") is not None and row.get("partition") is not None:
             self.partitions.add((row["topic"], row["partition"]))
 
+    def judge(self, judgement: Judgement) -> None:
+        """Take a judgement into the coverage of its question."""
+        self.coverages.setdefault(judgement.question, Coverage(judgement.question)).add(judgement)
+
     def lost_records(self) -> int:
         """Offsets in the union of the loss ranges; one for a range whose end nobody knows."""
         return sum(_covered(ranges) for ranges in self.lost.values())
+
+    def dropped_records(self) -> int:
+        """The same for what handovers dropped."""
+        return sum(_covered(ranges) for ranges in self.dropped.values())
 
 
 def _number(value: object) -> int:
@@ -77,64 +98,158 @@ def _covered(ranges: list[tuple[int, int | None]]) -> int:
     return total
 
 
-def prepare_folder(out: Path, evidence_paths: tuple[str, ...]) -> None:
-    """Make the output folder; it may hold an earlier audit, nothing else, and lies outside the evidence."""
-    place = out.resolve()
+# --- the output folder ------------------------------------------------------------------------------------
+
+REPORT_FILES = ("summary.json", "report.html")
+LEFT = re.compile(
+    r"\.\w+\.(old|writing)|\.(summary\.json|report\.html)\.[0-9a-f]+\.writing|\.reach-[0-9a-f]+"
+)
+"""What a run that was killed leaves beside what it keeps."""
+OWN_PART = re.compile(r"(part|audit)-[\w-]+\.parquet")
+
+
+def prepare_folder(out: Path, evidence_paths: tuple[str, ...], *, own: bool, overwrite: bool) -> None:
+    """Make the output folder, which lies outside the evidence; `Refused` where it holds what kctl must not replace.
+
+    It may hold an earlier report where that is of this run, which goes on (`own`), or is to be replaced
+    (`overwrite`), and beside that report any other file, which stays.
+    """
     for path in evidence_paths:
-        if place.is_relative_to(Path(path).resolve()):
+        if out.resolve().is_relative_to(Path(path).resolve()):
             raise Refused(
                 f"{out} lies inside the evidence {path}",
                 "write elsewhere with --out; evidence is never written to",
             )
-    known = {*TABLES, "batches", "summary.json", "report.html", "resume"}
-    if out.is_dir():
-        foreign = sorted(
-            one.name
-            for one in out.iterdir()
-            if one.name.lstrip(".").split(".")[0] not in {n.split(".")[0] for n in known}
-        )
-        if foreign and not (out / "summary.json").exists():
-            raise Refused(f"{out} is not empty ({foreign[0]} lies there)", "name a new folder with --out")
     try:
         out.mkdir(parents=True, exist_ok=True)
+        names = sorted(os.listdir(out))
     except OSError as error:
         raise KctlError(f"{out}: {reason_of(error)}") from error
+    tables = [name for name in names if name in TABLES or name == "batches"]
+    earlier = [*tables, *(name for name in names if name in REPORT_FILES)]
+    left = [name for name in names if name == FOLDER or LEFT.fullmatch(name)]
+    foreign = [name for name in names if name not in (*earlier, *left)]
+    if foreign and "summary.json" not in names:
+        raise Refused(f"{out} is not empty ({foreign[0]} lies there)", "name a new folder with --out")
+    if earlier and not (own or overwrite):
+        raise Refused(
+            f"{out} holds an earlier report ({earlier[-1]})",
+            "name a new folder with --out, or replace the report with --overwrite",
+        )
+    if left and not (own or overwrite):
+        raise Refused(
+            f"{out} holds what a run left that did not end ({left[0]})",
+            "go on with --resume if that run had it, or start anew with --overwrite",
+        )
+    for name in (*earlier, *left):
+        if (out / name).is_symlink():
+            raise Refused(f"{out / name} is a symbolic link", "name a new folder with --out")
+    for name in tables:
+        table = out / name
+        for file in sorted(table.rglob("*")) if table.is_dir() else [table]:
+            is_part = file.is_file() and OWN_PART.fullmatch(file.name)
+            if file.is_symlink() or not (is_part or (file.is_dir() and file.name.startswith("topic="))):
+                raise Refused(f"{file} is not a file of a report", "move it, or name a new folder with --out")
+    for name in left:
+        if name != FOLDER:
+            remains = out / name
+            shutil.rmtree(remains) if remains.is_dir() else remains.unlink()
+
+
+def check_reach(engine: Engine, out: Path, evidence: Evidence) -> None:
+    """`Refused` where an executor does not see the evidence, or writes elsewhere than this machine reads."""
+    probe = out / f".reach-{token_hex(8)}"
+    write_file(probe, probe.name)
+    try:
+        roots = tuple(root.path for root in evidence.roots)
+        for trouble in engine.ordered(partial(_unreached, probe=probe, roots=roots), range(engine.cores * 4)):
+            if trouble:
+                raise Refused(
+                    trouble, "executors must see the evidence and --out at the paths that this machine has: "
+                    "use a file system that all of them mount",
+                )  # fmt: skip
+    finally:
+        probe.unlink(missing_ok=True)
+
+
+def _unreached(number: int, probe: Path, roots: tuple[Path, ...]) -> str | None:
+    """What this process does not reach. Runs on executors."""
+    where = f"the executor on {socket.gethostname()}"
+    try:
+        if probe.read_text() != probe.name:
+            return f"{where} sees another {probe.parent}"
+        own = probe.with_name(f"{probe.name}{token_hex(4)}")
+        own.touch(exist_ok=False)
+        own.unlink()
+    except OSError as error:
+        return f"{where} cannot use {probe.parent}: {reason_of(error)}"
+    unseen = next((root for root in roots if not os.access(root, os.R_OK)), None)
+    return f"{where} cannot read {unseen}" if unseen else None
+
+
+# --- the run ----------------------------------------------------------------------------------------------
 
 
 def run(
-    audit: Audit, out: Path, on_row: Callable[[Row], None] = lambda row: None, *, resume: bool = False
-) -> Row:
+    audit: Audit, out: Path, on_row: Callable[[Row], None] = lambda row: None, *, resume: bool = False,
+    overwrite: bool = False,
+) -> Row:  # fmt: skip
     """Write the tables and the report below `out`; gives the row of kind `audit`, which is summary.json too.
 
-    `resume` keeps what is finished until all is, and begins with what an earlier such run kept.
+    `resume` keeps what is finished until all is, and begins with what an earlier such run kept. `overwrite` replaces
+    an earlier report.
     """
-    prepare_folder(out, audit.paths)
-    parts = tuple(part for part in PARTS if part.is_there(audit.evidence))
-    with said_in_one_line(out):
-        audit.kept = keep_below(out) if resume else None
-    summary = _run_parts(parts, audit, out, on_row)
-    forget(out)
+    place = out.absolute()  # workers may have other working folders
+    digest = run_digest(audit.paths, audit.checks, sorted(audit.evidence.moments))
+    own = resume and is_of_run(place, digest)
+    prepare_folder(place, audit.paths, own=own, overwrite=overwrite)
+    wanted = (
+        part for part in PARTS if part.question is None or part.question in (audit.questions or Question)
+    )
+    parts = tuple(part for part in wanted if part.is_there(audit.evidence))
+    with said_in_one_line(place):
+        if not own:
+            forget(place)
+        audit.kept = keep_below(place, digest) if resume else None
+        if audit.jobs is not None and not isinstance(audit.jobs, int):
+            check_reach(audit.jobs, place, audit.evidence)
+    summary = _run_parts(parts, audit, place, out, on_row)
+    forget(place)
     return summary
 
 
 def _run_parts(
-    parts: tuple[Part, ...], audit: Audit, out: Path, on_row: Callable[[Row], None],
+    parts: tuple[Part, ...], audit: Audit, place: Path, out: Path, on_row: Callable[[Row], None],
     fill_batches: Callable[[TableWriter], None] = lambda writer: None,
 ) -> Row:  # fmt: skip
+    """Every part's rows into the tables of `place`, which the caller named `out`."""
     began, started = time.monotonic(), time.time_ns() // 1_000_000
-    totals = Totals()
-    with said_in_one_line(out), ExitStack() as stack:
-        writers = {name: stack.enter_context(table_writer(out, name)) for name in TABLES}
-        by_topic = not isinstance(audit.jobs, int | None)  # an engine of many machines
-        kind = TopicTableWriter if by_topic else TableWriter
-        batches = stack.enter_context(kind(out, "batches", SCHEMAS["batches"]))
-        audit.out, audit.write_batches = Parts(batches.workers, by_topic), batches.batches
-        fill_batches(batches)
-        done = [_run_part(part, audit, writers, totals, on_row) for part in parts]
+    asked = [*audit.questions, *(part.question for part in parts if part.question is not None)]
+    totals = Totals(coverages={question: Coverage(question) for question in Question if question in asked})
+    is_local = isinstance(audit.jobs, int | None)
+    writers: dict[str, TableWriter] = {}
+    try:
+        with said_in_one_line(place), ExitStack() as stack:
+            for name in TABLES:
+                writers[name] = stack.enter_context(table_writer(place, name))
+            batches = stack.enter_context(TableWriter(place, "batches", SCHEMAS["batches"]))
+            writers["batches"] = batches
+            least = batch_rows.OWN_PART if is_local else batch_rows.OWN_PART_ELSEWHERE
+            audit.out, audit.batches = Parts(batches.workers, least), batches
+            fill_batches(batches)
+            done = [_run_part(part, audit, writers, totals, on_row) for part in parts]
+        with said_in_one_line(place):
+            # A folder without a summary is no report: tables of two runs are never taken for one.
+            (place / "summary.json").unlink(missing_ok=True)
+            for writer in writers.values():
+                writer.put_in_place()
+    finally:
+        for writer in writers.values():
+            shutil.rmtree(writer.aside, ignore_errors=True)
     summary = _summary(audit, out, totals, done, started, time.monotonic() - began)
-    with said_in_one_line(out):
-        write_summary(out, summary)
-        write_report(out)
+    with said_in_one_line(place):
+        write_summary(place, summary)
+        write_report(place)
     return summary
 
 
@@ -154,17 +269,20 @@ def said_in_one_line(out: Path) -> Iterator[None]:
 
 
 def merge(
-    folders: list[Path], out: Path, audit: Audit, on_row: Callable[[Row], None] = lambda row: None
-) -> Row:
+    folders: list[Path], out: Path, audit: Audit, on_row: Callable[[Row], None] = lambda row: None, *,
+    overwrite: bool = False,
+) -> Row:  # fmt: skip
     """Join the audits in the folders into one below `out`, and compare what their brokers hold."""
     from kctl.audit.merge import compared_rows, join_batches, joined_rows
 
-    prepare_folder(out, tuple(map(str, folders)))
+    place = out.absolute()
+    prepare_folder(place, tuple(map(str, folders)), own=False, overwrite=overwrite)
+    forget(place)
     parts = (
         Part("join", lambda evidence: True, lambda audit: joined_rows(folders)),
-        Part("compare", lambda evidence: True, lambda audit: compared_rows(folders)),
+        Part("compare", lambda evidence: True, lambda audit: compared_rows(folders), Question.DIVERGENCE),
     )
-    return _run_parts(parts, audit, out, on_row, lambda writer: join_batches(folders, writer))
+    return _run_parts(parts, audit, place, out, on_row, lambda writer: join_batches(folders, writer))
 
 
 def _run_part(
@@ -172,7 +290,10 @@ def _run_part(
 ) -> Row:
     began, state = time.monotonic(), "done"
     try:
-        for row in part.rows(audit):
+        for item in part.rows(audit):
+            row = item.row() if isinstance(item, Judgement) else item
+            if isinstance(item, Judgement):
+                totals.judge(item)
             table = TABLE_OF_KIND.get(str(row["kind"]))
             if table:
                 writers[table].row(row)
@@ -192,19 +313,18 @@ def write_report(out: Path) -> Path:
     from kctl.report.page import render
 
     path = out / "report.html"
-    aside = out / ".report.html.writing"
-    aside.write_text(render(Tables(out)), encoding="utf-8", errors="replace")
-    aside.replace(path)
+    write_file(path, render(Tables(out)))
     return path
 
 
 def _summary(audit: Audit, out: Path, totals: Totals, done: list[Row], started: int, seconds: float) -> Row:
     evidence, errors = audit.evidence, totals.severities["error"]
-    compared = any(part["name"] == "loss" and part["state"] == "done" for part in done)
-    lost = totals.lost_records() if compared else None
+    loss = totals.coverages.get(Question.LOSS)
+    lost = totals.lost_records() if totals.lost or (loss and loss.judged) else None
     return AUDIT(
         verdict=verdict(totals, lost, done),
-        evidence=" ".join(audit.paths),
+        evidence=shlex.join(audit.paths),
+        options=[list(option) for option in audit.options],
         kctl=__version__,
         started=iso(started),
         seconds=round(seconds, 3),
@@ -219,6 +339,7 @@ def _summary(audit: Audit, out: Path, totals: Totals, done: list[Row], started: 
         warnings=totals.severities["warning"],
         infos=totals.severities["info"],
         lost_records=lost,
+        judgements=[coverage.row() for coverage in totals.coverages.values()],
         parts=done,
         report=str(out / "report.html"),
     )
@@ -230,15 +351,16 @@ def verdict(totals: Totals, lost: int | None, parts: Iterable[Row] = ()) -> str:
     undone = [str(part["name"]) for part in parts if str(part["state"]).startswith("could not")]
     if undone:
         said.append(f"not everything could be examined: {', '.join(undone)}")
-    if not said:
-        return "Nothing wrong was found."
-    return f"{'; '.join(said)[0].upper()}{'; '.join(said)[1:]}."
+    return audit_sentence(said, [coverage.row() for coverage in totals.coverages.values()])
 
 
 def _clauses(totals: Totals, lost: int | None) -> Iterator[str]:
     if lost:
         partitions = len(totals.lost)
         yield f"{lost:,} records are lost in {partitions:,} partition{'' if partitions == 1 else 's'}"
+    dropped = totals.dropped_records()
+    if dropped:
+        yield f"{dropped:,} uncommitted records were dropped at a handover"
     errors, warnings = totals.severities["error"], totals.severities["warning"]
     if errors:
         yield f"{errors:,} error{'' if errors == 1 else 's'} found"

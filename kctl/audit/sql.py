@@ -4,6 +4,7 @@ Measured against `pyarrow.dataset` with hand-written filters: DuckDB was as quic
 quicker on joins and windows, and only it has SQL. It may read the audit's tables and nothing else.
 """
 
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ from kctl.audit.tables import Tables
 from kctl.errors import BadValue, KctlError
 
 ROWS_AT_ONCE = 4096
+MEMORY = "128MiB"  # what does not fit goes to a folder of its own, which is removed
 
 
 def query(tables: Tables, statement: str) -> Iterator[dict[str, Any]]:
@@ -19,14 +21,23 @@ def query(tables: Tables, statement: str) -> Iterator[dict[str, Any]]:
         import duckdb
     except ImportError:
         raise KctlError("SQL needs DuckDB", "pip install 'kctl[sql]'") from None
-    connection = duckdb.connect(":memory:")
-    for name in tables.names():
-        connection.register(name, tables.dataset(name))
+    try:
+        statement.encode()
+    except UnicodeEncodeError:
+        raise BadValue("SQL: the statement is no UTF-8 text") from None
+    datasets = {name: tables.dataset(name) for name in tables.names()}
+    spilled = tempfile.TemporaryDirectory(prefix="kctl-sql-", ignore_cleanup_errors=True)
+    limits = {"memory_limit": MEMORY, "temp_directory": spilled.name, "threads": 2}
+    connection = duckdb.connect(":memory:", config=limits)
+    for name, dataset in datasets.items():
+        connection.register(name, dataset)
     # From here on no other file, no extension, no network.
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
     try:
         result = connection.execute(statement)
+        if result is None:  # nothing but space and comments
+            raise BadValue("SQL: there is no statement", f"the tables are {', '.join(datasets)}")
         if result.description is None:
             return
         names = [column[0] for column in result.description]
@@ -34,6 +45,7 @@ def query(tables: Tables, statement: str) -> Iterator[dict[str, Any]]:
             yield from (dict(zip(names, row, strict=True)) for row in rows)
     except duckdb.Error as error:
         first = str(error).splitlines()[0]
-        raise BadValue(f"SQL: {first}", f"the tables are {', '.join(tables.names())}") from error
+        raise BadValue(f"SQL: {first}", f"the tables are {', '.join(datasets)}") from error
     finally:
         connection.close()
+        spilled.cleanup()

@@ -1,8 +1,9 @@
 """The tables of an audit: which there are, their schema, and how they are written and read.
 
-`DIR/<table>/*.parquet`, or `DIR/batches/topic=NAME/*.parquet` from Spark; a table is written aside and moved into place when it is whole, so that a run that
-failed leaves no half table and a run made again replaces. Timestamps are int64 milliseconds; lists and
-objects are JSON text, so that every engine reads them alike.
+`DIR/<table>/*.parquet`, one schema in all files of a table: readers that look at one file, or at the names of folders,
+see the same columns. A table is written aside and moved into place when it is whole, so that a run that failed leaves
+no half table. Timestamps are int64 milliseconds; lists and objects are JSON text, so that every engine reads them
+alike.
 """
 
 import json
@@ -10,16 +11,20 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from secrets import token_hex
 from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
 from kctl.errors import KctlError, reason_of
-from kctl.rows import RowType
-from kctl.rows.find import row_type
-from kctl.scan.parquet import ParquetPart
+from kctl.files import LARGEST_TABLE, open_file, read_text
+from kctl.rows import row_type
+from kctl.rows.audit import AUDIT
+from kctl.scan.parquet import ParquetPart, WrittenPart, part_difference
+from kctl.scan.tables import SCHEMAS, arrow_schema, storable
 
 # Table, and the row type that it holds (`MODULE.NAME` of kctl/rows).
 TABLES: dict[str, str] = {
@@ -31,7 +36,9 @@ TABLES: dict[str, str] = {
     "divergences": "replica.DIVERGENCE",
     "verdicts": "replica.VERDICT",
     "losses": "replica.LOSS",
+    "judgements": "judging.JUDGEMENT",
     "leaders": "state_log.LEADER",
+    "broker_states": "state_log.BROKER_STATE",
     "groups": "internal_topics.GROUP",
     "members": "internal_topics.GROUP_MEMBER",
     "committed_offsets": "internal_topics.COMMITTED_OFFSET",
@@ -47,49 +54,45 @@ TABLES: dict[str, str] = {
 # What a row of a kind is written to.
 TABLE_OF_KIND = {row_type(name).kind: table for table, name in TABLES.items()}
 
-ARROW = {"string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_()}
 ROWS_AT_ONCE = 16_384
+MOST_NAMED = 5  # parts in an error
+ANEW = "make the audit again"
 
 
-def arrow_schema(rows: RowType) -> pa.Schema:
-    """The Arrow schema of a row type."""
-    return pa.schema(
-        [
-            (name, ARROW.get(field.types[0] if field.types else "", pa.string()))
-            for name, field in rows.fields.items()
-        ]
-    )
+def _schema_of(table: str) -> pa.Schema:
+    return SCHEMAS[table] if table == "batches" else arrow_schema(row_type(TABLES[table]))
 
 
 def _column(values: Iterable[object], kind: pa.DataType) -> pa.Array:
     if kind == pa.string():
-        plain = [v if v is None or isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in values]
-        return pa.array([v if v is None else v.encode("utf-8", "replace").decode() for v in plain], kind)
+        plain = (v if v is None or isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in values)
+        return pa.array([v if v is None else storable(v) for v in plain], kind)
     return pa.array(list(values), kind)
 
 
 class TableWriter:
-    """Rows or record batches of one table into Parquet; in place only when left without an exception."""
+    """Rows or record batches of one table into Parquet, and the parts that worker processes write themselves.
+
+    Left without an exception, the table is whole in a folder aside and every part is as it was reported;
+    `put_in_place` gives it its name.
+    """
 
     def __init__(self, folder: Path, name: str, schema: pa.Schema) -> None:
         self.folder, self.name, self.schema = folder, name, schema
         self.aside = folder / f".{name}.writing"
+        self.workers = self.aside / "workers"  # where worker processes write parts
         self._rows: list[Mapping[str, object]] = []
+        self._parts: dict[str, WrittenPart] = {}
 
     def __enter__(self) -> "TableWriter":
         shutil.rmtree(self.aside, ignore_errors=True)
         try:
-            self.aside.mkdir(parents=True)
-            self._part = ParquetPart(self.aside.parent, self.aside.name, "part-00000", self.schema)
+            self.aside.mkdir()
+            self._part = ParquetPart(self.aside / "part-00000.parquet", self.schema)
         except BaseException:  # the disk is full, or Ctrl-C
             shutil.rmtree(self.aside, ignore_errors=True)
             raise
         return self
-
-    @property
-    def workers(self) -> Path:
-        """The folder below which worker processes write parts of their own, in a folder of the table's name."""
-        return self.aside / "workers"
 
     def row(self, row: Mapping[str, object]) -> None:
         """Add a row."""
@@ -102,6 +105,12 @@ class TableWriter:
         for batch in batches:
             self._part.write(batch)
 
+    def take_in(self, part: WrittenPart) -> None:
+        """A part that a worker reports to have written below `workers`."""
+        if part.name in self._parts:
+            raise KctlError(f"table {self.name}: two tasks wrote {part.name}")
+        self._parts[part.name] = part
+
     def _flush(self) -> None:
         columns = [_column([row.get(field.name) for row in self._rows], field.type) for field in self.schema]
         self._part.write(pa.RecordBatch.from_arrays(columns, schema=self.schema))
@@ -110,37 +119,54 @@ class TableWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is not None:
-            self._part.__exit__(kind, error, trace)
-            shutil.rmtree(self.aside, ignore_errors=True)
-            return
         try:
+            if kind is not None:
+                self._part.abandon()
+                return
             if self._rows:
                 self._flush()
-            self._part.__exit__(None, None, None)
-            self._take_in_parts_of_workers()
-        except BaseException:  # the disk is full, or Ctrl-C
-            shutil.rmtree(self.aside, ignore_errors=True)
+            self._check_parts()
+            for name in self._parts:
+                os.rename(self.workers / name, self.aside / name)
+            written = self._part.close()
+            if self._parts and not written.rows:
+                self._part.path.unlink()
+            shutil.rmtree(self.workers, ignore_errors=True)
+            kind = None
+        except BaseException as raised:  # the disk is full, or Ctrl-C
+            kind = type(raised)
             raise
-        self._put_in_place()
+        finally:
+            if kind is not None:
+                shutil.rmtree(self.aside, ignore_errors=True)
 
-    def _put_in_place(self) -> None:
-        place = self.folder / self.name
+    def _check_parts(self) -> None:
+        """`KctlError` where the parts of workers are not those that they reported: the table would lack rows."""
+        unknown = {path.name for path in self.workers.glob("*.parquet")} - self._parts.keys()
+        wrong = [f"{name} was not reported by any task" for name in sorted(unknown)]
+        for part in self._parts.values():
+            try:
+                with open_file(self.workers / part.name) as file:
+                    difference = part_difference(file, part, self.schema)
+            except OSError as error:
+                difference = f"{part.name} ({part.rows:,} rows): {reason_of(error)}"
+            wrong += [difference] if difference else []
+        if wrong:
+            more = f"; and {len(wrong) - MOST_NAMED} more" if len(wrong) > MOST_NAMED else ""
+            raise KctlError(
+                f"table {self.name}: parts that tasks wrote are not in {self.workers} as they were written: "
+                f"{'; '.join(wrong[:MOST_NAMED])}{more}",
+                "executors and this machine must share the folder of --out",
+            )
+
+    def put_in_place(self) -> None:
+        """Give the table its name, in place of an earlier one."""
+        place, old = self.folder / self.name, self.folder / f".{self.name}.old"
+        shutil.rmtree(old, ignore_errors=True)
         if place.exists():
-            old = self.folder / f".{self.name}.old"
-            shutil.rmtree(old, ignore_errors=True)
             place.rename(old)
-            self.aside.rename(place)
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            self.aside.rename(place)
-
-    def _take_in_parts_of_workers(self) -> None:
-        for part in sorted(self.workers.glob("*/*.parquet")):
-            folder = self.aside if part.parent.name == self.name else self.aside / part.parent.name
-            folder.mkdir(exist_ok=True)
-            part.rename(folder / part.name)
-        shutil.rmtree(self.workers, ignore_errors=True)
+        self.aside.rename(place)
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def table_writer(folder: Path, name: str) -> TableWriter:
@@ -148,13 +174,27 @@ def table_writer(folder: Path, name: str) -> TableWriter:
     return TableWriter(folder, name, arrow_schema(row_type(TABLES[name])))
 
 
+def write_file(path: Path, text: str) -> None:
+    """A text file, whole or not at all; a symbolic link in its place is replaced, not followed."""
+    aside = path.with_name(f".{path.name}.{token_hex(8)}.writing")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(aside, flags, 0o666), "w", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+        os.replace(aside, path)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+
+
 def write_summary(folder: Path, summary: Mapping[str, object]) -> None:
-    """`summary.json`, whole or not at all."""
-    aside = folder / ".summary.json.writing"
-    aside.write_text(
-        json.dumps(summary, indent=2, ensure_ascii=False) + "\n", encoding="utf-8", errors="replace"
-    )
-    os.replace(aside, folder / "summary.json")
+    """`summary.json`."""
+    write_file(folder / "summary.json", json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
+
+
+def damaged(place: str, error: Exception) -> KctlError:
+    """The error of a table that Arrow cannot read."""
+    return KctlError(f"{place}: damaged ({str(error).splitlines()[0].rstrip('.')})", ANEW)
 
 
 class Tables:
@@ -163,12 +203,16 @@ class Tables:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         try:
-            self.summary: dict[str, Any] = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            why = f"summary.json: {reason_of(error)}"
+            summary: Any = json.loads(read_text(folder / "summary.json", LARGEST_TABLE))
+            problem = AUDIT.problem_of(summary)
+        except (OSError, ValueError, RecursionError) as error:
+            problem = reason_of(error)
+        if problem:
             raise KctlError(
-                f"{folder}: no audit lies here ({why})", "make one with `kctl audit run EVIDENCE --out DIR`"
-            ) from error
+                f"{folder}: no audit lies here (summary.json: {problem})",
+                "make one with `kctl audit run EVIDENCE --out DIR`",
+            )
+        self.summary: dict[str, Any] = summary
 
     def has(self, name: str) -> bool:
         """Whether the audit wrote this table."""
@@ -176,13 +220,28 @@ class Tables:
 
     def names(self) -> list[str]:
         """The tables that are there."""
-        return sorted(
-            one.name for one in self.folder.iterdir() if one.is_dir() and not one.name.startswith(".")
-        )
+        return sorted(name for name in (*TABLES, "batches") if self.has(name))
+
+    def parts(self, name: str) -> list[Path]:
+        """The files of the table. KctlError names one that is damaged or of another schema."""
+        if not self.has(name):
+            return []
+        schema = _schema_of(name)
+        parts = sorted((self.folder / name).rglob("*.parquet"))
+        for part in parts:
+            try:
+                is_ours = pq.read_schema(part).equals(schema)
+            except (OSError, pa.ArrowException) as error:
+                raise damaged(str(part), error) from error
+            if not is_ours:
+                raise KctlError(f"{part}: has not the schema of this version of kctl", ANEW)
+        if not parts:
+            raise KctlError(f"{self.folder / name}: no part of the table is there", ANEW)
+        return parts
 
     def dataset(self, name: str) -> ds.Dataset:
         """The table as an Arrow dataset."""
-        return ds.dataset(self.folder / name, format="parquet")
+        return ds.dataset(list(map(str, self.parts(name))), schema=_schema_of(name), format="parquet")
 
     def rows(
         self, name: str, columns: list[str] | None = None, where: ds.Expression | None = None
@@ -190,8 +249,18 @@ class Tables:
         """Its rows, a batch in memory at a time; nothing where the table was not written."""
         if not self.has(name):
             return
-        for batch in self.dataset(name).to_batches(columns=columns, filter=where):
-            yield from batch.to_pylist()
+        fields = row_type(TABLES[name]).fields if name in TABLES else {}
+        strict = [item for item in fields.items() if item[1].choices or not item[1].fits(None)]
+        try:
+            for batch in self.dataset(name).to_batches(columns=columns, filter=where):
+                for row in batch.to_pylist():
+                    for key, field in strict:
+                        value = row.get(key, "")
+                        if (value is None or (field.choices and key in row)) and not field.fits(value):
+                            raise KctlError(f"{self.folder / name}: {key} cannot be {value!r}", ANEW)
+                    yield row
+        except (OSError, pa.ArrowException) as error:
+            raise damaged(str(self.folder / name), error) from error
 
     def count(self, name: str) -> int:
         """How many rows it has."""

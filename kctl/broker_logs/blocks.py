@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from formats.log_layouts import KAFKA
-from formats.log_lines import Bools, Int64s, Records, find_records
+from formats.broker_logs.layouts import KAFKA
+from formats.broker_logs.line import DAY, Bools, Int64s, Records, find_records
+from kctl.broker_logs.clocks.zones import UNKNOWN, Zone
 from kctl.broker_logs.opening import CHUNK, STDIN, chunks_of
 from kctl.broker_logs.sources import LogFile, LogSource
-from kctl.broker_logs.zones import UNKNOWN, Zone
 from kctl.errors import reason_of
 from kctl.findings import Finding, Place
 from kctl.findings import state_log as say
@@ -21,6 +24,36 @@ BEFORE_ALL = np.iinfo(np.int64).min
 # A record that has not ended after so many bytes is given out in pieces, so that memory stays bounded.
 LONGEST = 24 << 20
 JUMP_BACK = 1000
+# How many records of a block are kept for the one after it, and how much of each.
+# Kafka's first year; before it and long after today a clock or a calendar is wrong.
+FIRST_YEAR = 2011
+EARLIEST = (date(FIRST_YEAR, 1, 1).toordinal() - 719_163) * DAY
+# Java prints the years of the Buddhist calendar in Thai locales.
+BUDDHIST = 543
+REMEMBERED = 64
+REMEMBERED_SIZE = 2000
+
+
+class Earlier(NamedTuple):
+    """A record that was read before another one, to look back at."""
+
+    file: str
+    line: int
+    time_ms: int | None
+    broker_id: int | None
+    """The broker that wrote it; None where that is not known."""
+    record: bytes
+
+    def proof(self) -> dict[str, object]:
+        """What to point at, as `Event.proof`."""
+        text = self.record.partition(b"\n")[0].rstrip(b"\r").decode("utf-8", "backslashreplace")
+        return {
+            "file": self.file,
+            "line": self.line,
+            "broker_id": self.broker_id,
+            "event": None,
+            "text": text[:1000],
+        }
 
 
 @dataclass
@@ -45,6 +78,10 @@ class Block:
     """Where the line ends of `data` are."""
     shift: int = 0
     """What was added to the keys to mend the broker's clock."""
+    before: Sequence[Earlier] = ()
+    """The last records of the block before it in the source."""
+    brokers: list[int | None] | None = None
+    """The broker of each record, where the file is not of one broker alone."""
 
     @cached_property
     def lines(self) -> Int64s:
@@ -67,7 +104,7 @@ class Block:
         latest = keys[index] - self.shift
         if time == BEFORE_ALL:
             return None
-        return latest if latest - time <= JUMP_BACK else time
+        return _told_time(time, latest)
 
     def line_of(self, index: int) -> int:
         """The line number of one record."""
@@ -78,14 +115,40 @@ class Block:
         starts, ends, _, _ = self.places
         return self.data[starts[index] : ends[index]]
 
+    def written(self, index: int) -> bytes:
+        """The bytes of one record as the logger wrote them, without what carried its lines."""
+        record = self.record(index)
+        return record if self.file.layout is KAFKA else self.file.layout.bare(record).replace(b"\v", b"\n")
+
+    def broker_at(self, index: int) -> int | None:
+        """The broker that wrote a record, as far as it does not say so itself."""
+        return self.file.broker_id if self.brokers is None else self.brokers[index]
+
+    def earlier(self, index: int) -> Earlier:
+        """One record, to look back at."""
+        start = int(self.starts[index])
+        end = min(int(self.ends[index]), start + REMEMBERED_SIZE)
+        time, latest = int(self.times[index]), int(self.keys[index]) - self.shift
+        line = int(np.searchsorted(self.line_ends, start)) + self.first_line
+        time_ms = None if time == BEFORE_ALL else _told_time(time, latest)
+        return Earlier(self.file.file, line, time_ms, self.broker_at(index), self.data[start:end])
+
     def only(self, keep: Bools) -> Block:
         """The same block with some of its records."""
         if keep.all():
             return self
+        brokers = self.brokers
+        if brokers is not None:
+            brokers = [brokers[index] for index in np.flatnonzero(keep).tolist()]
         return Block(
             self.source, self.file, self.data, self.starts[keep], self.ends[keep], self.times[keep],
-            self.keys[keep], self.last_key, self.first_line, self.line_ends, self.shift,
+            self.keys[keep], self.last_key, self.first_line, self.line_ends, self.shift, self.before,
+            brokers,
         )  # fmt: skip
+
+
+def _told_time(time: int, latest: int) -> int:
+    return latest if latest - time <= JUMP_BACK else time
 
 
 @dataclass(slots=True)
@@ -123,6 +186,8 @@ class _State:
     time: int | None = None
     line: int = 1
     told_back: str = ""
+    told_year: str = ""
+    before: Sequence[Earlier] = ()
 
 
 def _place(file: LogFile) -> Place:
@@ -130,7 +195,7 @@ def _place(file: LogFile) -> Place:
 
 
 def _blocks_of_file(file: LogFile, state: _State, chunk: int, skip: int = 0) -> Iterator[Block]:
-    state.line, state.told_back = 1, ""
+    state.line, state.told_back, state.told_year = 1, "", ""
     damage: list[str] = []
     rest: list[bytes] = []
     held = 0
@@ -180,6 +245,7 @@ def _block(file: LogFile, state: _State, data: bytes, end: int, records: Records
     count = int(np.searchsorted(records.starts, end))
     starts, millis = records.starts[:count], records.millis[:count]
     times = millis if file.is_utc else state.zone.to_utc(millis, state.time)
+    times = _with_likely_years(times, starts, file, data, state)
     if not len(starts) or starts[0] > 0:
         starts = np.concatenate((np.zeros(1, np.int64), starts))
         times = np.concatenate((np.array([BEFORE_ALL]), times))
@@ -189,7 +255,20 @@ def _block(file: LogFile, state: _State, data: bytes, end: int, records: Records
     if line_ends is None:
         line_ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
     ends = np.append(starts[1:], end)
-    block = Block(state.rank, file, data, starts, ends, times, keys, int(keys[-1]), state.line, line_ends)
+    block = Block(
+        state.rank,
+        file,
+        data,
+        starts,
+        ends,
+        times,
+        keys,
+        int(keys[-1]),
+        state.line,
+        line_ends,
+        before=state.before,
+    )
+    state.before = [block.earlier(index) for index in range(max(0, len(starts) - REMEMBERED), len(starts))]
     _watch_clock(block, state)
     state.key = block.last_key
     if times[-1] != BEFORE_ALL:
@@ -199,6 +278,35 @@ def _block(file: LogFile, state: _State, data: bytes, end: int, records: Records
     state.reading.lines += lines
     state.reading.records += len(starts)
     return block
+
+
+def _with_likely_years(times: Int64s, starts: Int64s, file: LogFile, data: bytes, state: _State) -> Int64s:
+    """The times, those of unlikely years as of the Buddhist calendar, or else as of the record before or after."""
+    latest = time.time_ns() // 1_000_000 + 366 * DAY
+    wrong = (times < EARLIEST) | (times > latest)
+    if not wrong.any():
+        return times
+    first = int(np.argmax(wrong))
+    if state.told_year != file.file:
+        state.told_year = file.file
+        line = state.line + data.count(b"\n", 0, int(starts[first]))
+        year = date.fromordinal(int(times[first]) // DAY + 719_163).year
+        state.reading.findings.append(say.LOG_YEAR_UNLIKELY.at(_place(file), line=line, year=year))
+    times = times.copy()
+    for day in np.unique(times[wrong] // DAY).tolist():
+        then = date.fromordinal(day + 719_163)
+        if then.year - BUDDHIST >= FIRST_YEAR and then.isoformat()[5:] != "02-29":
+            here = then.replace(year=then.year - BUDDHIST).toordinal() - 719_163
+            times[wrong & (times // DAY == day)] += (here - day) * DAY
+    wrong = (times < EARLIEST) | (times > latest)
+    likely = np.flatnonzero(~wrong)
+    known = times[likely]
+    if state.time is not None:
+        likely, known = np.concatenate(([-1], likely)), np.concatenate(([state.time], known))
+    if len(likely):
+        places = np.flatnonzero(wrong)
+        times[places] = known[np.maximum(np.searchsorted(likely, places) - 1, 0)]
+    return times
 
 
 def _watch_clock(block: Block, state: _State) -> None:
@@ -221,7 +329,7 @@ def records_of(source: LogSource, zone: Zone | None) -> Iterator[tuple[int, byte
     """Key and bytes of each record of a source, for comparing copies."""
     for block in blocks_of(source, 0, zone, Reading()):
         for index in range(len(block.starts)):
-            yield int(block.keys[index]), block.record(index)
+            yield int(block.keys[index]), block.written(index)
 
 
 def is_stdin(source: LogSource) -> bool:

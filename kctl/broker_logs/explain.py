@@ -6,13 +6,14 @@ import os
 import re
 from collections.abc import Iterator
 
-from formats.log_layouts import detect
-from formats.log_templates import Template, every_table
+from formats.broker_logs.layouts import detect
+from formats.broker_logs.table import every_table
 from kctl.broker_logs.blocks import Block, Reading, blocks_of
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.shapes import Shapes
 from kctl.broker_logs.sources import LogFile, LogSource
 from kctl.errors import BadValue, UnreadableFile, reason_of
+from kctl.files import open_file
 from kctl.rows.state_log import TEMPLATE
 
 PLACE = re.compile(r"(?P<file>.+):(?P<line>\d{1,12})")
@@ -33,8 +34,7 @@ def explain_line(text: str) -> dict[str, object]:
 def _event_in(file: str, number: int) -> Event:
     """The record that a line of a file is part of."""
     try:
-        with open(file, "rb"):
-            pass
+        open_file(file, follow=True).close()
     except OSError as error:
         raise UnreadableFile(f"{file}: {reason_of(error)}") from error
     head = next(_blocks(file), None)
@@ -96,7 +96,7 @@ def _row(event: Event, file: str | None, number: int | None) -> dict[str, object
         event=event.event,
         text=event.text if file is not None or event.logger else event.message,
         level=template.level if template else event.level or None,
-        logger=event.logger or (template.source if template else None),
+        logger=event.logger or (template.classes if template else None),
         pattern=template.pattern if template else None,
         versions=template.versions if template else None,
         meaning=template.meaning if template else None,
@@ -110,5 +110,5 @@ def _row(event: Event, file: str | None, number: int | None) -> dict[str, object
 
 
 def _listed(ids: str) -> list[dict[str, object]]:
-    found: list[Template] = [every_table().by_id[one] for one in ids.split()]
-    return [{"event": one.id, "pattern": one.pattern} for one in found]
+    templates = [every_table().by_id[template_id] for template_id in ids.split()]
+    return [{"event": template.id, "pattern": template.pattern} for template in templates]

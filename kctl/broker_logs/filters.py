@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from formats.log_lines import Bools, Int64s
-from formats.log_templates import every_table
+from formats.broker_logs.line import Bools, Int64s
+from formats.broker_logs.table import every_table
 from kctl.broker_logs.blocks import BEFORE_ALL, Block, Filter
 from kctl.broker_logs.shapes import Shapes
 from kctl.errors import BadValue
@@ -22,8 +20,6 @@ BEHIND = re.compile(
 )
 BEHIND_ID = re.compile(rb"(?::[\w.-]+-(\d+)|:(\d+)|, partition (\d+)|)(?![\w-])")
 WITH_ID = re.compile(rb"-\d+ with topic (?:id|ID) (?:Some\()?([\w-]{22})")
-RELATIVE = re.compile(r"-(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
-UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
 
 
@@ -73,6 +69,17 @@ def _records_at(block: Block, places: Sequence[int]) -> Bools:
         index = np.searchsorted(block.starts, at, "right") - 1
         keep[index[(index >= 0) & (at < block.ends[index])]] = True
     return keep
+
+
+def broker_filter(brokers: frozenset[int]) -> Filter:
+    """Records of some brokers."""
+
+    def wanted(block: Block) -> Block:
+        return block.only(
+            np.array([block.broker_at(i) in brokers for i in range(len(block.starts))], np.bool_)
+        )
+
+    return wanted
 
 
 def time_filter(start: int | None, end: int | None) -> Filter:
@@ -130,10 +137,10 @@ def all_of(filters: Sequence[Filter]) -> Filter | None:
         return None
 
     def wanted(block: Block) -> Block:
-        for one in filters:
+        for keep in filters:
             if not len(block.starts):
                 break
-            block = one(block)
+            block = keep(block)
         return block
 
     return wanted
@@ -145,27 +152,9 @@ def parse_partitions(text: str) -> frozenset[int]:
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         numbers = (first, last) if dash else (first, first)
-        if not all(one.isascii() and one.isdigit() and len(one) < 10 for one in numbers):
+        if not all(number.isascii() and number.isdigit() and len(number) < 10 for number in numbers):
             raise BadValue(f"--partitions {text!r} is not a list such as 0,3-5")
         if int(numbers[1]) - int(numbers[0]) > 1_000_000:
             raise BadValue(f"--partitions {text!r} names more than a million partitions")
         found.update(range(int(numbers[0]), int(numbers[1]) + 1))
     return frozenset(found)
-
-
-def parse_time(text: str, option: str, now: Callable[[], float] = time.time) -> int:
-    """A time as UTC milliseconds: ISO 8601 (UTC where it names no offset), `-2h` before now, epoch ms."""
-    text = text.strip()
-    relative = RELATIVE.fullmatch(text)
-    if relative:
-        return int((now() - float(relative[1]) * UNITS[relative[2]]) * 1000)
-    if re.fullmatch(r"\d{11,14}", text):
-        return int(text)
-    try:
-        when = datetime.fromisoformat(text.replace(",", "."))
-    except ValueError:
-        raise BadValue(
-            f"{option} {text!r} is no time", "give 2026-11-21T13:18:20Z, -2h or milliseconds since 1970"
-        ) from None
-    when = when.replace(tzinfo=UTC) if when.tzinfo is None else when
-    return (when - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)

@@ -30,7 +30,7 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class MergerOptions:
     """The options of Kafka's tool."""
 
     topic: str | None = None
@@ -47,7 +47,9 @@ class Wanted:
             raise BadValue("--partitions needs --topic")
 
 
-def merge_like_kafka(paths: Sequence[str], wanted: Wanted, damaged: Callable[[str], None]) -> Iterator[bytes]:
+def merge_like_kafka(
+    paths: Sequence[str], wanted: MergerOptions, damaged: Callable[[str], None]
+) -> Iterator[bytes]:
     """The lines that Kafka's tool prints for these files, in its order, compressed ones unpacked first."""
     wanted.check()
     heap = Heap()
@@ -84,7 +86,7 @@ def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield from rest.replace(b"\r", b"\n").split(b"\n")
 
 
-def _kept(lines: Iterable[bytes], wanted: Wanted) -> Iterator[tuple[bytes, bytes]]:
+def _kept(lines: Iterable[bytes], wanted: MergerOptions) -> Iterator[tuple[bytes, bytes]]:
     topic = wanted.topic.encode() if wanted.topic is not None else None
     start, end = wanted.start_time.encode(), wanted.end_time.encode()
     for line in lines:

@@ -1,4 +1,4 @@
-"""Blocks of several sources in one order of time, whole runs of records at a time.
+"""Logs of several sources in one order of time: as events, or as lines with the broker and the file of each.
 
 The order inside a source is kept even where its clock steps back: records are ordered by the greatest time
 so far in their source, equal times by the rank of the source.
@@ -6,13 +6,25 @@ so far in their source, equal times by the rank of the source.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from formats.log_lines import Int64s
-from kctl.broker_logs.blocks import Block
+from formats.broker_logs.line import Int64s
+from formats.broker_logs.table import is_controller
+from kctl.broker_logs.blocks import Block, Filter, Reading
+from kctl.broker_logs.clocks.offsets import estimate_offsets
+from kctl.broker_logs.clocks.zones import Zone, detect_zones, shown_offset
+from kctl.broker_logs.events import Event
+from kctl.broker_logs.filters import broker_filter
+from kctl.broker_logs.overlap import without_copies
+from kctl.broker_logs.shapes import Shape, Shapes
+from kctl.broker_logs.sources import LogFile, LogSource, Sources, find_sources
+from kctl.broker_logs.writers import attributed
 
 Slice = tuple[Block, int, int]
 
@@ -108,7 +120,209 @@ def merged(sources: Sequence[Iterator[Block]], shifts: Sequence[int] = ()) -> It
             return
         bound, first = min(standing)
         taken = (head.take(bound, "right" if rank <= first else "left") for rank, head in enumerate(heads))
-        slices = [one for one in taken if one is not None]
+        slices = [part for part in taken if part is not None]
         if slices:
             yield Released(slices)
         heads[first].refill()
+
+
+@dataclass
+class Merge:
+    """Everything needed to read sources in one order of time."""
+
+    sources: Sources
+    zones: dict[int | None, Zone]
+    shifts: dict[int | None, int] = field(default_factory=dict)
+    """Milliseconds added to the times of a broker when ordering, to mend its clock."""
+    reading: Reading = field(default_factory=Reading)
+    doubtful: frozenset[int] = frozenset()
+    """Brokers whose times cannot be put beside those of the others."""
+
+    @cached_property
+    def blocks(self) -> list[Iterator[Block]]:
+        """The blocks of each source, without copies."""
+        return [self._blocks(rank, source) for rank, source in enumerate(self.sources.sources)]
+
+    def _blocks(self, rank: int, source: LogSource) -> Iterator[Block]:
+        zone = self.zones.get(source.broker_id)
+        blocks = without_copies(self.sources.sources, rank, zone, self.reading)
+        if source.broker_id is not None:
+            return blocks
+        blocks = attributed(blocks)
+        return map(broker_filter(self.sources.brokers), blocks) if self.sources.brokers else blocks
+
+    def released(self, keep: Filter | None = None) -> Iterator[Released]:
+        """Records in order, some thousand at a time, those that `keep` leaves in their blocks."""
+        blocks = [map(keep, of_source) for of_source in self.blocks] if keep else self.blocks
+        shifts = [self.shifts.get(source.broker_id, 0) for source in self.sources.sources]
+        return merged(blocks, shifts if any(shifts) else ())
+
+    def events(self, keep: Filter | None = None, wanted: frozenset[str] | None = None) -> Iterator[Event]:
+        """Events in order; with `wanted` only those of these templates."""
+        shapes = Shapes()
+        parsed: dict[int, tuple[Block, list[Shape]]] = {}
+        for released in self.released(keep):
+            for block, low, high in released.runs():
+                known = parsed.get(block.source)
+                if known is None or known[0] is not block:
+                    known = parsed[block.source] = block, shapes.parse(block)
+                of_block = known[1]
+                for index in range(low, high):
+                    shape = of_block[index]
+                    if wanted is None or shape.id in wanted:
+                        yield Event(block, index, shape)
+
+
+def prepare(
+    sources: Sources, zones: dict[int, Zone] | None = None, default_zone: Zone | None = None
+) -> Merge:
+    """A merge of sources, with the zone of each broker as given, as its start-up lines say, or as it is told by
+    what brokers sent each other."""
+    detected = detect_zones(list(sources.files), zones or {}, default_zone, sources.findings)
+    estimate = estimate_offsets(sources.sources, detected)
+    sources.findings.extend(estimate.findings())
+    for broker_id, offset in estimate.offsets.items():
+        detected[broker_id] = Zone(shown_offset(offset), offsets=[offset], source="estimated")
+    return Merge(sources, detected, doubtful=frozenset(estimate.doubtful))
+
+
+def read_events(
+    paths: Sequence[str] | Sources,
+    *,
+    brokers: Sequence[str] = (),
+    zones: dict[int, Zone] | None = None,
+    keep: Filter | None = None,
+) -> Iterator[Event]:
+    """The events of the logs below paths, in one order of time.
+
+    `paths` are files, folders, evidence folders or `-`; or sources that were found before, whose `failures`
+    and `findings` the caller looks at. Times are UTC.
+    """
+    sources = paths if isinstance(paths, Sources) else find_sources(paths, brokers=brokers)
+    return prepare(sources, zones).events(keep)
+
+
+# --- what is said of the records ------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Count:
+    """How the records of a run of the merge were understood."""
+
+    events: int = 0
+    continuations: int = 0
+    other: int = 0
+    unknown: int = 0
+    # The first lines of Kafka's own classes that have no template.
+    unknown_at: list[str] = field(default_factory=list)
+
+    def note(self, event: Event) -> None:
+        """Count one more."""
+        if event.event is not None:
+            self.events += 1
+        elif not event.shape.is_record:
+            self.continuations += 1
+        elif is_of_kafka(event.logger, event.level):
+            self.unknown += 1
+            if len(self.unknown_at) < 20:
+                self.unknown_at.append(f"{event.file}:{event.line}")
+        else:
+            self.other += 1
+
+    def sentence(self, reading: Reading) -> str:
+        """The count in words, lines without a template with the places of the first of them."""
+        text = (
+            f"{self.events} events, {self.continuations} runs of lines without a head, "
+            f"{self.other} lines of other loggers or below INFO, {self.unknown} unknown{left_out(reading)}"
+        )
+        return f"{text}: {', '.join(self.unknown_at)}" if self.unknown_at else text
+
+
+def is_of_kafka(logger: str | None, level: str) -> bool:
+    """Whether every line of this logger and level should have a template."""
+    if logger is None:
+        return False
+    if logger == "state.change.logger" or is_controller(logger):
+        return True
+    return level not in ("TRACE", "DEBUG") and logger.startswith(("kafka.", "org.apache.kafka."))
+
+
+COLORS = (36, 32, 35, 33, 34, 96, 92, 95, 93, 94)
+WRONG = re.compile(rb"^(\[[^\]\n]*\] (?:ERROR|FATAL).*)$", re.MULTILINE)
+WARNED = re.compile(rb"^(\[[^\]\n]*\] WARN.*)$", re.MULTILINE)
+WRITTEN = 1 << 18
+
+
+class Marks:
+    """Writes runs of records, each line after its mark."""
+
+    def __init__(self, sources: Sources | None, color: str = "") -> None:
+        """No `sources`: lines as they are. `color`: how a colour sequence begins."""
+        self._color = color.encode()
+        self._is_marked = sources is not None
+        self._marks: dict[tuple[int, int | None], bytes] = {}
+        self._width = max((len(file.file) for file in sources.files), default=0) if sources else 0
+        self.records = 0
+
+    def written(self, released: Iterable[Released]) -> Iterator[bytes]:
+        """The bytes of the records, some hundred kilobytes at a time."""
+        held: list[bytes | memoryview] = []
+        size = 0
+        plain = not (self._color or self._is_marked)
+        for some in released:
+            self.records += len(some)
+            owners, firsts, lasts = some.pieces()
+            pieces = zip(owners, firsts, lasts, strict=True)
+            size += sum(lasts) - sum(firsts)
+            if plain:
+                views = [memoryview(block.data) for block, _, _ in some.slices]
+                held += [views[which][first:last] for which, first, last in pieces]
+            else:
+                blocks = [block for block, _, _ in some.slices]
+                held += [self._dressed(blocks[which], first, last) for which, first, last in pieces]
+            if size >= WRITTEN:
+                yield b"".join(held)
+                held, size = [], 0
+        yield b"".join(held)
+
+    def _dressed(self, block: Block, first: int, last: int) -> bytes:
+        """Whole lines with their marks and colours."""
+        if not self._is_marked or block.brokers is None:
+            return self._with_mark(block.data[first:last], block.file, block.file.broker_id)
+        low, high = np.searchsorted(block.starts, [first, last]).tolist()
+        return b"".join(
+            self._with_mark(block.record(index), block.file, block.broker_at(index))
+            for index in range(low, high)
+        )
+
+    def _with_mark(self, text: bytes, file: LogFile, broker_id: int | None) -> bytes:
+        if color := self._color:
+            text = WRONG.sub(rb"%b31;1m\1%b0m" % (color, color), text)
+            text = WARNED.sub(rb"%b33m\1%b0m" % (color, color), text)
+        if self._is_marked:
+            mark = self._mark(file, broker_id)
+            text = mark + text[:-1].replace(b"\n", b"\n" + mark) + b"\n"
+        return text
+
+    def _mark(self, file: LogFile, broker_id: int | None) -> bytes:
+        """`1<TAB>broker-1/logs/state-change.log<TAB>`; aligned and coloured by broker on a terminal."""
+        known = self._marks.get((id(file), broker_id))
+        if known is None:
+            broker = "-" if broker_id is None else str(broker_id)
+            name = file.file.replace("\n", "\\n").replace("\t", "\\t")
+            if begin := self._color.decode():
+                color = COLORS[(broker_id or 0) % len(COLORS)]
+                text = f"{begin}{color}m{broker:>3} {name.ljust(self._width)}{begin}0m "
+            else:
+                text = f"{broker}\t{name}\t"
+            known = self._marks[id(file), broker_id] = text.encode("utf-8", "backslashreplace")
+        return known
+
+    def sentence(self, reading: Reading) -> str:
+        """How much it was."""
+        return f"{self.records} records of {reading.lines} lines{left_out(reading)}"
+
+
+def left_out(reading: Reading) -> str:
+    """What was not given out, as the end of a sentence."""
+    return f", {reading.duplicates} duplicates left out" if reading.duplicates else ""

@@ -1,10 +1,13 @@
-"""Bytes of a log whatever it is packed in: plain, gzip, Zstandard, or standard input.
+"""Bytes of a log whatever it is packed in: plain, gzip, Zstandard, xz, or standard input; UTF-16 becomes UTF-8.
 
 A compressed part is unpacked in a thread of its own, a few chunks ahead of its reader.
 """
 
 from __future__ import annotations
 
+import codecs
+import itertools
+import lzma
 import queue
 import sys
 import threading
@@ -12,34 +15,65 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
+from kctl.files import open_file
+
 STDIN = "-"
 CHUNK = 1 << 20
 PEEKED = 1 << 18
 AHEAD = 3
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+XZ_MAGIC = b"\xfd7zXZ\0"
 Damaged = Callable[[str], None]
 _stdin_head: list[bytes] = []
 
 
 def chunks_of(
-    path: str, damaged: Damaged, *, size: int = CHUNK, ahead: bool = False, skip: int = 0
+    path: str,
+    damaged: Damaged,
+    *,
+    size: int = CHUNK,
+    ahead: bool = False,
+    skip: int = 0,
+    follow: bool = True,
 ) -> Iterator[bytes]:
     """The unpacked bytes in chunks of at most about `size`; OSError where the file cannot be read.
 
     Where a compressed file breaks off, `damaged` is told why and what came before it has been given. The first
-    `skip` bytes of a file that is not compressed are left out.
+    `skip` bytes of a file that is not compressed are left out. A byte order mark is left out, UTF-16 is given as UTF-8.
     """
+    chunks = _unpacked(path, damaged, size, ahead, skip, follow)
+    yield from chunks if skip else _as_utf8(chunks)
+
+
+def _as_utf8(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    first = next(chunks, b"")
+    if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        decoder = codecs.getincrementaldecoder("utf-16")("replace")
+        for chunk in itertools.chain((first,), chunks):
+            yield decoder.decode(chunk).encode()
+        yield decoder.decode(b"", final=True).encode()
+        return
+    if first:
+        yield first.removeprefix(codecs.BOM_UTF8)
+    yield from chunks
+
+
+def _unpacked(
+    path: str, damaged: Damaged, size: int, ahead: bool, skip: int, follow: bool
+) -> Iterator[bytes]:
     if path == STDIN:
         yield from _stdin(size)
         return
-    with open(path, "rb") as file:
-        magic = file.read(4)
+    with open_file(path, follow=follow) as file:
+        magic = file.read(6)
         file.seek(0)
         if magic.startswith(GZIP_MAGIC):
             chunks = _gunzipped(file, size, damaged)
-        elif magic == ZSTD_MAGIC:
+        elif magic.startswith(ZSTD_MAGIC):
             chunks = _unzstandarded(file, size, damaged)
+        elif magic == XZ_MAGIC:
+            chunks = _unxzed(file, size, damaged)
         else:
             file.seek(skip)
             while chunk := file.read(size):
@@ -110,6 +144,15 @@ def _unzstandarded(file: BinaryIO, size: int, damaged: Damaged) -> Iterator[byte
             yield out
     except zstandard.ZstdError as error:
         damaged(str(error).lower())
+
+
+def _unxzed(file: BinaryIO, size: int, damaged: Damaged) -> Iterator[bytes]:
+    with lzma.LZMAFile(file) as reader:
+        try:
+            while out := reader.read(size):
+                yield out
+        except (lzma.LZMAError, EOFError) as error:
+            damaged(str(error).lower())
 
 
 def _prefetched(chunks: Iterator[bytes]) -> Iterator[bytes]:

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from kctl.broker_logs.blocks import BEFORE_ALL, Block, Reading, blocks_of, is_stdin, records_of
+from kctl.broker_logs.clocks.zones import Zone
 from kctl.broker_logs.sources import LogFile, LogSource
-from kctl.broker_logs.zones import Zone
 from kctl.findings import Place
 from kctl.findings import state_log as say
 
@@ -79,7 +79,7 @@ def without_copies(
         if seen is not None and not seen.is_past:
             keep = np.array(
                 [
-                    block.times[i] == BEFORE_ALL or not seen.take(int(block.keys[i]), block.record(i))
+                    block.times[i] == BEFORE_ALL or not seen.take(int(block.keys[i]), block.written(i))
                     for i in range(len(block.keys))
                 ],
                 np.bool_,
@@ -111,8 +111,8 @@ def _seen_before(
         LogSource(source.broker_id, source.kind, (file,)) for file, end in last.items() if end >= first
     ]
     earlier += [LogSource(s.broker_id, s.kind, (f,)) for s in others for f in s.files]
-    earlier = [one for one in earlier if not is_stdin(one)]
+    earlier = [copy for copy in earlier if not is_stdin(copy)]
     if not earlier:
         return None
-    iterators = [records_of(one, zone) for one in earlier]
+    iterators = [records_of(copy, zone) for copy in earlier]
     return Seen((key, record) for key, record in heapq.merge(*iterators))

@@ -10,17 +10,19 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from formats.log_layouts import KAFKA
-from formats.log_lines import (
+from formats.broker_logs.layouts import KAFKA
+from formats.broker_logs.line import (
     HEAD,
     IDENTITY,
     IDENTITY_PARTITION,
     LOGGER,
     STATE_IDENTITY,
+    WRITER,
     Head,
     split_head,
 )
-from formats.log_templates import Template, state_change_table, table_of
+from formats.broker_logs.table import Found, Table, state_change_table, table_of
+from formats.broker_logs.template import Template
 from kctl.broker_logs.blocks import Block
 
 DIGITS = bytes.maketrans(b"123456789", b"000000000")
@@ -46,6 +48,8 @@ class Shape(NamedTuple):
     state: tuple[tuple[int, int], ...] = ()
     """Where the partition, its state and who sent it stand: what repeated lines repeat."""
     is_record: bool = True
+    writer: tuple[int, int] | None = None
+    """Where the id of the broker that wrote it stands."""
 
 
 CONTINUATION = Shape(None, None, "", None, (0, 0), (), (), None, is_record=False)
@@ -68,9 +72,11 @@ def shape_of(record: bytes, head: Head | None, message_at: int) -> Shape:
         if named:
             group = 1 if named[1] else 2
             partition = named.start(group) + message_at, named.end(group) + message_at
-    found = table.find(message[skip:].rstrip(b"\r"))
+    while message[skip : skip + 1] in (b"\n", b"\t"):  # the cleaner's figures
+        skip += 1
+    found = _found(table, message[skip:], head.logger)
     if found is None and skip and identity is not None and identity.re is IDENTITY:
-        found, skip = table.find(message), 0
+        found, skip = _found(table, message, head.logger), 0
     at = message_at + skip
     spans = tuple((n, k, a + at, b + at) for n, k, a, b in found.spans) if found else ()
     return Shape(
@@ -83,7 +89,27 @@ def shape_of(record: bytes, head: Head | None, message_at: int) -> Shape:
         speaker,
         partition,
         tuple((a, b) for name, _, a, b in speaker + spans if name in STATE),
+        writer=_writer(message, speaker, message_at),
     )
+
+
+def _found(table: Table, sentence: bytes, logger: str | None) -> Found | None:
+    """The template of a sentence, with or without the blanks at its end."""
+    sentence = sentence.rstrip(b"\r")
+    found = table.find(sentence, logger)
+    bare = sentence.rstrip()
+    return table.find(bare, logger) if found is None and bare != sentence else found
+
+
+def _writer(message: bytes, speaker: tuple[Span, ...], at: int) -> tuple[int, int] | None:
+    for name, _, start, end in speaker:
+        if name != "controller_epoch":
+            return start, end
+    found = WRITER.match(message)
+    if not found or found.lastindex is None:
+        return None
+    start, end = found.span(found.lastindex)
+    return start + at, end + at
 
 
 def _speaker(match: re.Match[bytes], at: int) -> tuple[Span, ...]:
@@ -159,3 +185,14 @@ def message_of(record: bytes, shape: Shape, block: Block) -> bytes:
         head = block.file.layout.split(record)
         return head.message if head else record
     return record
+
+
+def writer_of(shape: Shape, block: Block, index: int) -> int | None:
+    """The broker that a record itself names as its writer."""
+    if shape.writer is None:
+        return None
+    start, end = shape.writer
+    if shape.message == (-1, -1):
+        return int(message_of(block.record(index), shape, block)[start:end])
+    first = block.places[0][index]
+    return int(block.data[first + start : first + end])

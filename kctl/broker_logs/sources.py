@@ -9,9 +9,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from formats.broker_logs.layouts import (
+    Layout,
+    detect,
+    layout_of_name,
+    layout_of_pattern,
+    nearest,
+    other_system,
+)
+from formats.broker_logs.line import writers_named
 from formats.errors import FormatError
-from formats.log_layouts import Layout, detect, layout_of_pattern
-from formats.log_lines import broker_named
 from kctl.broker_logs.opening import PEEKED, STDIN, chunks_of
 from kctl.errors import BadValue, KctlError, UnreadableFile, reason_of
 from kctl.evidence.discover import discover
@@ -22,8 +29,8 @@ from kctl.findings import state_log as say
 
 Say = Callable[[Finding], None]
 DATED = re.compile(r"\d{4}-\d\d-\d\d(?:-\d\d)?")
-NUMBERED = re.compile(r"(?:[._-])(\d{1,6})(?:\.(?:gz|zst))?$")
-SUFFIX = re.compile(r"(?:[._-]\d[\d.-]*)?(?:\.(?:gz|zst))?$")
+NUMBERED = re.compile(r"(?:[._-])(\d{1,6})(?:\.(?:gz|zst|xz))?$")
+SUFFIX = re.compile(r"(?:[._-]\d[\d.-]*)?(?:\.(?:gz|zst|xz))?$")
 KINDS = ("state-change", "controller", "server", "log-cleaner", "stdout", "other")
 
 
@@ -42,6 +49,8 @@ class LogFile:
     is_utc: bool = False
     """Whether its times name their offset, so that no zone has to be known."""
     evidence: str | None = None
+    writers: frozenset[int] = frozenset()
+    """The brokers that the lines at its start name as their writers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +69,10 @@ class Sources:
     sources: tuple[LogSource, ...]
     findings: list[Finding] = field(default_factory=list)
     failures: list[KctlError] = field(default_factory=list)
+    brokers: frozenset[int] = frozenset()
+    """The brokers asked for, of logs that several write to; empty for all."""
+    evidence: Evidence | None = None
+    """Where they were found, with all else that lies there."""
 
     @property
     def files(self) -> Iterator[LogFile]:
@@ -86,24 +99,29 @@ def find_sources(
     `brokers` holds texts `ID=FOLDER`. A path that cannot be opened is among `failures`; a file below a folder
     that cannot be read, is empty or no log is among `findings`.
     """
-    found = Sources(())
     evidence = discover([path for path in paths if path != STDIN], brokers=brokers)
-    found.failures.extend(evidence.failures)
-    found.findings.extend(
+    return sources_in(evidence, layouts, reads_stdin=STDIN in paths)
+
+
+def sources_in(evidence: Evidence, layouts: Sequence[Layout] = (), *, reads_stdin: bool = False) -> Sources:
+    """The same of evidence whose folders are known, with the broker ids that were given for them."""
+    sources = Sources((), evidence=evidence)
+    sources.failures.extend(evidence.failures)
+    sources.findings.extend(
         f for f in evidence.findings if f.place.file and broker_log_kind(Path(f.place.file).name)
     )
     files = []
-    for one in _unique(_candidates(evidence, paths), found.findings.append):
-        file = _looked_into(one, layouts, found)
+    for candidate in _unique(_candidates(evidence, reads_stdin), sources.findings.append):
+        file = _looked_into(candidate, layouts, sources)
         if file is not None:
             files.append(file)
-    found.sources = tuple(_chained(_with_brokers(files)))
-    return found
+    sources.sources = tuple(_chained(_with_brokers(files)))
+    return sources
 
 
-def _candidates(evidence: Evidence, paths: Sequence[str]) -> Iterator[Candidate]:
+def _candidates(evidence: Evidence, reads_stdin: bool) -> Iterator[Candidate]:
     several = len(evidence.roots) > 1
-    if STDIN in paths:
+    if reads_stdin:
         yield Candidate(STDIN, STDIN, "other", None, None, True)
     for log in evidence.broker_logs:
         yield _candidate(evidence, log.path, log.root, _kind(log), log.broker_id, several)
@@ -129,71 +147,101 @@ def _candidate(
 def _unique(candidates: Iterable[Candidate], say_so: Say) -> Iterator[Candidate]:
     """Each file once, whatever names lead to it."""
     seen: dict[tuple[int, int], str] = {}
-    for one in candidates:
-        if one.path != STDIN:
+    for candidate in candidates:
+        if candidate.path != STDIN:
             try:
-                status = os.stat(one.path)
+                status = os.stat(candidate.path)
             except OSError:
-                yield one
+                yield candidate
                 continue
             key = status.st_dev, status.st_ino
             if key in seen:
-                say_so(say.LOG_GIVEN_TWICE.at(_place(one), first=seen[key]))
+                say_so(say.LOG_GIVEN_TWICE.at(_place(candidate), first=seen[key]))
                 continue
-            seen[key] = one.file
-        yield one
+            seen[key] = candidate.file
+        yield candidate
 
 
-def _place(one: Candidate | LogFile) -> Place:
-    return Place(file=one.file, broker_id=one.broker_id, evidence=one.evidence)
+def _place(file: Candidate | LogFile) -> Place:
+    return Place(file=file.file, broker_id=file.broker_id, evidence=file.evidence)
 
 
-def _looked_into(one: Candidate, layouts: Sequence[Layout], found: Sources) -> LogFile | None:
+def _looked_into(candidate: Candidate, layouts: Sequence[Layout], sources: Sources) -> LogFile | None:
     """What the start of a file says: its layout, its broker and its first time. None for what is no log."""
     head, broken = b"", list[str]()
     try:
-        for chunk in chunks_of(one.path, broken.append, size=PEEKED):
+        for chunk in chunks_of(candidate.path, broken.append, size=PEEKED):
             head = chunk
             break
     except OSError as error:
         reason = reason_of(error)
-        if one.is_named:
-            found.failures.append(UnreadableFile(f"{one.file}: {reason}"))
+        if candidate.is_named:
+            sources.failures.append(UnreadableFile(f"{candidate.file}: {reason}"))
         else:
-            found.findings.append(say.LOG_UNREADABLE.at(_place(one), reason=reason))
+            sources.findings.append(say.LOG_UNREADABLE.at(_place(candidate), reason=reason))
         return None
     if not head and broken:
-        found.findings.append(say.LOG_GZIP_DAMAGED.at(_place(one), lines=0, reason=broken[0]))
+        sources.findings.append(say.LOG_GZIP_DAMAGED.at(_place(candidate), lines=0, reason=broken[0]))
         return None
     if not head:
-        if one.path != STDIN:
-            found.findings.append(say.LOG_EMPTY.at(_place(one)))
+        if candidate.path != STDIN:
+            sources.findings.append(say.LOG_EMPTY.at(_place(candidate)))
         return None
+    system = other_system(head)
+    if system is not None:
+        sources.findings.append(say.LOG_OF_ANOTHER_SYSTEM.at(_place(candidate), system=system.name))
+        if not system.is_kafka:
+            return None
     layout, first = detect(head, layouts)
     if layout is None:
-        found.findings.append(say.LOG_NOT_TEXT.at(_place(one), examined=len(head)))
+        finding = say.LOG_NOT_TEXT.at(_place(candidate), examined=len(head), nearest=nearest(head))
+        sources.findings.append(finding)
         return None
-    broker_id = one.broker_id
-    if broker_id is None:
-        broker_id = broker_named(head)
+    writers = frozenset(writers_named(layout.bare(head)))
+    broker_id = candidate.broker_id
+    if broker_id is None and len(writers) == 1:
+        broker_id = next(iter(writers))
     return LogFile(
-        one.path, one.file, one.kind, broker_id, layout, first, layout.has_zone(head), one.evidence
+        candidate.path,
+        candidate.file,
+        candidate.kind,
+        broker_id,
+        layout,
+        first,
+        layout.has_zone(head),
+        candidate.evidence,
+        writers,
     )
 
 
 def _with_brokers(files: list[LogFile]) -> list[LogFile]:
-    """Files that do not name their broker take the one that the other logs in their folder name."""
+    """Files that do not name their broker take the one that the other logs in their folder name.
+
+    Kafka's own logs in one folder are written by the same processes: where they name several brokers, none of them is
+    that of one.
+    """
     by_folder: dict[str, set[int]] = {}
+    together: dict[str, set[int]] = {}
     for file in files:
+        folder = os.path.dirname(file.path)
         if file.broker_id is not None:
-            by_folder.setdefault(os.path.dirname(file.path), set()).add(file.broker_id)
+            by_folder.setdefault(folder, set()).add(file.broker_id)
+        together.setdefault(_written_with(file), set()).update(file.writers)
     out = []
     for file in files:
         ids = by_folder.get(os.path.dirname(file.path), set())
-        if file.broker_id is None and len(ids) == 1:
+        writers = together[_written_with(file)]
+        if len(writers) > 1:
+            file = replace(file, broker_id=None, writers=frozenset(writers))
+        elif file.broker_id is None and len(ids) == 1:
             file = replace(file, broker_id=next(iter(ids)))
         out.append(file)
     return out
+
+
+def _written_with(file: LogFile) -> str:
+    """The same for files that the same processes write."""
+    return _stem(file.path) if file.kind in ("stdout", "other") else os.path.dirname(file.path)
 
 
 def _chained(files: list[LogFile]) -> Iterator[LogSource]:
@@ -226,27 +274,38 @@ def _part_order(file: LogFile) -> tuple[object, ...]:
     return (first, suffix, file.path)
 
 
-def layouts_of(patterns: Sequence[str]) -> tuple[Layout, ...]:
-    """Layouts of log4j patterns given by hand; `BadValue` for one without a time or a message."""
+def layouts_of(patterns: Sequence[str], names: Sequence[str] = ()) -> tuple[Layout, ...]:
+    """Layouts given by hand, as log4j patterns and as names or regular expressions; `BadValue` for what is none."""
+    asked: list[tuple[str, str, Callable[[str], Layout]]]
+    asked = [("--pattern", text, layout_of_pattern) for text in patterns]
+    asked += [("--layout", text, layout_of_name) for text in names]
     found = []
-    for pattern in patterns:
+    for option, text, layout_of in asked:
         try:
-            found.append(layout_of_pattern(pattern))
+            found.append(layout_of(text))
         except FormatError as error:
-            raise BadValue(f"--pattern {pattern!r}: {error.what}") from error
+            raise BadValue(f"{option} {text!r}: {error.what}") from error
     return tuple(found)
 
 
-def only_brokers(found: Sources, ids: Sequence[str]) -> Sources:
+def only_brokers(sources: Sources, ids: Sequence[str]) -> Sources:
     """The sources of some brokers; `BadValue` where a text is no id or none of them has a log here."""
     for text in ids:
         if not (text.isascii() and text.isdigit()):
             raise BadValue(f"--broker {text!r} is no broker id")
     wanted = {int(text) for text in ids}
-    there = {source.broker_id for source in found.sources}
+    there = {broker_id for source in sources.sources for broker_id in _brokers_of(source)}
     if not wanted & there:
-        known = ", ".join(str(i) for i in sorted(i for i in there if i is not None))
+        known = ", ".join(map(str, sorted(there)))
         raise BadValue(
             f"no log of broker {', '.join(ids)} here", f"there are logs of {known or 'no known broker'}"
         )
-    return replace(found, sources=tuple(s for s in found.sources if s.broker_id in wanted))
+    kept = tuple(source for source in sources.sources if wanted & _brokers_of(source))
+    return replace(sources, sources=kept, brokers=frozenset(wanted))
+
+
+def _brokers_of(source: LogSource) -> frozenset[int]:
+    """The brokers that write to a log, as far as its start says."""
+    if source.broker_id is not None:
+        return frozenset((source.broker_id,))
+    return frozenset().union(*(file.writers for file in source.files))

@@ -11,7 +11,15 @@ from dataclasses import dataclass, replace
 
 from kctl.changes.entry import Entry
 from kctl.changes.faults import reach
-from kctl.changes.intents import AlterConfig, ClearThrottle, CreateTopic, Reassign, ReplaceStuckReassignment
+from kctl.changes.intents import (
+    AlterConfig,
+    ClearThrottle,
+    CreateTopic,
+    Intent,
+    Reassign,
+    ReplaceStuckReassignment,
+    WaitUntil,
+)
 from kctl.changes.journal import Journal
 from kctl.changes.waiting import CHECKS, Waited, config_types_of, how_far, topics_of, wait_for
 from kctl.cluster.interface import Cluster, Conflict
@@ -25,7 +33,7 @@ LATE = 5.0  # seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class ChangeRun:
     """What carrying out needs besides the plan. `until` is of `time.monotonic`."""
 
     cluster: Cluster
@@ -38,84 +46,92 @@ class Course:
     is_resumed: bool = False
 
 
-def apply(entry: Entry, course: Course) -> None:
+def apply(entry: Entry, run: ChangeRun) -> None:
     """Carry out what is left of an entry.
 
     Raises Refused where nothing (more) could be written, NotFinished where it is written and not done in time.
     """
     reach("planned")
-    course.journal.write(entry)
+    run.journal.write(entry)
     reach("journalled")
+    run = replace(run, until=run.until + _time_to_come(entry))
     for index in range(len(entry.stages)):
-        _stage(entry, index, course)
+        _stage(entry, index, run)
     entry.outcome = None
-    course.journal.write(entry)
+    run.journal.write(entry)
     reach("applied")
     if entry.undoes:
-        undone = course.journal.find(entry.undoes)
+        undone = run.journal.find(entry.undoes)
         undone.undone_by = entry.id
-        course.journal.write(undone)
+        run.journal.write(undone)
     reach("closed")
 
 
-def _stage(entry: Entry, index: int, course: Course) -> None:
+def _time_to_come(entry: Entry) -> float:
+    """Seconds for which the change itself asks to wait."""
+    times = [stage.intent.time for stage in entry.stages if isinstance(stage.intent, WaitUntil)]
+    return max(0.0, max(times, default=0) / 1000 - time.time())
+
+
+def _stage(entry: Entry, index: int, run: ChangeRun) -> None:
     stage = entry.stages[index]
     if stage.state in ("planned", "refused"):
-        _write(entry, index, course)
-    if stage.state == "written" and (course.wait or index + 1 < len(entry.stages)):
-        if not course.wait and index + 1 < len(entry.stages):
+        _write(entry, index, run)
+    if stage.state == "written" and (run.wait or index + 1 < len(entry.stages)):
+        if not run.wait and index + 1 < len(entry.stages):
             raise _unfinished(
-                entry, course, f"stage {index + 1} of {len(entry.stages)} is written, the rest is not"
+                entry, run, f"stage {index + 1} of {len(entry.stages)} is written, the rest is not"
             )
         waited = wait_for(
             stage.intent,
-            course.cluster,
-            until=course.until,
-            progress=course.progress,
+            run.cluster,
+            until=run.until,
+            progress=run.progress,
             what=_what(entry, index),
+            note=run.note,
         )
         if waited.failed:
-            raise _unfinished(entry, course, waited.failed)
+            raise _unfinished(entry, run, waited.failed)
         if not waited.is_done:
-            raise _unfinished(entry, course, _missing(waited))
+            raise _unfinished(entry, run, _missing(waited))
         stage.state = "finished"
-        _note_what_was_made(entry, index, course)
-        course.journal.write(entry)
+        _note_what_was_made(entry, index, run)
+        run.journal.write(entry)
         reach(f"finished:{index}")
 
 
-def _write(entry: Entry, index: int, course: Course) -> None:
+def _write(entry: Entry, index: int, run: ChangeRun) -> None:
     stage = entry.stages[index]
     try:
         if not stage.writes or index > 0 or stage.state == "refused":
-            state = _look(entry, index, course)
-            stage.writes = course.cluster.writes_for(stage.intent, state)
+            state = read_for(entry.stages[index].intent, run)
+            stage.writes = run.cluster.writes_for(stage.intent, state)
         stage.state = "writing"
-        course.journal.write(entry)
+        run.journal.write(entry)
         reach(f"before-write:{index}")
-        _commit(entry, index, course)
+        _commit(entry, index, run)
     except Refused as refused:
         stage.state, entry.outcome = "refused", str(refused)
-        course.journal.write(entry)
+        run.journal.write(entry)
         raise
     except KctlError as error:
         if isinstance(error, NotFinished):  # a part of it stands, or nobody knows: `resume` finds out
             entry.outcome = str(error)
-            course.journal.write(entry)
+            run.journal.write(entry)
         elif error.items:  # brokers answered, and did nothing of it
             stage.state, entry.outcome = "refused", str(error)
-            course.journal.write(entry)
+            run.journal.write(entry)
         raise
     reach(f"after-write:{index}")
     stage.state = "written"
-    _note_what_was_made(entry, index, course)
-    course.journal.write(entry)
+    _note_what_was_made(entry, index, run)
+    run.journal.write(entry)
     reach(f"written:{index}")
     if isinstance(stage.intent, Reassign) and stage.intent.config_changes:
-        _read_back(stage.intent, entry, index, course)
+        _read_back(stage.intent, entry, index, run)
 
 
-def _commit(entry: Entry, index: int, course: Course) -> None:
+def _commit(entry: Entry, index: int, run: ChangeRun) -> None:
     """Write a stage.
 
     What a change asked for before it was cut off may become visible only while it is resumed: a broker answers a
@@ -124,61 +140,58 @@ def _commit(entry: Entry, index: int, course: Course) -> None:
     stage, until = entry.stages[index], time.monotonic() + LATE
     while True:
         try:
-            with _alone(entry, course):
-                course.cluster.commit(stage.writes)
+            with _alone(entry, run):
+                run.cluster.commit(stage.writes)
             return
         except Conflict:
-            if not course.is_resumed or course.cluster.backend != ADMIN or time.monotonic() > until:
+            if not run.is_resumed or run.cluster.backend != ADMIN or time.monotonic() > until:
                 raise
         time.sleep(0.1)
-        stage.writes = course.cluster.writes_for(stage.intent, _look(entry, index, course))
-        course.journal.write(entry)
+        stage.writes = run.cluster.writes_for(stage.intent, read_for(entry.stages[index].intent, run))
+        run.journal.write(entry)
 
 
-def _read_back(intent: Reassign, entry: Entry, index: int, course: Course) -> None:
+def _read_back(intent: Reassign, entry: Entry, index: int, run: ChangeRun) -> None:
     """Say loudly what of a throttle does not hold although it was written: the move goes on without it."""
-    from kctl.cluster.throttles import not_in_force
+    from kctl.cluster.reassignment.throttles import not_in_force
 
     missing: list[str] = []
     with contextlib.suppress(KctlError):  # the wait that follows says so where the cluster does not answer
-        missing = not_in_force(intent.config_changes, _look(entry, index, course))
+        missing = not_in_force(intent.config_changes, read_for(entry.stages[index].intent, run))
     if missing:
         more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
-        course.note(f"warning: the throttle is not in force: {', '.join(missing[:4])}{more}")
+        run.note(f"warning: the throttle is not in force: {', '.join(missing[:4])}{more}")
 
 
-def _note_what_was_made(entry: Entry, index: int, course: Course) -> None:
+def _note_what_was_made(entry: Entry, index: int, run: ChangeRun) -> None:
     """A topic of the same name may be made by somebody else later; undo must know this one."""
     intent = entry.stages[index].intent
     if not isinstance(intent, CreateTopic) or entry.details.get("topic_id"):
         return
     with contextlib.suppress(KctlError):  # it is written, whatever can be read now
-        topic = _look(entry, index, course, recent=True).topics.get(intent.topic)
+        topic = read_for(intent, run, recent=True).topics.get(intent.topic)
         if topic is not None and dict(topic.partitions) == dict(intent.replicas):
             entry.details["created_at"] = topic.created_at
             entry.details["topic_id"] = topic.topic_id
 
 
-def _alone(entry: Entry, course: Course) -> contextlib.AbstractContextManager[None]:
+def _alone(entry: Entry, run: ChangeRun) -> contextlib.AbstractContextManager[None]:
     """The brokers compare nothing with what was read: two kctl must not look and write at once."""
-    if course.cluster.backend != ADMIN:
+    if run.cluster.backend != ADMIN:
         return contextlib.nullcontext()
-    return course.journal.alone(entry.cluster_id, course.until)
+    return run.journal.alone(entry.cluster_id, run.until)
 
 
-def _look(entry: Entry, index: int, course: Course, *, recent: bool = False) -> ClusterState:
-    intent = entry.stages[index].intent
-    return course.cluster.read_state(
-        topics_of(intent),
-        configs=config_types_of(intent),
-        kafka_version=course.kafka_version,
-        recent=recent,
+def read_for(intent: Intent, run: ChangeRun, *, recent: bool = False) -> ClusterState:
+    """What of the cluster an intent depends on, as it is now."""
+    return run.cluster.read_state(
+        topics_of(intent), configs=config_types_of(intent), kafka_version=run.kafka_version, recent=recent
     )
 
 
-def _unfinished(entry: Entry, course: Course, why: str) -> NotFinished:
+def _unfinished(entry: Entry, run: ChangeRun, why: str) -> NotFinished:
     entry.outcome = why
-    course.journal.write(entry)
+    run.journal.write(entry)
     return NotFinished(f"written, but not finished: {why}", f"see `kctl journal show {entry.id}`")
 
 
@@ -193,7 +206,7 @@ def _what(entry: Entry, index: int) -> str:
     return f"{entry.stages[index].intent}{number}"
 
 
-def resume(entry: Entry, course: Course) -> None:
+def resume(entry: Entry, run: ChangeRun) -> None:
     """Go on with a change that was cut off. Raises Refused where there is nothing to go on with."""
     if entry.undone_by:
         raise Refused(f"change {entry.id} was undone by {entry.undone_by}")
@@ -201,29 +214,36 @@ def resume(entry: Entry, course: Course) -> None:
         raise Refused(f"change {entry.id} is finished")
     for index, stage in enumerate(entry.stages):
         if stage.state == "writing":
-            stage.state = "written" if was_written(entry, index, course) else "planned"
+            stage.state = "written" if was_written(entry, index, run) else "planned"
             stage.writes = stage.writes if stage.state == "written" else ()
+        elif stage.state == "written":
+            stage.state = "written" if not _is_level(stage.intent) else "finished"
         elif stage.state == "planned":
             stage.writes = ()  # what was read then may have changed since; the intent says what must not have
-    apply(entry, replace(course, is_resumed=True))
+    apply(entry, replace(run, is_resumed=True))
 
 
-def was_written(entry: Entry, index: int, course: Course) -> bool:
+def _is_level(intent: Intent) -> bool:
+    """Whether it sets levels of loggers, which a restart of the broker takes back."""
+    return isinstance(intent, AlterConfig) and intent.entity_type == "broker-loggers"
+
+
+def was_written(entry: Entry, index: int, run: ChangeRun) -> bool:
     """Whether a stage that was on its way when kctl ended was carried out.
 
     What a controller uses up leaves no trace of its own, so that the cluster's state decides there.
     """
     stage = entry.stages[index]
-    if stage.writes and course.cluster.is_written(stage.writes):
+    if stage.writes and run.cluster.is_written(stage.writes):
         return True
-    state = _look(entry, index, course)
+    state = read_for(entry.stages[index].intent, run)
     if isinstance(stage.intent, AlterConfig) and any(map(state.is_untold, stage.intent.before.values())):
         return False  # it looks the same before and after; written twice it is what it should be
     # What nothing waits for counts as done once it is written, which is just what is not known here.
     if stage.intent.kind in CHECKS and how_far(stage.intent, state).is_done:
         return True
     if isinstance(stage.intent, ClearThrottle):
-        from kctl.cluster.throttles import left_over
+        from kctl.cluster.reassignment.throttles import left_over
 
         return not left_over(stage.intent, state)
     if isinstance(stage.intent, (Reassign, ReplaceStuckReassignment)):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from formats.znode_secrets import redact
+from formats.secrets import redact
 from kctl.changes.intents import Intent, intent_from_json, intent_to_json
 from kctl.changes.plan import Plan, Stage, Write
 from kctl.errors import Refused
@@ -24,6 +24,7 @@ from kctl.model import Json
 FORMAT = 1
 PLAIN = ("id", "time", "who", "command", "backend", "location", "title")
 OPTIONAL = ("reason", "cluster_id", "kafka_version", "undoes", "undone_by", "outcome")
+ACTIONS = ("create", "set", "delete", "check", "request")
 STAGE_STATES = ("planned", "writing", "written", "finished", "refused")
 
 
@@ -106,6 +107,9 @@ class Entry:
         """The inverse of `to_json`; raises KeyError, TypeError or ValueError for anything else."""
         if values["format"] != FORMAT:
             raise ValueError(f"format {values['format']!r}, and this kctl reads {FORMAT}")
+        for name in (*PLAIN, *OPTIONAL):
+            if not isinstance(values.get(name), str if name in PLAIN else str | None):
+                raise TypeError(f"{name} is {values.get(name)!r}")
         stages = [_stage_from_json(stage) for stage in cast(list[dict[str, Json]], values["stages"])]
         return cls(
             **{name: cast(Any, values[name]) for name in PLAIN},
@@ -220,6 +224,8 @@ def _write_from_json(values: Mapping[str, Json]) -> Write | None:
     if after is not None and hashlib.sha256(after).hexdigest() != values["after_sha256"]:
         return None
     version = values["version"]
+    if values["action"] not in ACTIONS:
+        raise ValueError(f"action {values['action']!r}")
     return Write(
         action=str(values["action"]),
         target=str(values["target"]),

@@ -7,11 +7,14 @@ writes, and, where something has to be waited for, a row in `kctl.changes.waitin
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypedDict, get_type_hints
+
+from msgspec import convert
 
 from kctl.cluster.state import Replicas
 from kctl.errors import Refused
 from kctl.model import Json, TopicPartition
+from kctl.times import iso
 
 Configs = Mapping[str, str]
 
@@ -55,12 +58,20 @@ class Intent:
 
     def to_json(self) -> dict[str, Json]:
         """The intent's fields for the journal, without `kind`."""
-        return {f.name: CODECS[f.name].to_json(getattr(self, f.name)) for f in fields(self)}  # type: ignore[arg-type]
+        return {f.name: CODECS.get(f.name, PLAIN).to_json(getattr(self, f.name)) for f in fields(self)}  # type: ignore[arg-type]
 
     @classmethod
     def from_json(cls, values: Mapping[str, Json]) -> Self:
-        """The inverse of `to_json`."""
-        return cls(**{f.name: CODECS[f.name].from_json(values[f.name]) for f in fields(cls)})  # type: ignore[arg-type]
+        """The inverse of `to_json`; KeyError, TypeError, ValueError or AttributeError for anything else."""
+        types = get_type_hints(cls)
+        return cls(
+            **{
+                name: CODECS[name].from_json(values[name])
+                if name in CODECS
+                else convert(values[name], types[name])
+                for name in (f.name for f in fields(cls))  # type: ignore[arg-type]
+            }
+        )
 
     def inverse(self) -> "Intent":
         """The intent that takes this one back; raises Refused with the exact reason where there is none."""
@@ -121,6 +132,14 @@ class AlterConfig(Intent):
     after: Mapping[str, str | None]  # None: unset
     before: Mapping[str, str | None]
 
+    @classmethod
+    def of(
+        cls, entity_type: str, entity_name: str, after: Mapping[str, str | None], present: Mapping[str, str]
+    ) -> Self:
+        """The change of an entity for which `present` is set now."""
+        before = {key: present.get(key) for key in after}
+        return cls(entity_type=entity_type, entity_name=entity_name, after=after, before=before)
+
     def __str__(self) -> str:
         name = f"{self.entity_type.removesuffix('s')} {self.entity_name}"
         verb = "unset" if all(value is None for value in self.after.values()) else "set"
@@ -130,6 +149,17 @@ class AlterConfig(Intent):
         return AlterConfig(
             entity_type=self.entity_type, entity_name=self.entity_name, after=self.before, before=self.after
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitUntil(Intent):
+    """Go on at a time, in milliseconds; nothing is written."""
+
+    kind: ClassVar[str] = "wait-until"
+    time: int
+
+    def __str__(self) -> str:
+        return f"wait until {iso(self.time)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +197,23 @@ class ElectPreferred(Intent):
 
     def __str__(self) -> str:
         return f"elect the preferred leader of {counted(len(self.partitions), 'partition')}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectUnclean(Intent):
+    """Make a replica outside the ISR the leader of each partition that has none. No inverse.
+
+    `chosen` has one broker a partition; a controller takes the first live replica, so that the order of replicas is
+    changed for a moment where that is another one. `origins` is the order that stays.
+    """
+
+    kind: ClassVar[str] = "elect-unclean"
+    final: ClassVar[str] = "what only other replicas had is truncated when they come back"
+    chosen: Mapping[TopicPartition, Replicas]
+    origins: Mapping[TopicPartition, Replicas]
+
+    def __str__(self) -> str:
+        return f"elect an unclean leader of {counted(len(self.chosen), 'partition')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,6 +285,192 @@ class AbortTransaction(Intent):
         return f"abort the transaction of producer {self.producer_id} in {self.topic}-{self.partition} at {self.start_offset}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteRecords(Intent):
+    """Delete the records of a topic below an offset of each partition. No inverse."""
+
+    kind: ClassVar[str] = "delete-records"
+    final: ClassVar[str] = "deleted records are gone"
+    topic: str
+    to_offsets: Mapping[int, int]  # by partition
+
+    def __str__(self) -> str:
+        return f"delete records of {counted(len(self.to_offsets), 'partition')} of topic {self.topic}"
+
+
+class GroupOffset(NamedTuple):
+    """An offset that a group committed; of a share group where it begins to read."""
+
+    offset: int
+    leader_epoch: int | None = None
+    metadata: str | None = None
+
+
+GroupOffsets = Mapping[TopicPartition, GroupOffset | None]  # None: there is none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetGroupOffsets(Intent):
+    """Put a group's offsets where they are to be. Refused where `previous` is not what is there. Inverse: exchanged."""
+
+    kind: ClassVar[str] = "set-group-offsets"
+    group: str
+    is_share: bool = False
+    offsets: GroupOffsets
+    previous: GroupOffsets
+
+    def __str__(self) -> str:
+        verb = "set" if any(self.offsets.values()) else "delete"
+        return f"{verb} the offsets of group {self.group} in {counted(len(self.offsets), 'partition')}"
+
+    def inverse(self) -> Intent:
+        return SetGroupOffsets(
+            group=self.group, is_share=self.is_share, offsets=self.previous, previous=self.offsets
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteGroup(Intent):
+    """Delete a group that has no members. Inverse: its offsets, which make it again."""
+
+    kind: ClassVar[str] = "delete-group"
+    group: str
+    is_share: bool = False
+    previous: GroupOffsets
+
+    def __str__(self) -> str:
+        return f"delete group {self.group} with its offsets in {counted(len(self.previous), 'partition')}"
+
+    def inverse(self) -> Intent:
+        if not self.previous:
+            raise Refused(f"group {self.group} had no offsets: a consumer that joins makes it again")
+        return SetGroupOffsets(
+            group=self.group,
+            is_share=self.is_share,
+            offsets=self.previous,
+            previous=dict.fromkeys(self.previous),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveMembers(Intent):
+    """Take members out of a group. No inverse."""
+
+    kind: ClassVar[str] = "remove-members"
+    final: ClassVar[str] = "a consumer that still runs joins again by itself"
+    group: str
+    members: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"remove {counted(len(self.members), 'member')} from group {self.group}"
+
+
+def offset_rows(offsets: GroupOffsets) -> list[Json]:
+    """Offsets by topic and number, as a list of objects."""
+    return [
+        {"topic": tp.topic, "partition": tp.partition, **(at or GroupOffset(NO_OFFSET))._asdict()}
+        for tp, at in sorted(offsets.items())
+    ]
+
+
+class OffsetRow(TypedDict):
+    """A row of `offset_rows`."""
+
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int | None
+    metadata: str | None
+
+
+def offsets_from(rows: Any) -> dict[TopicPartition, GroupOffset | None]:
+    """The inverse of `offset_rows`; TypeError or ValueError for anything else."""
+    return {
+        TopicPartition(row["topic"], row["partition"]): (
+            None
+            if row["offset"] == NO_OFFSET
+            else GroupOffset(row["offset"], row["leader_epoch"], row["metadata"])
+        )
+        for row in convert(rows, list[OffsetRow])
+    }
+
+
+NO_OFFSET = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddVoter(Intent):
+    """Let an observer of the KRaft quorum vote. `listeners`: HOST:PORT by name. Inverse: remove it again."""
+
+    kind: ClassVar[str] = "add-voter"
+    node_id: int
+    directory_id: str
+    listeners: Mapping[str, str]
+
+    def __str__(self) -> str:
+        return f"add node {self.node_id} to the voters"
+
+    def inverse(self) -> Intent:
+        return RemoveVoter(node_id=self.node_id, directory_id=self.directory_id, listeners=self.listeners)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveVoter(Intent):
+    """Take a node out of the voters; it goes on as an observer. Inverse: add it again, where it listened."""
+
+    kind: ClassVar[str] = "remove-voter"
+    node_id: int
+    directory_id: str
+    listeners: Mapping[str, str]
+
+    def __str__(self) -> str:
+        return f"remove node {self.node_id} from the voters"
+
+    def inverse(self) -> Intent:
+        if not self.listeners:
+            raise Refused(f"nothing tells where node {self.node_id} listened")
+        return AddVoter(node_id=self.node_id, directory_id=self.directory_id, listeners=self.listeners)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateFeatures(Intent):
+    """Set levels of features, all of them or none. Inverse: the previous levels, where no level is one-way."""
+
+    kind: ClassVar[str] = "update-features"
+    final: ClassVar[str] = (
+        "what the new level writes stands in the metadata log, and older code cannot read it"
+    )
+    levels: Mapping[str, int]
+    previous_levels: Mapping[str, int]
+    is_downgrade: bool
+    is_reversible: bool
+
+    def __str__(self) -> str:
+        return f"set {', '.join(f'{name} to {level}' for name, level in sorted(self.levels.items()))}"
+
+    def inverse(self) -> Intent:
+        if not self.is_reversible:
+            return Intent.inverse(self)
+        return UpdateFeatures(
+            levels=self.previous_levels,
+            previous_levels=self.levels,
+            is_downgrade=not self.is_downgrade,
+            is_reversible=True,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnregisterBroker(Intent):
+    """Take a broker that is gone for good out of a KRaft cluster. No inverse."""
+
+    kind: ClassVar[str] = "unregister-broker"
+    final: ClassVar[str] = "a broker registers by itself when it is started"
+    broker_id: int
+
+    def __str__(self) -> str:
+        return f"unregister broker {self.broker_id}"
+
+
 class Codec(NamedTuple):
     """How a field goes to JSON and comes back."""
 
@@ -248,25 +481,20 @@ class Codec(NamedTuple):
 PLAIN = Codec(lambda value: value, lambda value: value)
 TEXTS = Codec(lambda value: dict(sorted(value.items())), dict)
 BY_PARTITION = Codec(partition_rows, partitions_from)
-CODECS: dict[str, Codec] = {
-    "topic": PLAIN,
-    "broker_id": PLAIN,
-    "partition": PLAIN,
-    "producer_id": PLAIN,
-    "producer_epoch": PLAIN,
-    "coordinator_epoch": PLAIN,
-    "start_offset": PLAIN,
-    "entity_type": PLAIN,
-    "entity_name": PLAIN,
+CODECS: dict[str, Codec] = {  # by field; the others go as they are
     "configs": TEXTS,
     "after": TEXTS,
     "before": TEXTS,
+    "listeners": TEXTS,
+    "levels": TEXTS,
+    "previous_levels": TEXTS,
     "targets": BY_PARTITION,
     "origins": BY_PARTITION,
+    "chosen": BY_PARTITION,
     "stuck": BY_PARTITION,
     "replicas": Codec(
         lambda value: {str(partition): list(ids) for partition, ids in sorted(value.items())},
-        lambda value: {int(partition): tuple(ids) for partition, ids in value.items()},
+        lambda value: {int(partition): tuple(map(int, ids)) for partition, ids in value.items()},
     ),
     "partitions": Codec(
         lambda value: [{"topic": tp.topic, "partition": tp.partition} for tp in value],
@@ -277,6 +505,13 @@ CODECS: dict[str, Codec] = {
         lambda value: {topic: {k: tuple(v) for k, v in keys.items()} for topic, keys in value.items()},
     ),
     "rates": Codec(lambda value: {broker: dict(keys) for broker, keys in value.items()}, dict),
+    "to_offsets": Codec(
+        lambda value: {str(partition): offset for partition, offset in sorted(value.items())},
+        lambda value: {int(partition): int(offset) for partition, offset in value.items()},
+    ),
+    "offsets": Codec(offset_rows, offsets_from),
+    "previous": Codec(offset_rows, offsets_from),
+    "members": Codec(list, lambda value: convert(value, tuple[str, ...])),
     "config_changes": Codec(
         lambda value: [change.to_json() for change in value],
         lambda value: tuple(AlterConfig.from_json(row) for row in value),
@@ -290,12 +525,22 @@ INTENTS: dict[str, type[Intent]] = {
         DeleteTopic,
         AddPartitions,
         AlterConfig,
+        WaitUntil,
         Reassign,
         ElectPreferred,
+        ElectUnclean,
         MoveController,
         ReplaceStuckReassignment,
         ClearThrottle,
         AbortTransaction,
+        DeleteRecords,
+        SetGroupOffsets,
+        DeleteGroup,
+        RemoveMembers,
+        AddVoter,
+        RemoveVoter,
+        UpdateFeatures,
+        UnregisterBroker,
     )
 }
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kctl.errors import KctlError, Refused, reason_of
+from kctl.files import LARGEST_TABLE, open_file, read_whole
 
 if TYPE_CHECKING:
     from kctl.changes.entry import Entry
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 CHAIN = "chain.jsonl"
 START = "0" * 64
+LARGEST_ENTRY = 80 << 20  # bytes; a plan of 200,000 partitions takes two thirds of it
 
 
 class Link(NamedTuple):
@@ -40,6 +42,7 @@ class Broken(NamedTuple):
 
     id: str
     reason: str
+    is_chain: bool = False  # of the chain itself, so that no entry is proven by it
 
 
 def journal_folder(environ: Mapping[str, str] = os.environ) -> Path:
@@ -69,13 +72,30 @@ class Journal:
 
     def find(self, id: str) -> Entry:
         """The entry with this id, or the only one that it is the beginning or the end of."""
+        return self._read(self._path_of(id))
+
+    def _path_of(self, id: str) -> Path:
         names = [path.stem for path in self._files()]
         found = [n for n in names if n == id] or [n for n in names if n.startswith(id) or n.endswith(id)]
         if not id or not found:
             raise KctlError(f"no change {id!r} in {self.folder}", "see `kctl journal list`")
         if len(found) > 1:
             raise KctlError(f"{id!r} stands for {len(found)} changes", "write more of it")
-        return self._read(self.folder / f"{found[0]}.json")
+        return self.folder / f"{found[0]}.json"
+
+    def find_sealed(self, id: str) -> Entry:
+        """The entry as `find` gives it, for a command that writes what it says.
+
+        Raises Refused where the chain does not hold, or the entry is not what was sealed under its id.
+        """
+        path = self._path_of(id)
+        for what in self.verify():
+            if what.id == path.stem or what.is_chain:
+                raise Refused(
+                    f"the journal {self.folder} was changed by something other than kctl: {what.id}: {what.reason}",
+                    "nothing was written; `kctl journal verify` lists what was changed, `kctl journal show` the entry",
+                )
+        return self._read(path)
 
     def _files(self) -> list[Path]:
         try:
@@ -90,7 +110,10 @@ class Journal:
         from kctl.changes.entry import Entry  # dear to import, and most who look find no change
 
         try:
-            return Entry.from_json(json.loads(path.read_bytes()))
+            entry = Entry.from_json(json.loads(read_whole(path, LARGEST_ENTRY)))
+            if entry.id != path.stem:
+                raise ValueError(f"it says that it is {entry.id}")
+            return entry
         except OSError as error:
             raise KctlError(f"{path}: {reason_of(error)}") from error
         except (ValueError, KeyError, TypeError, AssertionError, AttributeError, RecursionError) as error:
@@ -146,7 +169,7 @@ class Journal:
 
     def _seal(self, id: str, digest: str) -> None:
         path = self.folder / CHAIN
-        data = path.read_bytes() if path.exists() else b""
+        data = read_whole(path, LARGEST_TABLE) if path.exists() else b""
         whole = data[: data.rfind(b"\n") + 1]
         if len(whole) < len(data):  # a kctl was killed while it wrote the line
             os.truncate(path, len(whole))
@@ -157,26 +180,30 @@ class Journal:
 
     # --- verifying ---
 
+    def _chain(self) -> bytes:
+        path = self.folder / CHAIN
+        try:
+            return read_whole(path, LARGEST_TABLE) if path.exists() else b""
+        except OSError as error:
+            raise KctlError(f"{path}: {reason_of(error)}") from error
+
     def verify(self) -> list[Broken]:
         """Everything that does not fit the chain; empty for a sound journal."""
-        path = self.folder / CHAIN
         broken: list[Broken] = []
         sealed: dict[str, list[str]] = {}
-        previous, data = START, path.read_bytes() if path.exists() else b""
+        previous, data = START, self._chain()
         lines = data.splitlines()
         if data and not data.endswith(b"\n"):
             lines.pop()
         for number, line in enumerate(lines, 1):
             link = _parse_link(line)
             if link.previous != previous or link.hash != _link_hash(link.id, link.sha256, link.previous):
-                broken.append(
-                    Broken(link.id, f"line {number} of {CHAIN} does not follow from the one before")
-                )
+                reason = f"line {number} of {CHAIN} does not follow from the one before"
+                broken.append(Broken(link.id, reason, is_chain=True))
             previous = link.hash
             sealed.setdefault(link.id, []).append(link.sha256)
-        last = (
-            _parse_link(lines[-1]).id if lines else None
-        )  # may be sealed, and cut off before it was renamed
+        # The last one may be sealed, and cut off before it was renamed.
+        last = _parse_link(lines[-1]).id if lines else None
         files = {path.stem: path for path in self._files()}
         for id, digests in sealed.items():
             if id not in files:
@@ -197,19 +224,25 @@ def _is_taken(descriptor: int) -> bool:
 
 
 def _link_hash(id: str, digest: str, previous: str) -> str:
-    return _sha256(f"{previous}\n{id}\n{digest}\n".encode())
+    return _sha256(f"{previous}\n{id}\n{digest}\n".encode(errors="surrogatepass"))
 
 
 def _parse_link(line: bytes) -> Link:
     try:
         values = json.loads(line)
         return Link(str(values["id"]), str(values["sha256"]), str(values["previous"]), str(values["hash"]))
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return Link("?", "", "", "")
 
 
 def _digest(path: Path) -> str:
-    return _sha256(path.read_bytes())
+    from hashlib import file_digest
+
+    try:
+        with open_file(path) as file:
+            return file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        return f"unreadable: {reason_of(error)}"
 
 
 def _write_synced(path: Path, content: bytes, flags: int) -> None:
@@ -224,7 +257,7 @@ def _write_synced(path: Path, content: bytes, flags: int) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
     finally:

@@ -55,6 +55,8 @@ class Plan:
     stages: tuple[Stage, ...]
     warnings: tuple[str, ...] = ()  # said loudly before the question
     details: Mapping[str, Json] = field(default_factory=dict)
+    # The option, not given, that accepts what nothing takes back: without it the plan is shown and refused.
+    needs: str = ""
 
     @property
     def is_empty(self) -> bool:

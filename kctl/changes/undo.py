@@ -7,23 +7,22 @@ reason, before anything is written.
 
 from collections.abc import Iterator
 
-from kctl.changes.apply import Course, was_written
+from kctl.changes.apply import ChangeRun, read_for, was_written
 from kctl.changes.entry import Entry
 from kctl.changes.intents import CreateTopic, DeleteTopic, Intent, Reassign, counted
 from kctl.changes.plan import Plan, Stage
-from kctl.changes.waiting import config_types_of, topics_of
 from kctl.cluster.state import ClusterState
 from kctl.errors import Refused
 
 
-def plan_undo(entry: Entry, course: Course) -> Plan:
+def plan_undo(entry: Entry, run: ChangeRun) -> Plan:
     """The plan of taking back what stands of a change; empty where nothing of it was written."""
     if entry.undone_by:
         raise Refused(f"change {entry.id} was undone by {entry.undone_by} already")
     intents: list[Intent] = []
     for index in reversed(range(len(entry.stages))):
         stage = entry.stages[index]
-        if not stage.may_be_written or (stage.state == "writing" and not _may_stand(entry, index, course)):
+        if not stage.may_be_written or (stage.state == "writing" and not _may_stand(entry, index, run)):
             continue
         if stage.undo_refused:
             raise Refused(stage.undo_refused)
@@ -33,38 +32,32 @@ def plan_undo(entry: Entry, course: Course) -> Plan:
         return Plan(title=title, stages=())
     warnings: list[str] = []
     for intent in intents:
-        state = _state(intent, course)
+        state = read_for(intent, run)
         _require_left(entry, intent, state)
-        warnings += _lost_with(intent, state, course)
+        warnings += _lost_with(intent, state, run)
     first = intents[0]
-    writes = course.cluster.writes_for(first, _state(first, course))
+    writes = run.cluster.writes_for(first, read_for(first, run))
     stages = [Stage(intent=first, writes=writes), *(Stage(intent=intent) for intent in intents[1:])]
     return Plan(title=title, stages=tuple(stages), details={"undoes": entry.id}, warnings=tuple(warnings))
 
 
-def _may_stand(entry: Entry, index: int, course: Course) -> bool:
+def _may_stand(entry: Entry, index: int, run: ChangeRun) -> bool:
     """Whether a stage that was cut off has left anything: over Kafka's own protocol also a part of it."""
-    if was_written(entry, index, course):
+    if was_written(entry, index, run):
         return True
     writes = entry.stages[index].writes
-    return course.cluster.backend == "admin" and any(course.cluster.is_written([one]) for one in writes)
+    return run.cluster.backend == "admin" and any(run.cluster.is_written([write]) for write in writes)
 
 
 def _is_nothing(intent: Intent) -> bool:
     return isinstance(intent, Reassign) and intent.targets == intent.origins
 
 
-def _state(intent: Intent, course: Course) -> ClusterState:
-    return course.cluster.read_state(
-        topics_of(intent), configs=config_types_of(intent), kafka_version=course.kafka_version
-    )
-
-
-def _lost_with(intent: Intent, state: ClusterState, course: Course) -> Iterator[str]:
+def _lost_with(intent: Intent, state: ClusterState, run: ChangeRun) -> Iterator[str]:
     """What was written into a topic since it was created, and is gone with it."""
     if not isinstance(intent, DeleteTopic):
         return
-    ends = course.cluster.log_ends(state)
+    ends = run.cluster.log_ends(state)
     if records := sum(ends.values()):
         yield f"{counted(records, 'record')} {'was' if records == 1 else 'were'} written to topic {intent.topic} since, and would be deleted with it"
     elif unknown := len(state.partition_states.keys() - ends.keys()):
@@ -75,11 +68,10 @@ def _require_left(entry: Entry, inverse: Intent, state: ClusterState) -> None:
     """Refuse where the cluster is not as the change left it, in what its inverse could not tell by itself."""
     if not isinstance(inverse, DeleteTopic):
         return
-    made = next(
-        s.intent
-        for s in entry.stages
-        if isinstance(s.intent, CreateTopic) and s.intent.topic == inverse.topic
-    )
+    intents = (stage.intent for stage in entry.stages)
+    made = next((i for i in intents if isinstance(i, CreateTopic) and i.topic == inverse.topic), None)
+    if made is None:
+        raise Refused(f"change {entry.id} did not create topic {inverse.topic}, which its undo would delete")
     topic = state.topics.get(made.topic)
     if topic is None:
         raise Refused(f"topic {made.topic} is not there any more")

@@ -15,11 +15,15 @@ from kctl.changes.intents import (
     AlterConfig,
     ClearThrottle,
     CreateTopic,
+    DeleteRecords,
     DeleteTopic,
     ElectPreferred,
+    ElectUnclean,
     Intent,
     Reassign,
     ReplaceStuckReassignment,
+    SetGroupOffsets,
+    UnregisterBroker,
 )
 from kctl.cluster.interface import Cluster
 from kctl.cluster.state import ClusterState
@@ -47,25 +51,39 @@ CHECKS: dict[str, str] = {
     "create-topic": "kctl.cluster.topics:topic_created",
     "delete-topic": "kctl.cluster.topics:topic_deleted",
     "add-partitions": "kctl.cluster.topics:partitions_added",
-    "reassign": "kctl.cluster.reassignment:reassigned",
-    "replace-stuck-reassignment": "kctl.cluster.reassignment:reassigned",
+    "reassign": "kctl.cluster.reassignment.execution:reassigned",
+    "replace-stuck-reassignment": "kctl.cluster.reassignment.execution:reassigned",
     "elect-preferred": "kctl.cluster.elections:elected",
+    "elect-unclean": "kctl.cluster.unclean:elected",
     "alter-config": "kctl.cluster.configs:config_altered",
+    "wait-until": "kctl.cluster.configs:time_has_come",
     "move-controller": "kctl.cluster.elections:controller_moved",
+    "add-voter": "kctl.cluster.kraft.voters:voter_added",
+    "remove-voter": "kctl.cluster.kraft.voters:voter_removed",
+    "update-features": "kctl.cluster.kraft.features:updated",
+    "unregister-broker": "kctl.cluster.kraft.unregistering:unregistered",
 }
 PAUSE, LONGEST_PAUSE = 0.05, 1.0
+# Seconds without progress after which it is said what is waited for; between the two looks at sizes that tell.
+STALLED, BETWEEN = 60.0, 10.0
 
 
 def topics_of(intent: Intent) -> set[str] | None:
     """The topics whose state tells how far the intent is; None: all of them."""
     if isinstance(intent, ClearThrottle):
         return None  # a broker keeps its rate while any topic is throttled there
-    if isinstance(intent, (CreateTopic, DeleteTopic, AddPartitions, AbortTransaction)):
+    if isinstance(intent, UnregisterBroker):
+        return None  # any topic may have a replica there
+    if isinstance(intent, (CreateTopic, DeleteTopic, AddPartitions, AbortTransaction, DeleteRecords)):
         return {intent.topic}
     if isinstance(intent, (Reassign, ReplaceStuckReassignment)):
         return {tp.topic for tp in intent.targets}
     if isinstance(intent, ElectPreferred):
         return {tp.topic for tp in intent.partitions}
+    if isinstance(intent, ElectUnclean):
+        return {tp.topic for tp in intent.chosen}
+    if isinstance(intent, SetGroupOffsets):
+        return {tp.topic for tp in intent.offsets}
     if isinstance(intent, AlterConfig) and intent.entity_type == "topics":
         return {intent.entity_name}
     return set()
@@ -89,12 +107,20 @@ def how_far(intent: Intent, state: ClusterState) -> Waited:
 
 
 def wait_for(
-    intent: Intent, cluster: Cluster, *, until: float, progress: Progress = SILENT, what: str = ""
+    intent: Intent,
+    cluster: Cluster,
+    *,
+    until: float,
+    progress: Progress = SILENT,
+    what: str = "",
+    note: Callable[[str], None] = lambda text: None,
 ) -> Waited:
     """Look until the intent is done, cannot be done any more, or `until` (of `time.monotonic`) has come.
 
-    A connection that is lost meanwhile is waited for as well: only the clock ends it.
+    A connection that is lost meanwhile is waited for as well: only the clock ends it. `note` is told what is waited for
+    when nothing has moved on for a minute, and again after twice as long.
     """
+    stall = _Stall(intent, cluster, note)
     watched, pause = _Watched(intent, cluster, progress, what or str(intent)), PAUSE
     while True:
         waited, state = _look(intent, cluster)
@@ -102,6 +128,7 @@ def wait_for(
             watched.show(waited, state)
             if waited.is_done or waited.failed:
                 return waited
+            stall.look(waited, state)
         if time.monotonic() >= until:
             return waited or Waited(0, 1, ("the cluster does not answer",))
         time.sleep(min(pause, max(until - time.monotonic(), 0)))
@@ -114,6 +141,50 @@ def _look(intent: Intent, cluster: Cluster) -> tuple[Waited | None, ClusterState
         return how_far(intent, state), state
     except KctlError:
         return None, None
+
+
+class _Stall:
+    """Tells when nothing moves on: neither what is done nor, where brokers tell them, the bytes that are copied."""
+
+    def __init__(self, intent: Intent, cluster: Cluster, note: Callable[[str], None]) -> None:
+        self._intent, self._cluster, self._note = intent, cluster, note
+        self._finished = -1
+        self._left: int | None = None
+        self._since = self._next = 0.0
+
+    def look(self, waited: Waited, state: ClusterState) -> None:
+        """Say what is waited for, where it has been waited for too long."""
+        now = time.monotonic()
+        if waited.finished > self._finished:
+            self._finished = waited.finished
+            self._start(now, None)
+        elif now >= self._next:
+            left, before = _missing_bytes(self._intent, self._cluster, state), self._left
+            if left is not None and before is None:  # the next look tells
+                self._left, self._next = left, now + BETWEEN
+            elif left is not None and before is not None and left < before:
+                self._start(now, left)
+            else:
+                seconds = now - self._since
+                self._note(f"nothing has moved on for {seconds:.0f} s: {'; '.join(waited.missing[:3])}")
+                self._next = now + seconds
+
+    def _start(self, now: float, left: int | None) -> None:
+        self._since, self._next, self._left = now, now + STALLED, left
+
+
+def _missing_bytes(intent: Intent, cluster: Cluster, state: ClusterState) -> int | None:
+    """Bytes that are still to be copied; None where nothing is, or nobody tells."""
+    if not isinstance(intent, (Reassign, ReplaceStuckReassignment)):
+        return None
+    from kctl.cluster.reassignment.moves import by_replica
+    from kctl.cluster.reassignment.verification import bytes_left
+
+    try:
+        sizes = cluster.replica_sizes(topics_of(intent))
+    except KctlError:
+        return None
+    return None if sizes is None else bytes_left(intent.targets, state, by_replica(sizes))
 
 
 class _Watched:
@@ -144,12 +215,4 @@ class _Watched:
     def _left(self, state: ClusterState) -> int | None:
         if self._progress is SILENT or self._total == 0:
             return None
-        if not isinstance(self._intent, (Reassign, ReplaceStuckReassignment)):
-            return None
-        from kctl.cluster.verification import by_replica, bytes_left
-
-        try:
-            sizes = self._cluster.replica_sizes(topics_of(self._intent))
-        except KctlError:
-            return None
-        return None if sizes is None else bytes_left(self._intent.targets, state, by_replica(sizes))
+        return _missing_bytes(self._intent, self._cluster, state)

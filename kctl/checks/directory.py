@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from formats.checkpoints import MalformedCheckpoint, OffsetEntry, parse_offset_checkpoint
-from formats.log_dir_files import BOOTSTRAP_CHECKPOINT, META_PROPERTIES, OFFSET_CHECKPOINTS
+from formats.log_dir.checkpoints import MalformedCheckpoint, OffsetEntry, parse_offset_checkpoint
+from formats.log_dir.file_names import BOOTSTRAP_CHECKPOINT, META_PROPERTIES, OFFSET_CHECKPOINTS
 from kctl.checks.kraft import check_kraft_snapshot
 from kctl.checks.report import CheckOptions, FileReport, LogFacts, Report
 from kctl.checks.small_files import read_text, say_malformed

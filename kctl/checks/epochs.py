@@ -11,23 +11,19 @@ from bisect import bisect_right
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formats.checkpoints import EpochEntry, MalformedCheckpoint, assigned_epochs, parse_leader_epochs
-from formats.log_dir_files import FolderKind
-from kctl.checks.edges import FAR
+from formats.log_dir.checkpoints import EpochEntry, MalformedCheckpoint, assigned_epochs, parse_leader_epochs
+from formats.log_dir.file_names import FolderKind
+from kctl.checks.batches import FAR
 from kctl.checks.outliers import Seen
-from kctl.checks.report import FileReport, LogFacts
+from kctl.checks.report import FileReport, LogFacts, ReplicaTask
 from kctl.checks.small_files import read_text, say_malformed
 from kctl.findings import NOWHERE, Place, Severity
 from kctl.findings import epochs as say
 from kctl.findings.segments import EPOCH_WRONG
-from kctl.scan.source import LocalFile
-
-if TYPE_CHECKING:
-    from kctl.checks.replica import ReplicaTask
+from kctl.scan.source import Source
 
 
 @dataclass(slots=True)
@@ -48,7 +44,7 @@ class EpochRuns:
     runs: list[Run] = field(default_factory=list)
     place: Place = NOWHERE  # of the file that is being read
 
-    def feed(self, seen: Seen, source: LocalFile | None = None) -> None:
+    def feed(self, seen: Seen, source: Source | None = None) -> None:
         """The next batches; those of old magic or with a wrong CRC say nothing."""
         headers = seen.headers
         use = headers.crc_valid & (headers.magic == 2) & (headers.partition_leader_epoch >= 0)
@@ -124,7 +120,8 @@ def _check_entries(
     severity = Severity.INFO if task.kind in (FolderKind.DELETE, FolderKind.STRAY) else None
     starts = [entry.start_offset for entry in entries]
     epochs = {entry.epoch: entry for entry in entries}
-    log_start = _log_start(report, entries, runs, max(task.log_start_offset, facts.first_base_offset or 0))
+    first_offset = max(task.log_start_offset, facts.first_base_offset or 0)
+    log_start = _log_start(report, entries, runs, first_offset, is_known=task.is_clean and task.is_marked)
     for number, run in enumerate(runs.runs):
         if run.last_offset < log_start:
             continue  # all epochs below the log's start are one entry with the last of them
@@ -183,11 +180,14 @@ def _say_batch(report: FileReport, entry: EpochEntry, runs: list[Run], number: i
         report.add([EPOCH_WRONG.at(run.first, leader_epoch=run.epoch, why=why)])
 
 
-def _log_start(report: FileReport, entries: list[EpochEntry], runs: EpochRuns, known: int) -> int:
+def _log_start(
+    report: FileReport, entries: list[EpochEntry], runs: EpochRuns, known: int, *, is_known: bool
+) -> int:
     """The offset from which on entries can be expected.
 
-    The log's start may be known to nobody but the first entry; unless this begins exactly where an epoch
-    begins in the log, as it does when the entries before it were lost.
+    The log's start may be known to nobody but the first entry; unless a clean stop has written it (`is_known`), or
+    this begins exactly where an epoch begins in the log, as it does when the entries before it were lost. Batches of
+    its own epoch below it are no sign: where a broker dies after records were deleted, it knows the start no more.
     """
     if not entries or entries[0].start_offset <= known:
         return known
@@ -196,7 +196,7 @@ def _log_start(report: FileReport, entries: list[EpochEntry], runs: EpochRuns, k
     if not below:
         return known
     begins_there = any(run.base_offset == first for run in runs.runs)
-    if begins_there and below[-1].epoch != entries[0].epoch:
+    if (begins_there or is_known) and below[-1].epoch != entries[0].epoch:
         return known
     report.say(say.EPOCHS_BEGIN_LATE, start_offset=first, log_start=known)
     return first

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from formats.log_dir_files import REMOTE_INDEX_CACHE
+from formats.log_dir.file_names import REMOTE_INDEX_CACHE
 from kctl.checks.directory import (
     CLEANER,
     LOG_START,
@@ -18,9 +18,9 @@ from kctl.checks.directory import (
     check_directory,
     read_checkpoints,
 )
-from kctl.checks.index_cache import check_index_cache
-from kctl.checks.replica import COMPACTED, ReplicaTask
-from kctl.checks.report import CheckOptions, LogFacts, Report
+from kctl.checks.indexes import check_index_cache
+from kctl.checks.replica import COMPACTED
+from kctl.checks.report import CheckOptions, LogFacts, ReplicaTask, Report
 from kctl.evidence.alive import Registered
 from kctl.evidence.model import Evidence, LogDir, Replica
 from kctl.findings import Finding, Place
@@ -65,7 +65,7 @@ def open_directory(
     inside = log_dir.path.is_relative_to(log_dir.root.path)
     place = evidence.place_of(log_dir.path, log_dir.root) if inside else Place()
     place = replace(place, broker_id=log_dir.broker_id, moment=log_dir.moment)
-    folders = [one.folder for one in evidence.replicas if one.log_dir is log_dir]
+    folders = [replica.folder for replica in evidence.replicas if replica.log_dir is log_dir]
     has_time = any(map(_has_time_index, folders[:LOOKED_AT]))
     checkpoints = read_checkpoints(log_dir, place, options)
     if registered is None:
@@ -76,7 +76,7 @@ def open_directory(
 
 def cleaned_topics(directories: Iterable[DirectoryCheck]) -> frozenset[str]:
     """The topics that a cleaner of any of the brokers has compacted."""
-    entries = (one.checkpoints.entries.get(CLEANER, {}) for one in directories)
+    entries = (directory.checkpoints.entries.get(CLEANER, {}) for directory in directories)
     return frozenset(partition.topic for found in entries for partition in found)
 
 

@@ -1,4 +1,9 @@
-"""What an offset index and a time index say that their log does not bear out.
+"""The indexes of a segment against its log: offset, time and transaction index, and a broker's copies of remote ones.
+
+An offset index is right when a lookup followed by a forward scan is. Up to 1.1 an entry names the first offset of
+what was appended, from 2.0 the last (KAFKA-6530), and what was appended may be many batches: so an offset is right
+when it is the base offset of the batch at its position or the last of a batch between there and the next entry
+(`S:OffsetIndex.java`, `S:LogSegment.java @ 3.9.0`).
 
 In an index that was never trimmed, of the last segment and without a clean shutdown, entries may be left
 from before a truncation: the first that contradicts the log ends the entries in use, as long as none behind
@@ -7,19 +12,282 @@ it fits again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.columns.headers import Headers
-from formats.index_files import OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE
-from kctl.checks.offset_index import OffsetIndexCheck, Used
-from kctl.checks.report import FileReport
-from kctl.checks.time_index import TimeIndexCheck
+from formats.binary.layout import dtype
+from formats.log.columns.headers import Headers
+from formats.log_dir.index_files import (
+    ABORTED_SIZE,
+    OFFSET_ENTRY_SIZE,
+    TIME_ENTRY_SIZE,
+    AbortedTransaction,
+    OffsetIndexEntry,
+    TimeIndexEntry,
+    read_transaction_index,
+)
+from formats.tier.broker_files import parse_cached_index
+from kctl.checks.report import CheckOptions, FileReport, Report
+from kctl.checks.small_files import read_small
+from kctl.findings import Place
 from kctl.findings import indexes as say
+from kctl.log.folder import FolderFile, Segment
+from kctl.log.producer_state import Aborted
 
+# --- entries against batches: the offset index --------------------------------------------------------
+
+Numbers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+NOWHERE = np.iinfo(np.int64).min
+OFFSET_ENTRY = np.dtype(dtype(OffsetIndexEntry))
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """The entries of an index in front of its padding."""
+
+    count: int
+    is_padded: bool
+    dirty_entry: int | None  # the first that follows the zeros
+    fragment: int  # bytes at the end that are no whole entry
+
+
+def used_entries(data: bytes, width: int) -> Used:
+    """Where the entries end: at the first row of zeros that only zeros follow.
+
+    Rows that are zero inside mean that pages did not reach the disk: what follows them counts as dirty.
+    """
+    whole = len(data) // width
+    rows = np.frombuffer(data, np.uint8, whole * width).reshape(whole, width)
+    filled: Mask = np.asarray(rows.any(axis=1))
+    if filled.all():
+        return Used(whole, False, None, len(data) % width)
+    first_zero = int(filled.argmin())
+    behind = np.flatnonzero(filled[first_zero:])
+    dirty = first_zero + int(behind[0]) if len(behind) else None
+    return Used(first_zero, True, dirty, len(data) % width)
+
+
+def rises(values: Numbers) -> bool:
+    """Whether none is below the one before it."""
+    return bool((values[1:] >= values[:-1]).all())
+
+
+def highest_so_far(values: Numbers, before: int) -> Numbers:
+    """The highest of each row, those above it and `before`. In most logs that is the row itself."""
+    if values[0] >= before and rises(values):
+        return values
+    return np.maximum.accumulate(np.maximum(values, before))
+
+
+def rows_within(values: Numbers, above: int, last: int, in_order: bool) -> Numbers:
+    """The rows whose value is above one bound and not above the other; `in_order`: values rise."""
+    if in_order:
+        return np.arange(*np.searchsorted(values, (above, last), side="right"))
+    return np.flatnonzero((values > above) & (values <= last))
+
+
+@dataclass
+class OffsetIndexCheck:
+    """Holds the entries against the batches, which come in order and in pieces."""
+
+    data: bytes
+    base_offset: int
+    used: Used = field(init=False)
+    offset: Numbers = field(init=False)
+    target: Numbers = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.used = used_entries(self.data, OFFSET_ENTRY_SIZE)
+        rows = np.frombuffer(self.data, OFFSET_ENTRY, self.used.count)
+        self.offset = rows["relative_offset"].astype(np.int64) + self.base_offset
+        self.target = rows["position"].astype(np.int64)
+        self._offsets_rise, self._targets_rise = rises(self.offset), rises(self.target)
+        unknown = partial(np.full, self.used.count, dtype=np.int64)
+        self._before, self._base = unknown(NOWHERE), unknown(NOWHERE)
+        self._is_boundary = np.zeros(self.used.count, bool)
+        self._ends_batch = np.zeros(self.used.count, bool)
+        self._is_old = np.zeros(self.used.count, bool)
+        self._excused = np.zeros(self.used.count, bool)
+        self.last_offset_before = self.base_offset - 1
+        self._end = 0
+
+    def feed(self, headers: Headers) -> None:
+        """The next batches of the log; only sound ones count, what lies between them cannot be judged."""
+        sound = headers if headers.crc_valid.all() else headers[headers.crc_valid]
+        if not len(sound) or not self.used.count:
+            return
+        highest = highest_so_far(sound.last_offset, self.last_offset_before)
+        before = np.concatenate(([self.last_offset_before], highest[:-1]))
+        low, high = int(sound.position[0]), int(sound.next_position[-1])
+        here = rows_within(self.target, low - 1, high - 1, self._targets_rise)
+        row = np.minimum(np.searchsorted(sound.position, self.target[here]), len(sound) - 1)
+        hit = sound.position[row] == self.target[here]
+        at, row = here[hit], row[hit]
+        self._is_boundary[at] = True
+        self._before[at] = before[row]
+        self._base[at] = sound.base_offset[row]
+        self._is_old[at] = sound.magic[row] < 2
+        ends = rows_within(self.offset, int(before[0]), int(highest[-1]), self._offsets_rise)
+        row = np.searchsorted(highest, self.offset[ends])
+        self._ends_batch[ends] = highest[row] == self.offset[ends]
+        ended = np.concatenate(([self._end], sound.next_position[:-1]))
+        for gap in np.flatnonzero(sound.position > ended).tolist():
+            self._excuse(ended[gap], sound.position[gap], before[gap], sound.base_offset[gap])
+        self.last_offset_before, self._end = int(highest[-1]), high
+
+    def _excuse(self, position: int, end: int, last_offset: int, next_offset: int) -> None:
+        """Entries that are about bytes or offsets which are damaged in the log are not judged."""
+        self._excused |= (self.target >= position) & (self.target < end)
+        self._excused |= (self.offset > last_offset) & (self.offset < next_offset)
+
+    def excuse_tail(self, log_size: int) -> None:
+        """Do not judge entries about what follows the last sound batch, as it is damaged."""
+        self._excuse(self._end, log_size, self.last_offset_before, np.iinfo(np.int64).max)
+
+    def unordered(self) -> Mask:
+        """Entries whose offset or position is not above that of the entry before."""
+        wrong = np.zeros(self.used.count, bool)
+        wrong[1:] = (np.diff(self.offset) <= 0) | (np.diff(self.target) <= 0)
+        return wrong
+
+    def misplaced(self) -> Mask:
+        """Entries that no append or recovery of this log has written."""
+        following = np.concatenate((self._before[1:], [np.iinfo(np.int64).max]))
+        following[following == NOWHERE] = np.iinfo(np.int64).max
+        in_gap = (self.offset > self._before) & (self.offset < self._base)
+        named = self._ends_batch | (self.offset == self._base) | in_gap | self._is_old
+        fits = (self.offset > self._before) & (self.offset <= following)
+        sound = self._is_boundary & named & fits & (self.offset <= self.last_offset_before)
+        wrong: Mask = ~(sound | self._excused)
+        return wrong
+
+    def is_boundary(self, entry: int) -> bool:
+        """Whether a batch begins at the entry's position."""
+        return bool(self._is_boundary[entry])
+
+    def why(self, entry: int, log_size: int) -> str:
+        """What contradicts one misplaced entry."""
+        if self.target[entry] < 0 or self.target[entry] >= log_size:
+            return "which is past the end of the log"
+        if not self._is_boundary[entry]:
+            return "where no batch begins"
+        if self.offset[entry] <= self._before[entry]:
+            return f"but offset {self._before[entry]} already ends before it"
+        if self.offset[entry] > self.last_offset_before:
+            return f"but the last offset of the segment is {self.last_offset_before}"
+        return f"where the batch begins at offset {self._base[entry]}"
+
+
+# --- entries against batches: the time index ----------------------------------------------------------
+
+
+TIME_ENTRY = np.dtype(dtype(TimeIndexEntry))
+
+
+@dataclass
+class TimeIndexCheck:
+    """Holds the entries against the batches, which come in order and in pieces.
+
+    Each entry is the largest timestamp so far, and names the batch that has it.
+
+    Leaders up to 3.7 name the record that has the timestamp, which may lie inside a batch; everybody else, and
+    3.8 on (KAFKA-16310), names the batch's last offset (`S:TimeIndex.java`, `S:LogValidator.java @ 3.7.1, 3.9.0`).
+    Leaders of 0.10 that convert to magic 0 enter the timestamps that the conversion drops (`MemoryRecordsBuilder.java @
+    0.10.2.2`, append): nothing in the log says what they were. Cleaners up to 1.1 leave batches without records out
+    (`MemoryRecords.java @ 0.11.0.3, 2.0.1`, filterTo).
+    """
+
+    data: bytes
+    base_offset: int
+    used: Used = field(init=False)
+    timestamp: Numbers = field(init=False)
+    offset: Numbers = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.used = used_entries(self.data, TIME_ENTRY_SIZE)
+        rows = np.frombuffer(self.data, TIME_ENTRY, self.used.count)
+        self.timestamp = rows["timestamp"].astype(np.int64)
+        self.offset = rows["relative_offset"].astype(np.int64) + self.base_offset
+        self._offsets_rise = rises(self.offset)
+        self.target = np.full(self.used.count, NOWHERE, np.int64)  # where the batch named begins
+        self._batch = np.full(self.used.count, NOWHERE, np.int64)  # the timestamp of the batch named
+        self._largest = np.full(self.used.count, NOWHERE, np.int64)  # the largest up to it
+        self._excused = np.zeros(self.used.count, bool)
+        self._dropped = np.zeros(self.used.count, bool)  # the entry names magic 0, which has no timestamps
+        self._largest_filled = np.full(self.used.count, NOWHERE, np.int64)  # the same without empty batches
+        self.newest = NOWHERE  # the largest timestamp of the log so far
+        self.newest_filled = NOWHERE  # the same of batches that have records
+        self._end = 0
+        self.last_offset_before = self.base_offset - 1
+
+    def feed(self, headers: Headers) -> None:
+        """The next batches of the log; only sound ones count, what lies between them cannot be judged."""
+        sound = headers if headers.crc_valid.all() else headers[headers.crc_valid]
+        if not len(sound):
+            return
+        timestamp = np.where(sound.records_count == 0, NOWHERE, sound.max_timestamp)
+        if not self.used.count:
+            self.newest = max(self.newest, int(sound.max_timestamp.max()))
+            self.newest_filled = max(self.newest_filled, int(timestamp.max()))
+            return
+        highest = highest_so_far(sound.last_offset, self.last_offset_before)
+        newest = highest_so_far(sound.max_timestamp, self.newest)
+        filled = highest_so_far(timestamp, self.newest_filled)
+        here = rows_within(self.offset, self.last_offset_before, int(highest[-1]), self._offsets_rise)
+        row = np.searchsorted(highest, self.offset[here])
+        self.target[here] = sound.position[row]
+        self._batch[here] = sound.max_timestamp[row]
+        self._largest[here] = newest[row]
+        self._largest_filled[here] = filled[row]
+        self._dropped[here] = sound.magic[row] == 0
+        ended = np.concatenate(([self._end], sound.next_position[:-1]))
+        before = np.concatenate(([self.last_offset_before], highest[:-1]))
+        for gap in np.flatnonzero(sound.position > ended).tolist():
+            self._excused |= (self.offset > before[gap]) & (self.offset < sound.base_offset[gap])
+        self.newest, self.newest_filled = int(newest[-1]), int(filled[-1])
+        self.last_offset_before, self._end = int(highest[-1]), int(sound.next_position[-1])
+
+    def excuse_tail(self) -> None:
+        """Do not judge entries about what follows the last sound batch, as it is damaged."""
+        self._excused |= self.offset > self.last_offset_before
+
+    def unordered(self) -> Mask:
+        """Entries whose timestamp is not above, or whose offset is below, that of the entry before."""
+        wrong = np.zeros(self.used.count, bool)
+        wrong[1:] = (np.diff(self.timestamp) <= 0) | (np.diff(self.offset) < 0)
+        return wrong
+
+    def misplaced(self) -> Mask:
+        """Entries that no append or recovery of this log has written."""
+        largest = (self.timestamp == self._largest) | (self.timestamp == self._largest_filled)
+        wrong = (self.timestamp != self._batch) | ~largest
+        dropped = self._dropped & (self.timestamp > self._largest)
+        judged: Mask = wrong & ~self._excused & ~dropped
+        return judged
+
+    def is_complete(self) -> bool:
+        """Whether the last entry has the largest timestamp of the log's records, or one that the log has no more."""
+        last = int(self.timestamp[-1]) if self.used.count else NOWHERE
+        return last >= self.newest_filled or self.newest_filled < 0
+
+    def why(self, entry: int) -> str:
+        """What contradicts one misplaced entry."""
+        if self._batch[entry] == NOWHERE:
+            return f"the segment holds no such offset, its last is {self.last_offset_before}"
+        if self.timestamp[entry] != self._batch[entry]:
+            return f"the batch with that offset has timestamp {self._batch[entry]}"
+        return f"timestamp {self._largest[entry]} comes before it"
+
+
+# --- what is said of them -----------------------------------------------------------------------------
+
 INDEX_INTERVAL_BYTES = 4096
 FEWEST_WITNESSES = 3  # a clean stop adds an entry to the time index alone, but not that many that far apart
 
@@ -40,6 +308,11 @@ class IndexedLog:
     def may_be_stale(self) -> bool:
         """Whether entries from before a truncation may be left in an untrimmed index."""
         return self.is_last and not self.is_clean
+
+    @property
+    def needs_entries(self) -> bool:
+        """Whether an offset index must have entries: the first comes with the batch after the first interval."""
+        return self.batches > 1 and self.size_in_bytes > 2 * INDEX_INTERVAL_BYTES
 
     @property
     def awaits_indexes(self) -> bool:
@@ -79,11 +352,7 @@ class OffsetIndex:
         stale = stale_from(wrong, unordered, check.used, log)
         for entry in np.flatnonzero((wrong | unordered)[:stale]).tolist():
             place = report.at(entry * OFFSET_ENTRY_SIZE, OFFSET_ENTRY_SIZE)
-            details = {
-                "entry": entry,
-                "offset": int(check.offset[entry]),
-                "target": int(check.target[entry]),
-            }
+            details = {"entry": entry, "offset": int(check.offset[entry]), "target": int(check.target[entry])}
             if wrong[entry]:
                 why = check.why(entry, log.size_in_bytes)
                 report.say(say.INDEX_ENTRY_MISPLACED, place, why=why, **details)
@@ -92,7 +361,7 @@ class OffsetIndex:
             report.damaged_bytes += OFFSET_ENTRY_SIZE
         _say_stale(report, stale, check.used, OFFSET_ENTRY_SIZE)
         _say_untrimmed(report, check.used, OFFSET_ENTRY_SIZE, log)
-        if not check.used.count and log.batches > 1 and log.size_in_bytes > 2 * INDEX_INTERVAL_BYTES:
+        if not check.used.count and log.needs_entries:
             report.say(say.INDEX_EMPTY, size=log.size_in_bytes)
         if log.is_last and log.is_clean and log.is_sound and wrong.any():
             self._say_what_a_start_does(wrong, log)
@@ -124,8 +393,14 @@ class TimeIndex:
         """The next batches of the log."""
         self.check.feed(headers)
 
-    def finish(self, log: IndexedLog) -> None:
-        """Say what is wrong, now that the whole log was seen."""
+    def finish(self, log: IndexedLog, offsets: OffsetIndex | None) -> None:
+        """Say what is wrong, now that the whole log was seen; `offsets` is the offset index beside it.
+
+        From 2.3 on (KAFKA-7283) a broker reads the latest timestamp from the time index when it first needs it. One that
+        starts and truncates the segment before that cuts the only entry off first, takes the segment for one without
+        timestamps, and rolls it without an entry (`core:LogSegment.scala @ 2.3.1`, `S:LogSegment.java @ 3.9.0-rc3`,
+        truncateTo). Such a segment is short of an entry in its offset index too.
+        """
         report, check = self.report, self.check
         report.base_offset = check.base_offset
         _say_padding(report, check.used, TIME_ENTRY_SIZE)
@@ -149,12 +424,17 @@ class TimeIndex:
         _say_untrimmed(report, check.used, TIME_ENTRY_SIZE, log)
         if log.is_last or not log.is_sound or (wrong | unordered).any():
             return
-        if not check.is_complete():
+        is_left_so = (
+            not check.data and offsets is not None and not offsets.check.data and not log.needs_entries
+        )
+        if is_left_so and not check.is_complete():
+            report.say(say.TIME_INDEX_EMPTY, latest=check.newest_filled)
+        elif not check.is_complete():
             last = int(check.timestamp[-1]) if check.used.count else "none"
             report.say(say.TIME_INDEX_INCOMPLETE, last=last, latest=check.newest_filled)
 
 
-def say_entries_missing(offsets: OffsetIndex, times: TimeIndex, log: IndexedLog) -> None:
+def _say_entries_missing(offsets: OffsetIndex, times: TimeIndex, log: IndexedLog) -> None:
     """Say when an offset index ends before the time index does that was written along with it.
 
     Entries are `index.interval.bytes` apart at least, which the entries that are there tell; a time index
@@ -216,3 +496,195 @@ def _say_padding(report: FileReport, used: Used, width: int) -> None:
         place = report.at(used.dirty_entry * width, width)
         report.say(say.INDEX_PADDING_DIRTY, place, entry=used.dirty_entry)
         report.damaged_bytes += width
+
+
+@dataclass(slots=True)
+class Indexes:
+    """The indexes of a segment, opened."""
+
+    offset: OffsetIndex | None = None
+    time: TimeIndex | None = None
+
+    def all(self) -> list[OffsetIndex | TimeIndex]:
+        """Those that are there."""
+        return [index for index in (self.offset, self.time) if index is not None]
+
+    def finish(self, log: IndexedLog) -> None:
+        """Say what is wrong with them, now that the log was seen."""
+        if self.offset:
+            self.offset.finish(log)
+        if self.time:
+            self.time.finish(log, self.offset)
+        if self.offset and self.time:
+            _say_entries_missing(self.offset, self.time, log)
+
+
+def open_indexes(segment: Segment, report_of: Callable[[FolderFile], FileReport]) -> Indexes:
+    """The offset and the time index of a segment, read and ready to be fed."""
+    opened = Indexes()
+    if segment.index:
+        report = report_of(segment.index)
+        data = read_small(segment.index.path, report, is_padded=True)
+        if data is not None:
+            opened.offset = OffsetIndex(report, OffsetIndexCheck(data, segment.base_offset))
+    if segment.time_index:
+        report = report_of(segment.time_index)
+        data = read_small(segment.time_index.path, report, is_padded=True)
+        if data is not None:
+            opened.time = TimeIndex(report, TimeIndexCheck(data, segment.base_offset))
+    return opened
+
+
+# --- the transaction index ----------------------------------------------------------------------------
+
+
+def check_transaction_index(
+    file: FolderFile, report: FileReport, aborted: Sequence[Aborted], *, log_start: int, is_known: bool
+) -> None:
+    """Hold the entries of a file against the aborted transactions that the segment's markers end.
+
+    An entry stands in the index of the segment that holds the marker; the transaction may have begun in an
+    earlier one. Compaction takes batches and with them the beginnings away, so entries that lack theirs are only
+    held against the marker, where that is still there (`S:TransactionIndex.java @ 3.9.0`). `is_known` is False where compaction or damage may have taken batches away.
+    """
+    assert file.named is not None
+    data = read_small(file.path, report)
+    if data is None:
+        return
+    report.base_offset = file.named.base_offset
+    if len(data) % ABORTED_SIZE:
+        fragment = len(data) % ABORTED_SIZE
+        place = report.at(len(data) - fragment, fragment)
+        report.say(say.INDEX_FRAGMENT, place, count=fragment, width=ABORTED_SIZE)
+        report.damaged_bytes += fragment
+    by_marker = {transaction.entry.last_offset: transaction for transaction in aborted}
+    seen: set[int] = set()
+    highest = -1
+    for number, entry in enumerate(read_transaction_index(data)):
+        why = _why_wrong_transaction(entry, by_marker.get(entry.last_offset), highest, log_start, is_known)
+        _say_transaction(report, number, entry, why, file.named.base_offset)
+        highest = max(highest, entry.last_offset)
+        if not why:
+            seen.add(entry.last_offset)
+    say_transactions_missing(report, aborted, seen, is_known)
+
+
+def _why_wrong_transaction(
+    entry: AbortedTransaction, found: Aborted | None, highest: int, log_start: int, is_known: bool
+) -> str:
+    """Why no broker wrote this entry from this log; empty where one may have."""
+    if entry.last_offset <= highest:
+        return f"which does not come after the entry before it, that ends at {highest}"
+    if entry.first_offset > entry.last_offset:
+        return "which ends before it begins"
+    if found is None:
+        return "but the log has no ABORT marker there" if is_known else ""
+    if entry.producer_id != found.entry.producer_id:
+        return f"but the ABORT marker there is of producer {found.entry.producer_id}"
+    if not found.has_beginning:
+        # Older brokers take the marker of a transaction without records for its beginning, too.
+        is_empty = entry.first_offset == entry.last_offset
+        should_begin = is_known and entry.first_offset >= log_start and not is_empty
+        return "but the log has no batch of it" if should_begin else ""
+    if not is_known:
+        return ""
+    if entry.first_offset != found.entry.first_offset:
+        return f"but it begins at offset {found.entry.first_offset}"
+    stable = (found.entry.last_stable_offset, found.next_first_offset)
+    if entry.last_stable_offset not in stable and log_start == 0:
+        return (
+            f"with last stable offset {entry.last_stable_offset},"
+            f" where {found.entry.last_stable_offset} is right"
+        )
+    return ""
+
+
+def _say_transaction(report: FileReport, number: int, entry: AbortedTransaction, why: str, base: int) -> None:
+    place = report.at(number * ABORTED_SIZE, ABORTED_SIZE)
+    if entry.version:
+        report.say(say.TRANSACTION_INDEX_VERSION, place, entry=number, version=entry.version)
+    if entry.last_offset < base:
+        report.say(
+            say.TRANSACTION_INDEX_BEFORE_SEGMENT, place, entry=number, last=entry.last_offset, base=base
+        )
+    elif why:
+        details = {"producer_id": entry.producer_id, "first": entry.first_offset, "last": entry.last_offset}
+        report.say(say.TRANSACTION_INDEX_EXTRA, place, entry=number, why=why, **details)
+    elif not entry.version:
+        return
+    report.damaged_bytes += ABORTED_SIZE
+
+
+def say_transactions_missing(
+    report: FileReport, aborted: Sequence[Aborted], seen: set[int], is_known: bool
+) -> None:
+    """Aborted transactions that have no entry, though their batches are in the log."""
+    for transaction in aborted:
+        if transaction.has_beginning and is_known and transaction.entry.last_offset not in seen:
+            details = {"producer_id": transaction.entry.producer_id, "marker": transaction.entry.last_offset}
+            report.say(say.TRANSACTION_INDEX_LACKS, None, first=transaction.entry.first_offset, **details)
+
+
+# --- copies of the indexes of remote segments ---------------------------------------------------------
+
+WIDTHS = {".index": OFFSET_ENTRY_SIZE, ".timeindex": TIME_ENTRY_SIZE, ".txnindex": ABORTED_SIZE}
+
+
+def check_index_cache(folder: Path, place: Place, options: CheckOptions) -> Report:
+    """The files of a broker's `remote-log-index-cache`; unfinished and deleted ones are left out.
+
+    They are held against their tier elsewhere; here only their own order counts. A copy that is damaged is read
+    by the broker as it is (`S:RemoteIndexCache.java @ 3.9.0`).
+    """
+    found = Report()
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return found
+    for name in names:
+        cached = parse_cached_index(name)
+        path = folder / name
+        if cached is None or cached.left_over or path.is_symlink() or not path.is_file():
+            continue
+        where = replace(
+            place, file=f"{place.file}/{name}", remote_log_segment_id=cached.remote_log_segment_id
+        )
+        report = found.file(where, cached.suffix.removeprefix("."), path.stat().st_size, options)
+        report.base_offset = cached.start_offset
+        data = read_small(path, report, is_padded=True)
+        if data is not None:
+            _check_cached(report, data, cached.suffix, cached.start_offset)
+    return found
+
+
+def _check_cached(report: FileReport, data: bytes, suffix: str, base_offset: int) -> None:
+    width = WIDTHS[suffix]
+    fragment = len(data) % width
+    if fragment:
+        place = report.at(len(data) - fragment, fragment)
+        report.say(say.INDEX_FRAGMENT, place, count=fragment, width=width)
+        report.damaged_bytes += fragment
+    dirty = used_entries(data, width).dirty_entry
+    if dirty is not None:
+        report.say(say.INDEX_PADDING_DIRTY, report.at(dirty * width, width), entry=dirty)
+        report.damaged_bytes += width
+    if suffix == ".index":
+        offsets = OffsetIndexCheck(data, base_offset)
+        for entry in np.flatnonzero(offsets.unordered()).tolist():
+            details = {
+                "entry": entry,
+                "offset": int(offsets.offset[entry]),
+                "target": int(offsets.target[entry]),
+            }
+            report.say(say.INDEX_ENTRY_UNORDERED, report.at(entry * width, width), **details)
+            report.damaged_bytes += width
+    elif suffix == ".timeindex":
+        times = TimeIndexCheck(data, base_offset)
+        for entry in np.flatnonzero(times.unordered()).tolist():
+            details = {
+                "entry": entry,
+                "timestamp": int(times.timestamp[entry]),
+                "offset": int(times.offset[entry]),
+            }
+            report.say(say.TIME_INDEX_ENTRY_UNORDERED, report.at(entry * width, width), **details)
+            report.damaged_bytes += width

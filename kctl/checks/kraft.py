@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from formats.control_records import ControlType, read_key
 from formats.errors import FormatError
-from formats.log_dir_files import FileState
-from formats.record_batch import CONTROL
+from formats.log.control_records import ControlType, read_key
+from formats.log.record_batch import CONTROL
+from formats.log_dir.file_names import FileState
 from kctl.checks.report import CheckOptions, FileReport
-from kctl.checks.segment import scan_log, scan_options
+from kctl.checks.segments import scan_log, scan_options
 from kctl.findings import logs as say
 from kctl.log.folder import FolderFile
 from kctl.log.rebuild import records_at

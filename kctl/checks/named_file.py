@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from formats.errors import FormatError
-from formats.log_dir_files import (
+from formats.log_dir.file_names import (
     LEADER_EPOCHS,
     META_PROPERTIES,
     OFFSET_CHECKPOINTS,
@@ -15,13 +15,14 @@ from formats.log_dir_files import (
     parse_partition_folder,
     parse_segment_file,
 )
-from formats.properties import parse_meta_properties, unwritten_line
+from formats.log_dir.meta_properties import parse_meta_properties, unwritten_line
 from kctl.checks import small_files
 from kctl.checks.directory import offsets_in
 from kctl.checks.evidence import loose_task, open_directory, task_of
-from kctl.checks.replica import TYPES, ReplicaTask, check_replica
-from kctl.checks.report import CheckOptions, FileReport, Report
-from kctl.checks.segment import Parts, read_small, scan_log, scan_options
+from kctl.checks.replica import TYPES, check_replica
+from kctl.checks.report import CheckOptions, FileReport, ReplicaTask, Report
+from kctl.checks.segments import Parts, scan_log, scan_options
+from kctl.checks.small_files import read_small
 from kctl.evidence.discover import discover
 from kctl.findings import Finding, Place
 from kctl.findings.evidence import META_PROPERTIES_BAD, META_PROPERTIES_UNUSUAL

@@ -7,14 +7,16 @@ themselves are reported where headers are checked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.columns.headers import Headers
+from formats.log.columns.headers import Headers
 from kctl.scan.options import Chunk
 
 
@@ -27,38 +29,56 @@ class Seen:
     outliers: list[int]  # rows
 
 
+LOOKED_AT = 2
+"""First offsets of the batches behind that tell whether one is wrong."""
+MOST_HELD = 64
+"""Chunks that wait for them: damage has none, however long it goes on."""
+
+
 def without_outliers(
     chunks: Iterable[Chunk], named: int | None = None, next_segment: int | None = None
 ) -> Iterator[Seen]:
-    """The chunks, each once the next is known.
+    """The chunks, each once it is known how those behind it go on, so that it does not matter where chunks end.
 
     `named` is the base offset in the file's name, `next_segment` that of the segment behind it.
     """
-    held: Chunk | None = None
+    held: deque[Chunk] = deque()
     last_offset, expected = -1, named or 0
+
+    def first() -> Seen:
+        nonlocal last_offset, expected
+        following = [
+            int(base) for chunk in islice(held, 1, None) for base in chunk.headers.base_offset[:LOOKED_AT]
+        ]
+        if len(following) < LOOKED_AT and next_segment is not None:
+            following.append(next_segment)
+        seen, reached = _marked(held.popleft(), last_offset, expected, following)
+        if reached is not None:
+            last_offset, expected = reached, reached + 1
+        return seen
+
     for chunk in chunks:
-        if held is not None:
-            following = int(chunk.headers.base_offset[0]) if len(chunk.headers) else None
-            seen, last_offset = _marked(held, last_offset, expected, following)
-            expected = last_offset + 1
-            yield seen
-        held = chunk
-    if held is not None:
-        yield _marked(held, last_offset, expected, next_segment)[0]
+        held.append(chunk)
+        if sum(len(one.headers) for one in islice(held, 1, None)) >= LOOKED_AT or len(held) > MOST_HELD:
+            yield first()
+    while held:
+        yield first()
 
 
-def _marked(chunk: Chunk, last_offset: int, expected: int, following: int | None) -> tuple[Seen, int]:
+def _marked(
+    chunk: Chunk, last_offset: int, expected: int, following: Sequence[int]
+) -> tuple[Seen, int | None]:
+    """The chunk without its outliers, and the last offset of what is right in it; None where nothing is."""
     headers = chunk.headers
     if not len(headers):
-        return Seen(chunk, headers, []), last_offset
-    if last_offset < headers.base_offset[0] and rises(headers, following):
+        return Seen(chunk, headers, []), None
+    if last_offset < headers.base_offset[0] and rises(headers, following[0] if following else None):
         return Seen(chunk, headers, []), int(headers.last_offset[-1])
     wrong = wrong_offsets(headers, last_offset, expected, following)
     right = np.flatnonzero(~wrong)
-    if len(right):
-        last_offset = int(headers.last_offset[right[-1]])
+    reached = int(headers.last_offset[right[-1]]) if len(right) else None
     outliers: list[int] = np.flatnonzero(wrong & headers.crc_valid).tolist()
-    return Seen(chunk, replace(headers, crc_valid=headers.crc_valid & ~wrong), outliers), last_offset
+    return Seen(chunk, replace(headers, crc_valid=headers.crc_valid & ~wrong), outliers), reached
 
 
 class Offsets(Protocol):
@@ -80,19 +100,19 @@ def rises(headers: Offsets, following: int | None) -> bool:
 
 
 def wrong_offsets(
-    headers: Offsets, last_offset: int, expected: int, following: int | None
+    headers: Offsets, last_offset: int, expected: int, following: Sequence[int]
 ) -> NDArray[np.bool_]:
     """Rows that jump back, or ahead of the next one, while their neighbours follow each other.
 
     `last_offset` is that of the batch before, `expected` where the first is expected to begin, `following` where the
-    batch behind does. Of two that contradict each other the one that goes on where the batch before them ended is right.
+    batches behind do. Of two that contradict each other the one that goes on where the batch before them ended is right.
     """
-    base, last = headers.base_offset.tolist(), headers.last_offset.tolist()
-    wrong = np.zeros(len(base), bool)
+    base, last = [*headers.base_offset.tolist(), *following], headers.last_offset.tolist()
+    wrong = np.zeros(len(last), bool)
     before = last_offset
-    for row in range(len(base)):
-        after = base[row + 1] if row + 1 < len(base) else following
-        behind = base[row + 2] if row + 2 < len(base) else following if row + 1 < len(base) else None
+    for row in range(len(last)):
+        after = base[row + 1] if row + 1 < len(base) else None
+        behind = base[row + 2] if row + 2 < len(base) else None
         jumps_back = base[row] <= before
         jumps_ahead = after is not None and before < after <= last[row]
         goes_on = base[row] == expected and (behind is None or behind > last[row])

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kctl.checks.named_file import check_named_file, is_log, whole_place
-from kctl.checks.replica import ReplicaTask, check_replica, shown_name
-from kctl.checks.report import CheckOptions, Report
+from kctl.checks.replica import check_replica, shown_name
+from kctl.checks.report import CheckOptions, ReplicaTask, Report
 from kctl.findings import Place
 from kctl.log.folder import Folder, FolderFile, read_folder
 from kctl.model import Progress

@@ -5,68 +5,34 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.columns.headers import Headers
 from formats.compression import Codec, CompressionError, TooLarge
-from formats.control_records import ControlType, read_key, read_marker
 from formats.errors import FormatError
-from formats.record_batch import CONTROL, HEADER_SIZE, TIMESTAMP_TYPE, read_header
-from kctl.checks.batches import place_of
-from kctl.findings import Finding, Place, segments
+from formats.log.columns.headers import Headers
+from formats.log.control_records import ControlType, read_key, read_marker
+from formats.log.record_batch import CONTROL, HEADER_SIZE, TIMESTAMP_TYPE, read_header
+from kctl.checks.check import RowFinding, Suspects, always
+from kctl.findings import Place, segments
 from kctl.scan.large_batches import COMPRESSED_AT_MOST, body_pieces, check_large
-from kctl.scan.record_groups import Group, Trouble
+from kctl.scan.options import ScanOptions
+from kctl.scan.record_groups import RecordGroup, Trouble
 from kctl.scan.source import Source
 
 Ints = NDArray[np.int64]
-RowFinding = tuple[int, Finding]
 
 
-def check_records(group: Group, headers: Headers, place: Place) -> list[RowFinding]:
-    """What is wrong with the records of a group, with the row of the batch."""
-    found = [(trouble.row, _unreadable(trouble, headers, place)) for trouble in group.trouble]
+def unreadable_records(group: RecordGroup, headers: Headers, options: ScanOptions) -> Iterator[Suspects]:
+    """Batches that cannot be decompressed, or whose records cannot be read."""
+    for trouble in group.trouble:
+        yield _unreadable(trouble, headers)
+
+
+def record_crcs(group: RecordGroup, headers: Headers, options: ScanOptions) -> Iterator[Suspects]:
+    """Messages inside a compressed set whose own CRC is wrong."""
     for row, offset in group.wrong_crc:
-        found.append((row, segments.RECORD_CRC_MISMATCH.at(place_of(headers, row, place), offset=offset)))
-    found += _control_batches(group, headers, place)
-    if len(group.rows) and len(group.fields.position):
-        found += _offsets(group, headers, place)
-        found += _timestamps(group, headers, place)
-    return found
+        yield Suspects(segments.RECORD_CRC_MISMATCH, [row], always(offset=offset))
 
 
-def check_large_batch(
-    headers: Headers, row: int, source: Source, place: Place, limit: int
-) -> tuple[int, list[RowFinding]]:
-    """How many records a batch has that is read piece by piece, and what is wrong with them."""
-    where, position = place_of(headers, row, place), int(headers.position[row])
-    header = read_header(source.read_at(position, HEADER_SIZE).ljust(HEADER_SIZE, b"\0"))
-    if header.codec and header.size_in_bytes > COMPRESSED_AT_MOST:
-        return 0, [(row, segments.NOT_EXAMINED.at(where, limit=limit))]
-    found = check_large(header, body_pieces(source, position, header, limit))
-    said: list[Finding] = []
-    if isinstance(found.error, TooLarge):
-        return found.records, [(row, segments.NOT_EXAMINED.at(where, limit=limit))]
-    if found.error is not None:
-        said.append(_unreadable(Trouble(row, found.error, found.records), headers, place))
-    if found.wrong_offset is not None:
-        number, delta, before = found.wrong_offset
-        said.append(_offset_finding(number, delta, before, headers, row, place))
-    latest = header.base_timestamp + (found.latest_delta or 0)
-    if not said and not header.is_log_append_time and latest != header.max_timestamp:
-        said.append(segments.MAX_TIMESTAMP.at(where, max_timestamp=header.max_timestamp, latest=latest))
-    return found.records, [(row, one) for one in said]
-
-
-def _unreadable(trouble: Trouble, headers: Headers, place: Place) -> Finding:
-    where = place_of(headers, trouble.row, place)
-    if isinstance(trouble.error, CompressionError):
-        codec = Codec(int(headers.codec[trouble.row])).name.lower()
-        return segments.NOT_DECOMPRESSED.at(where, codec=codec, what=trouble.error)
-    count = int(headers.records_count[trouble.row])
-    return segments.RECORD_MALFORMED.at(
-        where, number=trouble.records_before + 1, count=count, what=trouble.error
-    )
-
-
-def _control_batches(group: Group, headers: Headers, place: Place) -> Iterator[RowFinding]:
+def control_records(group: RecordGroup, headers: Headers, options: ScanOptions) -> Iterator[Suspects]:
     """Control records whose key, or end markers whose value, cannot be read."""
     control = (headers.attributes[group.rows] & CONTROL != 0) & (headers.magic[group.rows] == 2) & ~group.bad
     for number in np.flatnonzero(control).tolist():
@@ -77,17 +43,19 @@ def _control_batches(group: Group, headers: Headers, place: Place) -> Iterator[R
                 if key.type in (ControlType.ABORT, ControlType.COMMIT):
                     read_marker(_bytes(group, group.fields.value_position, group.fields.value_size, at))
             except FormatError as error:
-                yield row, segments.CONTROL_BATCH.at(place_of(headers, row, place), what=error.what)
+                yield Suspects(segments.CONTROL_BATCH, [row], always(what=error.what))
 
 
-def _bytes(group: Group, positions: Ints, sizes: Ints, at: int) -> bytes | None:
+def _bytes(group: RecordGroup, positions: Ints, sizes: Ints, at: int) -> bytes | None:
     start, size = int(positions[at]), int(sizes[at])
     return group.data[start : start + size].tobytes() if size >= 0 else None
 
 
-def _offsets(group: Group, headers: Headers, place: Place) -> Iterator[RowFinding]:
+def record_offsets(group: RecordGroup, headers: Headers, options: ScanOptions) -> Iterator[Suspects]:
     """Offset deltas that do not grow, or lie outside of the batch."""
     delta = group.fields.offset_delta
+    if not len(delta):
+        return
     starts, after = group.first_rows[:-1], group.first_rows[1:]
     held = (after > starts) & ~group.bad
     wrong = np.zeros(len(group.rows), np.bool_)
@@ -103,12 +71,10 @@ def _offsets(group: Group, headers: Headers, place: Place) -> Iterator[RowFindin
         mine = delta[starts[number] : after[number]]
         before = np.concatenate(([-1], mine[:-1]))
         at = int(((mine <= before) | (mine > headers.last_offset_delta[row])).argmax())
-        yield row, _offset_finding(at + 1, int(mine[at]), int(before[at]), headers, row, place)
+        yield _wrong_offset(at + 1, int(mine[at]), int(before[at]), headers, row)
 
 
-def _offset_finding(
-    number: int, delta: int, before: int, headers: Headers, row: int, place: Place
-) -> Finding:
+def _wrong_offset(number: int, delta: int, before: int, headers: Headers, row: int) -> Suspects:
     base, last = int(headers.base_offset[row]), int(headers.last_offset_delta[row])
     if delta < 0:
         why = f"below the batch's base offset {base}"
@@ -117,24 +83,64 @@ def _offset_finding(
     else:
         why = f"not after {base + before} before it"
     count = int(headers.records_count[row])
-    return segments.RECORD_OFFSETS.at(
-        place_of(headers, row, place), number=number, count=count, offset=base + delta, why=why
-    )
+    details = always(number=number, count=count, offset=base + delta, why=why)
+    return Suspects(segments.RECORD_OFFSETS, [row], details)
 
 
-def _timestamps(group: Group, headers: Headers, place: Place) -> Iterator[RowFinding]:
+def record_timestamps(group: RecordGroup, headers: Headers, options: ScanOptions) -> Iterator[Suspects]:
     """Max timestamps that are not those of the latest record."""
-    create_time = headers.attributes[group.rows] & TIMESTAMP_TYPE == 0
-    held = (np.diff(group.first_rows) > 0) & ~group.bad & create_time
+    filled = np.diff(group.first_rows) > 0
+    held = filled & ~group.bad & (headers.attributes[group.rows] & TIMESTAMP_TYPE == 0)
     if not held.any():
         return
     # reduceat takes each range up to the next one's start: ranges with nothing in them are left out first.
-    filled = np.diff(group.first_rows) > 0
     latest = np.full(len(group.rows), np.iinfo(np.int64).min)
     latest[filled] = np.maximum.reduceat(group.fields.timestamp_delta, group.first_rows[:-1][filled])
     with np.errstate(over="ignore"):
         latest += headers.base_timestamp[group.rows]
-    for number in np.flatnonzero(held & (latest != headers.max_timestamp[group.rows])).tolist():
-        row = int(group.rows[number])
-        details = {"max_timestamp": int(headers.max_timestamp[row]), "latest": int(latest[number])}
-        yield row, segments.MAX_TIMESTAMP.at(place_of(headers, row, place), **details)  # type: ignore[arg-type]
+    wrong = np.flatnonzero(held & (latest != headers.max_timestamp[group.rows])).tolist()
+    latest_of = {int(group.rows[number]): int(latest[number]) for number in wrong}
+    yield Suspects(
+        segments.MAX_TIMESTAMP,
+        list(latest_of),
+        lambda row: {"max_timestamp": int(headers.max_timestamp[row]), "latest": latest_of[row]},
+    )
+
+
+def check_large_batch(
+    headers: Headers, row: int, source: Source, place: Place, limit: int
+) -> list[RowFinding]:
+    """What is wrong with the records of a batch that is read piece by piece, because it does not fit into memory.
+
+    The functions above do not see such a batch; what they check is checked here once more.
+    """
+    position = int(headers.position[row])
+    header = read_header(source.read_at(position, HEADER_SIZE).ljust(HEADER_SIZE, b"\0"))
+    if header.codec and header.size_in_bytes > COMPRESSED_AT_MOST:
+        not_examined = Suspects(segments.NOT_EXAMINED, [row], always(limit=limit, examined=0))
+        return list(not_examined.findings(headers, place))
+    found = check_large(header, body_pieces(source, position, header, limit))
+    if isinstance(found.error, TooLarge):
+        details = always(limit=found.error.limit, examined=found.records)
+        not_examined = Suspects(segments.NOT_EXAMINED, [row], details)
+        return list(not_examined.findings(headers, place))
+    suspects: list[Suspects] = []
+    if found.error is not None:
+        suspects.append(_unreadable(Trouble(row, found.error, found.records), headers))
+    if found.wrong_offset is not None:
+        suspects.append(_wrong_offset(*found.wrong_offset, headers, row))
+    latest = header.base_timestamp + (found.latest_delta or 0)
+    if not suspects and not header.is_log_append_time and latest != header.max_timestamp:
+        details = always(max_timestamp=header.max_timestamp, latest=latest)
+        suspects.append(Suspects(segments.MAX_TIMESTAMP, [row], details))
+    return [finding for suspect in suspects for finding in suspect.findings(headers, place)]
+
+
+def _unreadable(trouble: Trouble, headers: Headers) -> Suspects:
+    row, what = trouble.row, trouble.error
+    if isinstance(what, CompressionError):
+        number = int(headers.codec[row])  # sets of magic 0 and 1 come here with any
+        codec = Codec(number).name.lower() if number in [*Codec] else f"codec {number}"
+        return Suspects(segments.NOT_DECOMPRESSED, [row], always(codec=codec, what=what))
+    number, count = trouble.records_before + 1, int(headers.records_count[row])
+    return Suspects(segments.RECORD_MALFORMED, [row], always(number=number, count=count, what=what))

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from pathlib import Path
 
-from formats.log_dir_files import LEADER_EPOCHS, PARTITION_METADATA, QUORUM_STATE, FolderKind
+from formats.log_dir.file_names import LEADER_EPOCHS, PARTITION_METADATA, QUORUM_STATE, FolderKind
 from kctl.checks import small_files
-from kctl.checks.edges import stitched
 from kctl.checks.epochs import EpochRuns, check_epochs
-from kctl.checks.indexes import IndexedLog
+from kctl.checks.indexes import IndexedLog, check_transaction_index, open_indexes, say_transactions_missing
 from kctl.checks.kraft import check_kraft_snapshot, reaches
-from kctl.checks.report import CheckOptions, FileReport, LogFacts, Report
-from kctl.checks.segment import OnChunk, Parts, ScannedLog, open_indexes, scan_log, scan_options
+from kctl.checks.report import CheckOptions, FileReport, LogFacts, ReplicaTask, Report
 from kctl.checks.segments import (
+    OnChunk,
+    Parts,
+    ScannedLog,
     check_gaps,
     check_leftover,
     check_order,
     check_start_up,
     check_tails,
     looks_compacted,
+    scan_log,
+    scan_options,
 )
 from kctl.checks.snapshots import ProducerWatch, open_snapshot
-from kctl.checks.transaction_index import check_transaction_index, say_missing
+from kctl.checks.table import LogChecks
 from kctl.errors import reason_of
-from kctl.evidence.walk import what_it_is
+from kctl.files import what_it_is
 from kctl.findings import Place
 from kctl.findings import evidence as say_evidence
 from kctl.findings import indexes as say_index
@@ -58,26 +60,6 @@ LARGEST_SEGMENT = (1 << 31) - 1
 OFFSET_DIGITS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaTask:
-    """A partition folder to check, and what its log directory says about it. Sent to worker processes."""
-
-    folder: Path
-    place: Place  # `file` is the folder's own path as rows say it
-    kind: FolderKind = FolderKind.LIVE
-    is_clean: bool = False
-    is_marked: bool = True  # whether the log directory's checkpoints were there to be read
-    recovery_point: int = 0
-    log_start_offset: int = 0
-    is_compacted: bool | None = None  # None: not known
-    has_time_indexes: bool = False  # whether the broker writes them, as other folders of it show
-
-    def place_of(self, name: str) -> Place:
-        """The place of a file of the folder."""
-        above = self.place.file
-        return replace(self.place, file=name if above in (None, ".") else f"{above}/{name}")
-
-
 @dataclass
 class _Check:
     """One run over a folder."""
@@ -88,6 +70,7 @@ class _Check:
     on_chunk: OnChunk | None = None
     parts: Parts | None = None
     report: Report = field(default_factory=Report)
+    checks: LogChecks = field(default_factory=LogChecks)
     scanned: list[tuple[Segment, ScannedLog]] = field(default_factory=list)
 
     @cached_property
@@ -154,9 +137,8 @@ def _check_segments(check: _Check) -> None:
     check_gaps(report, check.scanned, check.task, check.place_of)
     check_tails(report, check.scanned, check.task, check.place_of)
     check_start_up(report, check.scanned, check.task, check.place_of)
-    edges = [one.edge for _, one in check.scanned if one.edge]
     is_compacted = check.task.is_compacted or any(one.has_short_batches for _, one in check.scanned)
-    report.findings += stitched(edges, is_compacted=True if is_compacted else None)
+    report.findings += check.checks.finish(is_compacted=True if is_compacted else None)
     producers.finish(facts.log_end_offset or 0, check.task.is_clean, facts.is_whole)
     lacks_snapshots = not check.folder.snapshots and check.task.is_clean
     if lacks_snapshots and producers.replay.producers and check.task.kind is FolderKind.LIVE:
@@ -197,7 +179,9 @@ def _check_segment(check: _Check, segment: Segment, epochs: EpochRuns, producers
     before = len(producers.replay.aborted)
     following = check.next_segment.get(segment.base_offset)
     watchers = (epochs, producers)
-    scanned = scan_log(log, report, options, indexes.all(), watchers, check.on_chunk, check.parts, following)
+    scanned = scan_log(
+        log, report, options, check.checks, indexes.all(), watchers, check.on_chunk, check.parts, following
+    )
     check.scanned.append((segment, scanned))
     producers.is_compacted |= scanned.has_short_batches
     digits = len(log.name.partition(".")[0])
@@ -216,7 +200,7 @@ def _check_segment(check: _Check, segment: Segment, epochs: EpochRuns, producers
         index_report = check.report_of(index)
         check_transaction_index(index, index_report, aborted, log_start=start, is_known=is_known)
     else:
-        say_missing(report, aborted, set(), is_known)
+        say_transactions_missing(report, aborted, set(), is_known)
 
 
 def _indexed(
@@ -261,7 +245,7 @@ def _check_leftovers(check: _Check) -> None:
             report = check.report_of(log)
             indexes = open_indexes(segment, check.report_of)
             options = scan_options(check.options, report, base_offset=segment.base_offset)
-            scanned = scan_log(log, report, options, indexes.all(), parts=check.parts)
+            scanned = scan_log(log, report, options, indexes=indexes.all(), parts=check.parts)
             indexes.finish(_indexed(segment, report, scanned, is_last=True, is_clean=False))
         for suffix, file in segment.files.items():
             if suffix not in (".log", ".index", ".timeindex") or not log:

@@ -1,4 +1,4 @@
-"""What a check of files gives back: a report a file, and what is known of the log as a whole.
+"""What a check of files is asked for, and what it gives back: a report for each file, and facts about the log.
 
 Reports travel from worker processes, so they hold plain values; findings are limited per file and the rest
 is counted, so that a wrecked disk stays small.
@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from formats.compression import DEFAULT_LIMIT
+from formats.log_dir.file_names import FolderKind
 from kctl.findings import Finding, FindingType, Place, Severity
 from kctl.findings.segments import TOO_MANY_FINDINGS
 from kctl.rows.verify import FILE
@@ -27,6 +29,26 @@ class CheckOptions:
     max_decompressed_bytes: int = DEFAULT_LIMIT
     max_findings: int = DEFAULT_MAX_FINDINGS
     compacted: frozenset[str] = frozenset()  # topics known to be compacted
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaTask:
+    """A partition folder to check, and what its log directory says about it. Sent to worker processes."""
+
+    folder: Path
+    place: Place  # `file` is the folder's own path as rows say it
+    kind: FolderKind = FolderKind.LIVE
+    is_clean: bool = False
+    is_marked: bool = True  # whether the log directory's checkpoints were there to be read
+    recovery_point: int = 0
+    log_start_offset: int = 0
+    is_compacted: bool | None = None  # None: not known
+    has_time_indexes: bool = False  # whether the broker writes them, as other folders of it show
+
+    def place_of(self, name: str) -> Place:
+        """The place of a file of the folder."""
+        above = self.place.file
+        return replace(self.place, file=name if above in (None, ".") else f"{above}/{name}")
 
 
 @dataclass(slots=True)

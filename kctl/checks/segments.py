@@ -1,21 +1,249 @@
-"""Segments among themselves: order, gaps, what waits to be deleted, and what a start-up makes of damage."""
+"""The segments of a log: each scanned once, with its indexes held against it on the way; then among themselves.
+
+Among themselves means their order, gaps between them, what waits to be deleted, and what a start-up makes of damage.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from formats.log_dir_files import FileState, FolderKind
-from kctl.checks.report import Report
-from kctl.checks.segment import ScannedLog
+import numpy as np
+
+from formats.log.columns.headers import Headers
+from formats.log.records import Reason
+from formats.log_dir.file_names import FileState, FolderKind
+from kctl.checks.indexes import OffsetIndex, TimeIndex
+from kctl.checks.outliers import Seen, without_outliers
+from kctl.checks.report import CheckOptions, FileReport, ReplicaTask, Report
+from kctl.checks.table import LogChecks
+from kctl.errors import reason_of
 from kctl.findings import Place
+from kctl.findings import evidence as say_evidence
 from kctl.findings import logs as say
-from kctl.log.folder import Segment
+from kctl.findings.segments import OFFSETS_GO_BACK
+from kctl.log.folder import FolderFile, Segment
+from kctl.scan.options import Chunk, ScanOptions
+from kctl.scan.pieces import Piece, Pieces
+from kctl.scan.segment import SegmentScan
+from kctl.scan.source import LocalFile, Source, local_file
 
-if TYPE_CHECKING:
-    from kctl.checks.replica import ReplicaTask
+HARMLESS = (Reason.TORN_TAIL, Reason.ZEROS)
+
+
+class Watcher(Protocol):
+    """Something that follows the batches of a replica from its first segment to its last."""
+
+    def feed(self, seen: Seen, source: Source) -> None:
+        """The next batches and damage, as they lie in the file."""
+
+
+@dataclass(slots=True)
+class ScannedLog:
+    """What a scan of a `.log` file came to."""
+
+    first_offset: int | None = None  # of the first batch
+    next_offset: int | None = None  # behind the last sound batch
+    batches: int = 0
+    records: int = 0
+    bad_position: int | None = None  # of the first damage that a recovery stops at
+    bad_offset: int | None = None  # where a recovery would cut
+    sound_batches_behind: int = 0
+    sound_records_behind: int = 0
+    has_short_batches: bool = False  # batches that hold fewer records than offsets
+    has_new: bool = False  # batches of magic 2
+    end_position: int = 0  # behind the last sound batch
+    tail_position: int | None = None  # where a torn tail or zeros begin that end the file
+    is_readable: bool = True
+    gaps: list[tuple[int, int, int]] = field(default_factory=list)  # position, offsets [from, to) that lack
+    # Behind a batch whose base offset is wrong, the position and the least offset that can follow.
+    outlier_ends: dict[int, int] = field(default_factory=dict)
+    ends_in_outlier: bool = False
+
+
+OnChunk = Callable[[FolderFile, Chunk], None]
+
+
+class Parts(Protocol):
+    """Logs that others read."""
+
+    def pieces(self, source: LocalFile, options: ScanOptions) -> Iterable[Piece] | None:
+        """The pieces of a log as one scan would give them; None where nobody reads it."""
+
+
+def scan_log(
+    file: FolderFile,
+    report: FileReport,
+    options: ScanOptions,
+    checks: LogChecks | None = None,
+    indexes: Sequence[OffsetIndex | TimeIndex] = (),
+    watchers: Sequence[Watcher] = (),
+    on_chunk: OnChunk | None = None,
+    parts: Parts | None = None,
+    next_segment: int | None = None,
+) -> ScannedLog:
+    """Scan a log file into its report; what the indexes and watchers are shown is every batch in order.
+
+    `checks` are those of the log that the file is a segment of; None where it stands alone. `next_segment` is the base offset of the segment behind it.
+    """
+    hints = next((index.hints() for index in indexes if isinstance(index, OffsetIndex)), None)
+    report.batches = report.records = 0
+    note = partial(on_chunk, file) if on_chunk else None
+    try:
+        with local_file(file.path) as source:
+            report.size_in_bytes = source.size
+            pieces = parts.pieces(source, options) if parts else None
+            scan = SegmentScan(source, options, pieces or Pieces(source, options, hints), checks)
+            return follow_scan(scan, report, indexes, watchers, note, next_segment)
+    except FileNotFoundError:
+        report.say(say_evidence.VANISHED)
+        return ScannedLog(is_readable=False)
+    except OSError as error:
+        report.say(say_evidence.UNREADABLE, reason=reason_of(error))
+        report.damaged_bytes = report.size_in_bytes
+        return ScannedLog(is_readable=False)
+
+
+def follow_scan(
+    scan: SegmentScan,
+    report: FileReport,
+    indexes: Sequence[OffsetIndex | TimeIndex] = (),
+    watchers: Sequence[Watcher] = (),
+    on_chunk: Callable[[Chunk], None] | None = None,
+    next_segment: int | None = None,
+) -> ScannedLog:
+    """Run the scan of a segment into its report; indexes and watchers are shown every batch in order."""
+    scanned, totals, named = ScannedLog(), scan.totals, scan.options.base_offset
+    for seen in without_outliers(_examined(scan, report, on_chunk), named, next_segment):
+        for follower in indexes:
+            follower.feed(seen.headers)
+        for watcher in watchers:
+            watcher.feed(seen, scan.source)
+        _note(scanned, seen, report, named)
+    _spare_neighbours(scanned, report, scan.checks)
+    report.batches, report.records = totals.batches, totals.records
+    report.base_offset, report.next_offset = totals.base_offset, scanned.next_offset
+    report.size_in_bytes = totals.good_bytes + totals.damaged_bytes
+    report.damaged_bytes = totals.damaged_bytes
+    scanned.batches, scanned.records = totals.batches, totals.records
+    scanned.first_offset = totals.base_offset
+    return scanned
+
+
+def _examined(
+    scan: SegmentScan, report: FileReport, on_chunk: Callable[[Chunk], None] | None
+) -> Iterator[Chunk]:
+    """The chunks of a scan, each seen by whoever wants its records before the next one is read."""
+    for chunk in scan:
+        if on_chunk:
+            on_chunk(chunk)
+        report.add(chunk.findings)
+        yield chunk
+
+
+def _note(scanned: ScannedLog, seen: Seen, report: FileReport, named: int | None) -> None:
+    """Take what is remembered of a log from its next chunk."""
+    before = scanned.next_offset
+    _note_offsets(scanned, seen, report, named)
+    _note_damage(scanned, seen.chunk, before)
+    if scanned.bad_position is not None and scanned.bad_offset is None:
+        scanned.bad_offset = named
+
+
+def _note_offsets(scanned: ScannedLog, seen: Seen, report: FileReport, named: int | None) -> None:
+    """Gaps, and where the log ends; base offsets that cannot be right are said."""
+    raw, headers, before = seen.chunk.headers, seen.headers, scanned.next_offset
+    sound = headers if headers.crc_valid.all() else headers[headers.crc_valid]
+    if len(sound):
+        _note_gaps(scanned, sound, named)
+        scanned.next_offset = max(before or 0, int(sound.last_offset.max()) + 1)
+        scanned.ends_in_outlier = False
+    for row in seen.outliers:
+        base, last = int(raw.base_offset[row]), int(raw.last_offset[row])
+        position, size = int(raw.position[row]), int(raw.size_in_bytes[row])
+        where = replace(report.at(position, size), base_offset=base, last_offset=last)
+        report.say(say.BASE_OFFSET_WRONG, where, base_offset=base)
+        earlier = np.flatnonzero(headers.crc_valid[:row])
+        end = int(headers.last_offset[earlier[-1]]) + 1 if len(earlier) else before or 0
+        if row and base == int(raw.base_offset[row - 1]) and raw.crc[row] == raw.crc[row - 1]:
+            continue  # the batch before it once more
+        # Its records are there, under whatever offsets: the log does not end before them.
+        scanned.outlier_ends[position + size] = end + last - base + 1
+        scanned.next_offset = max(scanned.next_offset or 0, end + last - base + 1)
+        scanned.ends_in_outlier |= position >= scanned.end_position
+
+
+def _spare_neighbours(scanned: ScannedLog, report: FileReport, checks: LogChecks) -> None:
+    """It is not said of a batch that it goes back where only the one before it has a wrong base offset."""
+    ends = scanned.outlier_ends
+    if not ends:
+        return
+    report.findings = [
+        finding
+        for finding in report.findings
+        if finding.code != OFFSETS_GO_BACK.code
+        or finding.place.position not in ends
+        or (finding.place.base_offset or 0) < ends[finding.place.position]
+    ]
+    if scanned.next_offset is not None:
+        checks.end_segment_at(scanned.next_offset)
+
+
+def _note_damage(scanned: ScannedLog, chunk: Chunk, before: int | None) -> None:
+    """Where the first damage is that a recovery stops at, and what lies behind it."""
+    headers, valid = chunk.headers, chunk.headers.crc_valid
+    if scanned.bad_position is None and not valid.all():
+        row = int(valid.argmin())
+        scanned.bad_position = int(headers.position[row])
+        scanned.bad_offset = int(headers.last_offset[row - 1]) + 1 if row else before
+    if scanned.bad_position is not None:
+        behind = valid & (headers.position > scanned.bad_position)
+        scanned.sound_batches_behind += int(behind.sum())
+        scanned.sound_records_behind += int(headers.records_count[behind].clip(0).sum())
+    for damage in chunk.damage:
+        if damage.reason in HARMLESS:
+            scanned.tail_position = damage.position
+        if damage.reason not in HARMLESS and scanned.bad_position is None:
+            scanned.bad_position, scanned.bad_offset = damage.position, scanned.next_offset
+
+
+MOST_GAPS = 100  # more of them say nothing new
+
+
+def _note_gaps(scanned: ScannedLog, headers: Headers, named: int | None) -> None:
+    """Offsets missing between batches, and before the first; and whether batches hold fewer records than offsets."""
+    # Of a compressed set of magic 0 or 1 whose records were not read nobody knows where it begins.
+    known = headers.records_count >= 0
+    short = known & (headers.records_count < headers.last_offset_delta.astype("i8") + 1)
+    scanned.has_short_batches |= bool(short.any())
+    scanned.has_new |= bool((headers.magic == 2).any())
+    first = int(headers.base_offset[0]) if scanned.next_offset is None else scanned.next_offset
+    if scanned.next_offset is None and headers.position[0] == 0 and named is not None:
+        first = min(first, named)
+    ended = np.concatenate(([first], headers.last_offset[:-1] + 1))
+    begins = np.concatenate(([scanned.end_position], headers.next_position[:-1])) == headers.position
+    for row in np.flatnonzero(known & begins & (headers.base_offset > ended)).tolist():
+        if len(scanned.gaps) < MOST_GAPS:
+            gap = (int(headers.position[row]), int(ended[row]), int(headers.base_offset[row]))
+            scanned.gaps.append(gap)
+    scanned.end_position = int(headers.next_position[-1])
+
+
+def scan_options(options: CheckOptions, report: FileReport, **known: object) -> ScanOptions:
+    """The options of a scan for one file."""
+    return ScanOptions(
+        level=options.level,
+        place=report.place,
+        max_decompressed_bytes=options.max_decompressed_bytes,
+        max_findings=options.max_findings,
+        **known,  # type: ignore[arg-type]
+    )
+
+
+# --- segments among themselves ------------------------------------------------------------------------
 
 Scanned = Sequence[tuple[Segment, ScannedLog]]
 PlaceOf = Callable[[str], Place]

@@ -4,21 +4,36 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from formats.checkpoints import MalformedCheckpoint
 from formats.errors import FormatError, MalformedLine
-from formats.remote_log_snapshot import read_remote_log_snapshot
-from formats.small_files import parse_partition_metadata, parse_quorum_state, strange_label
+from formats.log_dir.checkpoints import MalformedCheckpoint
+from formats.log_dir.state_files import parse_partition_metadata, parse_quorum_state, strange_label
+from formats.tier.broker_files import read_remote_log_snapshot
 from kctl.checks.report import FileReport
-from kctl.checks.segment import read_small
+from kctl.errors import reason_of
+from kctl.files import read_padded, read_whole
+from kctl.findings import evidence as say_evidence
 from kctl.findings import small_files as say
 
-LARGEST = 64 << 20
+
+def read_small(path: Path, report: FileReport, *, is_padded: bool = False) -> bytes | None:
+    """The bytes of a snapshot, checkpoint or, padded, an index; None, and a finding, where it cannot be read."""
+    try:
+        data = read_padded(path) if is_padded else read_whole(path)
+    except FileNotFoundError:
+        report.say(say_evidence.VANISHED)
+        return None
+    except OSError as error:
+        report.say(say_evidence.UNREADABLE, reason=reason_of(error))
+        report.damaged_bytes = report.size_in_bytes
+        return None
+    report.size_in_bytes = max(len(data), report.size_in_bytes if is_padded else 0)
+    return data
 
 
 def read_text(path: Path, report: FileReport) -> str | None:
     """The text of a file; None, and a finding, where it cannot be read."""
     data = read_small(path, report)
-    return None if data is None else data[:LARGEST].decode("utf-8", "replace")
+    return None if data is None else data.decode("utf-8", "replace")
 
 
 def say_malformed(report: FileReport, error: MalformedCheckpoint) -> None:

@@ -13,16 +13,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from formats.errors import FormatError
-from formats.producer_snapshot import ProducerEntry, SnapshotCrcMismatch, read_snapshot
-from kctl.checks.offset_index import highest_so_far
+from formats.log_dir.producer_snapshot import ProducerEntry, SnapshotCrcMismatch, read_snapshot
+from kctl.checks.indexes import highest_so_far
 from kctl.checks.outliers import Seen
 from kctl.checks.report import FileReport
-from kctl.checks.segment import HARMLESS, read_small
+from kctl.checks.segments import HARMLESS
+from kctl.checks.small_files import read_small
 from kctl.findings import Severity
 from kctl.findings import snapshots as say
 from kctl.log.folder import FolderFile
 from kctl.log.producer_state import NONE, ProducerReplay, ProducerState, ReadMarker, read_marker_at
-from kctl.scan.source import LocalFile
+from kctl.scan.source import Source
 
 
 @dataclass(slots=True)
@@ -70,7 +71,7 @@ class ProducerWatch:
         """Whether all batches that were written from the log's start on are there."""
         return not self.is_compacted and not self._is_damaged
 
-    def feed(self, seen: Seen, source: LocalFile) -> None:
+    def feed(self, seen: Seen, source: Source) -> None:
         """The next batches of the log."""
         headers = seen.headers
         self._is_damaged |= any(damage.reason not in HARMLESS for damage in seen.chunk.damage)
@@ -135,7 +136,7 @@ class ProducerWatch:
             right: int = getattr(expected, name)
             if stored == right or not self._can_be_known(name, entry, state, is_known):
                 continue
-            if any(getattr(one, name) == stored for one in variants):
+            if any(getattr(variant, name) == stored for variant in variants):
                 continue
             details: dict[str, str | int] = {
                 "producer_id": entry.producer_id,
@@ -156,5 +157,5 @@ class ProducerWatch:
         return True
 
 
-def _marker_reader(source: LocalFile) -> ReadMarker:
+def _marker_reader(source: Source) -> ReadMarker:
     return lambda position, size: read_marker_at(source, position, size)

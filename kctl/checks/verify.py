@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-from formats.log_dir_files import FolderKind
+from formats.log_dir.file_names import FolderKind
 from kctl.checks.evidence import (
     DirectoryCheck,
     cleaned_topics,
@@ -23,8 +23,8 @@ from kctl.checks.evidence import (
 )
 from kctl.checks.parallel import Check as Check
 from kctl.checks.parallel import NamedTask, reports
-from kctl.checks.replica import ReplicaTask, check_replica
-from kctl.checks.report import CheckOptions, FileReport, Report
+from kctl.checks.replica import check_replica
+from kctl.checks.report import CheckOptions, FileReport, ReplicaTask, Report
 from kctl.evidence.alive import Registered
 from kctl.evidence.model import Evidence
 from kctl.findings import Finding, Place, Severity

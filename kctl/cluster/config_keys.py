@@ -19,6 +19,7 @@ from kctl.cluster.versions import (
     V2_0,
     V2_1,
     V2_3,
+    V2_4,
     V2_7,
     V2_8,
     V3_0,
@@ -188,13 +189,20 @@ BROKER_KEYS = (
 )
 IP_KEYS = (Key("connection_creation_rate", V2_8, natural_int),)
 
-# Entity types, since when, and their keys.
+# What only brokers tell and take, in Kafka's protocol: since when, and the KIP.
+BROKERS_ONLY = frozenset({"broker-loggers", "client-metrics", "groups"})
+KIPS = {"broker-loggers": "KIP-412", "client-metrics": "KIP-714", "groups": "KIP-848"}
+
+# Entity types, since when, and their keys; none where brokers list them.
 ENTITY_TYPES: dict[str, tuple[KafkaVersion, tuple[Key, ...]]] = {
     "topics": (V0_8_2, TOPIC_KEYS),
     "clients": (V0_9, QUOTA_KEYS),
     "users": (V0_10_1, QUOTA_KEYS),
     "brokers": (V0_10_1, BROKER_KEYS),
     "ips": (V2_8, IP_KEYS),
+    "broker-loggers": (V2_4, ()),
+    "client-metrics": (KafkaVersion(3, 7), ()),
+    "groups": (KafkaVersion(4, 0), ()),
 }
 
 

@@ -4,21 +4,23 @@ Nothing checks what is written to ZooKeeper, and a bad topic value keeps brokers
 resulting configuration has to pass. Secrets are refused: Kafka's own tool knows how to encode them.
 """
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 
-from formats.znode_secrets import is_secret_key
-from kctl.changes.intents import AlterConfig, Intent
+from formats.secrets import is_secret_key
+from kctl.changes.intents import AlterConfig, Intent, WaitUntil
 from kctl.changes.plan import Plan, Stage
 from kctl.changes.waiting import Waited
-from kctl.cluster.config_keys import ENTITY_TYPES, key_for
+from kctl.cluster.config_keys import BROKERS_ONLY, ENTITY_TYPES, KIPS, key_for
 from kctl.cluster.interface import Cluster
 from kctl.cluster.names import sanitized
-from kctl.cluster.state import ClusterState
+from kctl.cluster.state import DEFAULT, ClusterState
 from kctl.cluster.versions import V0_10_1, V1_1, V2_3, KafkaVersion
 from kctl.errors import BadValue, KctlError, Refused
+from kctl.times import iso
 
-DEFAULT = "<default>"
+OF_A_LISTENER = "listener.name."  # begins keys of one listener, which brokers list only where they are set
 
 
 def parse_assignments(given: Sequence[str]) -> dict[str, str]:
@@ -39,15 +41,19 @@ def entity_path(entity_type: str, name: str, version: KafkaVersion) -> str:
     if entity_type not in ENTITY_TYPES:
         raise BadValue(f"{entity_type!r} is no entity type", f"there are {', '.join(ENTITY_TYPES)}")
     since, _ = ENTITY_TYPES[entity_type]
+    if version < since and entity_type in BROKERS_ONLY:
+        raise KctlError(f"configurations of {entity_type} need Kafka {since} ({KIPS[entity_type]})")
     if version < since:
         raise BadValue(f"Kafka {version} has no configuration of {entity_type}; it came with {since}")
     if not name:
         raise BadValue("an entity's name cannot be empty")
     if name == DEFAULT:
-        if entity_type == "topics" or version < (V1_1 if entity_type == "brokers" else V0_10_1):
+        if entity_type in ("topics", *BROKERS_ONLY) or version < (
+            V1_1 if entity_type == "brokers" else V0_10_1
+        ):
             raise BadValue(f"there is no default of {entity_type} in Kafka {version}")
         return name
-    if entity_type == "brokers" and not (name.isascii() and name.isdigit()):
+    if entity_type in ("brokers", "broker-loggers") and not (name.isascii() and name.isdigit()):
         raise BadValue(f"{name!r} is no broker id")
     if entity_type == "users" and "/clients/" in name:
         user, client = name.split("/clients/", 1)
@@ -116,11 +122,14 @@ def plan_configs(
     set: Mapping[str, str],
     unset: Sequence[str] = (),
     kafka_version: KafkaVersion | None = None,
+    seconds: float | None = None,
 ) -> Plan:
     """The plan of setting and unsetting keys of one entity; empty where all is so already.
 
-    Raises BadValue for a bad name, key or value, KctlError for an unknown topic or a key that is not set.
+    With `seconds` it is for so long, and then set back. Raises BadValue for a bad name, key or value, KctlError for an unknown topic or a key that is not set.
     """
+    if entity_type in BROKERS_ONLY and cluster.backend != "admin":
+        raise Refused(f"only brokers keep {entity_type}; nothing was written", "give --bootstrap-server")
     topics = [entity_name] if entity_type == "topics" else []
     state = cluster.read_state(
         topics, partition_states=False, configs=[entity_type], kafka_version=kafka_version
@@ -137,20 +146,33 @@ def plan_configs(
         raise Refused("kctl does not touch secrets; nothing was written", "use kafka-configs")
     after: dict[str, str | None] = {key: value for key, value in set.items() if present.get(key) != value}
     after.update(dict.fromkeys(unset))
-    if cluster.backend != "admin" or entity_type != "brokers":  # brokers check their own, when they are asked
+    known = cluster.config_keys(entity_type, name) if set else ()
+    if known is None:
         _check_result(entity_type, present, set, after, version)
-    elif any(map(is_secret_key, set)):
-        raise Refused("kctl stores no secrets; nothing was written", "use kafka-configs")
+    else:  # values are checked by brokers, when they are asked
+        _refuse_unlisted(entity_type, set, known)
     title = f"configure {entity_type.removesuffix('s')} {entity_name}"
     if not after:
         return Plan(title=title, stages=())
-    intent = AlterConfig(
-        entity_type=entity_type,
-        entity_name=name,
-        after=after,
-        before={key: present.get(key) for key in after},
-    )
-    return Plan(title=str(intent), stages=(Stage(intent=intent, writes=cluster.writes_for(intent, state)),))
+    intent = AlterConfig.of(entity_type, name, after, present)
+    first = Stage(intent=intent, writes=cluster.writes_for(intent, state))
+    if seconds is None:
+        return Plan(title=str(intent), stages=(first,))
+    until = time.time_ns() // 1_000_000 + round(seconds * 1000)
+    back = Stage(intent=intent.inverse(), undo=())
+    stages = (first, Stage(intent=WaitUntil(time=until), undo=()), back)
+    return Plan(title=f"{intent} until {iso(until)}", stages=stages)
+
+
+def _refuse_unlisted(entity_type: str, given: Mapping[str, str], known: Collection[str]) -> None:
+    """Raise BadValue for the first key that brokers do not list, Refused for a secret."""
+    for name in given:
+        if is_secret_key(name):
+            raise Refused("kctl stores no secrets; nothing was written", "use kafka-configs")
+        if name not in known and not (entity_type == "brokers" and name.startswith(OF_A_LISTENER)):
+            near = get_close_matches(name, known, n=3)
+            hint = f"did you mean {' or '.join(near)}?" if near else ""
+            raise BadValue(f"{name} is no configuration of {entity_type}", hint)
 
 
 def _check_result(
@@ -180,3 +202,10 @@ def config_altered(intent: Intent, state: ClusterState) -> Waited:
     of = (intent.entity_type, intent.entity_name)
     missing = [key for key, value in intent.after.items() if not state.has_value(*of, key, value)]
     return Waited(int(not missing), 1, tuple(f"{key} is {present.get(key)!r}" for key in missing))
+
+
+def time_has_come(intent: Intent, state: ClusterState) -> Waited:
+    """Whether the time until which a configuration is to hold is over."""
+    assert isinstance(intent, WaitUntil)
+    left = intent.time - time.time_ns() // 1_000_000
+    return Waited(int(left <= 0), 1, (f"it is set back at {iso(intent.time)}",))

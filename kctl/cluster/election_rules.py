@@ -10,10 +10,8 @@ core/src/main/scala/kafka/controller/Election.scala @ 2.8.2; .../ReplicaStateMac
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from kctl.cluster.state import NO_LEADER, Replicas
 from kctl.cluster.versions import V0_8_2, V0_10_1, V1_1, V2_4, KafkaVersion
-
-NO_LEADER = -1
-Replicas = tuple[int, ...]
 
 
 class Elected(NamedTuple):
@@ -60,40 +58,12 @@ def elect_offline(
     for broker in replicas:
         if broker in live and broker in isr:
             return Elected(broker, tuple(b for b in isr if b in live), leader_epoch + 1)
-    if not any(b in live for b in replicas):
-        return NotElected("no_replica_online")
     if not unclean:
         return NotElected("no_isr_replica_online")
-    leader = next(b for b in replicas if b in live)
-    return Elected(leader, (leader,), leader_epoch + 1, unclean=True)
-
-
-def elect_new(replicas: Sequence[int], live: Collection[int]) -> Elected | NotElected:
-    """The first leader of a new partition; all live replicas are its ISR."""
-    isr = tuple(b for b in replicas if b in live)
-    return Elected(isr[0], isr, 0) if isr else NotElected("no_assigned_replica_alive")
-
-
-def elect_preferred(
-    replicas: Sequence[int], isr: Sequence[int], live: Collection[int], leader: int, leader_epoch: int
-) -> Elected | NotElected:
-    """The first replica, where it is alive and in the ISR and does not lead already."""
-    preferred = replicas[0]
-    if leader == preferred:
-        return NotElected("not_needed")
-    if preferred not in live or preferred not in isr:
-        return NotElected("preferred_replica_not_eligible")
-    return Elected(preferred, tuple(isr), leader_epoch + 1)
-
-
-def elect_for_reassignment(
-    target: Sequence[int], isr: Sequence[int], live: Collection[int], leader_epoch: int
-) -> Elected | NotElected:
-    """The first target replica that is alive and in the ISR."""
-    leader = next((b for b in target if b in live and b in isr), None)
+    leader = next((b for b in replicas if b in live), None)
     if leader is None:
-        return NotElected("no_target_replica_in_sync")
-    return Elected(leader, tuple(isr), leader_epoch + 1)
+        return NotElected("no_replica_online")
+    return Elected(leader, (leader,), leader_epoch + 1, unclean=True)
 
 
 def elect_for_shutdown(
@@ -114,12 +84,7 @@ def elect_for_shutdown(
 
 
 def remove_from_isr(
-    replica: int,
-    leader: int,
-    isr: Sequence[int],
-    leader_epoch: int,
-    *,
-    last_stays: bool,
+    replica: int, leader: int, isr: Sequence[int], leader_epoch: int, *, last_stays: bool
 ) -> Elected | NotElected:
     """What is left when a replica goes offline. `last_stays`: the only member is kept, without a leader."""
     if replica not in isr:
@@ -135,10 +100,6 @@ class Imbalance(NamedTuple):
 
     not_led: int
     total: int
-
-    def exceeds(self, percentage: int) -> bool:
-        """Whether the automatic election (`leader.imbalance.per.broker.percentage`) would act."""
-        return self.not_led * 100 > percentage * self.total
 
 
 def leader_imbalance(partitions: Mapping[object, tuple[Sequence[int], int]]) -> dict[int, Imbalance]:

@@ -46,6 +46,8 @@ def _candidate(tp: TopicPartition, state: ClusterState) -> Candidate:
         return Candidate(tp, CANNOT, "its topic is marked for deletion")
     if not state.is_alive(preferred):
         return Candidate(tp, CANNOT, f"broker {preferred}, its preferred leader, is not alive")
+    if not state.is_replica_alive(tp, preferred):
+        return Candidate(tp, CANNOT, f"broker {preferred}, its preferred leader, has it on a failed disk")
     if preferred not in found.isr:
         return Candidate(tp, CANNOT, f"broker {preferred}, its preferred leader, is not in the ISR")
     return Candidate(tp, WANTED)

@@ -1,7 +1,7 @@
-"""Everything that can be seen to be wrong with a cluster, one check a row.
+"""Everything that can be seen to be wrong with a cluster, one function a check.
 
-A check is a row of the table: name, how bad it is when it finds something, what it means, and the function
-that lists what it found. A new check is one more row. What only a backend can see (notifications that brokers
+A check is a function that lists what it found, with its name, how bad that is, and what it means. A new check is one
+more function; `CHECKS` has them in the order of this file. What only a backend can see (notifications that brokers
 choke on, the age of deletion markers) comes from the backend as `Oddity`.
 """
 
@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kctl.cluster.goals import ids
+from kctl.changes.intents import counted
 from kctl.cluster.interface import Oddity
-from kctl.cluster.partition_health import health_of
+from kctl.cluster.partition_health import PartitionHealth, health_of
+from kctl.cluster.reassignment.moves import ids, some
+from kctl.cluster.reassignment.throttles import throttles_set
+from kctl.cluster.reassignment.verification import explain
 from kctl.cluster.state import NO_LEADER, ClusterState
-from kctl.cluster.stuck import explain
-from kctl.cluster.throttles import throttles_set
 from kctl.cluster.versions import V2_8
 
 ERROR, WARNING, INFO = "error", "warning", "info"
@@ -34,7 +35,7 @@ class Seen(NamedTuple):
 
 
 class Check(NamedTuple):
-    """A row of the table."""
+    """A check and what it is about."""
 
     name: str
     severity: str
@@ -42,8 +43,22 @@ class Check(NamedTuple):
     find: Callable[[Seen], Iterator[str]]
 
 
+CHECKS: list[Check] = []
+Find = Callable[[Seen], Iterator[str]]
+
+
+def check(name: str, severity: str, meaning: str) -> Callable[[Find], Find]:
+    """Put a function in `CHECKS`."""
+
+    def add(find: Find) -> Find:
+        CHECKS.append(Check(name, severity, meaning, find))
+        return find
+
+    return add
+
+
 @dataclass(frozen=True, slots=True)
-class Result:
+class HealthResult:
     """What a check found; `good` where it found nothing."""
 
     check: str
@@ -53,32 +68,50 @@ class Result:
     examples: tuple[str, ...]
 
 
-def check_health(seen: Seen) -> Iterator[Result]:
-    """Every check of the table, in its order."""
-    for check in CHECKS:
-        found = list(check.find(seen))
-        status = check.severity if found else "good"
-        yield Result(check.name, status, len(found), check.meaning, tuple(found[:SHOWN]))
+def check_health(seen: Seen) -> Iterator[HealthResult]:
+    """The results of all checks, in their order."""
+    for name, severity, meaning, find in CHECKS:
+        found = list(find(seen))
+        yield HealthResult(name, severity if found else "good", len(found), meaning, tuple(found[:SHOWN]))
 
 
-# --- brokers and controller ---------------------------------------------------------------------------
+def _partitions(seen: Seen) -> Iterator[PartitionHealth]:
+    return (health_of(tp, seen.state) for tp in seen.state.partitions())
 
 
+def _odd(seen: Seen, kind: str) -> Iterator[str]:
+    """What the backend found of a kind, deletion markers only once they are old."""
+    for oddity in seen.oddities:
+        if oddity.kind == kind and (oddity.age is None or oddity.age > OLD_MARKER):
+            yield f"{oddity.place}: {oddity.reason}"
+
+
+@check("controller", ERROR, "Without a live controller no leader is elected, and nothing can be changed.")
 def _controller(seen: Seen) -> Iterator[str]:
     if seen.state.controller is None or seen.state.controller.broker_id is None:
-        yield "there is no controller"
+        lost = seen.state.quorum.lost if seen.state.quorum else ""
+        yield lost.partition(";")[0] or "there is no controller"
     elif not seen.state.controller.is_kraft and not seen.state.is_alive(seen.state.controller.broker_id):
         yield f"broker {seen.state.controller.broker_id} is controller and not alive"
 
 
+@check("controller-loop", ERROR, "Controllers keep replacing each other; find out why each gives up.")
 def _controller_loop(seen: Seen) -> Iterator[str]:
     if seen.epoch_growth > 1:
         yield f"the controller epoch grew by {seen.epoch_growth} while it was watched"
 
 
+@check(
+    "quorum",
+    WARNING,
+    "Voters of the KRaft quorum lag; without a majority nothing can be changed.",
+)
 def _quorum(seen: Seen) -> Iterator[str]:
     quorum = seen.state.quorum
     voters = [m for m in quorum.members if m.is_voter] if quorum else []
+    if quorum and quorum.lost:
+        yield from (f"voter {voter.node_id} does not answer" for voter in voters if not voter.is_answering)
+        return
     newest = max((m.last_caught_up_at or 0 for m in voters), default=0)
     for voter in voters:
         behind = newest - (voter.last_caught_up_at or 0)
@@ -87,11 +120,44 @@ def _quorum(seen: Seen) -> Iterator[str]:
             yield f"voter {voter.node_id} is {since}"
 
 
+@check("migration", WARNING, "The cluster is under migration to KRaft: kctl only reads.")
 def _migration(seen: Seen) -> Iterator[str]:
     if seen.state.is_migrating:
         yield "a KRaft quorum has claimed the cluster; what is written to ZooKeeper is overwritten"
 
 
+@check(
+    "unreadable",
+    ERROR,
+    "It cannot be read, and a controller that cannot read it either may not start again.",
+)
+def _unreadable(seen: Seen) -> Iterator[str]:
+    for problem in seen.state.problems:
+        if problem.silent_broker is None:
+            yield f"{problem.place}: {problem.reason}"
+
+
+@check(
+    "silent-brokers",
+    ERROR,
+    "Listed as alive, and kctl has no answer: just killed, hanging, or not to be reached from here.",
+)
+def _silent_brokers(seen: Seen) -> Iterator[str]:
+    silent = {p.silent_broker: p.reason for p in seen.state.problems if p.silent_broker is not None}
+    yield from (reason for _, reason in sorted(silent.items()))
+
+
+@check("failed-disks", ERROR, "Replicas on a failed disk are not alive, although their broker is.")
+def _failed_disks(seen: Seen) -> Iterator[str]:
+    yield from _odd(seen, "failed-disk")
+    # A broker that stops or starts while the cluster is read is alive with offline replicas too.
+    failed = {oddity.broker_id for oddity in seen.oddities if oddity.kind == "failed-disk"}
+    for broker, partitions in seen.state.on_failed_disks().items():
+        if broker in failed:
+            yield f"broker {broker} has {counted(len(partitions), 'replica')} on failed disks: {some(partitions)}"
+
+
+@check("dead-brokers", WARNING, "Brokers that hold replicas and are not alive.")
 def _dead_brokers(seen: Seen) -> Iterator[str]:
     held: dict[int, int] = {}
     for tp in seen.state.partitions():
@@ -101,33 +167,31 @@ def _dead_brokers(seen: Seen) -> Iterator[str]:
     yield from (f"broker {broker} is not alive and holds {n} replicas" for broker, n in sorted(held.items()))
 
 
-# --- partitions ---------------------------------------------------------------------------------------
-
-
+@check("offline", ERROR, "These partitions cannot be read or written.")
 def _offline(seen: Seen) -> Iterator[str]:
-    for tp in seen.state.partitions():
-        health = health_of(tp, seen.state)
+    for health in _partitions(seen):
         if health.is_offline:
             leader = "never had a leader" if health.leader is None else "has no live leader"
-            eligible = seen.state.eligible_leaders.get(tp)
+            eligible = seen.state.eligible_leaders.get(health.partition)
             hope = f"; it comes back without loss with broker {ids(eligible)}" if eligible else ""
-            yield f"{tp} {leader}{hope}"
+            yield f"{health.partition} {leader}{hope}"
 
 
+@check("under-min-isr", ERROR, "Producers with acks=all are refused.")
 def _under_min_isr(seen: Seen) -> Iterator[str]:
-    for tp in seen.state.partitions():
-        health = health_of(tp, seen.state)
+    for health in _partitions(seen):
         if health.is_under_min_isr and not health.is_offline:
-            yield f"{tp} has {len(health.isr)} in the ISR"
+            yield f"{health.partition} has {len(health.isr)} in the ISR"
 
 
+@check("under-replicated", WARNING, "A replica is behind or dead.")
 def _under_replicated(seen: Seen) -> Iterator[str]:
-    for tp in seen.state.partitions():
-        health = health_of(tp, seen.state)
+    for health in _partitions(seen):
         if health.is_under_replicated:
-            yield f"{tp} has {len(health.isr)} of {len(health.replicas)} replicas in the ISR"
+            yield f"{health.partition} has {len(health.isr)} of {len(health.replicas)} replicas in the ISR"
 
 
+@check("isr-outside-replicas", ERROR, "The ISR names brokers that are no replicas (KAFKA-9672).")
 def _strangers_in_isr(seen: Seen) -> Iterator[str]:
     for tp, found in seen.state.partition_states.items():
         replicas = seen.state.replicas(tp)
@@ -136,14 +200,16 @@ def _strangers_in_isr(seen: Seen) -> Iterator[str]:
             yield f"{tp}: {strangers} in the ISR and not among the replicas {list(replicas or ())}"
 
 
+@check("isr-not-alive", WARNING, "The ISR names replicas that are not alive; they will be taken out.")
 def _dead_in_isr(seen: Seen) -> Iterator[str]:
     for tp, found in seen.state.partition_states.items():
-        dead = [b for b in found.isr if not seen.state.is_alive(b)]
+        dead = [b for b in found.isr if not seen.state.is_replica_alive(tp, b)]
         # The last member stays in the ISR for ever: that it is dead makes the partition offline, said elsewhere.
         if dead and len(found.isr) > 1:
             yield f"{tp}: {dead} in the ISR and not alive"
 
 
+@check("future-controller-epoch", ERROR, "The present controller refuses to touch these partitions.")
 def _future_epoch(seen: Seen) -> Iterator[str]:
     controller = seen.state.controller
     if controller is None or controller.epoch is None:
@@ -153,6 +219,11 @@ def _future_epoch(seen: Seen) -> Iterator[str]:
             yield f"{tp} was written by controller epoch {found.controller_epoch}, the present one is {controller.epoch}"
 
 
+@check(
+    "empty-target",
+    ERROR,
+    "No replicas left, or a broker twice: repair the topic before the controller moves.",
+)
 def _empty_target(seen: Seen) -> Iterator[str]:
     for name, topic in sorted(seen.state.topics.items()):
         for partition, replicas in sorted(topic.partitions.items()):
@@ -162,28 +233,22 @@ def _empty_target(seen: Seen) -> Iterator[str]:
                 yield f"{name}-{partition} names a broker twice: {list(replicas)}"
 
 
-def _non_preferred(seen: Seen) -> Iterator[str]:
-    for tp in seen.state.partitions():
-        health = health_of(tp, seen.state)
-        if not health.is_leader_preferred and not health.is_offline:
-            yield f"{tp} is led by {health.leader}, preferred is {health.replicas[0] if health.replicas else NO_LEADER}"
-
-
-# --- topics and configurations ------------------------------------------------------------------------
-
-
+@check(
+    "topic-ids",
+    WARNING,
+    "Ids that are missing are made anew by the next controller, and brokers refuse those.",
+)
 def _topic_ids(seen: Seen) -> Iterator[str]:
-    ids: dict[str, str] = {}
+    names: dict[str, str] = {}  # by topic id
     for name, topic in sorted(seen.state.topics.items()):
         if topic.topic_id is None:
             if seen.state.kafka_version >= V2_8:
                 yield f"{name} has no topic id"
-        elif topic.topic_id in ids:
-            yield f"{name} has the id {topic.topic_id} of {ids[topic.topic_id]}"
-        else:
-            ids[topic.topic_id] = name
+        elif (first := names.setdefault(topic.topic_id, name)) != name:
+            yield f"{name} has the id {topic.topic_id} of {first}"
 
 
+@check("partition-numbers", ERROR, "Partitions must be numbered from 0 without gaps.")
 def _gaps(seen: Seen) -> Iterator[str]:
     for name, topic in sorted(seen.state.topics.items()):
         numbers = sorted(topic.partitions)
@@ -191,6 +256,7 @@ def _gaps(seen: Seen) -> Iterator[str]:
             yield f"{name} has partitions {numbers[:10]}, with gaps"
 
 
+@check("orphan-configs", WARNING, "A topic of that name would get this configuration.")
 def _orphan_configs(seen: Seen) -> Iterator[str]:
     names = set(seen.state.topic_names)
     for kind, name in sorted(seen.state.configs):
@@ -198,15 +264,7 @@ def _orphan_configs(seen: Seen) -> Iterator[str]:
             yield f"{name} is configured and is no topic"
 
 
-def _idle_throttles(seen: Seen) -> Iterator[str]:
-    for one in throttles_set(seen.state):
-        if not one.is_used:
-            yield f"{one.key} of {one.entity_type.removesuffix('s')} {one.entity_name} is {one.value!r}"
-
-
-# --- requests -----------------------------------------------------------------------------------------
-
-
+@check("requests", WARNING, "A reassignment or election that does not end.")
 def _stuck(seen: Seen) -> Iterator[str]:
     yield from explain(seen.state, seen.now)
     for what, request in (("a reassignment", seen.state.reassignment), ("an election", seen.state.election)):
@@ -216,15 +274,10 @@ def _stuck(seen: Seen) -> Iterator[str]:
             yield f"the waiting election cannot be read: {request.unreadable}"
         age = seen.now - request.created_at if request.created_at is not None else 0
         if age > OLD_REQUEST:
-            yield f"{what} has been waiting for {age // 60_000} min"
+            yield f"{what} has been waiting for {age // 60_000} min; never delete its znode"
 
 
-def _moving(seen: Seen) -> Iterator[str]:
-    for tp in seen.state.partitions():
-        if seen.state.is_reassigning(tp):
-            yield f"{tp} is being moved"
-
-
+@check("deletions", WARNING, "A deletion that does not end.")
 def _deletions(seen: Seen) -> Iterator[str]:
     for name in sorted(seen.state.deleting):
         dead = (
@@ -234,90 +287,35 @@ def _deletions(seen: Seen) -> Iterator[str]:
         )
         if dead:
             yield f"the deletion of {name} waits for brokers {sorted(dead)}, which are not alive"
-    yield from _odd("old-deletion")(seen)
+    yield from _odd(seen, "old-deletion")
 
 
-def _odd(kind: str) -> Callable[[Seen], Iterator[str]]:
-    def find(seen: Seen) -> Iterator[str]:
-        for oddity in seen.oddities:
-            if oddity.kind == kind and (oddity.age is None or oddity.age > OLD_MARKER):
-                yield f"{oddity.place}: {oddity.reason}"
-
-    return find
+@check("notifications", ERROR, "Brokers stop at this notification and see no later configuration change.")
+def _notifications(seen: Seen) -> Iterator[str]:
+    yield from _odd(seen, "notification")
 
 
-def _unreadable(seen: Seen) -> Iterator[str]:
-    yield from (f"{problem.place}: {problem.reason}" for problem in seen.state.problems)
-
-
-CHECKS = (
-    Check("controller", ERROR, "Somebody must be controller, and alive.", _controller),
-    Check(
-        "controller-loop",
-        ERROR,
-        "Controllers follow each other without end; look for why each gives up.",
-        _controller_loop,
-    ),
-    Check(
-        "quorum",
-        WARNING,
-        "Voters of the KRaft quorum that are behind: without a majority nothing can be changed.",
-        _quorum,
-    ),
-    Check("migration", WARNING, "The cluster is under migration to KRaft: kctl only reads.", _migration),
-    Check("unreadable", ERROR, "A controller that cannot read this may never start again.", _unreadable),
-    Check("dead-brokers", WARNING, "Brokers that hold replicas and are not alive.", _dead_brokers),
-    Check("offline", ERROR, "Nobody can read or write these partitions.", _offline),
-    Check("under-min-isr", ERROR, "Producers with acks=all are refused.", _under_min_isr),
-    Check("under-replicated", WARNING, "A replica is behind or dead.", _under_replicated),
-    Check(
-        "isr-outside-replicas",
-        ERROR,
-        "The ISR names brokers that are no replicas (KAFKA-9672).",
-        _strangers_in_isr,
-    ),
-    Check(
-        "isr-not-alive",
-        WARNING,
-        "The ISR names brokers that are not alive; the leader will take them out.",
-        _dead_in_isr,
-    ),
-    Check(
-        "future-controller-epoch",
-        ERROR,
-        "The present controller refuses to touch these partitions.",
-        _future_epoch,
-    ),
-    Check(
-        "empty-target",
-        ERROR,
-        "No replicas left, or a broker twice: repair the topic before a controller moves.",
-        _empty_target,
-    ),
-    Check(
-        "topic-ids",
-        WARNING,
-        "Ids that are missing are made anew by the next controller, and brokers refuse those.",
-        _topic_ids,
-    ),
-    Check("partition-numbers", ERROR, "Partitions must be numbered from 0 without gaps.", _gaps),
-    Check("orphan-configs", WARNING, "A topic of that name would get this configuration.", _orphan_configs),
-    Check(
-        "requests", WARNING, "A reassignment or election that does not end; never delete its znode.", _stuck
-    ),
-    Check("deletions", WARNING, "A deletion that does not end.", _deletions),
-    Check(
-        "notifications",
-        ERROR,
-        "Brokers stop at this notification and see no later configuration change.",
-        _odd("notification"),
-    ),
-    Check(
-        "throttles",
-        WARNING,
-        "Throttles that no running move needs slow followers down; `kctl reassign throttle clear --unused`.",
-        _idle_throttles,
-    ),
-    Check("moving", INFO, "Reassignments under way.", _moving),
-    Check("non-preferred-leaders", INFO, "`kctl elect preferred` puts them back.", _non_preferred),
+@check(
+    "throttles",
+    WARNING,
+    "Throttles that no running move needs slow followers down; `kctl reassign throttle clear --unused`.",
 )
+def _idle_throttles(seen: Seen) -> Iterator[str]:
+    for throttle in throttles_set(seen.state):
+        if not throttle.is_used:
+            entity = f"{throttle.entity_type.removesuffix('s')} {throttle.entity_name}"
+            yield f"{throttle.key} of {entity} is {throttle.value!r}"
+
+
+@check("moving", INFO, "Reassignments under way.")
+def _moving(seen: Seen) -> Iterator[str]:
+    for tp in seen.state.partitions():
+        if seen.state.is_reassigning(tp):
+            yield f"{tp} is being moved"
+
+
+@check("non-preferred-leaders", INFO, "`kctl elect preferred` puts them back.")
+def _non_preferred(seen: Seen) -> Iterator[str]:
+    for health in _partitions(seen):
+        if not health.is_leader_preferred and not health.is_offline:
+            yield f"{health.partition} is led by {health.leader}, preferred is {health.replicas[0] if health.replicas else NO_LEADER}"

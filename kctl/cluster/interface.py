@@ -6,7 +6,7 @@ each only where what it was worked out from still holds.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypedDict, Unpack
 
 from kctl.errors import Refused
 
@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
     from kctl.changes.intents import Intent
     from kctl.changes.plan import Write
-    from kctl.cluster.disk_sizes import ReplicaSize
-    from kctl.cluster.old_groups import OldGroup
-    from kctl.cluster.state import ClusterState, Replicas
+    from kctl.cluster.disks import LogDir
+    from kctl.cluster.old_consumers import OldGroup
+    from kctl.cluster.reassignment.moves import ReplicaSize
+    from kctl.cluster.state import ClusterState, Endpoint, Quorum, Replicas
     from kctl.cluster.versions import KafkaVersion
+    from kctl.errors import KctlError
     from kctl.model import TopicPartition
 
 
@@ -26,13 +28,39 @@ class Conflict(Refused):
     """What a change was worked out from is no longer so: another write came between (exit status 4)."""
 
 
+def refuse_changed(
+    entity_type: str, entity_name: str, expected: Mapping[str, str | None], present: Mapping[str, str]
+) -> None:
+    """Raise Conflict where a value of a configuration is not the one that was read."""
+    for key, value in expected.items():
+        if present.get(key) != value:
+            now, then = ("not set" if v is None else repr(v) for v in (present.get(key), value))
+            raise Conflict(
+                f"{key} of {entity_type.removesuffix('s')} {entity_name} is {now}, not {then} as it was read; "
+                "nothing was written"
+            )
+
+
 class Oddity(NamedTuple):
-    """Something that only a backend knows of: its kind (`notification`, `old-deletion`), where, what, how old (ms)."""
+    """Something that only a backend knows of: its kind (`notification`, `failed-disk`), where, what, how old (ms), of whom."""
 
     kind: str
     place: str
     reason: str
     age: int | None = None
+    broker_id: int | None = None
+
+
+class Scope(TypedDict, total=False):
+    """What `Cluster.read_state` reads besides topics, and how exactly."""
+
+    partition_states: bool  # True if absent
+    configs: Collection[str]  # entity types to read, whole (of topics: of those asked for)
+    config_keys: Collection[str] | None  # where only these matter others may be left out; None: all
+    kafka_version: KafkaVersion | None  # pins the version
+    # What others have written in the last second may be missing, so that nobody waits for it; what kctl has written
+    # is there.
+    recent: bool
 
 
 class Cluster(Protocol):
@@ -41,21 +69,9 @@ class Cluster(Protocol):
     backend: str  # "zookeeper", "snapshot", "admin"
     location: str  # as shown to people and written in the journal: connect string, file, bootstrap servers
 
-    def read_state(
-        self,
-        topics: Collection[str] | None = None,
-        *,
-        partition_states: bool = True,
-        configs: Collection[str] = (),
-        config_keys: Collection[str] | None = None,
-        kafka_version: KafkaVersion | None = None,
-        recent: bool = False,
-    ) -> ClusterState:
+    def read_state(self, topics: Collection[str] | None = None, **scope: Unpack[Scope]) -> ClusterState:
         """The cluster now. `topics`: only these (None: all, empty: names only); unknown names are left out.
 
-        `configs`: entity types to read, whole (of topics: of those asked for); where only `config_keys` matter
-        others may be left out. `kafka_version` pins it. `recent`: what others have written in the last second may
-        be missing, so that nobody waits for it; what kctl has written is there.
         Raises KctlError where the cluster does not answer or is none.
         """
 
@@ -80,8 +96,25 @@ class Cluster(Protocol):
     ) -> int:
         """How many partitions, from the front, fit in one request of a kind: `reassign` or `elect-preferred`."""
 
+    def config_keys(self, entity_type: str, entity_name: str) -> Collection[str] | None:
+        """The keys that brokers take for an entity; None where they cannot be asked. Raises KctlError."""
+
     def replica_sizes(self, topics: Collection[str] | None = None) -> list[ReplicaSize] | None:
         """The size of every replica, of these topics or all, on brokers that answer; None where it cannot be asked."""
+
+    def read_log_dirs(
+        self, brokers: Collection[int], topics: Collection[str] | None = None
+    ) -> list[LogDir] | None:
+        """The log directories of these brokers and the replicas of these topics (None: all) there, by broker and path.
+
+        None where it cannot be asked.
+        """
+
+    def controllers(self, quorum: Quorum) -> dict[int, Endpoint]:
+        """Where the controllers of a KRaft cluster listen, as far as one of them tells."""
+
+    def supported_features(self) -> tuple[dict[str, tuple[int, int]], list[KctlError]]:
+        """The lowest and highest level of each feature that all brokers support, and who did not answer."""
 
     def log_ends(self, state: ClusterState) -> Mapping[TopicPartition, int]:
         """Where the logs of the state's partitions end, by their leaders; what is not to be had is left out."""

@@ -40,9 +40,9 @@ def log_end_offsets(
 
 
 def _plain_address(broker: Broker) -> tuple[str, int] | None:
-    for one in broker.endpoints:
-        if (one.security_protocol or one.listener) == "PLAINTEXT":
-            return one.host, one.port
+    for endpoint in broker.endpoints:
+        if (endpoint.security_protocol or endpoint.listener) == "PLAINTEXT":
+            return endpoint.host, endpoint.port
     if not broker.endpoints and broker.host is not None and broker.port > 0:
         return broker.host, broker.port
     return None

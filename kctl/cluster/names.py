@@ -6,7 +6,7 @@ clients/src/main/java/org/apache/kafka/common/internals/Topic.java @ 0.11.0.2, 2
 
 import re
 from collections.abc import Iterable
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from kctl.cluster.versions import V0_9, V0_10, V0_11, V3_9, KafkaVersion
 from kctl.errors import BadValue, Refused
@@ -56,8 +56,3 @@ def sanitized(name: str) -> str:
         return name
     # Java's URLEncoder leaves letters, digits and .-*_ alone; Kafka then takes the star away too.
     return quote(name, safe="-_.").replace("~", "%7E")
-
-
-def desanitized(name: str) -> str:
-    """The name that a path's part stands for."""
-    return unquote(name)

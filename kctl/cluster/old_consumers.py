@@ -1,25 +1,95 @@
-"""What the old consumers of a group own and should own, and how far behind they are.
+"""Old consumers (up to 1.x), who keep everything in ZooKeeper: what a group owns, and what it should own.
 
-A thread is `MEMBER-N`; range deals each topic to the threads that subscribe to it, round robin all topics to all
-threads. Patterns (white and black lists) are Java regular expressions over topic names; commas mean `or`.
+A thread is `MEMBER-N`, sorted as a string, so `c-10` comes before `c-2`. Range deals each topic by itself to the threads
+that subscribe to it, so that the first threads get more of every topic; surplus threads get nothing. Round robin sorts
+all partitions by Java's hash of `[topic,partition]`, signed, and wants every thread to read the same topics. Patterns
+(white and black lists) are Java regular expressions over topic names; commas mean `or`.
 
 Source: core/src/main/scala/kafka/consumer/{PartitionAssignor,TopicCount,TopicFilter}.scala @ 0.8.2.1
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kctl.cluster.consumer_assignment import (
-    equal_subscriptions,
-    range_assignment,
-    round_robin_assignment,
-    thread_names,
-)
-from kctl.cluster.old_groups import OldGroup, OldMember
 from kctl.cluster.state import ClusterState
 from kctl.errors import Refused
 from kctl.model import TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OldMember:
+    """A registered consumer. `subscription`: streams by topic, or by the pattern where `pattern` is not static."""
+
+    member_id: str
+    subscription: Mapping[str, int]
+    pattern: str = "static"
+    registered_at: int | None = None  # milliseconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OldGroup:
+    """A group: who is registered, which thread owns what, how far each partition is."""
+
+    name: str
+    members: tuple[OldMember, ...] = ()
+    owners: Mapping[TopicPartition, str] = field(default_factory=dict)
+    offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+
+def thread_names(consumers: Mapping[str, int]) -> list[str]:
+    """The threads of consumers with so many streams each, in the order that counts."""
+    return sorted(f"{consumer}-{n}" for consumer, count in consumers.items() for n in range(count))
+
+
+def range_assignment(threads: Iterable[str], partitions: Iterable[int]) -> dict[str, list[int]]:
+    """Partitions of one topic by thread; threads left over have none."""
+    ordered, numbers = sorted(threads), sorted(partitions)
+    if not ordered:
+        return {}
+    each, more = divmod(len(numbers), len(ordered))
+    result, position = {}, 0
+    for index, thread in enumerate(ordered):
+        count = each + (index < more)
+        result[thread] = numbers[position : position + count]
+        position += count
+    return result
+
+
+def round_robin_order(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+    """All partitions in the order in which round robin deals them."""
+    return sorted(partitions, key=lambda tp: (java_hash(f"[{tp.topic},{tp.partition}]"), tp))
+
+
+def round_robin_assignment(
+    threads: Iterable[str], partitions: Iterable[TopicPartition]
+) -> dict[str, list[TopicPartition]]:
+    """Partitions of all topics by thread."""
+    ordered = sorted(threads)
+    result: dict[str, list[TopicPartition]] = {thread: [] for thread in ordered}
+    for index, tp in enumerate(round_robin_order(partitions) if ordered else ()):
+        result[ordered[index % len(ordered)]].append(tp)
+    return result
+
+
+def equal_subscriptions(subscriptions: Mapping[str, Mapping[str, int]]) -> bool:
+    """Whether round robin may be used: every consumer reads the same topics with the same number of threads."""
+    kinds: Sequence[Mapping[str, int]] = list(subscriptions.values())
+    return all(kind.keys() == kinds[0].keys() for kind in kinds) and all(
+        len(set(kind.values())) <= 1 for kind in kinds
+    )
+
+
+def java_hash(text: str) -> int:
+    """`String.hashCode`: of UTF-16 units, as a signed 32-bit number."""
+    value = 0
+    units = text.encode("utf-16-be")
+    for index in range(0, len(units), 2):
+        value = (31 * value + int.from_bytes(units[index : index + 2], "big")) & 0xFFFFFFFF
+    return value - (1 << 32) if value & 0x80000000 else value
+
 
 ALGORITHMS = ("range", "roundrobin")
 

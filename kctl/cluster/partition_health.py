@@ -10,8 +10,6 @@ from typing import NamedTuple
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.model import TopicPartition
 
-DEFAULT = "<default>"
-
 
 class PartitionHealth(NamedTuple):
     """A partition and what holds of it. Before the first election leader and epochs are None."""
@@ -51,13 +49,9 @@ def health_of(tp: TopicPartition, state: ClusterState) -> PartitionHealth:
 
 
 def min_isr(topic: str, leader: int | None, state: ClusterState) -> int:
-    """The effective min.insync.replicas as far as ZooKeeper shows it: brokers' own files are not in it."""
-    places = (("topics", topic), ("brokers", str(leader)), ("brokers", DEFAULT))
-    for kind, name in places:
-        value = state.config(kind, name).get("min.insync.replicas")
-        if value is not None and value.strip().isdigit():
-            return int(value)
-    return 1
+    """The min.insync.replicas in force; ZooKeeper does not show what stands in the brokers' own files."""
+    value = state.topic_value(topic, leader, "min.insync.replicas")
+    return int(value) if value is not None and value.strip().isdigit() else 1
 
 
 FILTERS: dict[str, Callable[[PartitionHealth], bool]] = {

@@ -3,15 +3,15 @@
 By the rules of the cluster's version, from the state now. `crash`: all named brokers vanish at once. `controlled`:
 they shut down one after the other in the order given, each handing its leaderships over first. Whether unclean
 elections are allowed stands in the topic, in the brokers' dynamic default, or in the brokers' own files, which
-nothing here can see: there the version's default counts unless it is said. KRaft has rules of its own
-(`kctl.cluster.kraft_prediction`).
+nothing here can see: there the version's default counts unless it is said.
+
+Source for KRaft: metadata/src/main/java/org/apache/kafka/controller/PartitionChangeBuilder.java @ 4.0.0
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kctl.cluster.election_rules import (
-    NO_LEADER,
     Elected,
     Rules,
     elect_for_shutdown,
@@ -19,9 +19,15 @@ from kctl.cluster.election_rules import (
     remove_from_isr,
     rules_of,
 )
-from kctl.cluster.kraft_prediction import KraftFate, has_eligible_leaders, quorum_is_left
-from kctl.cluster.partition_health import DEFAULT, min_isr
-from kctl.cluster.state import ClusterState, PartitionState, Replicas
+from kctl.cluster.partition_health import min_isr
+from kctl.cluster.state import (
+    ELR_FEATURE,
+    NO_LEADER,
+    ClusterState,
+    PartitionState,
+    Replicas,
+    is_majority,
+)
 from kctl.cluster.versions import V0_11
 from kctl.errors import BadValue
 from kctl.model import TopicPartition
@@ -54,10 +60,15 @@ class Prediction:
 def predict(
     state: ClusterState, stopped: Sequence[int], *, how: str = "crash", unclean: bool | None = None
 ) -> Iterator[Prediction]:
-    """Every partition of the topics read, by name and number. Raises BadValue for a broker that is not alive."""
-    strangers = [broker for broker in stopped if not state.is_alive(broker)]
+    """Every partition of the topics read, by name and number. Raises BadValue for a node that is not alive.
+
+    Voters of a KRaft quorum that are no brokers can be stopped too: without a majority nobody elects leaders.
+    """
+    voters = state.quorum.voters - state.quorum.dead_voters if state.quorum else frozenset[int]()
+    strangers = [node for node in stopped if node not in voters and not state.is_alive(node)]
     if strangers:
         raise BadValue(f"brokers {', '.join(map(str, strangers))} are not alive now")
+    seen = _seen_by_a_controller(state, stopped, how)
     rules, live = rules_of(state.kafka_version), set(state.live_brokers)
     controller = state.controller.broker_id if state.controller else None
     for tp in state.partitions():
@@ -78,11 +89,12 @@ def predict(
             continue
         may = may_be_unclean(tp.topic, state, unclean)
         if state.quorum is not None:
-            eligible = state.eligible_leaders.get(tp, ()) if has_eligible_leaders(state) else None
-            kraft = KraftFate(replicas, found, eligible, least=least, unclean=may)
-            if quorum_is_left(state, stopped):
-                kraft.stop(stopped, live)
-            yield _prediction(tp, replicas, found, kraft, least, live - set(stopped))
+            eligible = state.eligible_leaders.get(tp, ()) if state.features.get(ELR_FEATURE) else None
+            kraft = _KraftFate(replicas, found, eligible, least=least, unclean=may)
+            alive = live - set(found.offline_replicas)
+            for number, broker in enumerate(seen, 1):
+                kraft.stop(broker, alive - set(stopped if how == "crash" else stopped[:number]))
+            yield _prediction(tp, replicas, found, kraft, least, alive - set(stopped))
             continue
         fate = _Fate(replicas, found, rules, may)
         if how == "controlled":
@@ -93,15 +105,26 @@ def predict(
 
 def may_be_unclean(topic: str, state: ClusterState, given: bool | None) -> bool:
     """Whether a replica outside the ISR may lead: by the topic, as said, by the dynamic default, by the version."""
-    for value in (state.config("topics", topic).get(UNCLEAN),):
-        if value is not None:
-            return value.strip().lower() == "true"
-    if given is not None:
+    set_for_topic = state.config("topics", topic).get(UNCLEAN)
+    if set_for_topic is None and given is not None:
         return given
-    value = state.config("brokers", DEFAULT).get(UNCLEAN)
-    if value is not None:
-        return value.strip().lower() == "true"
-    return state.kafka_version < V0_11
+    value = state.topic_value(topic, None, UNCLEAN)
+    return state.kafka_version < V0_11 if value is None else value.strip().lower() == "true"
+
+
+def has_majority_after(state: ClusterState, stopped: Collection[int]) -> bool:
+    """Whether enough voters are alive, and go on, for somebody to be controller; dead ones are counted as such."""
+    quorum = state.quorum
+    if quorum is None:
+        return True
+    return not quorum.lost and is_majority(quorum.voters - quorum.dead_voters - set(stopped), quorum.voters)
+
+
+def _seen_by_a_controller(state: ClusterState, stopped: Sequence[int], how: str) -> Sequence[int]:
+    """The brokers of which a controller still hears that they go: the rest of a combined node goes after its broker."""
+    if how == "crash":
+        return stopped if has_majority_after(state, stopped) else ()
+    return [broker for number, broker in enumerate(stopped) if has_majority_after(state, stopped[:number])]
 
 
 class _Fate:
@@ -167,16 +190,57 @@ class _Fate:
             self.was_unclean |= outcome.unclean
 
 
+class _KraftFate:
+    """One partition of a KRaft cluster while brokers go. `eligible` is None where the controller keeps no eligible leaders.
+
+    A broker that is fenced or shuts down leaves the ISR of its partitions, one broker after the other. Without eligible
+    leader replicas the last member stays in the ISR, without a leader; with them the ISR may become empty, and who left
+    it while it was smaller than `min.insync.replicas` may lead again without loss (KIP-966). A broker that crashed is
+    struck from them when it registers again: nobody knows what its disk has lost.
+    """
+
+    def __init__(
+        self, replicas: Replicas, now: PartitionState, eligible: Replicas | None, *, least: int, unclean: bool
+    ) -> None:
+        self.replicas, self.least, self.unclean = replicas, least, unclean
+        self.leader, self.isr, self.was_unclean = now.leader, now.isr, False
+        self.keeps_eligible = eligible is not None
+        self.eligible = eligible or ()
+
+    def stop(self, broker: int, left: set[int]) -> None:
+        """The broker goes; those that are left can lead."""
+        if broker not in self.isr and broker != self.leader:
+            return
+        rest = tuple(b for b in self.isr if b != broker)
+        eligible: Replicas = ()
+        if self.keeps_eligible and len(rest) < self.least:
+            known = {*self.eligible, *self.isr} - set(rest)
+            eligible = tuple(b for b in self.replicas if b in known)
+        may_lead = rest or eligible
+        leader = self.leader if self.leader in rest and self.leader in left else NO_LEADER
+        if leader == NO_LEADER:
+            leader = next((b for b in self.replicas if b in may_lead and b in left), NO_LEADER)
+            if leader in eligible:
+                rest, eligible = (leader,), tuple(b for b in eligible if b != leader)
+        if leader == NO_LEADER and self.unclean:
+            leader = next((b for b in self.replicas if b in left), NO_LEADER)
+            if leader != NO_LEADER:
+                rest, eligible, self.was_unclean = (leader,), (), True
+        self.leader, self.eligible = leader, eligible
+        if rest or self.keeps_eligible:
+            self.isr = rest
+
+
 def _prediction(
     tp: TopicPartition,
     replicas: Replicas,
     before: PartitionState,
-    fate: _Fate | KraftFate,
+    fate: _Fate | _KraftFate,
     least: int,
     left: set[int],
 ) -> Prediction:
     outcome = "unaffected"
-    if (left or isinstance(fate, KraftFate)) and fate.leader not in left:
+    if (left or isinstance(fate, _KraftFate)) and fate.leader not in left:
         outcome = "offline" if before.leader != NO_LEADER or fate.isr != before.isr else "unaffected"
     elif fate.leader != before.leader:
         outcome = "unclean" if fate.was_unclean else "new_leader"
@@ -191,14 +255,16 @@ def _prediction(
         isr=fate.isr,
         outcome=outcome,
         min_insync_replicas=least,
-        eligible=fate.eligible if isinstance(fate, KraftFate) else (),
+        eligible=fate.eligible if isinstance(fate, _KraftFate) else (),
     )
 
 
 def after(state: ClusterState, predictions: Sequence[Prediction]) -> ClusterState:
     """The state as predicted: leaders and ISRs only."""
     states = dict(state.partition_states)
-    for one in predictions:
-        if one.partition in states and one.leader is not None:
-            states[one.partition] = states[one.partition]._replace(leader=one.leader, isr=one.isr)
+    for prediction in predictions:
+        if prediction.partition in states and prediction.leader is not None:
+            states[prediction.partition] = states[prediction.partition]._replace(
+                leader=prediction.leader, isr=prediction.isr
+            )
     return replace(state, partition_states=states)

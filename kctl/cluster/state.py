@@ -4,7 +4,7 @@ A value without a connection, the same for every backend. Lists of replicas are 
 the first replica is the preferred one. What could not be read is in `problems`, and everything else stands.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -12,6 +12,8 @@ from kctl.cluster.versions import KafkaVersion
 from kctl.model import TopicPartition
 
 NO_LEADER = -1
+ELR_FEATURE = "eligible.leader.replicas.version"  # its level is above 0 where KRaft keeps eligible leaders
+DEFAULT = "<default>"  # the entity that holds for all of its type
 UNTOLD = ""  # stands for a value that a broker keeps to itself
 Replicas = tuple[int, ...]
 
@@ -48,7 +50,10 @@ class Controller(NamedTuple):
 
 
 class PartitionState(NamedTuple):
-    """Leader and ISR of a partition. `partition_epoch` grows with each change of it (the znode's version)."""
+    """Leader and ISR of a partition. `partition_epoch` grows with each change of it (the znode's version).
+
+    `offline_replicas`, as brokers tell them: those on brokers that are not alive, and on failed disks.
+    """
 
     leader: int
     leader_epoch: int
@@ -56,6 +61,7 @@ class PartitionState(NamedTuple):
     controller_epoch: int | None = None
     partition_epoch: int | None = None
     is_recovering: bool = False
+    offline_replicas: Replicas = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,28 +111,62 @@ class Request(NamedTuple):
 
 
 class QuorumMember(NamedTuple):
-    """A voter or observer of a KRaft quorum; times are milliseconds, None where not known."""
+    """A voter or observer of a KRaft quorum; times are milliseconds by the leader's clock, None where not known.
+
+    `is_answering`: it leads, or has fetched in the last seconds; None where that is not told (before 3.3).
+    """
 
     node_id: int
     is_voter: bool
     log_end_offset: int
     last_caught_up_at: int | None
+    last_fetch_at: int | None = None
+    directory_id: str | None = None  # Kafka's form
+    is_answering: bool | None = None
+    endpoints: tuple[Endpoint, ...] = ()  # of voters (3.9 and later)
 
 
 class Quorum(NamedTuple):
-    """The KRaft quorum: its leader is the controller."""
+    """The KRaft quorum: its leader is the controller. `lost` is why there is none (leader and offsets are -1 then)."""
 
     leader_id: int
     leader_epoch: int
     high_watermark: int
     members: tuple[QuorumMember, ...] = ()
+    lost: str = ""
+
+    @property
+    def voters(self) -> frozenset[int]:
+        """Ids of the voters."""
+        return frozenset(one.node_id for one in self.members if one.is_voter)
+
+    @property
+    def dead_voters(self) -> frozenset[int]:
+        """Ids of the voters that do not answer."""
+        return frozenset(one.node_id for one in self.members if one.is_voter and one.is_answering is False)
+
+    @property
+    def has_majority(self) -> bool:
+        """Whether there is a leader, and more than half of the voters answer."""
+        return self.leader_id >= 0 and is_majority(self.voters - self.dead_voters, self.voters)
+
+    def member(self, node_id: int) -> QuorumMember | None:
+        """The member of an id: the voter, else who fetched last; a leader lists a node with its lost disk for minutes."""
+        found = [one for one in self.members if one.node_id == node_id]
+        return max(found, key=lambda one: (one.is_voter, one.last_fetch_at or -1), default=None)
+
+
+def is_majority(alive: Collection[int], voters: Collection[int]) -> bool:
+    """Whether so many of the voters can elect a leader and commit what is written; true of an unknown set."""
+    return not voters or 2 * len(set(alive) & set(voters)) > len(voters)
 
 
 class Problem(NamedTuple):
-    """Something stored that cannot be read as Kafka would: where, and why."""
+    """Something that could not be read: where, why, and the broker that did not answer where that is the reason."""
 
     place: str
     reason: str
+    silent_broker: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +181,8 @@ class ClusterState:
     topics: Mapping[str, Topic] = field(default_factory=dict)
     partition_states: Mapping[TopicPartition, PartitionState] = field(default_factory=dict)
     configs: Mapping[tuple[str, str], EntityConfig] = field(default_factory=dict)
+    # What stands in the brokers' own files, by broker, as far as they tell it; with `configs` of brokers.
+    broker_files: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     reassignment: Request | None = None
     election: Request | None = None
     deleting: frozenset[str] = frozenset()
@@ -151,11 +193,27 @@ class ClusterState:
     features: Mapping[str, int] = field(default_factory=dict)  # finalized levels
     # Replicas that may lead a partition without an ISR and lose nothing (KIP-966).
     eligible_leaders: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
+    last_known_leaders: Mapping[TopicPartition, Replicas] = field(
+        default_factory=dict
+    )  # of those with none of them
 
     def is_alive(self, broker_id: int) -> bool:
         """Whether the broker is registered and not fenced."""
         broker = self.brokers.get(broker_id)
         return broker is not None and not broker.is_fenced
+
+    def is_replica_alive(self, of: TopicPartition, broker_id: int) -> bool:
+        """Whether the broker is alive and the disk that it keeps the partition on has not failed."""
+        found = self.partition_states.get(of)
+        return self.is_alive(broker_id) and (found is None or broker_id not in found.offline_replicas)
+
+    def on_failed_disks(self) -> dict[int, list[TopicPartition]]:
+        """By live broker, the partitions whose replica there is offline all the same."""
+        failed: dict[int, list[TopicPartition]] = {}
+        for tp, found in self.partition_states.items():
+            for broker in filter(self.is_alive, found.offline_replicas):
+                failed.setdefault(broker, []).append(tp)
+        return dict(sorted(failed.items()))
 
     @property
     def has_controller(self) -> bool:
@@ -183,6 +241,19 @@ class ClusterState:
         """What is set for the entity; empty where nothing is."""
         found = self.configs.get((entity_type, entity_name))
         return found.values if found else {}
+
+    def topic_value(self, topic: str, leader: int | None, key: str) -> str | None:
+        """The value in force for a topic on its leader: its own, the broker's, the brokers' default, the broker's file.
+
+        Without a live leader another broker's file counts, since all should be alike. None: the default of the version.
+        """
+        places = (("topics", topic), ("brokers", str(leader)), ("brokers", DEFAULT))
+        for kind, name in places:
+            if (value := self.config(kind, name).get(key)) is not None:
+                return value
+        own = None if leader is None else self.broker_files.get(leader)
+        files = self.broker_files.values() if own is None else (own,)
+        return next((file[key] for file in files if key in file), None)
 
     def has_value(self, entity_type: str, entity_name: str, key: str, value: str | None) -> bool:
         """Whether a key has this value (None: is not set), or one that the brokers keep to themselves."""

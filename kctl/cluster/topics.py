@@ -48,20 +48,26 @@ def parse_replica_assignment(text: str) -> dict[int, Replicas]:
 
 def plan_creation(cluster: Cluster, new: NewTopic, kafka_version: KafkaVersion | None = None) -> Plan:
     """The plan of creating a topic. Raises BadValue, Refused; see the module."""
-    state = cluster.read_state([new.name], kafka_version=kafka_version)
+    try:
+        state = cluster.read_state(
+            [new.name], configs=["brokers"], config_keys=["min.insync.replicas"], kafka_version=kafka_version
+        )
+    except KctlError:  # who may create a topic may not read what only a warning needs
+        state = cluster.read_state([new.name], kafka_version=kafka_version)
     check_topic_name(new.name, state.kafka_version)
     if new.name in state.deleting:
         raise Refused(f"topic {new.name} is marked for deletion", "wait until it is gone")
     if new.name in state.topic_names:
         raise Refused(f"topic {new.name} exists already")
     refuse_collision(new.name, state.topic_names, state.kafka_version)
-    check_values("topics", new.configs, state.kafka_version)
+    if cluster.backend != "admin":  # brokers check them when they are asked
+        check_values("topics", new.configs, state.kafka_version)
     replicas = _replicas_of(new, state)
     intent = CreateTopic(topic=new.name, replicas=replicas, configs=dict(new.configs))
     writes = cluster.writes_for(intent, state)
     factor = len(next(iter(replicas.values())))
     title = f"{intent}, replication factor {factor}"
-    warnings = [*_without_controller(state), *_few_for_isr(new.configs, factor)]
+    warnings = [*_without_controller(state), *_few_for_isr(new, factor, state)]
     return Plan(title=title, stages=(Stage(intent=intent, writes=writes),), warnings=tuple(warnings))
 
 
@@ -115,9 +121,12 @@ def _without_controller(state: ClusterState) -> list[str]:
     return []
 
 
-def _few_for_isr(configs: Mapping[str, str], factor: int) -> list[str]:
-    wanted = int(configs.get("min.insync.replicas", 1))
-    if wanted > factor:
+def _few_for_isr(new: NewTopic, factor: int, state: ClusterState) -> list[str]:
+    """A warning where nobody could write with acks=all, by the topic's own value or that of the brokers."""
+    wanted = new.configs.get("min.insync.replicas") or state.topic_value(
+        new.name, None, "min.insync.replicas"
+    )
+    if wanted is not None and wanted.isdecimal() and int(wanted) > factor:
         return [
             f"min.insync.replicas={wanted} is more than the replication factor {factor}: acks=all never works"
         ]
@@ -160,10 +169,7 @@ def plan_growth(
     added = _added(topic, total, replicas, state, rack_aware)
     intent = AddPartitions(topic=name, replicas=added)
     title = f"{intent}, {total:,} in all"
-    warnings = [
-        *_without_controller(state),
-        "records with a key go to other partitions than before",
-    ]
+    warnings = [*_without_controller(state), "records with a key go to other partitions than before"]
     writes = cluster.writes_for(intent, state)
     return Plan(title=title, stages=(Stage(intent=intent, writes=writes),), warnings=tuple(warnings))
 
@@ -299,3 +305,38 @@ def topic_deleted(intent: Intent, state: ClusterState) -> Waited:
     if not reasons and state.kafka_version < V1_0:
         reasons = ["delete.topic.enable may be false: then the topic goes when it is turned on"]
     return Waited(0, 1, tuple(reasons) or ("the brokers are at it",))
+
+
+# --- names of partitions -------------------------------------------------------------------------------
+
+
+def partitions_named(names: Sequence[str], state: ClusterState) -> list[TopicPartition]:
+    """The partitions of `TOPIC` or `TOPIC:PARTITION,PARTITION`, by topic and number. Raises KctlError."""
+    found: set[TopicPartition] = set()
+    for name in names:
+        topic, colon, numbers = name.partition(":")  # no topic's name has a colon
+        if topic not in state.topics:
+            raise KctlError(f"no topic {topic}")
+        known = state.topics[topic].partitions
+        if colon and not all(part.isdecimal() for part in numbers.split(",")):
+            raise BadValue(f"{name!r} is not TOPIC or TOPIC:PARTITION")
+        chosen = [int(part) for part in numbers.split(",")] if colon else list(known)
+        for partition in chosen:
+            if partition not in known:
+                raise KctlError(f"no partition {TopicPartition(topic, partition)}")
+            found.add(TopicPartition(topic, partition))
+    return sorted(found)
+
+
+def is_named(tp: TopicPartition, names: Sequence[str]) -> bool:
+    """Whether a partition is among `TOPIC` or `TOPIC:PARTITION,PARTITION`."""
+    for name in names:
+        topic, colon, numbers = name.partition(":")
+        if topic == tp.topic and (not colon or str(tp.partition) in numbers.split(",")):
+            return True
+    return False
+
+
+def topics_named(names: Sequence[str]) -> list[str]:
+    """The topics of `TOPIC` or `TOPIC:PARTITION`."""
+    return sorted({name.partition(":")[0] for name in names})

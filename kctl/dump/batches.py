@@ -3,20 +3,21 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from formats import message_set
 from formats.compression import CompressionError, TooLarge
 from formats.errors import FormatError
-from formats.kafka_text import codec_name, time_name
-from formats.log_bytes import LogBytes
-from formats.record_batch import BatchHeader, Record
-from formats.records import CRC_AT, Damage, Entry, iterate_records, walk
-from kctl.checks.damage import finding_of
-from kctl.dump.decoded import decoded
+from formats.kafka_text.dump_log_segments import codec_name, time_name
+from formats.log import message_set
+from formats.log.log_bytes import LogBytes
+from formats.log.record_batch import BatchHeader, Record
+from formats.log.records import CRC_AT, Damage, Entry, iterate_records, walk
+from formats.secrets import withheld
+from kctl.dump.decoded import decoded, holds_secret
 from kctl.dump.seeking import first_position
+from kctl.dump.selection import DumpSelection
 from kctl.dump.values import header_rows, named
-from kctl.dump.wanted import Wanted
 from kctl.findings import Finding, Place, segments
 from kctl.rows.dump import BATCH, RECORD
+from kctl.scan.damage import finding_of
 from kctl.scan.source import LocalFile
 
 Row = dict[str, object]
@@ -45,7 +46,7 @@ class Left:
         return self.rows is not None and self.rows <= 0
 
 
-def log_rows(source: LocalFile, path: str, shown: str, wanted: Wanted, left: Left) -> Iterator[Row]:
+def log_rows(source: LocalFile, path: str, shown: str, wanted: DumpSelection, left: Left) -> Iterator[Row]:
     """The rows of a log, as many as are wanted and left."""
     if left.is_empty:
         return
@@ -59,7 +60,7 @@ def log_rows(source: LocalFile, path: str, shown: str, wanted: Wanted, left: Lef
 
 
 def item_rows(
-    item: Entry | Damage, source: LocalFile, shown: str, wanted: Wanted, left: Left
+    item: Entry | Damage, source: LocalFile, shown: str, wanted: DumpSelection, left: Left
 ) -> Iterator[Row]:
     """The finding about damage, or the rows of an entry in which something may be wanted."""
     if isinstance(item, Damage):
@@ -69,7 +70,7 @@ def item_rows(
         yield from entry_rows(item, shown, wanted, left)
 
 
-def entry_rows(entry: Entry, shown: str, wanted: Wanted, left: Left) -> Iterator[Row]:
+def entry_rows(entry: Entry, shown: str, wanted: DumpSelection, left: Left) -> Iterator[Row]:
     """The batch where something in it is wanted, then its records where they are asked for."""
     trouble: list[Finding] = []
     if not entry.crc_valid:
@@ -107,7 +108,7 @@ def _crc_finding(entry: Entry, shown: str) -> Finding:
     return segments.BATCH_CRC_MISMATCH.at(_place(entry, shown), stored=entry.header.crc, computed=computed)
 
 
-def _readable(entry: Entry, shown: str, wanted: Wanted, trouble: list[Finding]) -> Iterator[Record]:
+def _readable(entry: Entry, shown: str, wanted: DumpSelection, trouble: list[Finding]) -> Iterator[Record]:
     """The records that can be read; why the others cannot goes to `trouble`, unless a wrong CRC says it."""
     number = 0
     try:
@@ -119,7 +120,7 @@ def _readable(entry: Entry, shown: str, wanted: Wanted, trouble: list[Finding]) 
             return
         place = _place(entry, shown)
         if isinstance(error, TooLarge):
-            found = segments.NOT_EXAMINED.at(place, limit=wanted.max_decompressed_bytes)
+            found = segments.NOT_EXAMINED.at(place, limit=error.limit, examined=number)
         elif isinstance(error, CompressionError):
             found = segments.NOT_DECOMPRESSED.at(place, codec=codec(entry.header.codec), what=error.what)
         else:
@@ -174,8 +175,11 @@ def codec(number: int) -> str:
     return codec_name(number) or f"unknown({number})"
 
 
-def record_row(record: Record, entry: Entry, shown: str, is_control: bool, wanted: Wanted) -> Row:
-    """The row of a record."""
+def record_row(record: Record, entry: Entry, shown: str, is_control: bool, wanted: DumpSelection) -> Row:
+    """The row of a record; of a metadata record that holds a password the value is withheld."""
+    value = record.value
+    if value is not None and not wanted.show_secrets and holds_secret(wanted.topic, value):
+        value = withheld(value).encode()
     return RECORD(
         file=shown,
         position=entry.position,
@@ -183,7 +187,7 @@ def record_row(record: Record, entry: Entry, shown: str, is_control: bool, wante
         timestamp=record.timestamp,
         headers=header_rows(record.headers),
         sequence=record.sequence if entry.batch else None,
-        decoded=decoded(wanted.topic, is_control, record),
+        decoded=decoded(wanted.topic, is_control, record, wanted.show_secrets),
         **named("key", record.key, wanted.keys),
-        **named("value", record.value, wanted.values),
+        **named("value", value, wanted.values),
     )

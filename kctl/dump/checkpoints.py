@@ -3,11 +3,11 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 
-from formats.log_dir_files import LEADER_EPOCHS, OFFSET_CHECKPOINTS, segment_file_name
+from formats.log_dir.file_names import LEADER_EPOCHS, OFFSET_CHECKPOINTS, segment_file_name
 from kctl.dump.entries import ENTRIES
-from kctl.dump.kinds import FileKind, kind_of
+from kctl.dump.file_kinds import FileKind, kind_of
 from kctl.dump.opening import opened
-from kctl.dump.wanted import Wanted
+from kctl.dump.selection import DumpSelection
 from kctl.errors import KctlError, UnreadableFile, reason_of
 
 Row = dict[str, object]
@@ -52,7 +52,7 @@ def _rows(path: str, shown: str) -> Iterator[Row]:
             kind = kind_of(source, name) or kind
             if kind not in (FileKind.EPOCHS, FileKind.CHECKPOINT):
                 raise UnreadableFile(f"{shown}: is no checkpoint", "see `kctl segment dump`")
-        yield from ENTRIES[kind](source, path, shown, Wanted())
+        yield from ENTRIES[kind](source, path, shown, DumpSelection())
 
 
 def checkpoints_below(folder: str, report: Report) -> Iterator[str]:

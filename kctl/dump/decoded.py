@@ -8,18 +8,20 @@ import json
 from collections.abc import Callable
 from importlib import import_module
 
-from formats import control_records
 from formats.errors import FormatError
-from formats.record_batch import Record
-from formats.transaction_state import read_transaction_record
+from formats.kafka_text.dump_log_segments import Decoder, Texts
+from formats.log import control_records
+from formats.log.record_batch import Record
+from formats.messages.transaction_state import read_transaction_record
+from formats.secrets import SECRET_WORD, redact_values, withheld
 
 Decode = Callable[[bytes | None, bytes | None], object]
 
 
 def group_record(key: bytes | None, value: bytes | None) -> object:
     """A record of `__consumer_offsets`: Kafka's JSON of key and value, a tombstone's value null."""
-    decoders = import_module("formats.kafka_decoders")
-    consumer_offsets = import_module("formats.consumer_offsets")
+    decoders = import_module("formats.kafka_text.internal_topics")
+    consumer_offsets = import_module("formats.messages.consumer_offsets")
     consumer_offsets.read_group_record(key or b"", value)  # raises where the text would be an excuse
     key_text, value_text = decoders.offsets_texts(key or b"", value, 0)
     return {"key": json.loads(key_text), "value": None if value is None else json.loads(value_text)}
@@ -31,25 +33,49 @@ def transaction_record(key: bytes | None, value: bytes | None) -> object:
     return {"transactional_id": record.transactional_id, "version": record.version, "value": record.value}
 
 
-def metadata_record(key: bytes | None, value: bytes | None) -> object:
+def metadata_record(key: bytes | None, value: bytes | None, show_secrets: bool = False) -> object:
     """A record of `__cluster_metadata`."""
-    import_module("formats.cluster_metadata").read_metadata_record(value or b"")
-    _, text = import_module("formats.kafka_decoders").metadata_texts(key, value, 0)
-    return json.loads(text)
+    import_module("formats.messages.cluster_metadata").read_metadata_record(value or b"")
+    texts = import_module("formats.kafka_text.internal_topics").metadata_texts(key, value, 0, show_secrets)
+    return json.loads(texts[1])
 
 
+METADATA_TOPIC = "__cluster_metadata"
 TOPICS: dict[str, Decode] = {
     "__consumer_offsets": group_record,
     "__transaction_state": transaction_record,
-    "__cluster_metadata": metadata_record,
+    METADATA_TOPIC: metadata_record,
 }
 
 
-def decoded(topic: str | None, is_control: bool, record: Record) -> object:
+def holds_secret(topic: str | None, value: bytes | None) -> bool:
+    """Whether a record's bytes hold a password or a credential, so that they are not shown."""
+    if topic != METADATA_TOPIC or value is None:
+        return False
+    try:
+        record = import_module("formats.messages.cluster_metadata").read_metadata_record(value)
+    except (FormatError, ValueError):
+        return SECRET_WORD.search(value) is not None
+    return redact_values(record.values) is not record.values
+
+
+def without_secrets(decode: Decoder) -> Decoder:
+    """The same decoder of records of `__cluster_metadata`; a value that holds a secret is withheld."""
+
+    def decode_rest(key: bytes | None, value: bytes | None, offset: int) -> Texts:
+        is_secret = value is not None and holds_secret(METADATA_TOPIC, value)
+        return decode(key, withheld(value).encode() if is_secret and value else value, offset)
+
+    return decode_rest
+
+
+def decoded(topic: str | None, is_control: bool, record: Record, show_secrets: bool = False) -> object:
     """What the record says; None where its topic says nothing special or it cannot be read."""
     try:
         if is_control:
             return control_records.fields_of(record.key, record.value)
+        if topic == METADATA_TOPIC:
+            return metadata_record(record.key, record.value, show_secrets)
         decode = TOPICS.get(topic or "")
         return decode(record.key, record.value) if decode else None
     except (FormatError, ValueError):

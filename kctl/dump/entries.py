@@ -4,15 +4,16 @@ from collections.abc import Callable, Iterator
 from os.path import abspath, basename, dirname
 from typing import TypeVar
 
-from formats.checkpoints import (
+from formats.errors import FormatError
+from formats.log_dir.checkpoints import (
     EpochEntry,
     MalformedCheckpoint,
     OffsetEntry,
     parse_leader_epochs,
     parse_offset_checkpoint,
 )
-from formats.errors import FormatError
-from formats.index_files import (
+from formats.log_dir.file_names import PartitionFolder, parse_partition_folder
+from formats.log_dir.index_files import (
     ABORTED_SIZE,
     OFFSET_ENTRY_SIZE,
     TIME_ENTRY_SIZE,
@@ -21,12 +22,10 @@ from formats.index_files import (
     read_transaction_index,
     used_size,
 )
-from formats.log_dir_files import PartitionFolder, parse_partition_folder
-from formats.producer_snapshot import ENTRY_SIZE, HEADER_SIZE, read_entries, read_snapshot
-from kctl.dump.beside import base_offset_of
-from kctl.dump.kinds import FileKind
+from formats.log_dir.producer_snapshot import ENTRY_SIZE, HEADER_SIZE, read_entries, read_snapshot
+from kctl.dump.file_kinds import FileKind, base_offset_of
 from kctl.dump.opening import whole
-from kctl.dump.wanted import Wanted
+from kctl.dump.selection import DumpSelection
 from kctl.errors import UnreadableFile
 from kctl.rows.dump import (
     EPOCH_ENTRY,
@@ -39,13 +38,13 @@ from kctl.rows.dump import (
 from kctl.scan.source import LocalFile
 
 Row = dict[str, object]
-Rows = Callable[[LocalFile, str, str, Wanted], Iterator[Row]]
+Rows = Callable[[LocalFile, str, str, DumpSelection], Iterator[Row]]
 
 Parsed = TypeVar("Parsed", OffsetEntry, EpochEntry)
 MOST_BYTES = 1 << 28
 
 
-def index_rows(source: LocalFile, path: str, shown: str, wanted: Wanted) -> Iterator[Row]:
+def index_rows(source: LocalFile, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
     """Entries of an offset index up to the zeros that pad it."""
     data = whole(source, MOST_BYTES)
     base = base_offset_of(path)
@@ -61,7 +60,7 @@ def index_rows(source: LocalFile, path: str, shown: str, wanted: Wanted) -> Iter
             )
 
 
-def time_index_rows(source: LocalFile, path: str, shown: str, wanted: Wanted) -> Iterator[Row]:
+def time_index_rows(source: LocalFile, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
     """Entries of a time index up to the zeros that pad it."""
     data = whole(source, MOST_BYTES)
     base = base_offset_of(path)
@@ -77,14 +76,14 @@ def time_index_rows(source: LocalFile, path: str, shown: str, wanted: Wanted) ->
             )
 
 
-def transaction_rows(source: LocalFile, path: str, shown: str, wanted: Wanted) -> Iterator[Row]:
+def transaction_rows(source: LocalFile, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
     """Aborted transactions; one is wanted where its marker's offset is."""
     for number, entry in enumerate(read_transaction_index(whole(source, MOST_BYTES))):
         if wanted.offset_is_in(entry.last_offset):
             yield TRANSACTION_ENTRY(file=shown, position=number * ABORTED_SIZE, **entry._asdict())
 
 
-def producer_rows(source: LocalFile, path: str, shown: str, wanted: Wanted) -> Iterator[Row]:
+def producer_rows(source: LocalFile, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
     """Producers of a snapshot; all that can be read, then `UnreadableFile` where Kafka would delete it."""
     data = whole(source, MOST_BYTES)
     try:
@@ -112,7 +111,7 @@ def read_text(source: LocalFile, shown: str) -> str:
         ) from error
 
 
-def checkpoint_rows(source: LocalFile, path: str, shown: str, wanted: Wanted) -> Iterator[Row]:
+def checkpoint_rows(source: LocalFile, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
     """Lines of an offset checkpoint."""
     entries = _parsed(parse_offset_checkpoint, read_text(source, shown), shown)
     for line, (topic, partition, offset) in enumerate(entries, 3):
@@ -120,7 +119,7 @@ def checkpoint_rows(source: LocalFile, path: str, shown: str, wanted: Wanted) ->
             yield OFFSET_ENTRY(file=shown, topic=topic, partition=partition, offset=offset, line=line)
 
 
-def epoch_rows(source: LocalFile, path: str, shown: str, wanted: Wanted) -> Iterator[Row]:
+def epoch_rows(source: LocalFile, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
     """Lines of a leader epoch checkpoint, with the partition of the folder that it is in."""
     folder = partition_of(path)
     entries = _parsed(parse_leader_epochs, read_text(source, shown), shown)

@@ -8,15 +8,17 @@ from os.path import basename
 from kctl.dump.batches import Left, log_rows
 from kctl.dump.decoded import TOPICS
 from kctl.dump.entries import ENTRIES, partition_of
-from kctl.dump.kinds import FileKind, kind_of
+from kctl.dump.file_kinds import FileKind, kind_of
 from kctl.dump.opening import opened
-from kctl.dump.wanted import Wanted
+from kctl.dump.selection import DumpSelection
 from kctl.errors import KctlError, UnreadableFile
 
 Row = dict[str, object]
 
 
-def dump_rows(paths: Iterable[str], wanted: Wanted, report: Callable[[Exception], None]) -> Iterator[Row]:
+def dump_rows(
+    paths: Iterable[str], wanted: DumpSelection, report: Callable[[Exception], None]
+) -> Iterator[Row]:
     """The rows of the files in the order given, as many as the limit leaves in all."""
     left = Left(wanted.limit)
     for path in paths:
@@ -29,7 +31,7 @@ def dump_rows(paths: Iterable[str], wanted: Wanted, report: Callable[[Exception]
 
 
 def dump_lines(
-    paths: Iterable[str], wanted: Wanted, report: Callable[[Exception], None]
+    paths: Iterable[str], wanted: DumpSelection, report: Callable[[Exception], None]
 ) -> Iterator[bytes | memoryview | Row]:
     """The same as JSON lines where those are made quickly, as rows where not."""
     from kctl.dump.json_lines import log_lines
@@ -56,7 +58,7 @@ def topic_of(path: str) -> str | None:
     return folder.topic if folder else None
 
 
-def _file_rows(path: str, wanted: Wanted, left: Left) -> Iterator[Row]:
+def _file_rows(path: str, wanted: DumpSelection, left: Left) -> Iterator[Row]:
     with opened(path) as source:
         kind = wanted.kind or kind_of(source, basename(path))
         if kind is None:

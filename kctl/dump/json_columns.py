@@ -1,10 +1,12 @@
 """Batches and their records as JSON lines: columns of text, joined line by line as Arrow strings.
 
-What stands for itself in a JSON string is copied as it is, quotes and backslashes are escaped a column at a
-time; only values with other bytes are encoded one by one.
+The texts of a column lie one behind the other, so all are escaped as one JSON string; where each then ends follows
+from how many bytes before it grew. Rows that are not UTF-8 are encoded one by one.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -12,52 +14,119 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from formats.columns.headers import Headers
-from formats.columns.record_headers import header_fields
-from formats.kafka_text import codec_name, time_name
-from formats.record_batch import CONTROL, DELETE_HORIZON, LOG_OVERHEAD, TIMESTAMP_TYPE, TRANSACTIONAL, Record
-from kctl.dump.decoded import decoded
-from kctl.dump.json_texts import json_texts
-from kctl.dump.text_columns import (
-    Column,
-    Lines,
-    at_first_rows,
-    either,
-    ends_of,
-    joined,
-    lines_of,
-    pieces_of,
-    texts_at,
-    texts_of,
+from formats.kafka_text.dump_log_segments import codec_name, time_name
+from formats.log.columns.headers import Headers
+from formats.log.columns.record_headers import header_fields
+from formats.log.record_batch import (
+    CONTROL,
+    LOG_OVERHEAD,
+    TIMESTAMP_TYPE,
+    TRANSACTIONAL,
+    Record,
 )
+from kctl.dump.decoded import decoded
+from kctl.dump.plain_runs import (
+    Columns,
+    batch_lines,
+    by_attributes,
+    control_texts,
+    delete_horizons,
+    last_sequences,
+    run_lines,
+)
+from kctl.dump.selection import DumpSelection
+from kctl.dump.text_columns import Column, Lines, either, ends_of, joined, slices, texts_at
 from kctl.dump.values import named
-from kctl.dump.wanted import Wanted
 from kctl.scan.records import Records
 
 Octets = NDArray[np.uint8]
 Ints = NDArray[np.int64]
-Columns = tuple[Column, ...]
+Mask = NDArray[np.bool_]
+
 encode = msgspec.json.Encoder().encode
+QUOTE, BACKSLASH, FIRST_PLAIN, LAST_PLAIN = 0x22, 0x5C, 0x20, 0x7E
 
 
-def chunk_lines(headers: Headers, records: Records, shown: str, wanted: Wanted) -> Iterator[Lines]:
+@cache
+def _growth() -> NDArray[np.int64]:
+    """By byte: how many more it becomes in a JSON string."""
+    sizes = [len(encode(chr(byte))) - 3 for byte in range(0x80)]
+    return np.array(sizes + [0] * 0x80, np.int64)
+
+
+def json_texts(data: Octets, starts: Ints, ends: Ints) -> tuple[pa.Array, Mask | None]:
+    """data[start:end] of each row, escaped, and which rows are no UTF-8: those mean nothing (None: there are none)."""
+    texts = slices(data, starts, ends)
+    offsets = ends_of(texts)
+    held = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[: int(offsets[-1])]
+    is_ascii = not len(held) or (int(held.max()) <= LAST_PLAIN and int(held.min()) >= FIRST_PLAIN)
+    if is_ascii:
+        grows = (held == QUOTE) | (held == BACKSLASH)
+        if not grows.any():
+            return texts, None
+        return _array(encode(str(held.data, "ascii")), offsets + _counted(grows, offsets)), None
+    bad = _bad_rows(held, offsets)
+    if bad is not None:
+        held = held.copy()
+        for row in np.flatnonzero(bad).tolist():
+            held[offsets[row] : offsets[row + 1]] = LAST_PLAIN
+    growth = _growth()[held]
+    grown = np.flatnonzero(growth)
+    sums = np.concatenate(([0], np.cumsum(growth[grown])))
+    more = sums[np.searchsorted(grown, offsets)]
+    return _array(encode(str(held.data, "utf-8")), offsets + more), bad
+
+
+def _counted(mask: Mask, places: NDArray[np.int32]) -> Ints:
+    """For each place how many bytes before it the mask holds for: whole words of bits, then the rest of one."""
+    bits = np.packbits(mask, bitorder="little")
+    words = np.concatenate((bits, np.zeros(16 - len(bits) % 8, np.uint8))).view(np.uint64)
+    before = np.concatenate(([0], np.cumsum(np.bitwise_count(words), dtype=np.int64)))
+    at = places >> 6
+    rest = (np.uint64(1) << (places & 63).astype(np.uint64)) - np.uint64(1)
+    counted: Ints = before[at] + np.bitwise_count(words[at] & rest)
+    return counted
+
+
+def _array(quoted: bytes, ends: NDArray[Any]) -> pa.Array:
+    """The texts of a quoted string that holds them one behind the other, up to these ends."""
+    return texts_at(ends + 1, pa.py_buffer(quoted))
+
+
+def _bad_rows(held: Octets, offsets: NDArray[np.int32]) -> Mask | None:
+    """Rows that are no UTF-8 by themselves."""
+    filled = offsets[:-1][offsets[1:] > offsets[:-1]]
+    try:
+        str(held.data, "utf-8")
+        if not ((held[filled] & 0xC0) == 0x80).any():  # none begins inside a character
+            return None
+    except UnicodeDecodeError:
+        pass
+    bad = np.zeros(len(offsets) - 1, np.bool_)
+    high = np.flatnonzero(held >= 0x80)
+    for row in np.unique(np.searchsorted(offsets, high, side="right") - 1).tolist():
+        try:
+            str(held[offsets[row] : offsets[row + 1]].data, "utf-8")
+        except UnicodeDecodeError:
+            bad[row] = True
+    return bad if bad.any() else None
+
+
+def chunk_lines(headers: Headers, records: Records, shown: str, wanted: DumpSelection) -> Iterator[Lines]:
     """The lines of sound batches of magic 2, each followed by those of its records."""
-    file, given = _encoded(shown), 0
-    for rows in pieces_of(records.position):
-        some = records[rows]
-        new = headers[given : int(some.batch[-1]) + 1]
-        batches = some.batch - given
-        before = batch_columns(new, file) if len(new) else ()
-        if len(new) and not (len(new) == len(some) and batches[0] == 0 and (np.diff(batches) == 1).all()):
-            before = (at_first_rows(joined(*before), batches),)
-        yield record_lines(some, before, file, headers, wanted)
-        given += len(new)
-    yield lines_of_batches(headers[given:], shown)
+    file = _encoded(shown)
+    return run_lines(
+        headers,
+        records,
+        lambda batches: batch_columns(batches, file),
+        lambda chosen: record_columns(chosen, file, headers, wanted),
+    )
 
 
 def lines_of_batches(headers: Headers, shown: str) -> Lines:
     """The lines of sound batches of magic 2 alone."""
-    return lines_of(joined(*batch_columns(headers, _encoded(shown)))) if len(headers) else b""
+    file = _encoded(shown)
+    return batch_lines(headers, lambda batches: batch_columns(batches, file))
 
 
 def _encoded(name: str) -> bytes:
@@ -66,35 +135,26 @@ def _encoded(name: str) -> bytes:
 
 def batch_columns(headers: Headers, file: bytes) -> Columns:
     """The line of each batch, to be joined."""
-    last_sequence = headers.base_sequence.astype(np.int64) + headers.last_offset_delta
     return (
         b'{"kind":"batch","file":' + file + b',"position":', headers.position,
         b',"size_in_bytes":', headers.size_in_bytes,
         b',"base_offset":', headers.base_offset,
         b',"last_offset":', headers.last_offset,
         b',"magic":2,"crc":', headers.crc,
-        b',"crc_valid":true,', _by_attributes(headers, _what),
+        b',"crc_valid":true,', by_attributes(headers, _what),
         b',"max_timestamp":', headers.max_timestamp,
         b',"records_count":', headers.records_count,
         b',"batch_length":', headers.size_in_bytes - LOG_OVERHEAD,
         b',"partition_leader_epoch":', headers.partition_leader_epoch,
         b',"last_offset_delta":', headers.last_offset_delta,
         b',"base_timestamp":', headers.base_timestamp,
-        b',"delete_horizon_ms":', _horizons(headers),
+        b',"delete_horizon_ms":', delete_horizons(headers, b"null"),
         b',"producer_id":', headers.producer_id,
         b',"producer_epoch":', headers.producer_epoch,
         b',"base_sequence":', headers.base_sequence,
-        b',"last_sequence":', np.where(headers.base_sequence >= 0, last_sequence & 0x7FFFFFFF, -1),
-        _by_attributes(headers, _which),
+        b',"last_sequence":', last_sequences(headers),
+        by_attributes(headers, _which),
     )  # fmt: skip
-
-
-def _by_attributes(headers: Headers, text: Callable[[int], bytes]) -> Column:
-    """What a batch's attributes say."""
-    if (headers.attributes == headers.attributes[0]).all():
-        return text(int(headers.attributes[0]))
-    bits, which = np.unique(headers.attributes, return_inverse=True)
-    return pa.array([text(one) for one in bits.tolist()], pa.binary()).take(pa.array(which))
 
 
 def _what(bits: int) -> bytes:
@@ -107,28 +167,22 @@ def _which(bits: int) -> bytes:
     return b"," + said[1:] + b"\n"
 
 
-def _horizons(headers: Headers) -> Column:
-    has = (headers.attributes & DELETE_HORIZON) != 0
-    if not has.any():
-        return b"null"
-    return pc.if_else(pa.array(has), texts_of(headers.base_timestamp), pa.scalar(b"null", pa.binary()))
+def record_columns(records: Records, file: bytes, headers: Headers, wanted: DumpSelection) -> Columns:
+    """The line of each record, to be joined."""
 
+    def control(key: bytes | None, value: bytes | None) -> bytes:
+        return encode(decoded(wanted.topic, True, Record(0, 0, key, value)))
 
-def record_lines(
-    records: Records, before: Columns, file: bytes, headers: Headers, wanted: Wanted
-) -> memoryview:
-    """The lines of records, each with what stands before it."""
-    lines = joined(
-        *before, b'{"kind":"record","file":' + file + b',"position":', headers.position[records.batch],
+    return (
+        b'{"kind":"record","file":' + file + b',"position":', headers.position[records.batch],
         b',"offset":', records.offset,
         b',"timestamp":', records.timestamp,
         b',"headers":[', _headers(records),
         b'],"sequence":', records.sequence,
-        b',"decoded":', _decoded(records, headers, wanted), b",",
+        b',"decoded":', control_texts(records, headers, b"null", control), b",",
         *field("key", records.data, records.key_position, records.key_size, wanted.keys), b",",
         *field("value", records.data, records.value_position, records.value_size, wanted.values), b"}\n",
     )  # fmt: skip
-    return lines_of(lines)
 
 
 def _headers(records: Records) -> Column:
@@ -145,17 +199,6 @@ def _headers(records: Records) -> Column:
     is_behind[edges[:-1][counts > 0]] = False
     each = joined(either(is_behind, b",{", b"{"), *key, b",", *value, b"}")
     return texts_at(ends_of(each)[edges], each.buffers()[2])
-
-
-def _decoded(records: Records, headers: Headers, wanted: Wanted) -> Column:
-    control = (headers.attributes[records.batch] & CONTROL) != 0
-    if not control.any():
-        return b"null"
-    texts = [b"null"] * len(records)
-    chosen = records[control]
-    for row, key, value in zip(np.flatnonzero(control).tolist(), chosen.keys(), chosen.values(), strict=True):
-        texts[row] = encode(decoded(wanted.topic, True, Record(0, 0, key, value)))
-    return pa.array(texts, pa.binary())
 
 
 def field(name: str, data: Octets, positions: Ints, sizes: Ints, form: str) -> list[Column]:

@@ -7,22 +7,24 @@ cannot be read, a filter that cuts it) goes through the rows.
 
 from collections.abc import Iterator
 
-from formats.columns.headers import Headers
-from formats.log_bytes import LogBytes
-from formats.records import walk
+from formats.log.columns.headers import Headers
+from formats.log.log_bytes import LogBytes
+from formats.log.records import walk
 from kctl.dump.batches import Left, Row, item_rows
 from kctl.dump.json_columns import chunk_lines, lines_of_batches
 from kctl.dump.plain_runs import has_plain_batches, is_plain
 from kctl.dump.seeking import first_position, likely_positions
+from kctl.dump.selection import DumpSelection
 from kctl.dump.text_columns import Lines
-from kctl.dump.wanted import Wanted
 from kctl.scan.options import Chunk, Level, ScanOptions
 from kctl.scan.records import Records
 from kctl.scan.segment import scan_segment
 from kctl.scan.source import LocalFile
 
 
-def log_lines(source: LocalFile, path: str, shown: str, wanted: Wanted, left: Left) -> Iterator[Lines | Row]:
+def log_lines(
+    source: LocalFile, path: str, shown: str, wanted: DumpSelection, left: Left
+) -> Iterator[Lines | Row]:
     """The lines of a log in pieces, and rows where there are none; what is wanted and left, in order."""
     log = LogBytes(source)
     last_offset = -1
@@ -61,7 +63,13 @@ def _at_most(left: Left, headers: Headers, records: Records) -> tuple[Headers, R
 
 
 def _slowly(
-    log: LogBytes, chunk: Chunk, source: LocalFile, shown: str, wanted: Wanted, last_offset: int, left: Left
+    log: LogBytes,
+    chunk: Chunk,
+    source: LocalFile,
+    shown: str,
+    wanted: DumpSelection,
+    last_offset: int,
+    left: Left,
 ) -> Iterator[Row]:
     for item in walk(log, position=chunk.position, last_offset=last_offset):
         if item.position >= chunk.end or left.is_empty:

@@ -6,17 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from formats.log_bytes import LogBytes
+from formats.log.log_bytes import LogBytes
 from kctl.errors import UnreadableFile, reason_of
+from kctl.files import NotRegular
 from kctl.scan.source import LocalFile
-
-KINDS = {
-    stat.S_IFDIR: "a folder",
-    stat.S_IFIFO: "a FIFO",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
 
 
 @contextmanager
@@ -24,12 +17,10 @@ def opened(path: str | Path) -> Iterator[LocalFile]:
     """The file as a source of bytes; `UnreadableFile` where it is none, or reading it fails."""
     source: LocalFile | None = None
     try:
-        mode = os.stat(path).st_mode
-        if not stat.S_ISREG(mode):
-            what = KINDS.get(stat.S_IFMT(mode), "something else")
-            raise UnreadableFile(f"{os.fspath(path)}: is {what}, not a file", hint_for(mode))
-        source = LocalFile(path)
+        source = LocalFile(path, follow=True)
         yield source
+    except NotRegular as error:
+        raise UnreadableFile(f"{os.fspath(path)}: {reason_of(error)}", hint_for(error.mode)) from error
     except OSError as error:
         raise UnreadableFile(f"{os.fspath(path)}: {reason_of(error)}") from error
     finally:

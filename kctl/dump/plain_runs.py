@@ -1,12 +1,24 @@
-"""Which runs of a scan have nothing out of the ordinary, so that columns can stand for their rows."""
+"""Runs of a scan with nothing out of the ordinary: their lines are joined from columns, not made row by row.
+
+What the lines are, JSON or Kafka's text, is two functions: the columns of a batch's line, those of a record's.
+"""
+
+from collections.abc import Callable, Iterator
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from kctl.dump.wanted import Wanted
+from formats.log.columns.headers import Headers
+from formats.log.record_batch import CONTROL, DELETE_HORIZON
+from kctl.dump.selection import DumpSelection
+from kctl.dump.text_columns import Column, Lines, at_first_rows, joined, lines_of, pieces_of
 from kctl.scan.options import Chunk
 from kctl.scan.records import Records
 
-EVERYTHING = Wanted()
+EVERYTHING = DumpSelection()
+Columns = tuple[Column, ...]
 
 
 def has_plain_batches(chunk: Chunk) -> bool:
@@ -15,7 +27,7 @@ def has_plain_batches(chunk: Chunk) -> bool:
     return not chunk.damage and bool((headers.magic == 2).all() and headers.crc_valid.all())
 
 
-def is_plain(chunk: Chunk, records: Records, wanted: Wanted = EVERYTHING) -> bool:
+def is_plain(chunk: Chunk, records: Records, wanted: DumpSelection = EVERYTHING) -> bool:
     """Whether all records of all batches are there, and all of them are wanted."""
     headers = chunk.headers
     if not len(records) or not has_plain_batches(chunk):
@@ -31,3 +43,75 @@ def is_plain(chunk: Chunk, records: Records, wanted: Wanted = EVERYTHING) -> boo
             (records.offset.max(), records.timestamp.max()),
         )
     ) and bool((headers.records_count > 0).all())
+
+
+# --- lines --------------------------------------------------------------------------------------------
+
+
+def run_lines(
+    headers: Headers,
+    records: Records,
+    of_batches: Callable[[Headers], Columns],
+    of_records: Callable[[Records], Columns],
+) -> Iterator[Lines]:
+    """The lines of sound batches of magic 2, each followed by those of its records."""
+    given = 0
+    for rows in pieces_of(records.position):
+        chosen = records[rows]
+        new = headers[given : int(chosen.batch[-1]) + 1]
+        batches = chosen.batch - given
+        before = of_batches(new) if len(new) else ()
+        if len(new) and not (len(new) == len(chosen) and batches[0] == 0 and (np.diff(batches) == 1).all()):
+            before = (at_first_rows(joined(*before), batches),)
+        yield lines_of(joined(*before, *of_records(chosen)))
+        given += len(new)
+    yield batch_lines(headers[given:], of_batches)
+
+
+def batch_lines(headers: Headers, of_batches: Callable[[Headers], Columns]) -> Lines:
+    """The lines of sound batches of magic 2 alone."""
+    return lines_of(joined(*of_batches(headers))) if len(headers) else b""
+
+
+def last_sequences(headers: Headers) -> Column:
+    """The sequence of each batch's last record; -1 where there are none."""
+    last = headers.base_sequence.astype(np.int64) + headers.last_offset_delta
+    return np.where(headers.base_sequence >= 0, last & 0x7FFFFFFF, -1)
+
+
+def by_attributes(headers: Headers, text: Callable[[int], bytes]) -> Column:
+    """What the attributes of each batch say."""
+    if (headers.attributes == headers.attributes[0]).all():
+        return text(int(headers.attributes[0]))
+    bits, which = np.unique(headers.attributes, return_inverse=True)
+    return pa.array([text(value) for value in bits.tolist()], pa.binary()).take(pa.array(which))
+
+
+def delete_horizons(headers: Headers, none: bytes, *around: bytes) -> Column:
+    """The delete horizon of each batch between two constants, `none` where it has none."""
+    has = (headers.attributes & DELETE_HORIZON) != 0
+    if not has.any():
+        return none
+    before, behind = around or (b"", b"")
+    texts = joined(before, headers.base_timestamp, behind)
+    return pc.if_else(pa.array(has), texts, pa.scalar(none, pa.binary()))
+
+
+def is_control(headers: Headers, records: Records) -> NDArray[np.bool_]:
+    """Which records are those of control batches."""
+    control: NDArray[np.bool_] = (headers.attributes[records.batch] & CONTROL) != 0
+    return control
+
+
+def control_texts(
+    records: Records, headers: Headers, none: bytes, text: Callable[[bytes | None, bytes | None], bytes]
+) -> Column:
+    """What each control record's key and value say; `none` for other records."""
+    rows = np.flatnonzero(is_control(headers, records))
+    if not len(rows):
+        return none
+    texts: list[bytes] = [none] * len(records)
+    chosen = records[rows]
+    for row, key, value in zip(rows.tolist(), chosen.keys(), chosen.values(), strict=True):
+        texts[row] = text(key, value)
+    return pa.array(texts, pa.binary())

@@ -14,19 +14,19 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.index_files import read_offset_index, read_time_index, used_size
-from formats.log_bytes import LogBytes
-from formats.records import Entry, walk
-from kctl.dump.beside import base_offset_of, sibling
+from formats.log.log_bytes import LogBytes
+from formats.log.records import Entry, walk
+from formats.log_dir.index_files import read_offset_index, read_time_index, used_size
+from kctl.dump.file_kinds import base_offset_of, sibling
 from kctl.dump.opening import opened, whole
-from kctl.dump.wanted import Wanted
+from kctl.dump.selection import DumpSelection
 from kctl.errors import KctlError
 from kctl.scan.splits import hints_of
 
 MOST_OF_AN_INDEX = 1 << 28
 
 
-def first_position(path: str, log: LogBytes, wanted: Wanted) -> int:
+def first_position(path: str, log: LogBytes, wanted: DumpSelection) -> int:
     """The position of a batch before which nothing that is wanted lies."""
     base_offset = base_offset_of(path)
     if base_offset is None or not Path(path).name.endswith(".log"):

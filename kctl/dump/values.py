@@ -4,7 +4,7 @@ import json
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 
-from formats.record_batch import Headers
+from formats.log.record_batch import Headers
 
 Named = Mapping[str, object]
 

@@ -2,36 +2,47 @@
 
 from __future__ import annotations
 
-import gzip
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
+from formats.broker_logs.layouts import KAFKA, detect
+from formats.broker_logs.line import writers_named
+from kctl.broker_logs.opening import chunks_of
 from kctl.evidence.identity import named_broker_id
-from kctl.evidence.model import BrokerLog, BrokerLogKind, LogDir
+from kctl.evidence.model import BrokerLog, LogDir
 
 LOOKED_AT = 1 << 18
-# What a broker says of itself, 0.8 to 3.9; state-change lines of older brokers name it without brackets.
-SPEAKERS = re.compile(
-    rb"\[(?:Broker|Controller|KafkaServer|BrokerServer|ControllerServer|QuorumController|BrokerLifecycleManager|KafkaRaftServer"
-    rb"|ReplicaFetcherManager on broker|ReplicaManager broker|ReplicaAlterLogDirsManager on broker)[ =](?:id=)?(\d+)"
-    rb"|\b(?:TRACE|DEBUG|INFO|WARN|ERROR) (?:Broker|Controller) (\d+) "
-    rb"|\b(?:broker|node)\.id = (\d+)|\bProperty broker\.id is overridden to (\d+)|\[Kafka Server (\d+)\]"
-)
+# What a broker says of its configuration as it starts.
+CONFIGURED = re.compile(rb"\b(?:broker|node)\.id = (\d+)|\bProperty broker\.id is overridden to (\d+)")
 # A line of Kafka's own layout by a class that only brokers and controllers have; clients and Connect have others.
+_BROKER_CLASS = (
+    rb"(?:state\.change\.logger|kafka\.(?:controller|server|cluster|log|coordinator|zk|raft)\.[\w.$]+"
+    rb"|org\.apache\.kafka\.(?:controller|image|raft|metadata|storage|server)\.[\w.$]+)"
+)
 BROKER_LINE = re.compile(
-    rb"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] [A-Z]+ [^\n]*"
-    rb" \((?:state\.change\.logger|kafka\.(?:controller|server|cluster|log|coordinator|zk|raft)\.[\w.$]+"
-    rb"|org\.apache\.kafka\.(?:controller|image|raft|metadata|storage|server)\.[\w.$]+)(?::\d+)?\)[ \t\r]*$",
+    rb"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] [A-Z]+ [^\n]* \(" + _BROKER_CLASS + rb"(?::\d+)?\)[ \t\r]*$",
     re.MULTILINE,
 )
+# In other layouts the class is a word of the line.
+BROKER_CLASS = re.compile(rb"(?<![\w.$])" + _BROKER_CLASS)
 SETTING = re.compile(rb"^\s*(?:broker|node)\.id\s*=\s*(\d+)\s*$", re.MULTILINE)
 
 
 def is_broker_log(path: Path) -> bool:
     """Whether the start of a file holds lines that a broker or controller wrote."""
-    return BROKER_LINE.search(_head(path)) is not None
+    head = _head(path)
+    if BROKER_LINE.search(head):
+        return True
+    if not BROKER_CLASS.search(head):
+        return False
+    layout, _ = detect(head)
+    if layout is None or layout is KAFKA:
+        return False
+    starts = layout.find(head).starts.tolist()
+    heads = (layout.split(head[a:b]) for a, b in pairwise([*starts, len(head)]))
+    return any(head and head.logger and BROKER_CLASS.fullmatch(head.logger.encode()) for head in heads)
 
 
 def broker_id_of_logs(
@@ -51,11 +62,12 @@ def _broker_id(
         if above in given:
             return given[above]
     root = logs[0].root.path
-    found = named_broker_id(folder, root)
+    spoken = _spoken(logs)
+    if len(spoken) > 1:
+        return None  # several brokers write to one folder
+    found = next(iter(spoken)) if spoken else named_broker_id(folder, root)
     if found is None:
         found = _configured(folder)
-    if found is None:
-        found = _spoken(logs)
     if found is None:
         found = _beside(folder, root, log_dirs)
     return found
@@ -72,23 +84,28 @@ def _configured(folder: Path) -> int | None:
 
 def own_broker_id(log: BrokerLog) -> int | None:
     """The id that the lines of one log speak for: a folder of captured output may hold those of several brokers."""
-    return _spoken([log])
+    spoken = _spoken([log])
+    return spoken.pop() if len(spoken) == 1 else None
 
 
-def _spoken(logs: Iterable[BrokerLog]) -> int | None:
-    """The id that most lines at the start of a log speak for; state-change logs first."""
-    order = list(BrokerLogKind)
-    for log in sorted(logs, key=lambda one: order.index(one.kind)):
-        said = Counter(int(next(filter(None, groups))) for groups in SPEAKERS.findall(_head(log.path)))
-        if said:
-            return said.most_common(1)[0][0]
-    return None
+def _spoken(logs: Iterable[BrokerLog]) -> set[int]:
+    """The ids that lines at the start of logs speak for; those of configurations where no line names its writer."""
+    named: set[int] = set()
+    configured: set[int] = set()
+    for log in logs:
+        head = _head(log.path)
+        layout, _ = (KAFKA, None) if BROKER_LINE.search(head) else detect(head)
+        head = head if layout is None else layout.bare(head)
+        named.update(writers_named(head))
+        if not named:
+            configured.update(int(one or two) for one, two in CONFIGURED.findall(head))
+    return named or configured
 
 
 def _beside(folder: Path, root: Path, log_dirs: Sequence[LogDir]) -> int | None:
     """The one broker whose log directories lie below the nearest folder above that has any."""
     for above in (folder, *folder.parents):
-        ids = {one.broker_id for one in log_dirs if one.path.is_relative_to(above)}
+        ids = {log_dir.broker_id for log_dir in log_dirs if log_dir.path.is_relative_to(above)}
         if ids or above == root:
             return ids.pop() if len(ids) == 1 else None
     return None
@@ -96,9 +113,6 @@ def _beside(folder: Path, root: Path, log_dirs: Sequence[LogDir]) -> int | None:
 
 def _head(path: Path) -> bytes:
     try:
-        if path.is_symlink() or not path.is_file():
-            return b""
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            return file.read(LOOKED_AT)
-    except (OSError, EOFError, ValueError):
+        return next(chunks_of(str(path), lambda reason: None, size=LOOKED_AT, follow=False), b"")
+    except (OSError, ValueError):
         return b""

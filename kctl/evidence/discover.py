@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from formats.log_dir_files import parse_partition_folder
+from formats.log_dir.file_names import parse_partition_folder
 from kctl.errors import BadValue
 from kctl.evidence.broker_logs import broker_id_of_logs, is_broker_log, own_broker_id
 from kctl.evidence.identity import Identity, named_broker_id, read_identity
@@ -23,7 +23,7 @@ from kctl.evidence.model import (
 from kctl.evidence.moments import colliding, moment_folders, moment_of
 from kctl.evidence.names import LOG_DIR_FILES
 from kctl.evidence.order import ordered_moments
-from kctl.evidence.walk import Found, FoundLogDir, walk
+from kctl.evidence.walk import FoundLogDir, Walked, walk
 from kctl.evidence.znodes import trouble_with
 from kctl.findings import evidence as say
 
@@ -68,7 +68,7 @@ def _pairs(texts: Iterable[str], option: str, what: str) -> Iterable[tuple[str, 
         yield name, Path(os.path.realpath(folder))
 
 
-def _broker_id(one: FoundLogDir, identity: Identity, given: Mapping[Path, int], found: Found) -> int | None:
+def _broker_id(one: FoundLogDir, identity: Identity, given: Mapping[Path, int], found: Walked) -> int | None:
     for folder in (one.path, *one.path.parents):
         if folder in given:
             return given[folder]
@@ -105,7 +105,7 @@ def _log_dir(
 
 
 def _evidence(
-    found: Found,
+    found: Walked,
     log_dirs: list[LogDir],
     folders: Mapping[Path, str],
     broker_folders: Mapping[Path, int],
@@ -122,15 +122,15 @@ def _evidence(
                 replicas.append(Replica(parsed.topic, parsed.partition, parsed.kind, folder, log_dir))
     broker_logs = [
         BrokerLog(path, root, kind, None, moment_of(path, folders))
-        for path, root, kind in sorted(found.broker_logs, key=lambda one: one[0])
+        for path, root, kind in sorted(found.broker_logs, key=lambda log_file: log_file[0])
     ]
     captured = [
         BrokerLog(path, root, BrokerLogKind.STDOUT, None, moment_of(path, folders))
-        for path, root in sorted(found.maybe_logs, key=lambda one: one[0])
+        for path, root in sorted(found.maybe_logs, key=lambda log_file: log_file[0])
         if is_broker_log(path)
     ]
     ids = broker_id_of_logs([*broker_logs, *captured], log_dirs, broker_folders)
-    broker_logs = [replace(one, broker_id=ids[one.path.parent]) for one in broker_logs]
+    broker_logs = [replace(log_file, broker_id=ids[log_file.path.parent]) for log_file in broker_logs]
     for one in captured:
         own = own_broker_id(one)
         broker_logs.append(replace(one, broker_id=ids[one.path.parent] if own is None else own))
@@ -152,9 +152,9 @@ def _evidence(
     )
 
 
-def _say_what_is_odd(found: Found, log_dirs: list[LogDir], identities: Mapping[Path, Identity]) -> None:
+def _say_what_is_odd(found: Walked, log_dirs: list[LogDir], identities: Mapping[Path, Identity]) -> None:
     """Findings about the evidence as a whole."""
-    clusters = sorted({one.cluster_id for one in log_dirs if one.cluster_id})
+    clusters = sorted({log_dir.cluster_id for log_dir in log_dirs if log_dir.cluster_id})
     if len(clusters) > 1:
         root = found.roots[0]
         found.say(say.SEVERAL_CLUSTERS, root.path, root, count=len(clusters), clusters=", ".join(clusters))

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from formats.errors import FormatError
-from formats.log_dir_files import META_PROPERTIES
-from formats.properties import parse_meta_properties, unwritten_line
+from formats.log_dir.file_names import META_PROPERTIES
+from formats.log_dir.meta_properties import parse_meta_properties, unwritten_line
+from kctl.errors import reason_of
 from kctl.evidence.names import broker_id_of
+from kctl.files import read_whole
 
 LARGEST = 1 << 20
 
@@ -32,13 +34,12 @@ def read_identity(folder: Path) -> Identity:
     """The identity stored in a log directory; an empty one where it has none."""
     path = folder / META_PROPERTIES
     try:
-        if not path.is_file():
-            return Identity()
-        with path.open("rb") as file:
-            text = file.read(LARGEST).decode("latin-1")
+        text = read_whole(path, LARGEST).decode("latin-1")
         found = parse_meta_properties(text)
+    except FileNotFoundError:
+        return Identity()
     except (OSError, FormatError) as error:
-        return Identity(trouble=str(error))
+        return Identity(trouble=reason_of(error))
     if found.broker_id is None:
         return Identity(None, found.cluster_id, found.directory_id, trouble="it names no broker id")
     is_kraft, unwritten = found.version == 1, unwritten_line(text)

@@ -13,10 +13,12 @@ from functools import cached_property
 from pathlib import Path
 
 from formats.errors import FormatError
-from formats.log_dir_files import PARTITION_METADATA, FolderKind
-from formats.small_files import parse_partition_metadata
+from formats.log_dir.file_names import PARTITION_METADATA, FolderKind
+from formats.log_dir.state_files import parse_partition_metadata
 from kctl.errors import KctlError
+from kctl.files import read_lenient
 from kctl.findings import Finding, Place
+from kctl.findings.evidence import UNREADABLE
 from kctl.model import TopicPartition
 
 Arriving = Callable[[], Iterator[Path]]
@@ -96,7 +98,7 @@ class Replica:
     def topic_id(self) -> str | None:
         """The id in `partition.metadata`; None before 2.8 and where the file cannot be read."""
         try:
-            text = (self.folder / PARTITION_METADATA).read_text("utf-8", "replace")
+            text = read_lenient(self.folder / PARTITION_METADATA)
             return parse_partition_metadata(text).topic_id
         except (OSError, FormatError):
             return None
@@ -156,9 +158,28 @@ class Evidence:
         return self.order_of(self)
 
     @property
+    def unopened(self) -> tuple[str, ...]:
+        """Paths that could not be opened, below which more evidence may lie."""
+        named = [failure.message.split(": ", 1)[0] for failure in self.failures]
+        below = [
+            f.place.file or "" for f in self.findings if f.code == UNREADABLE.code and f.place.topic is None
+        ]
+        return tuple(dict.fromkeys([*named, *below]))
+
+    def replica_brokers(self, *moments: str | None) -> frozenset[int]:
+        """The brokers that hold replicas of these moments, of all without any; a controller's metadata log is none."""
+        return frozenset(
+            replica.broker_id
+            for replica in self.replicas
+            if replica.broker_id is not None
+            and replica.topic != "__cluster_metadata"
+            and (not moments or replica.moment in moments)
+        )
+
+    @property
     def broker_ids(self) -> tuple[int, ...]:
         """The brokers that something here is from, ascending."""
-        found = {one.broker_id for one in self.log_dirs} | {log.broker_id for log in self.broker_logs}
+        found = {log_dir.broker_id for log_dir in self.log_dirs} | {log.broker_id for log in self.broker_logs}
         return tuple(sorted(i for i in found if i is not None))
 
     def place_of(self, path: Path, root: Root) -> Place:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from itertools import combinations
 from pathlib import Path
 
-from formats.log_dir_files import parse_partition_folder
+from formats.log_dir.file_names import parse_partition_folder
 from kctl.evidence.names import broker_id_of
 from kctl.evidence.walk import FoundLogDir
 
@@ -38,13 +38,13 @@ def moment_folders(
 
 def moment_of(path: Path, folders: Mapping[Path, str]) -> str | None:
     """The moment of the nearest folder at or above a path."""
-    return next((folders[one] for one in (path, *path.parents) if one in folders), None)
+    return next((folders[folder] for folder in (path, *path.parents) if folder in folders), None)
 
 
 def _note_moments_folder(path: Path, folders: dict[Path, str]) -> None:
-    for one in (path, *path.parents):
-        if one.parent.name == "moments":
-            folders.setdefault(one, one.name)
+    for folder in (path, *path.parents):
+        if folder.parent.name == "moments":
+            folders.setdefault(folder, folder.name)
             return
 
 
@@ -55,7 +55,7 @@ def live_partitions(one: FoundLogDir) -> set[str]:
 
 def colliding(log_dirs: Iterable[FoundLogDir]) -> list[tuple[FoundLogDir, FoundLogDir, set[str]]]:
     """Pairs of log directories with the partitions that both hold."""
-    held = [(one, live_partitions(one)) for one in log_dirs]
+    held = [(log_dir, live_partitions(log_dir)) for log_dir in log_dirs]
     pairs = ((a, b, mine & yours) for (a, mine), (b, yours) in combinations(held, 2))
     return [pair for pair in pairs if pair[2]]
 
@@ -93,7 +93,11 @@ def _is_the_same_dir(a: FoundLogDir, b: FoundLogDir, both: set[str]) -> bool:
 
 
 def _broker_folder(path: Path) -> Path | None:
-    ids = (one for one in (path, *path.parents) if broker_id_of(one.name, one.parent.name) is not None)
+    ids = (
+        folder
+        for folder in (path, *path.parents)
+        if broker_id_of(folder.name, folder.parent.name) is not None
+    )
     return next(ids, None)
 
 
@@ -102,7 +106,7 @@ def _chain(path: Path) -> list[Path]:
     broker = _broker_folder(path)
     if broker is None:
         return [path, *path.parents][:-1]
-    below = [one for one in (path, *path.parents) if one.is_relative_to(broker) and one != broker]
+    below = [folder for folder in (path, *path.parents) if folder.is_relative_to(broker) and folder != broker]
     return [*list(broker.parents)[:-1], *reversed(below)]
 
 

@@ -7,10 +7,11 @@ import re
 import struct
 from pathlib import Path
 
-from formats.log_dir_files import FolderKind
+from formats.log_dir.file_names import FolderKind
 from kctl.errors import UnreadableFile
 from kctl.evidence.model import Evidence
 from kctl.evidence.znodes import greatest_zxid
+from kctl.files import open_file
 
 LOG = re.compile(r"\d{20}\.log", re.ASCII)
 # From the base offset to the end of maxTimestamp of a magic 2 batch (`R:DefaultRecordBatch.java @ 3.9.0`).
@@ -20,7 +21,9 @@ LEGACY_TIMESTAMP = struct.Struct(">q")
 
 def ordered_moments(evidence: Evidence) -> tuple[str, ...]:
     """Names of the moments, oldest first. One that nothing dates keeps its place in the order given."""
-    names = [one.moment for one in evidence.log_dirs] + [one.moment for one in evidence.znode_exports]
+    names = [log_dir.moment for log_dir in evidence.log_dirs] + [
+        export.moment for export in evidence.znode_exports
+    ]
     unique = list(dict.fromkeys([*evidence.given_moments, *filter(None, names)]))
     if len(unique) < 2:
         return tuple(unique)
@@ -64,9 +67,9 @@ def newest_timestamp(folder: Path) -> int | None:
     """The newest batch timestamp in the last segment of a partition folder, in milliseconds, or None."""
     try:
         names = sorted(name for name in os.listdir(folder) if LOG.fullmatch(name))
-        if not names or (folder / names[-1]).is_symlink() or not (folder / names[-1]).is_file():
+        if not names:
             return None
-        with (folder / names[-1]).open("rb", buffering=0) as file:
+        with open_file(folder / names[-1]) as file:
             return _newest_in(file.fileno())
     except OSError:
         return None

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from formats.log_dir_files import parse_partition_folder
+from formats.log_dir.file_names import parse_partition_folder
 from kctl.errors import KctlError, UnreadableFile, reason_of
 from kctl.evidence.model import BrokerLogKind, Root, relative, shown
 from kctl.evidence.names import (
@@ -23,18 +23,12 @@ from kctl.evidence.names import (
     SEGMENT_FILE,
     TIER_FOLDER,
     ZNODES,
+    broker_id_of,
     broker_log_kind,
 )
+from kctl.files import descriptor_of, what_it_is
 from kctl.findings import Finding, FindingType, Place
 from kctl.findings import evidence as say
-
-KINDS = (
-    (stat.S_ISFIFO, "a named pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-    (stat.S_ISDIR, "a folder"),
-)
 
 
 @dataclass
@@ -50,7 +44,7 @@ class FoundLogDir:
 
 
 @dataclass
-class Found:
+class Walked:
     """All that a walk came across."""
 
     roots: tuple[Root, ...] = ()
@@ -65,11 +59,16 @@ class Found:
     failures: list[KctlError] = field(default_factory=list)
     # Folders of a log directory that Kafka would not accept, unless other evidence turns out to lie in them.
     foreign: list[tuple[Path, Root]] = field(default_factory=list)
+    # Folders named after a broker, and all below which something is.
+    of_brokers: list[tuple[Path, Root, int]] = field(default_factory=list)
+    filled: set[Path] = field(default_factory=set)
 
-    def say(self, type_: FindingType, path: Path, root: Root, **details: str | int) -> None:
+    def say(
+        self, type_: FindingType, path: Path, root: Root, broker_id: int | None = None, **details: str | int
+    ) -> None:
         """Add a finding about a path."""
         name = shown(root.given) if len(self.roots) > 1 else None
-        place = Place(file=shown(relative(path, root)), evidence=name)
+        place = Place(file=shown(relative(path, root)), evidence=name, broker_id=broker_id)
         self.findings.append(type_.at(place, severity=None, **details))
 
     def log_dir(self, path: Path, root: Root, *, is_whole: bool = True) -> FoundLogDir:
@@ -77,9 +76,9 @@ class Found:
         return self.log_dirs.setdefault(path, FoundLogDir(path, root, is_marked=False, is_whole=is_whole))
 
 
-def walk(paths: Iterable[str | os.PathLike[str]]) -> Found:
+def walk(paths: Iterable[str | os.PathLike[str]]) -> Walked:
     """Everything below the paths; what cannot be listed becomes a finding, what was named and cannot a failure."""
-    found = Found()
+    found = Walked()
     found.roots = tuple(_roots(paths, found))
     seen: set[Path] = set()
     for root in found.roots:
@@ -93,10 +92,13 @@ def walk(paths: Iterable[str | os.PathLike[str]]) -> Found:
                 seen.add(folder)
                 stack += _folder(folder, root, found)
     _judge_foreign(found)
+    for folder, root, broker_id in found.of_brokers:
+        if folder not in found.filled:
+            found.say(say.BROKER_FOLDER_EMPTY, folder, root, broker_id, broker=broker_id)
     return found
 
 
-def _roots(paths: Iterable[str | os.PathLike[str]], found: Found) -> Iterable[Root]:
+def _roots(paths: Iterable[str | os.PathLike[str]], found: Walked) -> Iterable[Root]:
     for one in paths:
         given = os.fspath(one)
         try:
@@ -107,7 +109,7 @@ def _roots(paths: Iterable[str | os.PathLike[str]], found: Found) -> Iterable[Ro
             elif not stat.S_ISREG(mode):
                 raise UnreadableFile(f"{given}: is {what_it_is(mode)}, not a file or folder")
             else:
-                os.close(os.open(path, os.O_RDONLY))
+                os.close(descriptor_of(path))
         except (OSError, ValueError) as error:
             found.failures.append(UnreadableFile(f"{given}: {reason_of(error)}"))
         except UnreadableFile as error:
@@ -116,12 +118,7 @@ def _roots(paths: Iterable[str | os.PathLike[str]], found: Found) -> Iterable[Ro
             yield Root(given, path, stat.S_ISDIR(mode))
 
 
-def what_it_is(mode: int) -> str:
-    """The kind of a path that is no regular file."""
-    return next((what for test, what in KINDS if test(mode)), "something else")
-
-
-def _named_file(root: Root, found: Found) -> None:
+def _named_file(root: Root, found: Walked) -> None:
     kind = broker_log_kind(root.path.name)
     if kind:
         found.broker_logs.append((root.path, root, kind))
@@ -131,12 +128,15 @@ def _named_file(root: Root, found: Found) -> None:
         found.files.append((root.path, root))
 
 
-def _folder(folder: Path, root: Root, found: Found) -> list[Path]:
+def _folder(folder: Path, root: Root, found: Walked) -> list[Path]:
     """Sort one folder into what it is; the folders in it that have to be listed too."""
     listed = _listed(folder, root, found)
-    if listed is None:
-        return []
-    files, folders = listed
+    files, folders = listed or ([], [])
+    if files or listed is None:
+        found.filled.update((folder, *folder.parents))
+    broker_id = broker_id_of(folder.name, folder.parent.name)
+    if broker_id is not None and folder != root.path:
+        found.of_brokers.append((folder, root, broker_id))
     for name in files:
         kind = broker_log_kind(name)
         if kind:
@@ -160,7 +160,7 @@ def _folder(folder: Path, root: Root, found: Found) -> list[Path]:
     return [folder / name for name in folders]
 
 
-def _log_dir(folder: Path, root: Root, files: list[str], folders: list[str], found: Found) -> list[Path]:
+def _log_dir(folder: Path, root: Root, files: list[str], folders: list[str], found: Walked) -> list[Path]:
     one = found.log_dir(folder, root)
     one.is_marked, one.files = True, tuple(files)
     deeper = []
@@ -173,7 +173,7 @@ def _log_dir(folder: Path, root: Root, files: list[str], folders: list[str], fou
     return deeper
 
 
-def _listed(folder: Path, root: Root, found: Found) -> tuple[list[str], list[str]] | None:
+def _listed(folder: Path, root: Root, found: Walked) -> tuple[list[str], list[str]] | None:
     """Names of the files and of the folders in a folder, links that stay inside counted as what they lead to."""
     files: list[str] = []
     folders: list[str] = []
@@ -196,7 +196,7 @@ def _listed(folder: Path, root: Root, found: Found) -> tuple[list[str], list[str
     return files, folders
 
 
-def _is_file_inside(entry: os.DirEntry[str], root: Root, found: Found) -> bool:
+def _is_file_inside(entry: os.DirEntry[str], root: Root, found: Walked) -> bool:
     """Whether a link leads to a file below the folder given. Folders there are listed under their own names."""
     try:
         target = Path(os.path.realpath(entry.path, strict=True))
@@ -211,7 +211,7 @@ def _is_file_inside(entry: os.DirEntry[str], root: Root, found: Found) -> bool:
     return target.is_file()
 
 
-def _judge_foreign(found: Found) -> None:
+def _judge_foreign(found: Walked) -> None:
     """Folders in a log directory that are no partitions are wrong, unless they are how the evidence was gathered."""
     holders = [log[0] for log in found.broker_logs] + [export[0] for export in found.znodes]
     holders += [*found.tiers, *found.log_dirs]

@@ -7,18 +7,25 @@ sees it. An export may be gzipped.
 from __future__ import annotations
 
 import base64
-import binascii
 import gzip
-import json
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
+import msgspec
+
 from kctl.errors import UnreadableFile, reason_of
+from kctl.files import open_file
 
 # Kafka's own top-level znodes that every cluster has (`K:zk/ZkData.scala @ 3.9.0`, PersistentZkPaths).
 LANDMARKS = ("/brokers/ids", "/brokers/topics", "/config/topics", "/controller_epoch", "/cluster/id")
+
+LONGEST_LINE = 16 << 20  # bytes; a znode has less than one MiB unless `jute.maxbuffer` was raised
+LARGEST_EXPORT = 192 << 20  # bytes in memory: a cluster of 200,000 partitions fits
+ZNODE_SIZE = 300  # bytes of one in memory, without its path and data
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +56,8 @@ def read_znodes(path: Path) -> dict[str, ExportedZnode]:
     if not root:
         return exported
     kept = {}
-    for name, znode in exported.items():
+    for name in list(exported):
+        znode = exported.pop(name)
         if name == root or name.startswith(f"{root}/"):
             inside = name[len(root) :] or "/"
             kept[inside] = ExportedZnode(inside, *(getattr(znode, f) for f in ExportedZnode.__slots__[1:]))
@@ -82,35 +90,57 @@ def trouble_with(path: Path) -> str | None:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, ExportedZnode]]:
-    opener = gzip.open if path.suffix == ".gz" else open
     try:
-        with opener(path, "rb") as file:
-            for number, line in enumerate(file, 1):
+        with open_file(path, follow=True) as packed:
+            file = gzip.GzipFile(fileobj=packed) if path.suffix == ".gz" else packed
+            size = 0
+            for number in count(1):
+                line = file.readline(LONGEST_LINE + 1)
+                if not line:
+                    return
+                if len(line) > LONGEST_LINE:
+                    raise UnreadableFile(f"{path}: line {number} has more than {LONGEST_LINE:,} bytes")
+                size += ZNODE_SIZE
                 if line.strip():
                     znode = _znode(line, path, number)
+                    size += len(znode.path) + len(znode.data or b"")
                     yield znode.path, znode
+                if size > LARGEST_EXPORT:
+                    raise UnreadableFile(f"{path}: up to line {number} it takes {LARGEST_EXPORT >> 20} MiB")
     except (OSError, EOFError, zlib.error) as error:
         raise UnreadableFile(f"{path}: {reason_of(error)}") from error
 
 
+class _Row(msgspec.Struct):
+    """A line; what else stands in it is passed over, however deep."""
+
+    path: str
+    data: str | None = None
+    version: int = 0
+    czxid: int = 0
+    mzxid: int = 0
+    ctime: int = 0
+    mtime: int = 0
+    ephemeral_owner: int = msgspec.field(default=0, name="ephemeralOwner")
+    pzxid: int = 0
+    cversion: int = 0
+
+
+_decoder = msgspec.json.Decoder(_Row)
+
+
 def _znode(line: bytes, path: Path, number: int) -> ExportedZnode:
     try:
-        row = json.loads(line)
-        name = row["path"]
-        if not isinstance(name, str) or not name.startswith("/"):
+        name, data, *numbers = msgspec.structs.astuple(_decoder.decode(line))
+        if NO_PATH.search(name):
             raise ValueError("path is no znode path")
-        data = row.get("data")
-        numbers = (_whole(row, key) for key in STAT)
         return ExportedZnode(name, None if data is None else base64.b64decode(data, validate=True), *numbers)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, binascii.Error) as error:
+    except (ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise UnreadableFile(f"{path}: no znode at line {number} ({error})") from error
 
 
-STAT = ("version", "czxid", "mzxid", "ctime", "mtime", "ephemeralOwner", "pzxid", "cversion")
-
-
-def _whole(row: dict[str, object], key: str) -> int:
-    value = row.get(key, 0)
-    if not isinstance(value, int):
-        raise ValueError(f"{key} is {value!r}")
-    return value
+# What ZooKeeper lets no path hold (`PathUtils.validatePath @ 3.8`): empty names, `.` and `..`, control characters,
+# lone surrogates and characters without a meaning of their own.
+NO_PATH = re.compile(
+    r"\A(?!/)|//|(?<=.)/\Z|/\.{1,2}(/|\Z)|[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]", re.DOTALL
+)

@@ -57,6 +57,19 @@ class FindingType:
         return Finding(self.code, severity or self.severity, self.sentence.format(**details), place)
 
 
+def error(code: str, sentence: str, meaning: str, cause: str, action: str) -> FindingType:
+    """A row of the table; `warning` and `info` likewise."""
+    return FindingType(code, Severity.ERROR, sentence, meaning, cause, action)
+
+
+def warning(code: str, sentence: str, meaning: str, cause: str, action: str) -> FindingType:
+    return FindingType(code, Severity.WARNING, sentence, meaning, cause, action)
+
+
+def info(code: str, sentence: str, meaning: str, cause: str, action: str) -> FindingType:
+    return FindingType(code, Severity.INFO, sentence, meaning, cause, action)
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that a check has to say."""
@@ -73,23 +86,8 @@ class Finding:
 
     def row(self) -> dict[str, object]:
         """The row of kind `finding`."""
-        place = self.place
-        return FINDING(
-            code=self.code,
-            severity=str(self.severity),
-            message=self.message,
-            broker_id=place.broker_id,
-            topic=place.topic,
-            partition=place.partition,
-            file=place.file,
-            position=place.position,
-            size_in_bytes=place.size_in_bytes,
-            base_offset=place.base_offset,
-            last_offset=place.last_offset,
-            remote_log_segment_id=place.remote_log_segment_id,
-            evidence=place.evidence,
-            moment=place.moment,
-        )
+        place = {name: getattr(self.place, name) for name in Place.__slots__}
+        return FINDING(code=self.code, severity=str(self.severity), message=self.message, **place)
 
 
 # One file a subject; a new subject is one more name here.
@@ -108,6 +106,7 @@ SUBJECTS = (
     "snapshots",
     "journal",
     "live",
+    "migration",
 )
 
 

@@ -1,10 +1,9 @@
 """What can be wrong with the journal of changes."""
 
-from kctl.findings import FindingType, Severity
+from kctl.findings import error
 
-JOURNAL_BROKEN = FindingType(
+JOURNAL_BROKEN = error(
     "journal-broken",
-    Severity.ERROR,
     "Change {id}: {reason}.",
     "The journal does not fit the chain of digests that sealed it as it was written.",
     "A file of the journal was edited, removed or put back from a copy, or the disk has lost it.",

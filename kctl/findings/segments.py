@@ -1,24 +1,20 @@
 """What can be wrong with a segment, its batches and their records."""
 
-from kctl.findings import FindingType, Severity
-
-ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
+from kctl.findings import error, info, warning
 
 OTHER_REPLICA = "Take the range from another replica; `kctl replica compare` says which copy is sound."
 CLIENT_BUG = "Find the client that wrote it; the other replicas hold the same bytes."
 
-BATCH_CRC_MISMATCH = FindingType(
+BATCH_CRC_MISMATCH = error(
     "batch-crc-mismatch",
-    ERROR,
     "The batch's bytes are not those that its CRC was computed over (stored {stored:08x}, computed {computed:08x});"
     " a consumer stops here, and a recovery cuts the log at this batch.",
     "Some byte of the batch changed after the broker or the producer computed the checksum.",
     "A failing disk, a torn write, memory or network errors before KIP-98 checks, or a hand edit.",
     OTHER_REPLICA,
 )
-DAMAGED_CRC = FindingType(
+DAMAGED_CRC = error(
     "segment-damaged",
-    ERROR,
     "{size_in_bytes} bytes are damaged: a batch header whose CRC is wrong and whose length leads nowhere;"
     " Kafka reads nothing from here on, and a recovery cuts the log here.",
     "The bytes begin like a batch, but neither its CRC nor its length can be believed. The next sound batch, if"
@@ -26,18 +22,16 @@ DAMAGED_CRC = FindingType(
     "A failing disk, a torn write, lost sectors, or a hand edit.",
     OTHER_REPLICA,
 )
-ILLEGAL_MAGIC = FindingType(
+ILLEGAL_MAGIC = error(
     "batch-illegal-magic",
-    ERROR,
     "{size_in_bytes} bytes are damaged: the magic at their start is {magic}, not 0, 1 or 2; Kafka takes it for"
     " {taken_for}.",
     "Every entry of a log holds its format version in its 17th byte. Magic is not covered by the CRC of a batch.",
     "A failing disk, a torn write, or bytes that are no Kafka log.",
     OTHER_REPLICA,
 )
-ILLEGAL_LENGTH = FindingType(
+ILLEGAL_LENGTH = error(
     "batch-illegal-length",
-    ERROR,
     "{size_in_bytes} bytes are damaged: the length {length} at their start cannot be right; Kafka reads nothing"
     " from here on, and a recovery cuts the log here.",
     "The length is below the least of its format, or points past the end of the file although sound batches"
@@ -45,112 +39,99 @@ ILLEGAL_LENGTH = FindingType(
     "A failing disk, a torn write, lost sectors, or a hand edit.",
     OTHER_REPLICA,
 )
-GARBAGE = FindingType(
+GARBAGE = error(
     "segment-garbage",
-    ERROR,
-    "The last {size_in_bytes} bytes are no batch and not the start of one; a recovery cuts them off.",
-    "From here to the end of the file nothing proves itself a batch.",
+    "The last {size_in_bytes} bytes are neither a batch nor the start of one; a recovery cuts them off.",
+    "No sound batch follows up to the end of the file.",
     "Lost writes after a power failure, a failing disk, or another file's content.",
     OTHER_REPLICA,
 )
-TORN_TAIL = FindingType(
+TORN_TAIL = info(
     "segment-torn-tail",
-    INFO,
     "The file ends inside a batch, {size_in_bytes} bytes after the last whole one; Kafka ignores them, and a"
     " recovery cuts them off.",
     "The broker was stopped, or the copy was made, while the batch was being written.",
     "A crash, `kill -9`, a full disk, or a copy of a running broker.",
     "Nothing, where the broker crashed: the producer was not answered, or the record is on other replicas.",
 )
-TRAILING_ZEROS = FindingType(
+TRAILING_ZEROS = info(
     "segment-trailing-zeros",
-    INFO,
     "The last {size_in_bytes} bytes are zeros; Kafka since 0.10.2 stops there, and a recovery cuts them off.",
     "Space that was preallocated, or that never reached the disk before a crash.",
     "`preallocate=true`, or a file system that grew the file before its data was written.",
     "Nothing.",
 )
-ZEROED_RANGE = FindingType(
+ZEROED_RANGE = error(
     "segment-zeroed",
-    ERROR,
     "{size_in_bytes} bytes are zeros, with sound batches behind them; Kafka reads nothing from here on, and a"
     " recovery cuts the log here.",
     "A part of the file never reached the disk, or was lost from it.",
     "A power failure, a failing disk, or a sparse copy.",
     OTHER_REPLICA,
 )
-UNKNOWN_CODEC = FindingType(
+UNKNOWN_CODEC = error(
     "batch-unknown-codec",
-    ERROR,
     "The batch names codec {codec}, which magic {magic} does not have; Kafka accepts it on disk and consumers"
     " stop here with an exception.",
     "Codecs are 0 to 4 (none, gzip, snappy, lz4, zstd), zstd only in magic 2.",
     "A client that writes batches of its own, or a hand edit.",
     CLIENT_BUG,
 )
-UNKNOWN_ATTRIBUTES = FindingType(
+UNKNOWN_ATTRIBUTES = warning(
     "batch-unknown-attributes",
-    WARNING,
     "The batch has attribute bits {bits:#x} that no Kafka version writes; Kafka ignores them.",
     "Bits of the attributes that have no meaning up to Kafka 4.",
     "A client that writes batches of its own, or a changed byte in magic 0 or 1.",
     CLIENT_BUG,
 )
-OFFSETS_GO_BACK = FindingType(
+OFFSETS_GO_BACK = error(
     "batch-offsets-go-back",
-    ERROR,
     "Base offset {base_offset} comes after offset {previous}; Kafka accepts it unless an index entry falls here,"
     " then a recovery truncates the whole segment.",
     "Base offsets are not covered by the CRC. Offsets of a log only grow.",
     "A changed byte in the first 8 bytes of the batch, segments joined by hand, or KAFKA-6361 and its kin.",
     OTHER_REPLICA,
 )
-OFFSET_BELOW_NAME = FindingType(
+OFFSET_BELOW_NAME = error(
     "segment-offset-below-name",
-    ERROR,
     "Base offset {base_offset} is below {named}, which the file's name promises; Kafka serves it to nobody.",
     "A segment holds offsets from the one in its name on.",
     "A file that was renamed or moved, or a changed byte in the base offset.",
     "Compare with another replica, or rename the file to the base offset of its first batch in a copy.",
 )
-OFFSET_TOO_FAR = FindingType(
+OFFSET_TOO_FAR = error(
     "segment-offset-overflow",
-    ERROR,
     "Last offset {last_offset} is more than 2^31-1 above {named}, which the file's name promises; Kafka splits"
     " the segment at start-up (KAFKA-6264).",
     "Index entries count offsets from the file's name in 31 bits.",
     "A broker before 1.1.1 or 2.0 that compacted segments together, or a changed byte in the base offset.",
     "Let a broker of 2.0 or later split it, or compare with another replica.",
 )
-OFFSET_GAP = FindingType(
+OFFSET_GAP = info(
     "batch-offset-gap",
-    INFO,
     "Offsets {from_offset} to {to_offset} are missing before this batch.",
     "Compaction, retention of a leader that this replica followed, and records deleted on tiers leave gaps.",
     "Mostly compaction; in a topic that is not compacted a lost range.",
     "Nothing for compacted topics; otherwise `kctl replica compare` with the other replicas.",
 )
-ILLEGAL_OFFSET_DELTA = FindingType(
+ILLEGAL_OFFSET_DELTA = error(
     "batch-illegal-last-offset-delta",
-    ERROR,
     "The batch's last offset delta is {last_offset_delta}; Kafka accepts it, and what reads by offset goes wrong"
     " from here.",
     "The last offset delta is the offset of the batch's last record less its base offset, never negative.",
     "A client that writes batches of its own, or a hand edit.",
     CLIENT_BUG,
 )
-EPOCH_RUNS_AHEAD = FindingType(
+EPOCH_RUNS_AHEAD = error(
     "batch-leader-epoch-runs-ahead",
-    ERROR,
     "Leader epoch {previous} is ahead of the batches on both sides, the next is of epoch {leader_epoch}; Kafka"
     " accepts it, but truncation by epoch and followers that ask for an epoch's end are misled.",
     "Leaders stamp their epoch into each batch, and epochs of a partition only grow. It is not covered by the CRC.",
     "A changed byte.",
     OTHER_REPLICA,
 )
-EPOCH_WRONG = FindingType(
+EPOCH_WRONG = error(
     "batch-leader-epoch-wrong",
-    ERROR,
     "Leader epoch {leader_epoch} cannot be right: {why}. Kafka accepts it, but truncation by epoch and followers"
     " that ask for an epoch's end are misled.",
     "Leaders stamp their epoch into each batch, and note it in leader-epoch-checkpoint before they write. It is not"
@@ -158,135 +139,119 @@ EPOCH_WRONG = FindingType(
     "A changed byte.",
     OTHER_REPLICA,
 )
-EPOCH_GOES_BACK = FindingType(
+EPOCH_GOES_BACK = error(
     "batch-leader-epoch-goes-back",
-    ERROR,
     "Leader epoch {leader_epoch} comes after epoch {previous}; Kafka accepts it, but truncation by epoch and"
     " followers that ask for this epoch's end are misled.",
     "Leaders stamp their epoch into each batch, and epochs of a partition only grow. It is not covered by the CRC.",
     "A changed byte, segments joined by hand, or an old leader that wrote after it was deposed.",
     OTHER_REPLICA,
 )
-RECORDS_COUNT_TOO_LARGE = FindingType(
+RECORDS_COUNT_TOO_LARGE = error(
     "batch-records-count",
-    ERROR,
     "The batch says it holds {count} records, which its offsets or its bytes cannot hold ({why}); Kafka accepts"
     " it on disk, and consumers stop here.",
     "The record count of the header is what a consumer reads; it never exceeds the offsets that the batch spans.",
     "A client that writes batches of its own, or a hand edit.",
     CLIENT_BUG,
 )
-RECORD_MALFORMED = FindingType(
+RECORD_MALFORMED = error(
     "record-malformed",
-    ERROR,
     "Record {number} of {count} cannot be read: {what}; Kafka accepts the batch on disk, and consumers stop here.",
     "The CRC of the batch is right, so these bytes are what was written.",
     "A client that writes batches of its own, or a bug of a compression library.",
     CLIENT_BUG,
 )
-RECORD_CRC_MISMATCH = FindingType(
+RECORD_CRC_MISMATCH = error(
     "record-crc-mismatch",
-    ERROR,
     "The CRC of the message at offset {offset} inside a compressed set is wrong; consumers that check it stop here.",
     "Messages of magic 0 and 1 carry a CRC each, also inside a compressed set whose own CRC is right.",
     "A client or an old cleaner that wrote them wrongly.",
     CLIENT_BUG,
 )
-RECORD_OFFSETS = FindingType(
+RECORD_OFFSETS = error(
     "record-offset-delta",
-    ERROR,
     "Record {number} of {count} has offset {offset}, {why}; consumers get wrong offsets.",
     "Offsets of records grow inside a batch and lie between its base and its last offset.",
     "A client that writes batches of its own, or a hand edit.",
     CLIENT_BUG,
 )
-MAX_TIMESTAMP = FindingType(
+MAX_TIMESTAMP = error(
     "batch-max-timestamp",
-    ERROR,
     "The batch's max timestamp is {max_timestamp}, its records' latest is {latest}; lookups by time and retention"
     " go by the former.",
     "The max timestamp of a batch with create times is the latest of its records.",
     "A client that writes batches of its own, or a bug of an old cleaner.",
     CLIENT_BUG,
 )
-NOT_DECOMPRESSED = FindingType(
+NOT_DECOMPRESSED = error(
     "batch-decompression-failed",
-    ERROR,
     "The batch's {codec} data cannot be decompressed: {what}; Kafka accepts it on disk, and consumers stop here.",
     "The CRC of the batch is right, so these bytes are what was written.",
     "A client with a broken codec, or a codec that older brokers passed through.",
     CLIENT_BUG,
 )
-NOT_EXAMINED = FindingType(
+NOT_EXAMINED = warning(
     "batch-not-examined",
-    WARNING,
-    "The batch decompresses to more than {limit} bytes, so its records were not examined.",
+    "The batch decompresses to more than {limit} bytes: {examined} of its records were examined, the others were not.",
     "The limit guards memory and time; the batch may be sound.",
     "A very large or very repetitive batch, or one made to exhaust its readers.",
     "Raise `--max-decompressed-bytes` and run again.",
 )
-PRODUCER_FIELDS = FindingType(
+PRODUCER_FIELDS = warning(
     "batch-producer-fields",
-    WARNING,
     "The batch has producer id {producer_id}, epoch {producer_epoch} and base sequence {base_sequence}: {why}.",
     "Brokers refuse such a batch, and clients do not make one.",
     "A client that writes batches of its own, or a hand edit.",
     CLIENT_BUG,
 )
-CONTROL_BATCH = FindingType(
+CONTROL_BATCH = error(
     "control-batch-malformed",
-    ERROR,
     "The control batch cannot be read: {what}; the broker fails on it when it loads the log.",
     "Control batches mark the ends of transactions and Raft events; clients cannot write them.",
     "A hand edit, or a broker bug.",
     OTHER_REPLICA,
 )
-SEQUENCE_DUPLICATE = FindingType(
+SEQUENCE_DUPLICATE = error(
     "producer-sequence-duplicate",
-    ERROR,
     "Producer {producer_id} epoch {producer_epoch} wrote sequences {first} to {last} a second time; consumers get"
     " these records twice.",
     "Brokers drop a batch whose sequences they have seen; here one got through.",
     "Producer state lost in an unclean election or a truncation, or segments joined by hand.",
     "Compare with the other replicas; find the leadership change before this batch with `kctl state-log timeline`.",
 )
-SEQUENCE_GAP = FindingType(
+SEQUENCE_GAP = warning(
     "producer-sequence-gap",
-    WARNING,
     "Producer {producer_id} epoch {producer_epoch} goes from sequence {previous} to {first}; the records between"
     " are not in this log.",
     "An idempotent producer numbers its records, and a broker refuses a gap; compacted logs have gaps in health.",
     "Records lost in an unclean election or a truncation, retention of producer state, or compaction.",
     "Compare with the other replicas; `kctl replica loss` says what was lost.",
 )
-PRODUCER_EPOCH_GOES_BACK = FindingType(
+PRODUCER_EPOCH_GOES_BACK = error(
     "producer-epoch-goes-back",
-    ERROR,
     "Producer {producer_id} wrote with epoch {producer_epoch} after epoch {previous}; a fenced producer got through.",
     "A producer's epoch only grows; brokers refuse an older one.",
     "Producer state lost in an unclean election or a truncation, or segments joined by hand.",
     "Compare with the other replicas.",
 )
-OPEN_TRANSACTION = FindingType(
+OPEN_TRANSACTION = info(
     "transaction-open",
-    INFO,
     "Producer {producer_id} epoch {producer_epoch} has a transaction open since offset {first_offset}; consumers"
     " that read committed data stop before it.",
     "Its end marker is not in this log.",
     "A transaction that was running when the log was copied, or one that hangs (KIP-664).",
     "If it is old, find its transactional id with `kctl transactions` and abort it.",
 )
-TOO_MANY_FINDINGS = FindingType(
+TOO_MANY_FINDINGS = info(
     "more-findings",
-    INFO,
     "{count} more findings in this file are not listed: {codes}.",
     "The number of findings listed for a file is limited; the rest is counted.",
     "A file that is damaged all over.",
     "Raise `--max-findings` to see them all.",
 )
-FILE_CHANGED = FindingType(
+FILE_CHANGED = info(
     "file-changed",
-    INFO,
     "The file had {before} bytes when its reading began and {after} when it ended; what was read is what was"
     " examined.",
     "Another program writes to the file: a broker that runs appends, rolls and truncates.",

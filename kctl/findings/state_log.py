@@ -1,132 +1,134 @@
 """What can be wrong with brokers' log files, and what they say that nobody should overlook."""
 
-from kctl.findings import FindingType, Severity
+from kctl.findings import error, info, warning
 
-LOG_GZIP_DAMAGED = FindingType(
+LOG_GZIP_DAMAGED = warning(
     "log-compression-damaged",
-    Severity.WARNING,
     "The compressed log ends or breaks after {lines} lines: {reason}.",
-    "What stood after that place could not be unpacked; every line before it was read.",
+    "The rest could not be decompressed; every line before it was read.",
     "A copy taken while the file was written, a full disk, or a broken transfer.",
     "Copy the file again, or look for the same hour in another part of the log.",
 )
-LOG_NOT_TEXT = FindingType(
+LOG_NOT_TEXT = warning(
     "log-not-text",
-    Severity.WARNING,
-    "The file is no log: it holds no line with a time in {examined} bytes.",
+    "No line in the first {examined} bytes has a layout that kctl knows; the nearest known one is {nearest!r}.",
     "Its name is that of a broker's log, its content is not, or its layout is one that kctl does not know.",
     "A binary file under that name, or a log4j pattern of your own.",
-    "Give the layout with `--pattern`, or leave the file out.",
+    "Give the layout with `--layout` or `--pattern`, or leave the file out.",
 )
-LOG_UNREADABLE = FindingType(
+LOG_UNREADABLE = warning(
     "log-unreadable",
-    Severity.WARNING,
     "The log could not be read: {reason}.",
-    "What it would have said is missing from the merge and from every conclusion.",
+    "Its lines are missing from the merge and from every conclusion.",
     "Missing permissions, a failing disk, or a file that went away while it was copied.",
     "Make it readable and run again.",
 )
-LOG_EMPTY = FindingType(
+LOG_EMPTY = info(
     "log-empty",
-    Severity.INFO,
     "The log is empty.",
     "Normal for controller.log of a broker that never was controller, and right after a rotation.",
     "Nothing was printed to it.",
     "Nothing, unless other parts of this log should be there and are not.",
 )
-LOG_GIVEN_TWICE = FindingType(
+LOG_GIVEN_TWICE = info(
     "log-given-twice",
-    Severity.INFO,
     "The same file was given twice; it was read once ({first}).",
     "Both names lead to one file.",
     "Overlapping arguments, or a link.",
     "Nothing.",
 )
-LOG_OVERLAP = FindingType(
+LOG_OVERLAP = info(
     "log-overlap",
-    Severity.INFO,
     "{lines} lines were already in another copy of this log and were left out.",
     "Copies of one log overlap: the same lines, in the same number, at the same times.",
     "A copy taken before a rotation beside one taken after it, or the captured standard output of the broker.",
     "Nothing.",
 )
-LOG_CLOCK_BACK = FindingType(
+LOG_CLOCK_BACK = info(
     "log-clock-back",
-    Severity.INFO,
     "The clock goes back by {seconds:.1f} s at line {line}.",
     "Lines after it carry times that were passed before; they keep their place in the file.",
     "A corrected clock, or the end of daylight saving time where the zone of the broker was not given.",
     "Give the broker's zone with `--time-zone` where it observes daylight saving time.",
 )
-LOG_ZONE_CHANGED = FindingType(
+LOG_OF_ANOTHER_SYSTEM = info(
+    "log-of-another-system",
+    "The log is that of {system}, which speaks Kafka's protocol and is not Apache Kafka.",
+    "What holds for Kafka's brokers, their logs and their files, need not hold for it.",
+    "A cluster of another system, or one that was migrated.",
+    "Use the tools of that system.",
+)
+LOG_YEAR_UNLIKELY = warning(
+    "log-year-unlikely",
+    "Line {line} says that it was written in the year {year}.",
+    "Years of the Buddhist calendar are read as such; other lines of years before 2011 or after next year have the time "
+    "of the line before.",
+    "A host without a clock that starts in 1970, a wrong clock, or a Thai locale.",
+    "Check the clock and the locale of the broker's host.",
+)
+LOG_ZONE_CHANGED = info(
     "log-zone-changed",
-    Severity.INFO,
     "The zone of broker {broker} changed from {before} to {after} between two of its starts (line {line}).",
     "Times between the two starts are read with the zone of the earlier one.",
     "Daylight saving time, or a broker moved to a host with another zone.",
     "Give the broker's zone with `--time-zone ID=ZONE` so that each line is read with its own offset.",
 )
-LOG_ZONE_ESTIMATED = FindingType(
+LOG_ZONE_ESTIMATED = info(
     "log-zone-estimated",
-    Severity.INFO,
     "The times of broker {broker} are {offset} against those of broker {reference}, by {pairs} pairs of lines of one "
-    "moment: another zone. They were put beside them.",
+    "moment: another zone. kctl converted them.",
     "Brokers before 2.3 print no line that tells their zone; requests that were sent and received tell how they differ.",
     "Brokers that log in different zones.",
     "Give each broker's zone with `--time-zone ID=ZONE` where times must be right to the hour.",
 )
-LOG_CLOCK_DOUBTFUL = FindingType(
+LOG_CLOCK_DOUBTFUL = info(
     "log-clock-doubtful",
-    Severity.INFO,
-    "The times of broker {broker} cannot be put beside those of the others: {reason}.",
+    "The times of broker {broker} cannot be compared with those of other brokers: {reason}.",
     "Nothing tells its zone or how far its clock is off, so no election is called unclean by the order of times.",
     "A zone that changed in these logs, a clock that was set, or logs with too few lines in common.",
     "Give each broker's zone with `--time-zone ID=ZONE`.",
 )
-LOG_LEVEL_TOO_HIGH = FindingType(
+LOG_LEVEL_TOO_HIGH = info(
     "log-level-hides-transitions",
-    Severity.INFO,
     "The state-change log of broker {broker} has no TRACE line.",
     "From 2.6 the shipped level is INFO: that a partition went offline, and what each request held, is not said.",
     "The level that Kafka ships since 2.6 (KAFKA-8470).",
     "Do not take the absence of a transition for proof. Set `state.change.logger` to TRACE before the next incident.",
 )
-UNCLEAN_LEADER_ELECTION = FindingType(
+UNCLEAN_LEADER_ELECTION = error(
     "unclean-leader-election",
-    Severity.ERROR,
-    "Broker {leader} was elected leader of {partition} in epoch {epoch} though it was not in the ISR [{isr}].",
+    "Broker {leader} was elected leader of {partition} in epoch {epoch} though it was not in the ISR [{isr}] "
+    "({where}).",
     "The new leader lacked records that the ISR had; what only the old leader held is gone for consumers.",
     "unclean.leader.election.enable, or an operator's unclean election, after every replica in sync was lost.",
     "Run `kctl replica loss` on the copied log directories to see which offsets are gone and who still has them.",
 )
-ISR_BELOW_MINIMUM = FindingType(
+ISR_BELOW_MINIMUM = warning(
     "isr-below-minimum",
-    Severity.WARNING,
-    "The ISR of {partition} shrank to [{isr}], below min.insync.replicas {minimum}.",
+    "The ISR of {partition} shrank to [{isr}], below min.insync.replicas {minimum} ({where}).",
     "Producers with acks=all were refused until it grew again; others were served by too few replicas.",
     "Replicas that were down or fell behind replica.lag.time.max.ms.",
     "Look at the brokers that left the ISR.",
 )
-STALE_CONTROLLER = FindingType(
+STALE_CONTROLLER = info(
     "stale-controller-request",
-    Severity.INFO,
-    "Broker {broker} rejected a request of controller {controller} with epoch {epoch}; it knew epoch {known}.",
+    "Broker {broker} rejected a request of controller {controller} with epoch {epoch}; it knew epoch {known} "
+    "(line {line}).",
     "A controller that had been replaced was still sending requests: it did not know yet.",
     "A long pause or a lost ZooKeeper session of the old controller.",
     "Look for the pause (garbage collection, a frozen host) in the old controller's logs.",
 )
-ZOMBIE_LEADER_WRITE = FindingType(
+ZOMBIE_LEADER_WRITE = warning(
     "zombie-leader-write",
-    Severity.WARNING,
-    "Broker {broker} acted as leader of {partition} after it was replaced: {what}.",
+    "Broker {broker} acted as leader of {partition} after it was replaced: {what} (line {line}).",
     "The cluster had a newer leader; a write that this broker acknowledged in that time may have been cut away.",
     "A paused or partitioned broker that went on before it heard of its successor.",
     "Compare the replicas with `kctl replica compare`.",
 )
-COMMITTED_TRUNCATED = FindingType(
+COMMITTED_TRUNCATED = warning(
     "truncated-below-high-watermark",
-    Severity.WARNING,
-    "Broker {broker} cut {partition} back to offset {offset}, below its high watermark {high_watermark}.",
+    "Broker {broker} cut {partition} back to offset {offset}, below its high watermark {high_watermark} "
+    "(line {line}).",
     "Records that were committed were dropped from this replica.",
     "An unclean election, or a leader that lost its tail.",
     "Run `kctl replica loss` to see which offsets are gone and who still has them.",

@@ -1,19 +1,41 @@
-"""The state of a KRaft cluster as of an offset of its metadata log: the newest snapshot before it, and the records since.
+"""The state of a KRaft cluster as of an offset or a time: the newest snapshot before it, and the records since.
 
 Source: metadata/src/main/java/org/apache/kafka/image/*Delta.java @ 3.9.0-rc3
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from formats.cluster_metadata import MetadataRecord
-from formats.message_schema import Values
+from formats.errors import FormatError
+from formats.log.records import Entry, iterate_records, walk
+from formats.messages.cluster_metadata import MetadataRecord, read_metadata_record
+from formats.messages.schema import Values
+from formats.secrets import REDACTED, is_secret_key, redact_text
+from formats.znodes.security import ScramCredential
+from kctl.errors import KctlError
+from kctl.internal_topics.reading import LIMIT, NOW, AsOf, Unreadable, entries
+from kctl.log.folder import read_folder
+from kctl.scan.source import local_file
 
+PARTITION_LISTS = (
+    "replicas", "isr", "adding_replicas", "removing_replicas", "eligible_leader_replicas", "last_known_elr", "directories",
+)  # fmt: skip
 # Kinds of configuration resource (clients/.../config/ConfigResource.java @ 3.9.0-rc3).
 RESOURCES = {2: "topic", 4: "broker", 8: "broker-logger", 16: "client-metrics", 32: "group"}
 NO_LEADER_CHANGE = -2
-SECRET_WORDS = ("password", "secret", "jaas", "keystore.key", "token")
+# metadata/src/main/java/org/apache/kafka/metadata/migration/ZkMigrationState.java @ 3.9.0-rc3
+MIGRATION_STATES = ("NONE", "MIGRATION", "PRE_MIGRATION", "POST_MIGRATION")
+
+
+class LoggedRecord(NamedTuple):
+    """A record where it stands in the log."""
+
+    offset: int | None
+    """None in a snapshot."""
+    record: MetadataRecord
+    time_ms: int = -1
 
 
 @dataclass(slots=True)
@@ -29,6 +51,8 @@ class PartitionImage:
     removing_replicas: list[int] = field(default_factory=list)
     eligible_leader_replicas: list[int] = field(default_factory=list)
     leader_recovery_state: int = 0
+    directories: list[str] = field(default_factory=list)
+    last_known_elr: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -40,6 +64,8 @@ class BrokerImage:
     fenced: bool
     in_controlled_shutdown: bool
     end_points: list[str]
+    is_migrating_zk_broker: bool = False  # it runs in ZooKeeper mode and is ready to migrate (KIP-866)
+    log_dirs: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -47,6 +73,10 @@ class ClusterImage:
     """Everything that the metadata log says up to `end_offset` (exclusive)."""
 
     end_offset: int = 0
+    start_offset: int = (
+        0  # of the first record that was taken one by one; what came before is from a snapshot
+    )
+    timestamp: int | None = None  # of the newest record, milliseconds
     names: dict[str, str] = field(default_factory=dict)  # topic id to name
     partitions: dict[str, dict[int, PartitionImage]] = field(default_factory=dict)  # by topic id
     configs: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
@@ -55,39 +85,45 @@ class ClusterImage:
     features: dict[str, int] = field(default_factory=dict)
     quotas: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = field(default_factory=dict)
     acls: dict[str, Values] = field(default_factory=dict)
-    scram_users: set[tuple[str, int]] = field(default_factory=set)
+    scram_users: dict[tuple[str, int], str] = field(default_factory=dict)  # by user and mechanism: a digest
+    delegation_tokens: dict[str, Values] = field(default_factory=dict)
+    zk_migration_state: int = 0  # of `MIGRATION_STATES`
+    is_ready_to_migrate: dict[int, bool] = field(default_factory=dict)  # by controller
     next_producer_id: int = 0
     unreadable: list[tuple[int, str]] = field(default_factory=list)
     left_out: dict[str, int] = field(default_factory=dict)
-    watch: "Callable[[ClusterImage, MetadataRecord], None] | None" = None
+    watch: "Callable[[ClusterImage, LoggedRecord], None] | None" = None
     """Called after each record that counts."""
 
-    def apply(self, records: Iterable[tuple[int, MetadataRecord]]) -> None:
-        """Take in records with their offsets; those of an aborted transaction never count (KIP-868)."""
-        pending: list[tuple[int, MetadataRecord]] | None = None
-        for offset, record in records:
-            if record.type == "BEGIN_TRANSACTION_RECORD":
+    def apply(self, records: Iterable[LoggedRecord]) -> None:
+        """Take in records; those of an aborted transaction never count (KIP-868)."""
+        pending: list[LoggedRecord] | None = None
+        for logged in records:
+            self.timestamp = max(logged.time_ms, self.timestamp or 0)
+            if logged.record.type == "BEGIN_TRANSACTION_RECORD":
                 pending = []
-            elif record.type == "END_TRANSACTION_RECORD":
+            elif logged.record.type == "END_TRANSACTION_RECORD":
                 for held in pending or ():
-                    self._take(*held)
+                    self._take(held)
                 pending = None
-            elif record.type == "ABORT_TRANSACTION_RECORD":
+            elif logged.record.type == "ABORT_TRANSACTION_RECORD":
                 pending = None
             elif pending is not None:
-                pending.append((offset, record))
+                pending.append(logged)
             else:
-                self._take(offset, record)
+                self._take(logged)
 
-    def _take(self, offset: int, record: MetadataRecord) -> None:
-        self.end_offset = max(self.end_offset, offset + 1)
+    def _take(self, logged: LoggedRecord) -> None:
+        record = logged.record
+        if logged.offset is not None:
+            self.end_offset = max(self.end_offset, logged.offset + 1)
         fold = FOLDS.get(record.type)
         if fold:
             fold(self, record.values)
         elif record.type not in SAYS_NOTHING:
             self.left_out[record.type] = self.left_out.get(record.type, 0) + 1
         if self.watch:
-            self.watch(self, record)
+            self.watch(self, logged)
 
 
 def _topic(image: ClusterImage, values: Values) -> None:
@@ -105,7 +141,7 @@ def _partition(image: ClusterImage, values: Values) -> None:
     image.partitions.setdefault(values["topic_id"], {})[values["partition_id"]] = PartitionImage(
         values["replicas"], values["isr"], values["leader"], values["leader_epoch"], values["partition_epoch"],
         values["adding_replicas"], values["removing_replicas"], values["eligible_leader_replicas"] or [],
-        values["leader_recovery_state"],
+        values["leader_recovery_state"], values["directories"], values["last_known_elr"] or [],
     )  # fmt: skip
 
 
@@ -113,7 +149,7 @@ def _partition_change(image: ClusterImage, values: Values) -> None:
     partition = image.partitions.get(values["topic_id"], {}).get(values["partition_id"])
     if partition is None:
         return
-    for name in ("replicas", "isr", "adding_replicas", "removing_replicas", "eligible_leader_replicas"):
+    for name in PARTITION_LISTS:
         if values[name] is not None:
             setattr(partition, name, values[name])
     if values["leader"] != NO_LEADER_CHANGE:
@@ -122,6 +158,16 @@ def _partition_change(image: ClusterImage, values: Values) -> None:
     if values["leader_recovery_state"] >= 0:
         partition.leader_recovery_state = values["leader_recovery_state"]
     partition.partition_epoch += 1
+
+
+def _clear_eligible(image: ClusterImage, values: Values) -> None:
+    """The controller forgets who is eligible besides the ISR, in one topic or, without a name, in all."""
+    for topic_id, name in image.names.items():
+        for partition in image.partitions.get(topic_id, {}).values():
+            said = partition.eligible_leader_replicas or partition.last_known_elr
+            if values["topic_name"] in ("", name) and said:
+                partition.eligible_leader_replicas, partition.last_known_elr = [], []
+                partition.partition_epoch += 1
 
 
 def _config(image: ClusterImage, values: Values) -> None:
@@ -134,10 +180,13 @@ def _config(image: ClusterImage, values: Values) -> None:
 
 
 def _register_broker(image: ClusterImage, values: Values) -> None:
-    ends = [f"{one['name']}://{one['host']}:{one['port']}" for one in values["end_points"]]
+    ends = [
+        f"{end_point['name']}://{end_point['host']}:{end_point['port']}" for end_point in values["end_points"]
+    ]
     image.brokers[values["broker_id"]] = BrokerImage(
-        values["broker_epoch"], values["rack"], values["fenced"], values["in_controlled_shutdown"], ends
-    )
+        values["broker_epoch"], values["rack"], values["fenced"], values["in_controlled_shutdown"], ends,
+        values["is_migrating_zk_broker"], values["log_dirs"],
+    )  # fmt: skip
 
 
 def _change_broker(image: ClusterImage, values: Values) -> None:
@@ -145,6 +194,7 @@ def _change_broker(image: ClusterImage, values: Values) -> None:
     if broker:
         broker.fenced = {1: True, -1: False}.get(values["fenced"], broker.fenced)
         broker.in_controlled_shutdown = broker.in_controlled_shutdown or values["in_controlled_shutdown"] == 1
+        broker.log_dirs = values["log_dirs"] or broker.log_dirs
 
 
 def _fence(fenced: bool) -> "Callable[[ClusterImage, Values], None]":
@@ -167,7 +217,7 @@ def _feature(image: ClusterImage, values: Values) -> None:
 
 
 def _quota(image: ClusterImage, values: Values) -> None:
-    entity = tuple(sorted((one["entity_type"], one["entity_name"]) for one in values["entity"]))
+    entity = tuple(sorted((part["entity_type"], part["entity_name"]) for part in values["entity"]))
     kept = image.quotas.setdefault(entity, {})
     if values["remove"]:
         kept.pop(values["key"], None)
@@ -182,14 +232,28 @@ def _producer_ids(image: ClusterImage, values: Values) -> None:
 def _controller(image: ClusterImage, values: Values) -> None:
     if values["controller_id"] not in image.controllers:
         image.controllers.append(values["controller_id"])
+    image.is_ready_to_migrate[values["controller_id"]] = values["zk_migration_ready"]
 
 
 def _scram(image: ClusterImage, values: Values) -> None:
-    image.scram_users.add((values["name"], values["mechanism"]))
+    credential = ScramCredential(*(values[name] for name in ScramCredential._fields))
+    image.scram_users[values["name"], values["mechanism"]] = credential.digest
 
 
 def _remove_scram(image: ClusterImage, values: Values) -> None:
-    image.scram_users.discard((values["name"], values["mechanism"]))
+    image.scram_users.pop((values["name"], values["mechanism"]), None)
+
+
+def _token(image: ClusterImage, values: Values) -> None:
+    image.delegation_tokens[values["token_id"]] = values
+
+
+def _remove_token(image: ClusterImage, values: Values) -> None:
+    image.delegation_tokens.pop(values["token_id"], None)
+
+
+def _zk_migration_state(image: ClusterImage, values: Values) -> None:
+    image.zk_migration_state = values["zk_migration_state"]
 
 
 def _acl(image: ClusterImage, values: Values) -> None:
@@ -206,6 +270,7 @@ FOLDS: dict[str, Callable[[ClusterImage, Values], None]] = {
     "REMOVE_TOPIC_RECORD": _remove_topic,
     "PARTITION_RECORD": _partition,
     "PARTITION_CHANGE_RECORD": _partition_change,
+    "CLEAR_ELR_RECORD": _clear_eligible,
     "CONFIG_RECORD": _config,
     "REGISTER_BROKER_RECORD": _register_broker,
     "BROKER_REGISTRATION_CHANGE_RECORD": _change_broker,
@@ -220,12 +285,101 @@ FOLDS: dict[str, Callable[[ClusterImage, Values], None]] = {
     "REMOVE_USER_SCRAM_CREDENTIAL_RECORD": _remove_scram,
     "ACCESS_CONTROL_ENTRY_RECORD": _acl,
     "REMOVE_ACCESS_CONTROL_ENTRY_RECORD": _remove_acl,
+    "DELEGATION_TOKEN_RECORD": _token,
+    "REMOVE_DELEGATION_TOKEN_RECORD": _remove_token,
+    "ZK_MIGRATION_STATE_RECORD": _zk_migration_state,
 }
-SAYS_NOTHING = frozenset(
-    {"NO_OP_RECORD", "ZK_MIGRATION_STATE_RECORD", "DELEGATION_TOKEN_RECORD", "REMOVE_DELEGATION_TOKEN_RECORD"}
-)
+SAYS_NOTHING = frozenset({"NO_OP_RECORD"})
 
 
 def shown_value(name: str, value: Any) -> str:
     """A configuration's value, a secret one not."""
-    return "(hidden)" if any(word in name.lower() for word in SECRET_WORDS) else str(value)
+    return REDACTED if is_secret_key(name) else redact_text(str(value))
+
+
+CLUSTER_METADATA = "__cluster_metadata"
+Watch = Callable[[ClusterImage, LoggedRecord], None] | None
+
+
+def snapshots(folder: Path) -> list[tuple[int, Path]]:
+    """End offset (exclusive) and path of each whole snapshot, oldest first."""
+    return sorted(
+        (snapshot.named.base_offset, snapshot.path)
+        for snapshot in read_folder(folder).kraft_snapshots
+        if snapshot.named
+    )
+
+
+def read_image(
+    folder: Path, as_of: AsOf = NOW, watch: Watch = None, *, whole_log: bool = False
+) -> tuple[ClusterImage, list[Unreadable]]:
+    """The cluster as of an offset or a time, and what could not be read of the log.
+
+    `watch` is called after each record with the image as it is then; with `whole_log` after each that the log still
+    has, where else those are passed over that a snapshot holds. `KctlError` where nothing in the folder reaches back
+    that far.
+    """
+    trouble: list[Unreadable] = []
+    image = ClusterImage(watch=watch)
+    start = 0
+    first = next(entries(folder, []), None)
+    usable = snapshots(folder)[::-1]
+    if whole_log and first is not None:
+        usable = [one for one in usable[::-1] if 0 < first.base_offset <= one[0]]
+    for end, path in usable:
+        # The header of a snapshot has the time of the last record in it; the offset is enough to go by.
+        if as_of.offset is None or end <= as_of.offset:
+            taken = _from_snapshot(path, end, as_of, trouble, watch)
+            if taken is not None:
+                image, start = taken, end
+                break
+    if start == 0 and first is not None and first.base_offset > 0:
+        raise KctlError(
+            f"{folder.name}: the log starts at {first.base_offset} and no snapshot reaches back that far"
+        )
+    image.apply(_records(entries(folder, trouble), folder, as_of, trouble, start))
+    return image, trouble
+
+
+def _from_snapshot(
+    path: Path, end: int, as_of: AsOf, trouble: list[Unreadable], watch: Watch
+) -> ClusterImage | None:
+    """The image that a snapshot holds; None where it is from after the time asked for."""
+    image = ClusterImage(watch=watch)
+    with local_file(path) as data:
+        sound = [item for item in walk(data) if isinstance(item, Entry) and item.crc_valid]
+        newest = max(
+            (one.batch.max_timestamp for one in sound if one.batch and not one.batch.is_control), default=-1
+        )
+        if as_of.timestamp is not None and newest > as_of.timestamp:
+            return None
+        records = _records(iter(sound), path, NOW, trouble, -1)
+        image.apply(logged._replace(offset=None) for logged in records)
+    image.start_offset = image.end_offset = end
+    return image
+
+
+def _records(
+    sound: Iterator[Entry], place: Path, as_of: AsOf, trouble: list[Unreadable], start: int
+) -> Iterator[LoggedRecord]:
+    following: int | None = None if start < 0 else start
+    for entry in sound:
+        batch = entry.batch
+        if batch is None or batch.last_offset < start:
+            continue
+        if following is not None and entry.base_offset > following:
+            trouble.append(
+                Unreadable(
+                    place, entry.position, f"offsets {following} to {entry.base_offset - 1} are not there"
+                )
+            )
+        following = None if following is None else batch.last_offset + 1
+        if batch.is_control:
+            continue
+        try:
+            for record in iterate_records(entry, limit=LIMIT):
+                if record.offset >= start and as_of.includes(record.offset, record.timestamp):
+                    read = read_metadata_record(record.value or b"")
+                    yield LoggedRecord(record.offset, read, record.timestamp)
+        except FormatError as error:
+            trouble.append(Unreadable(place, entry.position, str(error)))

@@ -8,10 +8,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from formats.consumer_offsets import GroupRecord, UnknownRecordType, read_group_record, read_member_part
 from formats.errors import FormatError
-from formats.group_schemas.classic import ASSIGNMENT, SUBSCRIPTION
-from formats.message_schema import Message
+from formats.messages.consumer_offsets import (
+    ASSIGNMENT,
+    SUBSCRIPTION,
+    GroupRecord,
+    UnknownRecordType,
+    read_group_record,
+    read_member_part,
+)
+from formats.messages.schema import Message
 from kctl.internal_topics.reading import TopicRecord
 from kctl.model import TopicPartition
 
@@ -31,7 +37,6 @@ class Commit(NamedTuple):
     expire_timestamp: int | None
     log_partition: int
     log_offset: int
-    log_timestamp: int
 
 
 class Member(NamedTuple):
@@ -104,9 +109,9 @@ def read_group_records(
 
 def commit_of(record: TopicRecord, read: GroupRecord) -> Commit | None:
     """The commit that a record is; None for a record of another type."""
-    if read.key.message.name != "OFFSET_COMMIT_KEY":
+    if read.key.message.name != "OffsetCommitKey":
         return None
-    key, place = read.key.values, (record.partition, record.offset, record.timestamp)
+    key, place = read.key.values, (record.partition, record.offset)
     if read.value is None:
         return Commit(key["group"], key["topic"], key["partition"], None, None, None, None, None, *place)
     value = read.value.values
@@ -152,7 +157,7 @@ def _classic(state: Groups, record: TopicRecord, read: GroupRecord) -> None:
     state.groups[name] = Group(
         name, values["protocol_type"], values["protocol"], values["generation"], values["leader"],
         stamp if stamp >= 0 else None,
-        tuple(_classic_member(one, consumer) for one in values["members"]),
+        tuple(_classic_member(member, consumer) for member in values["members"]),
         record.partition,
     )  # fmt: skip
 
@@ -171,7 +176,7 @@ def _classic_member(values: dict[str, Any], consumer: bool) -> Member:
 
 
 def _partitions(topics: list[dict[str, Any]]) -> list[TopicPartition]:
-    return sorted(TopicPartition(one["topic"], p) for one in topics for p in one["partitions"])
+    return sorted(TopicPartition(topic["topic"], p) for topic in topics for p in topic["partitions"])
 
 
 def _part(message: Message, data: bytes) -> dict[str, Any] | None:
@@ -216,9 +221,9 @@ def _consumer_member(state: Groups, record: TopicRecord, read: GroupRecord) -> N
 
 # What each type of record does to the state; the types left out say nothing that is shown.
 FOLDS = {
-    "GROUP_METADATA_KEY": _classic,
-    "CONSUMER_GROUP_METADATA_KEY": _consumer_group,
-    "CONSUMER_GROUP_MEMBER_METADATA_KEY": _consumer_member,
+    "GroupMetadataKey": _classic,
+    "ConsumerGroupMetadataKey": _consumer_group,
+    "ConsumerGroupMemberMetadataKey": _consumer_member,
 }
 
 

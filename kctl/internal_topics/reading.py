@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from formats import control_records
 from formats.errors import FormatError
-from formats.log_dir_files import FolderKind
-from formats.record_batch import BatchHeader
-from formats.records import Damage, Entry, iterate_records, walk
+from formats.log import control_records
+from formats.log.record_batch import BatchHeader
+from formats.log.records import Damage, Entry, iterate_records, walk
+from formats.log_dir.file_names import FolderKind
 from kctl.errors import reason_of
 from kctl.evidence.model import Arriving, Evidence, Replica
 from kctl.log.folder import read_folder
@@ -100,10 +100,7 @@ def newest_segments(folder: Path, most_bytes: int | None) -> tuple[list[Path], i
 
 
 def entries(
-    folder: Path,
-    trouble: list[Unreadable],
-    most_bytes: int | None = None,
-    arriving: Arriving | None = None,
+    folder: Path, trouble: list[Unreadable], most_bytes: int | None = None, arriving: Arriving | None = None
 ) -> Iterator[Entry]:
     """The sound entries of a partition folder in the order of the log; the rest is told to `trouble`.
 
@@ -111,6 +108,14 @@ def entries(
     """
     last_offset = -1
     try:
+        if not arriving:
+            below = read_folder(folder)
+            odd = sorted({*below.links, *(path for path, _ in below.odd)})
+            trouble += [
+                Unreadable(path, 0, "it is no regular file", is_closed=True)
+                for path in odd
+                if path.suffix == ".log"
+            ]
         paths: Iterable[Path] = arriving() if arriving else newest_segments(folder, most_bytes)[0]
     except OSError as error:
         trouble.append(Unreadable(folder, 0, reason_of(error), is_closed=True))

@@ -1,13 +1,13 @@
-"""Groups, offsets and transactions of evidence as rows: what the commands print and the audit writes."""
+"""Groups, offsets, transactions and the KRaft cluster as rows: what the commands print and the audit writes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from formats.records import Entry
+from formats.log.records import Entry
 from kctl.errors import KctlError
-from kctl.evidence.model import Evidence
+from kctl.evidence.model import Evidence, Replica
 from kctl.findings import Place
 from kctl.findings.internal_topics import (
     HANGING_TRANSACTION,
@@ -15,22 +15,41 @@ from kctl.findings.internal_topics import (
     RECORD_TYPE_UNKNOWN,
     RECORD_UNREADABLE,
 )
-from kctl.internal_topics.ended_transactions import is_ended
+from kctl.internal_topics.cluster_image import CLUSTER_METADATA, ClusterImage, read_image, shown_value
 from kctl.internal_topics.groups import Commit, Groups, Member, fold_groups
-from kctl.internal_topics.metadata_log import TOPIC as CLUSTER_METADATA
-from kctl.internal_topics.metadata_rows import furthest_image, metadata_folders, metadata_rows
-from kctl.internal_topics.reading import NOW, AsOf, Unreadable, copies_to_read, entries, topic_records
+from kctl.internal_topics.reading import (
+    NOW,
+    AsOf,
+    TopicRecord,
+    Unreadable,
+    copies_to_read,
+    entries,
+    topic_records,
+)
 from kctl.internal_topics.transactions import (
     OpenTransaction,
     Transaction,
     Transactions,
     abort_command,
     fold_transactions,
+    is_ended,
     is_every_partition,
     open_transactions,
     why_it_hangs,
 )
-from kctl.rows.internal_topics import COMMITTED_OFFSET, GROUP, GROUP_MEMBER, OPEN_TRANSACTION, TRANSACTION
+from kctl.judging.judgement import Judgement
+from kctl.judging.transactions import judge_transactions
+from kctl.rows.internal_topics import (
+    COMMITTED_OFFSET,
+    GROUP,
+    GROUP_MEMBER,
+    METADATA,
+    METADATA_BROKER,
+    METADATA_PARTITION,
+    METADATA_TOPIC,
+    OPEN_TRANSACTION,
+    TRANSACTION,
+)
 
 Row = dict[str, object]
 CONSUMER_OFFSETS = "__consumer_offsets"
@@ -41,10 +60,7 @@ def groups_in(evidence: Evidence, as_of: AsOf = NOW) -> tuple[Groups, list[Unrea
     """The groups, and what could not be read; None where no copy of the topic is there."""
     trouble: list[Unreadable] = []
     copies = copies_to_read(evidence, CONSUMER_OFFSETS)
-    if not copies:
-        return None
-    records = (r for one in copies for r in topic_records(one, as_of=as_of, trouble=trouble))
-    return fold_groups(records), trouble
+    return (fold_groups(_records(copies, as_of, trouble)), trouble) if copies else None
 
 
 def transactions_in(evidence: Evidence, as_of: AsOf = NOW) -> tuple[Transactions, list[Unreadable]] | None:
@@ -53,11 +69,14 @@ def transactions_in(evidence: Evidence, as_of: AsOf = NOW) -> tuple[Transactions
     copies = copies_to_read(evidence, TRANSACTION_STATE)
     if not copies:
         return None
-    records = (r for one in copies for r in topic_records(one, as_of=as_of, trouble=trouble))
-    state = fold_transactions(records)
-    there = {one.partition for one in copies}
+    state = fold_transactions(_records(copies, as_of, trouble))
+    there = {copy.partition for copy in copies}
     state.is_whole = not (trouble or state.unreadable) and is_every_partition(there, state.by_id.values())
     return state, trouble
+
+
+def _records(copies: Iterable[Replica], as_of: AsOf, trouble: list[Unreadable]) -> Iterator[TopicRecord]:
+    return (record for copy in copies for record in topic_records(copy, as_of=as_of, trouble=trouble))
 
 
 def group_row(groups: Groups, name: str) -> Row:
@@ -89,9 +108,7 @@ def member_row(group: str, member: Member) -> Row:
 
 def commit_row(commit: Commit) -> Row:
     """The row of a commit."""
-    values = commit._asdict()
-    del values["log_timestamp"]
-    return COMMITTED_OFFSET(**values)
+    return COMMITTED_OFFSET(**commit._asdict())
 
 
 def transaction_row(one: Transaction) -> Row:
@@ -106,9 +123,9 @@ def unreadable_rows(
     for partition, offset, what in records:
         place = Place(topic=topic, partition=partition, base_offset=offset, last_offset=offset)
         yield RECORD_UNREADABLE.at(place, offset=offset, topic=topic, partition=partition, what=what).row()
-    for one in trouble:
-        place = Place(topic=topic, file=str(one.file), position=one.position)
-        yield LOG_UNREADABLE.at(place, what=one.what).row()
+    for unreadable in trouble:
+        place = Place(topic=topic, file=str(unreadable.file), position=unreadable.position)
+        yield LOG_UNREADABLE.at(place, what=unreadable.what).row()
 
 
 def unknown_rows(groups: Groups) -> Iterator[Row]:
@@ -118,8 +135,8 @@ def unknown_rows(groups: Groups) -> Iterator[Row]:
         yield RECORD_TYPE_UNKNOWN.at(place, count=count, type=kind, topic=CONSUMER_OFFSETS).row()
 
 
-def open_rows(evidence: Evidence, *, every: bool) -> Iterator[Row]:
-    """Transactions that data logs hold open, but those that somebody will end; `every`: those too.
+def open_rows(evidence: Evidence, *, every: bool) -> Iterator[Row | Judgement]:
+    """Transactions that data logs hold open, but those that somebody will end; `every`: those too; judgements.
 
     `hanging` is null where the evidence does not tell: without the part of `__transaction_state` that may know better.
     """
@@ -130,10 +147,20 @@ def open_rows(evidence: Evidence, *, every: bool) -> Iterator[Row]:
             trouble: list[Unreadable] = []
             last = [-1]
             found = entries(replica.folder, trouble, arriving=replica.arriving)
+            hanging: list[bool | None] = []
             for one in open_transactions(replica.topic_partition, _followed(found, last)):
                 if not is_ended(one, replica.folder, log_end=last[0] + 1):
-                    yield from _rows_of(one, state, every)
-            yield from unreadable_rows(topic, [], [one for one in trouble if one.is_closed])
+                    coordinator = state.of_producer(one.producer_id) if state else None
+                    is_decided = state is not None and (coordinator is not None or state.is_whole)
+                    why = why_it_hangs(one, coordinator) if is_decided else None
+                    hanging.append(bool(why) if is_decided else None)
+                    if why or every or not is_decided:
+                        yield from _rows_of(one, coordinator, hanging[-1], why)
+            closed = [unreadable for unreadable in trouble if unreadable.is_closed]
+            yield from unreadable_rows(topic, [], closed)
+            yield judge_transactions(
+                replica.topic_partition, hanging, [unreadable.what for unreadable in trouble]
+            )
 
 
 def _followed(found: Iterable[Entry], last: list[int]) -> Iterator[Entry]:
@@ -143,18 +170,16 @@ def _followed(found: Iterable[Entry], last: list[int]) -> Iterator[Entry]:
         yield entry
 
 
-def _rows_of(one: OpenTransaction, state: Transactions | None, every: bool) -> Iterator[Row]:
-    coordinator = state.of_producer(one.producer_id) if state else None
-    is_decided = state is not None and (coordinator is not None or state.is_whole)
-    why = why_it_hangs(one, coordinator) if is_decided else None
-    if why or every or not is_decided:
-        yield OPEN_TRANSACTION(
-            **one._asdict(),
-            transactional_id=coordinator.transactional_id if coordinator else None,
-            hanging=bool(why) if is_decided else None,
-            why=why,
-            abort_command=abort_command(one) if why else None,
-        )
+def _rows_of(
+    one: OpenTransaction, coordinator: Transaction | None, hanging: bool | None, why: str | None
+) -> Iterator[Row]:
+    yield OPEN_TRANSACTION(
+        **one._asdict(),
+        transactional_id=coordinator.transactional_id if coordinator else None,
+        hanging=hanging,
+        why=why,
+        abort_command=abort_command(one) if why else None,
+    )
     if why:
         place = Place(
             topic=one.topic,
@@ -173,7 +198,7 @@ def internal_topic_rows(evidence: Evidence) -> Iterator[Row]:
     if groups:
         for name in groups[0].names():
             yield group_row(groups[0], name)
-            yield from (member_row(name, one) for one in groups[0].group(name).members)
+            yield from (member_row(name, member) for member in groups[0].group(name).members)
             for _, commit in sorted(groups[0].commits.get(name, {}).items()):
                 yield commit_row(commit)
         yield from unreadable_rows(CONSUMER_OFFSETS, groups[0].unreadable, groups[1])
@@ -182,7 +207,6 @@ def internal_topic_rows(evidence: Evidence) -> Iterator[Row]:
     if transactions:
         yield from (transaction_row(one) for _, one in sorted(transactions[0].by_id.items()))
         yield from unreadable_rows(TRANSACTION_STATE, transactions[0].unreadable, transactions[1])
-        yield from open_rows(evidence, every=True)
     yield from _metadata_rows(metadata_folders(evidence))
 
 
@@ -196,3 +220,65 @@ def _metadata_rows(copies: list[Path]) -> Iterator[Row]:
         return
     yield from metadata_rows(image)
     yield from unreadable_rows(CLUSTER_METADATA, [], trouble)
+
+
+def metadata_folders(evidence: Evidence) -> list[Path]:
+    """The copies of the metadata log."""
+    found = (log_dir.path / f"{CLUSTER_METADATA}-0" for log_dir in evidence.log_dirs)
+    return [folder for folder in found if folder.is_dir()]
+
+
+def furthest_image(folders: Iterable[Path], as_of: AsOf = NOW) -> tuple[ClusterImage, list[Unreadable]]:
+    """The image of the copy that reaches furthest, and what could not be read of it.
+
+    `KctlError` where no copy gives one.
+    """
+    images, error = [], None
+    for folder in folders:
+        try:
+            images.append(read_image(folder, as_of))
+        except KctlError as raised:
+            error = raised
+    if not images:
+        raise error or KctlError(f"no copy of {CLUSTER_METADATA}")
+    return max(images, key=lambda image: image[0].end_offset)
+
+
+def metadata_rows(image: ClusterImage, topics: Iterable[str] = ()) -> Iterator[Row]:
+    """The cluster, then its brokers, then its topics (these, or all) with their partitions."""
+
+    def configs(kind: str, name: str) -> dict[str, str]:
+        return {
+            key: shown_value(key, value) for key, value in sorted(image.configs.get((kind, name), {}).items())
+        }
+
+    yield METADATA(
+        end_offset=image.end_offset, features=image.features, controllers=image.controllers, topics=len(image.names),
+        partitions=sum(map(len, image.partitions.values())), brokers=len(image.brokers),
+        default_configs=configs("broker", ""), acls=len(image.acls), scram_users=len(image.scram_users),
+        next_producer_id=image.next_producer_id, unknown_records=image.left_out,
+    )  # fmt: skip
+    for broker_id, broker in sorted(image.brokers.items()):
+        yield METADATA_BROKER(
+            broker_id=broker_id, broker_epoch=broker.broker_epoch, rack=broker.rack, fenced=broker.fenced,
+            in_controlled_shutdown=broker.in_controlled_shutdown, end_points=broker.end_points,
+            configs=configs("broker", str(broker_id)),
+        )  # fmt: skip
+    wanted = set(topics)
+    for topic_id, name in sorted(image.names.items(), key=lambda one: one[1]):
+        if not wanted or name in wanted:
+            partitions = image.partitions.get(topic_id, {})
+            yield METADATA_TOPIC(
+                topic=name, topic_id=topic_id, partitions=len(partitions), configs=configs("topic", name)
+            )
+            yield from _partition_rows(image, topic_id, name)
+
+
+def _partition_rows(image: ClusterImage, topic_id: str, name: str) -> Iterator[Row]:
+    for number, one in sorted(image.partitions.get(topic_id, {}).items()):
+        yield METADATA_PARTITION(
+            topic=name, topic_id=topic_id, partition=number, leader=one.leader, leader_epoch=one.leader_epoch,
+            partition_epoch=one.partition_epoch, replicas=one.replicas, isr=one.isr,
+            adding_replicas=one.adding_replicas, removing_replicas=one.removing_replicas,
+            eligible_leader_replicas=one.eligible_leader_replicas,
+        )  # fmt: skip

@@ -3,17 +3,26 @@
 A transaction hangs when a data log waits for a marker that the coordinator is not going to write: the coordinator
 does not know the producer, knows it with a newer epoch, or holds its transaction for ended or without this partition.
 The last stable offset of the partition stands still there, and `read_committed` consumers with it (KIP-664).
+
+A producer snapshot may tell that a transaction ended whose marker is no longer in the log. The cleaner up to 2.1
+takes a marker whose records lie in an earlier segment for one without records, and removes it while they stay
+(`core:LogCleaner.scala`, cleanSegments @ 2.1.1; since 2.2.0 one state covers a whole cleaning). The broker goes by its
+snapshots and holds nothing open.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 from formats.errors import FormatError
-from formats.record_batch import BatchHeader
-from formats.records import Entry
-from formats.transaction_state import TransactionStatus, UnknownRecordType, read_transaction_record
+from formats.log.record_batch import BatchHeader
+from formats.log.records import Entry
+from formats.log_dir.producer_snapshot import ProducerEntry, read_snapshot
+from formats.messages.transaction_state import TransactionStatus, read_transaction_record
+from kctl.files import read_whole
 from kctl.internal_topics.reading import TopicRecord
+from kctl.log.folder import read_folder
 from kctl.model import TopicPartition
 
 # States in which the coordinator still has markers to write, to the partitions that it lists.
@@ -112,7 +121,10 @@ def is_every_partition(there: set[int], known: Iterable[Transaction]) -> bool:
     ids, count = list(known), len(there)
 
     def fit(partitions: int) -> bool:
-        return all(partition_for(one.transactional_id, partitions) == one.log_partition for one in ids)
+        return all(
+            partition_for(transaction.transactional_id, partitions) == transaction.log_partition
+            for transaction in ids
+        )
 
     return (
         there == set(range(count))
@@ -127,8 +139,6 @@ def fold_transactions(records: Iterable[TopicRecord]) -> Transactions:
     for record in records:
         try:
             name, transaction = transaction_of(record)
-        except UnknownRecordType as error:
-            state.unreadable.append((record.partition, record.offset, str(error)))
         except FormatError as error:
             state.unreadable.append((record.partition, record.offset, str(error)))
         else:
@@ -199,4 +209,30 @@ def abort_command(one: OpenTransaction) -> str:
     return (
         f"kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic {one.topic} "
         f"--partition {one.partition} --start-offset {one.first_offset}"
+    )
+
+
+def is_ended(one: OpenTransaction, folder: Path, log_end: int) -> bool:
+    """Whether the newest snapshot behind the transaction's records that can be read has it open no more.
+
+    One behind the log's end counts for nothing: a broker deletes it at its start.
+    """
+    try:
+        snapshots = read_folder(folder).snapshots
+    except OSError:
+        return False
+    for file in reversed(snapshots):
+        if file.named and one.last_offset < file.named.base_offset <= log_end:
+            try:
+                producers = read_snapshot(read_whole(file.path))
+            except (OSError, FormatError):
+                continue
+            return not any(_holds(producer, one) for producer in producers)
+    return False
+
+
+def _holds(producer: ProducerEntry, one: OpenTransaction) -> bool:
+    """A producer that is missing was forgotten, which none is while its transaction is open (isExpired)."""
+    return (
+        producer.producer_id == one.producer_id and 0 <= producer.current_txn_first_offset <= one.last_offset
     )

@@ -10,9 +10,10 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 
-from formats.checkpoints import MalformedCheckpoint, parse_leader_epochs
 from formats.errors import FormatError
-from formats.index_files import (
+from formats.log_dir.checkpoints import MalformedCheckpoint, parse_leader_epochs
+from formats.log_dir.file_names import LEADER_EPOCHS, parse_segment_file
+from formats.log_dir.index_files import (
     OFFSET_ENTRY_SIZE,
     TIME_ENTRY_SIZE,
     read_offset_index,
@@ -20,8 +21,7 @@ from formats.index_files import (
     read_transaction_index,
     used_size,
 )
-from formats.log_dir_files import LEADER_EPOCHS, parse_segment_file
-from formats.producer_snapshot import read_snapshot
+from formats.log_dir.producer_snapshot import read_snapshot
 from kctl.checks.report import Report
 from kctl.log.rebuild import Made
 
@@ -52,7 +52,6 @@ class Existing:
 
     files: dict[str, bytes]
     wrong: set[str] = field(default_factory=set)
-    is_untrimmed: bool = False
 
     @classmethod
     def wrong_in(cls, report: Report) -> set[str]:

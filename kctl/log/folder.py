@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from formats.log_dir_files import FileState, SegmentFile, parse_segment_file
+from formats.log_dir.file_names import FileState, SegmentFile, parse_segment_file
 
 
 @dataclass(frozen=True, slots=True)

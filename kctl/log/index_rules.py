@@ -23,10 +23,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from formats.columns.headers import Headers
 from formats.errors import FormatError
-from formats.index_files import OffsetIndexEntry, TimeIndexEntry
-from formats.record_batch import CODEC_MASK, TIMESTAMP_TYPE, Record
+from formats.log.columns.headers import Headers
+from formats.log.record_batch import CODEC_MASK, TIMESTAMP_TYPE, Record
+from formats.log_dir.index_files import OffsetIndexEntry, TimeIndexEntry
 
 DEFAULT_INTERVAL = 4096
 NO_TIMESTAMP = -1

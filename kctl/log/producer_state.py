@@ -16,13 +16,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.columns.headers import Headers
 from formats.compression import decompress
-from formats.control_records import ControlType, read_key, read_marker
 from formats.errors import FormatError
-from formats.index_files import AbortedTransaction
-from formats.producer_snapshot import ProducerEntry
-from formats.record_batch import CONTROL, HEADER_SIZE, TRANSACTIONAL, read_header, read_records, sequence_at
+from formats.log.columns.headers import Headers
+from formats.log.control_records import ControlType, read_key, read_marker
+from formats.log.record_batch import (
+    CONTROL,
+    HEADER_SIZE,
+    TRANSACTIONAL,
+    read_header,
+    read_records,
+    sequence_at,
+)
+from formats.log_dir.index_files import AbortedTransaction
+from formats.log_dir.producer_snapshot import ProducerEntry
 from kctl.scan.source import Source
 
 NONE = -1

@@ -11,17 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from formats.checkpoints import format_checkpoint
-from formats.columns.headers import Headers
 from formats.compression import DEFAULT_LIMIT
 from formats.errors import FormatError
-from formats.index_files import read_offset_index, used_size, write_index
-from formats.log_dir_files import LEADER_EPOCHS, format_segment_file
-from formats.producer_snapshot import write_snapshot
-from formats.record_batch import Record
-from formats.records import Damage, records_of, walk
+from formats.log.columns.headers import Headers
+from formats.log.record_batch import Record
+from formats.log.records import Damage, records_of, walk
+from formats.log_dir.checkpoints import format_checkpoint
+from formats.log_dir.file_names import LEADER_EPOCHS, format_segment_file
+from formats.log_dir.index_files import read_offset_index, used_size, write_index
+from formats.log_dir.producer_snapshot import write_snapshot
 from kctl.checks.epochs import EpochRuns
 from kctl.checks.outliers import Seen, without_outliers
+from kctl.files import read_padded
 from kctl.log.folder import Folder, FolderFile, Segment
 from kctl.log.index_rules import (
     DEFAULT_INTERVAL,
@@ -91,7 +92,9 @@ class _Maker:
                 builder.feed(seen.headers, read_records)
             builder.finish(read_records)
         self._add_indexes(segment.base_offset, builder)
-        aborted = [one.entry for one in self.replay.aborted[before:] if one.has_beginning]
+        aborted = [
+            transaction.entry for transaction in self.replay.aborted[before:] if transaction.has_beginning
+        ]
         if aborted:
             name = format_segment_file(segment.base_offset, ".txnindex")
             self.made.add(name, write_index(aborted), len(aborted))
@@ -174,7 +177,7 @@ def interval_in_use(folder: Folder) -> int:
 
 
 def _interval_of(log: Path, index: Path) -> Interval | None:
-    data = index.read_bytes()
+    data = read_padded(index)
     entries = read_offset_index(data[: used_size(data, 8)])
     positions: list[int] = []
     with local_file(log) as source:
@@ -187,8 +190,8 @@ def methods(folder: Folder, rules: Sequence[Rules], interval: int | None) -> lis
     """The methods that a check tries, newest first."""
     used = interval if interval is not None else interval_in_use(folder)
     found = []
-    for one in sorted(rules, reverse=True):
-        for by_leader in (True, False) if one is not Rules.V3_8 else (True,):
-            for is_0_11 in (False, True) if one is Rules.V0_8 else (False,):
-                found.append(Method(one, used, by_leader, is_0_11))
+    for rule in sorted(rules, reverse=True):
+        for by_leader in (True, False) if rule is not Rules.V3_8 else (True,):
+            for is_0_11 in (False, True) if rule is Rules.V0_8 else (False,):
+                found.append(Method(rule, used, by_leader, is_0_11))
     return found

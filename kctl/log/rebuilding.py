@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from formats.log_dir_files import LEADER_EPOCHS, FileState, parse_segment_file
-from kctl.checks.replica import ReplicaTask, check_replica
-from kctl.checks.report import CheckOptions
+from formats.log_dir.file_names import LEADER_EPOCHS, FileState, parse_segment_file
+from kctl.checks.replica import check_replica
+from kctl.checks.report import CheckOptions, ReplicaTask
 from kctl.errors import KctlError, Refused, UnreadableFile, reason_of
+from kctl.files import LARGEST_TABLE, read_whole
 from kctl.log.compare_rebuilt import Compared, Existing, Verdict, compare, score
 from kctl.log.folder import Folder, read_folder
 from kctl.log.index_rules import NEWEST, Rules
@@ -90,7 +91,7 @@ def _existing(folder: Folder) -> Existing:
         named = file.named
         is_beside = named is not None and named.state is FileState.LIVE and named.suffix in BESIDE
         if is_beside or file.name == LEADER_EPOCHS:
-            found.files[file.name] = file.path.read_bytes()
+            found.files[file.name] = read_whole(file.path, LARGEST_TABLE)
     return found
 
 

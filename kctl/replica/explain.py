@@ -9,14 +9,13 @@ from pathlib import Path
 
 from kctl.errors import UnreadableFile
 from kctl.model import TopicPartition
-from kctl.replica.copies import Moment
-from kctl.replica.drops import Scene
-from kctl.replica.losing import LossSearch
-from kctl.replica.loss import Loss, PartitionLosses
-from kctl.replica.lost_batches import batches_between
-from kctl.replica.lost_parts import HeldCopy
-from kctl.replica.record_ranges import Content, contents
-from kctl.replica.testimony import Note
+from kctl.replica.comparison.pairs import Content, contents
+from kctl.replica.copies.copy import Moment
+from kctl.replica.copies.log_notes import Note
+from kctl.replica.copies.replica_log import HeldCopy, batches_between
+from kctl.replica.loss.causes import PartitionFacts
+from kctl.replica.loss.partition import Loss, PartitionLosses
+from kctl.replica.loss.search import LossSearch
 from kctl.rows.replica import EXPLANATION
 
 Row = dict[str, object]
@@ -25,6 +24,8 @@ CAUSES = {
     "unclean_election": "the election was unclean: the new leader was not in the ISR",
     "high_watermark_truncation": "the election was clean, but the new leader had cut its log to a stale high watermark",
     "power_failure_tail": "the election was clean, but the new leader had lost the unflushed end of its log",
+    "disk_lost": "the new leader's disk had been lost or replaced",
+    "handover": "the old leader was told to stop and had it alone: only producers with acks=0 or 1 lost it",
     "zombie_leader": "the old leader went on after its leadership was over, and cut what it had taken since",
     "unknown": "why the new leader did not have it is not in the evidence",
 }
@@ -36,16 +37,16 @@ def explain_offset(search: LossSearch, partition: TopicPartition, offset: int) -
         raise UnreadableFile(f"no copy of {partition} is in the evidence")
     result = search.of(partition)
     whose: Row = {"topic": partition.topic, "partition": partition.partition, "offset": offset}
-    if result.scene is None:
+    if result.facts is None:
         for finding in result.findings:
             yield EXPLANATION(**whose, what="absent", text=finding.message)
         return
     variants = _variants(result, offset)
-    for row in _written(result.scene, variants, offset):
+    for row in _written(result.facts, variants, offset):
         yield {**row, **whose}
-    for row in _copies(result.scene, variants, offset, search.order):
+    for row in _copies(result.facts, variants, offset, search.order):
         yield {**row, **whose}
-    for row in _committed(result.scene, search, variants, offset):
+    for row in _committed(result.facts, search, variants, offset):
         yield {**row, **whose}
     for row in _ending(result, variants, offset):
         yield {**row, **whose}
@@ -71,12 +72,13 @@ class _Variant:
 
 
 def _variants(result: PartitionLosses, offset: int) -> list[_Variant]:
-    scene = result.scene
-    assert scene is not None
+    facts = result.facts
+    assert facts is not None
     found: list[_Variant] = []
-    for held in scene.held:
+    for held in facts.held:
         for log, batches in batches_between(held.copy, offset, offset + 1):
-            content = contents(log, batches, range(len(batches))).get(offset)
+            records = contents(log, batches, range(len(batches)))
+            content = next((content for at, content in records if at == offset), None)
             if content is None:
                 continue
             epoch = int(batches.leader_epoch[0])
@@ -118,13 +120,13 @@ def _time(millis: int | None) -> str | None:
         return None
 
 
-def _written(scene: Scene, variants: list[_Variant], offset: int) -> Iterator[Row]:
+def _written(facts: PartitionFacts, variants: list[_Variant], offset: int) -> Iterator[Row]:
     for variant in variants:
-        led = scene.leaders.of(variant.epoch) if variant.epoch >= 0 else None
+        led = facts.leaders.of(variant.epoch) if variant.epoch >= 0 else None
         if variant.epoch < 0 and variant.timestamp >= 0:
-            before = [o for o in scene.leaders.known if o.from_ms is None or o.from_ms <= variant.timestamp]
+            before = [o for o in facts.leaders.known if o.from_ms is None or o.from_ms <= variant.timestamp]
             led = before[-1] if before else None
-        leader = led.leader if led and led.leader is not None and led.leader >= 0 else None
+        leader = led.leader_id if led else None
         by = "a leader that nobody names" if leader is None else f"broker {leader}"
         epoch = led.leader_epoch if led else variant.epoch
         in_epoch = f" in leader epoch {epoch}" if epoch >= 0 else ""
@@ -141,17 +143,19 @@ def _written(scene: Scene, variants: list[_Variant], offset: int) -> Iterator[Ro
 
 
 def _remark(variant: _Variant, offset: int) -> str:
-    """What is known of a record that nobody has."""
+    """The words to add for a record that no copy holds; "" for one that a copy holds."""
     if variant.held:
         return ""
     is_sure = any(_is_sure(loss, offset) for loss in variant.losses)
     return ", of which no copy is left," if is_sure else ", if there was one,"
 
 
-def _copies(scene: Scene, variants: list[_Variant], offset: int, moments: Sequence[Moment]) -> Iterator[Row]:
+def _copies(
+    facts: PartitionFacts, variants: list[_Variant], offset: int, moments: Sequence[Moment]
+) -> Iterator[Row]:
     holding = {id(held): variant for variant in variants for held in variant.held}
     order = {moment: index for index, moment in enumerate(moments)}
-    for held in sorted(scene.held, key=lambda h: (order[h.copy.moment], h.copy.broker_id)):
+    for held in sorted(facts.held, key=lambda h: (order[h.copy.moment], h.copy.broker_id)):
         variant = holding.get(id(held))
         lineage = held.lineage
         if variant is not None:
@@ -172,11 +176,13 @@ def _copies(scene: Scene, variants: list[_Variant], offset: int, moments: Sequen
         )
 
 
-def _committed(scene: Scene, search: LossSearch, variants: list[_Variant], offset: int) -> Iterator[Row]:
+def _committed(
+    facts: PartitionFacts, search: LossSearch, variants: list[_Variant], offset: int
+) -> Iterator[Row]:
     """The first line and the first checkpoint with a high watermark above the offset, for each record."""
     for variant in variants:
         brokers = {held.copy.broker_id for held in variant.held}
-        note = _first_line(scene, variant, brokers, offset, is_contested=len(variants) > 1)
+        note = _first_line(facts, variant, brokers, offset, is_contested=len(variants) > 1)
         if note is not None:
             yield EXPLANATION(
                 what="committed",
@@ -200,9 +206,9 @@ def _committed(scene: Scene, search: LossSearch, variants: list[_Variant], offse
 
 
 def _first_line(
-    scene: Scene, variant: _Variant, brokers: set[int], offset: int, *, is_contested: bool
+    facts: PartitionFacts, variant: _Variant, brokers: set[int], offset: int, *, is_contested: bool
 ) -> Note | None:
-    notes = scene.testimony.of(scene.partition, "leader", "follower", "shrank", "initial_high_watermark")
+    notes = facts.log_notes.of(facts.partition, "leader", "follower", "shrank", "initial_high_watermark")
     for note in notes:
         if note.broker_id not in brokers or note.high_watermark is None or note.high_watermark <= offset:
             continue
@@ -225,12 +231,12 @@ def _checkpoint_file(search: LossSearch, held: HeldCopy) -> str | None:
 
 
 def _ending(result: PartitionLosses, variants: list[_Variant], offset: int) -> Iterator[Row]:
-    scene = result.scene
-    assert scene is not None
+    facts = result.facts
+    assert facts is not None
     for variant in variants:
         for loss in variant.losses:
             yield from _lost(loss, variant.name if len(variants) > 1 else "", offset)
-    present = scene.present
+    present = facts.present
     assert present.lineage is not None
     led = [v for v in variants if any(held.copy is present.copy for held in v.held)]
     if led and len(variants) > 1:
@@ -276,9 +282,5 @@ def _lost(loss: Loss, name: str, offset: int) -> Iterator[Row]:
         if proof.file is None or proof.line is None:
             continue
         yield EXPLANATION(
-            what="log_line",
-            text=proof.text,
-            broker_id=proof.broker_id,
-            file=proof.file,
-            line=proof.line,
+            what="log_line", text=proof.text, broker_id=proof.broker_id, file=proof.file, line=proof.line
         )

@@ -135,8 +135,3 @@ def epoch_for_offset(entries: Entries, offset: int) -> int | None:
 def next_epoch(entries: Entries, epoch: int) -> int | None:
     """The smallest known epoch above this one (3.5+)."""
     return min((known for known, _ in entries if known > epoch), default=None)
-
-
-def previous_epoch(entries: Entries, epoch: int) -> int | None:
-    """The largest known epoch below this one (3.5+)."""
-    return max((known for known, _ in entries if known < epoch), default=None)

@@ -39,6 +39,10 @@ class Violation:
     found_at: int
 
 
+Broken = tuple[str, int, str | None, tuple[int, ...]]
+"""A broken promise, the offset, the record where one is lost, and the brokers."""
+
+
 def explore(
     rules: Rules, *, steps: int, seed: int, brokers: Sequence[int] = (1, 2, 3), power_failures: bool = False
 ) -> Iterator[Violation]:
@@ -55,8 +59,8 @@ def explore(
             found += 1
             short = tuple(taken)
             if found <= SHORTENED:
-                short = _shortened(rules, some, short, broken[0])
-            yield Violation(*_replayed(rules, some, short), short, number)
+                short, broken = _shortened(rules, some, short, broken)
+            yield Violation(*broken, short, number)
         if broken is not None or len(taken) >= EPISODE:
             some, taken = (brokers if choose.random() < 0.3 else brokers[:2]), []
             run = Run.start(rules, some, unclean=False)
@@ -78,7 +82,7 @@ def _random_step(choose: random.Random, run: Run, power_failures: bool) -> Step:
     return Step(do, (choose.choice(who.get(do, up)),))
 
 
-def _broken(run: Run) -> tuple[str, int, str | None, tuple[int, ...]] | None:
+def _broken(run: Run) -> Broken | None:
     if run.unclean_elections == 0:
         lost = run.lost()
         if lost:
@@ -90,9 +94,7 @@ def _broken(run: Run) -> tuple[str, int, str | None, tuple[int, ...]] | None:
     return None
 
 
-def _outcome(
-    rules: Rules, brokers: Sequence[int], steps: Sequence[Step]
-) -> tuple[str, int, str | None, tuple[int, ...]] | None:
+def _outcome(rules: Rules, brokers: Sequence[int], steps: Sequence[Step]) -> Broken | None:
     run = Run.start(rules, brokers, unclean=False)
     for step in steps:
         run.take(step)
@@ -102,23 +104,16 @@ def _outcome(
     return None
 
 
-def _replayed(
-    rules: Rules, brokers: Sequence[int], steps: Sequence[Step]
-) -> tuple[str, int, str | None, tuple[int, ...]]:
-    found = _outcome(rules, brokers, steps)
-    assert found is not None
-    return found
-
-
 def _shortened(
-    rules: Rules, brokers: Sequence[int], steps: tuple[Step, ...], promise: str
-) -> tuple[Step, ...]:
-    """The steps without those that are not needed to break the same promise."""
+    rules: Rules, brokers: Sequence[int], steps: tuple[Step, ...], broken: Broken
+) -> tuple[tuple[Step, ...], Broken]:
+    """The steps without those that are not needed to break the same promise, and how they break it."""
     index = len(steps) - 1
     while index >= 0:
         without = steps[:index] + steps[index + 1 :]
         found = _outcome(rules, brokers, without)
-        if found is not None and found[0] == promise:
+        if found is not None and found[0] == broken[0]:
+            broken = found
             steps, index = without, len(without)  # from the end again: what needed this one may go too
         index -= 1
-    return steps
+    return steps, broken

@@ -2,9 +2,17 @@
 
 It is exclusive: committed is [log start, high watermark). A follower's may go back; that alone is never a loss.
 
+It travels with FETCH. A follower learns the high watermark from the answer; the leader learns that data arrived only
+from the offset of the next fetch. Up to 0.8.1.1 the broker updates the position first and then reads. Since 0.8.2 it
+reads first, so that the answer carries the high watermark from before the update, unless there was nothing to send
+and the request was parked. 2.4.0 to 2.5.1 answer a parked request at once when there is a newer high watermark
+(KIP-392; removed in 2.6.0).
+
 Source: core/src/main/scala/kafka/cluster/Partition.scala @ 0.8.2.1, 0.10.1.1, 0.10.2.1, 2.0.0, 2.0.1, 2.7.2, 3.7.1,
 3.9.0-rc3; core/src/main/scala/kafka/server/ReplicaFetcherThread.scala @ 0.8.2.1, 2.8.2;
-core/src/main/scala/kafka/log/Log.scala @ 2.8.2
+core/src/main/scala/kafka/log/Log.scala @ 2.8.2; core/src/main/scala/kafka/server/KafkaApis.scala @ 0.8.1.1;
+core/src/main/scala/kafka/server/ReplicaManager.scala @ 0.8.2.1, 2.3.1, 2.5.1, 2.6.0;
+core/src/main/scala/kafka/server/DelayedFetch.scala @ 0.8.2.1, 3.9.0-rc3
 """
 
 from __future__ import annotations
@@ -29,21 +37,19 @@ class Admission(enum.StrEnum):
     HW_AND_EPOCH_START = "hw_and_epoch_start"  # 2.0.1 and later
 
 
+class FetchOrder(enum.StrEnum):
+    """Whether a broker reads or updates the follower's position first upon a fetch."""
+
+    UPDATE_THEN_READ = "update_then_read"  # 0.8.0 to 0.8.1.1
+    READ_THEN_UPDATE = "read_then_update"  # 0.8.2.0 and later
+
+
 class RemoteReplica(NamedTuple):
     """What a leader knows of a follower: its log end offset as of its last fetch (-1: none yet)."""
 
     broker_id: int
     log_end_offset: int
     last_caught_up_ms: int = 0
-
-
-class CommittedRange(NamedTuple):
-    """Inclusive offsets on each side of a high watermark; None where a side is empty."""
-
-    first_committed: int | None
-    last_committed: int | None
-    first_uncommitted: int | None
-    last_uncommitted: int | None
 
 
 def leader_high_watermark(
@@ -101,15 +107,3 @@ def may_join_isr(
     if follower_log_end_offset < leader_high_watermark:
         return False
     return rule is Admission.HW_ONLY or follower_log_end_offset >= leader_epoch_start_offset
-
-
-def committed_range(log_start_offset: int, log_end_offset: int, high_watermark: int) -> CommittedRange:
-    """Which offsets of a log are committed under this high watermark."""
-    committed = high_watermark > log_start_offset
-    open_end = log_end_offset > high_watermark
-    return CommittedRange(
-        log_start_offset if committed else None,
-        high_watermark - 1 if committed else None,
-        high_watermark if open_end else None,
-        log_end_offset - 1 if open_end else None,
-    )

@@ -10,10 +10,8 @@ import re
 from typing import NamedTuple, TypeVar
 
 from kctl.errors import BadValue
-from kctl.replication.election import KeepLast, Order
 from kctl.replication.epochs import Answers, Assign
-from kctl.replication.fetching import FetchOrder
-from kctl.replication.high_watermark import Admission, Basis
+from kctl.replication.high_watermark import Admission, Basis, FetchOrder
 from kctl.replication.truncation import Algorithm
 
 T = TypeVar("T")
@@ -30,8 +28,8 @@ class Rules(NamedTuple):
     answers: Answers
     entry_at_election: bool
     fetch_order: FetchOrder
-    election_order: Order
-    keep_last: KeepLast
+    elects_by_isr_order: bool
+    last_isr_member_always_stays: bool
     unclean_default: bool
     halts_when_ahead: bool
 
@@ -64,8 +62,6 @@ ANSWERS = (
     ((0,), Answers.OFFSET_ONLY_NO_UNDEFINED_CHECK),
 )
 FETCH_ORDERS = (((0, 8, 2), FetchOrder.READ_THEN_UPDATE), ((0,), FetchOrder.UPDATE_THEN_READ))
-ELECTION_ORDERS = (((0, 8, 2), Order.ASSIGNMENT_ORDER), ((0,), Order.ISR_ORDER))
-KEEPS_LAST = (((1, 1), KeepLast.ALWAYS), ((0,), KeepLast.WHEN_UNCLEAN_DISABLED))
 
 
 def parse_version(text: str) -> tuple[int, ...]:
@@ -84,7 +80,6 @@ def _pick(table: tuple[tuple[tuple[int, ...], T], ...], have: tuple[int, ...]) -
 def rules_for(kafka_version: str) -> Rules:
     """The rules of a version, with its own inter-broker protocol and message format."""
     have = parse_version(kafka_version)
-
     return Rules(
         kafka_version=kafka_version,
         algorithm=_pick(ALGORITHMS, have),
@@ -94,8 +89,8 @@ def rules_for(kafka_version: str) -> Rules:
         answers=_pick(ANSWERS, have),
         entry_at_election=have >= (2, 0, 1),
         fetch_order=_pick(FETCH_ORDERS, have),
-        election_order=_pick(ELECTION_ORDERS, have),
-        keep_last=_pick(KEEPS_LAST, have),
+        elects_by_isr_order=have < (0, 8, 2),
+        last_isr_member_always_stays=have >= (1, 1),
         unclean_default=have < (0, 11),
         halts_when_ahead=(0, 8, 2) <= have < (2, 0, 1),
     )

@@ -1,4 +1,4 @@
-"""A scenario: steps over brokers, and what the controller makes of them.
+"""Scenarios: steps over brokers, read from TOML, and the run that plays them with the controller's decisions.
 
 A crash is noticed by the controller only at the next `elect` (or when the broker that led starts again): a
 follower that is back before that never leaves the ISR, which is how clean elections lost data by high watermark.
@@ -7,11 +7,17 @@ Records acknowledged are those below a leader's high watermark (acks=all) or any
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from importlib import resources
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from kctl.replication.election import NO_LEADER, Elected, elect_offline_partition, remove_replica_from_isr
+from kctl.cluster.election_rules import Elected, elect_offline, remove_from_isr
+from kctl.cluster.state import NO_LEADER
+from kctl.errors import BadValue, UnreadableFile, reason_of
+from kctl.files import read_text
 from kctl.replication.rules import Rules
 from kctl.replication.simulated_partition import SimulatedPartition, SimulatedReplica
 from kctl.replication.truncation import Truncation
@@ -94,25 +100,15 @@ class Run:
 
     def lost(self) -> list[Promise]:
         """Committed records that the present leader does not have at their offset; none while nobody leads."""
-        leader = self.leads
-        if leader is None:
-            return []
-        return [
-            Promise(o, name)
-            for o, name in sorted(self.committed.items())
-            if o >= leader.log_end_offset or leader.log[o] != name
-        ]
+        return self._missing(Promise(*committed) for committed in sorted(self.committed.items()))
 
     def lost_acknowledged(self) -> list[Promise]:
         """Records that a leader took (acknowledged with acks=1) and the present leader does not have."""
+        return self._missing(self.acknowledged)
+
+    def _missing(self, promises: Iterable[Promise]) -> list[Promise]:
         leader = self.leads
-        if leader is None:
-            return []
-        return [
-            p
-            for p in self.acknowledged
-            if p.offset >= leader.log_end_offset or leader.log[p.offset] != p.record
-        ]
+        return [p for p in promises if leader and leader.log[p.offset : p.offset + 1] != [p.record]]
 
     def diverged(self, *, below_high_watermark: bool = False) -> dict[tuple[int, int], int]:
         """Pairs of brokers that are up, and the first offset at which they hold different records."""
@@ -192,30 +188,26 @@ class Run:
             part.advance()
             return
         live = [b for b, r in part.replicas.items() if r.up]
-        elected = elect_offline_partition(
+        elected = elect_offline(
             self.assignment,
             part.isr,
             live,
             part.leader_epoch,
-            unclean_enabled=part.unclean_enabled,
-            order=part.rules.election_order,
+            unclean=part.unclean_enabled,
+            by_isr_order=part.rules.elects_by_isr_order,
         )
         if not isinstance(elected, Elected):
             part.leader = NO_LEADER
-            self.note = f"no leader: {elected.why.replace('_', ' ')}"
+            self.note = f"no leader: {elected.reason.replace('_', ' ')}"
             return
         self._install(elected)
 
     def _take_out(self, gone: Sequence[int]) -> None:
         part = self.partition
+        last_stays = part.rules.last_isr_member_always_stays or not part.unclean_enabled
         for broker_id in gone:
-            change = remove_replica_from_isr(
-                broker_id,
-                part.leader,
-                part.isr,
-                part.leader_epoch,
-                unclean_enabled=part.unclean_enabled,
-                keep_last=part.rules.keep_last,
+            change = remove_from_isr(
+                broker_id, part.leader, part.isr, part.leader_epoch, last_stays=last_stays
             )
             if isinstance(change, Elected):
                 part.leader, part.isr, part.leader_epoch = change[:3]
@@ -262,3 +254,94 @@ def play(scenario: Scenario, rules: Rules) -> Iterator[tuple[int, Step | None, s
     for number, step in enumerate(scenario.steps, 1):
         note = run.take(step)
         yield number, step, note, run
+
+
+# What a step may do, and the keys it may have besides `do`, each with whether it must.
+STEPS: Mapping[str, Mapping[str, bool]] = {
+    "produce": {"records": False, "count": False},
+    "fetch": {"broker": True, "rounds": False, "limit": False},
+    "crash": {"broker": True},
+    "power-failure": {"brokers": True},
+    "restart": {"broker": True},
+    "elect": {},
+    "flush": {"broker": True},
+    "checkpoint": {"broker": True},
+    "shrink-isr": {"broker": True},
+}
+
+
+def built_in_names() -> list[str]:
+    """Names of the scenarios that come with kctl."""
+    folder = resources.files("kctl.replication") / "scenarios"
+    return sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml"))
+
+
+def read_scenario(name_or_path: str) -> Scenario:
+    """A built-in scenario by name, or one from a TOML file. Raises UnreadableFile or BadValue."""
+    if name_or_path in built_in_names():
+        found = resources.files("kctl.replication") / "scenarios" / f"{name_or_path}.toml"
+        return parse_scenario(name_or_path, found.read_text(encoding="utf-8"))
+    path = Path(name_or_path)
+    try:
+        text = read_text(path, follow=True)
+    except (OSError, UnicodeDecodeError) as error:
+        why = reason_of(error) if isinstance(error, OSError) else "not UTF-8"
+        names = ", ".join(built_in_names())
+        raise UnreadableFile(f"{name_or_path}: {why}", f"built-in scenarios: {names}") from error
+    try:
+        return parse_scenario(path.stem, text)
+    except BadValue as error:
+        raise BadValue(
+            f"{name_or_path}: {error.message.removeprefix(path.stem + ': ')}", error.hint
+        ) from error
+
+
+def parse_scenario(name: str, text: str) -> Scenario:
+    """A scenario from TOML text. Raises BadValue that names what is wrong."""
+    try:
+        table = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BadValue(f"{name}: not TOML: {error}") from error
+    brokers = table.get("brokers", [1, 2])
+    if not _are_ids(brokers) or len(set(brokers)) != len(brokers) or not brokers:
+        raise BadValue(f"{name}: brokers must be a list of different ids, not {brokers!r}")
+    unclean = table.get("unclean_leader_election_enable")
+    if unclean is not None and not isinstance(unclean, bool):
+        raise BadValue(f"{name}: unclean_leader_election_enable must be true or false, not {unclean!r}")
+    given = table.get("steps", [])
+    if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
+        raise BadValue(f"{name}: steps must be tables [[steps]]")
+    if not given:
+        raise BadValue(f"{name}: it has no [[steps]]")
+    steps = tuple(_step(name, number, one, brokers) for number, one in enumerate(given, 1))
+    return Scenario(name, str(table.get("description", "")), tuple(brokers), steps, unclean)
+
+
+def _are_ids(value: Any) -> bool:
+    return isinstance(value, list) and all(type(one) is int and one >= 0 for one in value)
+
+
+def _step(name: str, number: int, given: dict[str, Any], brokers: list[int]) -> Step:
+    where = f"{name}: step {number}"
+    do = given.get("do")
+    if not isinstance(do, str) or do not in STEPS:
+        raise BadValue(f"{where}: do must be one of {', '.join(STEPS)}, not {do!r}")
+    unknown = set(given) - {"do"} - set(STEPS[do])
+    missing = {key for key, must in STEPS[do].items() if must} - set(given)
+    if unknown or missing:
+        raise BadValue(
+            f"{where}: {do} has no key {min(unknown)!r}"
+            if unknown
+            else f"{where}: {do} needs {min(missing)!r}"
+        )
+    ids = given.get("brokers", [given["broker"]] if "broker" in given else [])
+    if not _are_ids(ids) or not set(ids) <= set(brokers):
+        raise BadValue(f"{where}: no such broker {ids!r}")
+    count = given.get("rounds", given.get("count", 1))
+    limit = given.get("limit")
+    records = given.get("records", [])
+    if type(count) is not int or not 0 < count <= 1000 or (limit is not None and type(limit) is not int):
+        raise BadValue(f"{where}: count, rounds and limit are whole numbers, count at most 1000")
+    if not isinstance(records, list) or not all(isinstance(r, str) for r in records):
+        raise BadValue(f"{where}: records must be a list of names, not {records!r}")
+    return Step(do, tuple(ids), tuple(records), count, limit)

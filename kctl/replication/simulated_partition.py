@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kctl.replication.epochs import Entries, assign
-from kctl.replication.fetching import FetchOrder
 from kctl.replication.high_watermark import (
+    FetchOrder,
     RemoteReplica,
     follower_high_watermark,
     initial_high_watermark,
@@ -44,7 +44,7 @@ class SimulatedReplica:
         return len(self.log)
 
     def as_log(self) -> ReplicaLog:
-        """What truncation needs to know."""
+        """The replica as the truncation rules take it."""
         return ReplicaLog(self.epochs, len(self.log), self.high_watermark)
 
     def cut(self, left: ReplicaLog) -> None:

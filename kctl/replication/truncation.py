@@ -54,7 +54,7 @@ OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
 
 @dataclass(frozen=True, slots=True)
 class ReplicaLog:
-    """What truncation needs to know of a replica."""
+    """A replica's epochs, extent and high watermark."""
 
     epochs: Entries
     log_end_offset: int
@@ -209,7 +209,7 @@ def _fetch_until_data(follower: ReplicaLog, leader: ReplicaLog) -> Truncation:
         if answer == OUT_OF_RANGE:
             next_step = out_of_range(offset, leader.log_start_offset, leader.log_end_offset)
             rounds.append(Round(latest, offset, answer, next_step.truncate_to, mode=next_step.action))
-            return Truncation(tuple(rounds), _after_out_of_range(follower, next_step))
+            return Truncation(tuple(rounds), after_out_of_range(follower, next_step))
         if isinstance(answer, str):
             rounds.append(Round(latest, offset, answer, None))
             return Truncation(tuple(rounds), follower)
@@ -218,7 +218,8 @@ def _fetch_until_data(follower: ReplicaLog, leader: ReplicaLog) -> Truncation:
         follower = follower.cut_to(decision.truncate_to)
 
 
-def _after_out_of_range(follower: ReplicaLog, step: OutOfRange) -> ReplicaLog:
+def after_out_of_range(follower: ReplicaLog, step: OutOfRange) -> ReplicaLog:
+    """A follower's log after this step."""
     if step.action == "truncate_fully_and_start_at":
         assert step.truncate_to is not None
         return ReplicaLog((), step.truncate_to, step.truncate_to, step.truncate_to)

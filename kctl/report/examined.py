@@ -30,5 +30,6 @@ def section(tables: Tables) -> Html | None:
     return element(
         "section",
         element("h2", "What was examined"),
-        element("details", element("summary", count(total, "file")), listed, rest),
+        element("details", element("summary", count(total, "file")), listed, rest, class_="bulk"),
+        id="examined",
     )

@@ -1,36 +1,109 @@
-"""The findings, worst first, those of one code together, with what they mean and what to do."""
+"""The findings: incidents with what follows from them, then the others worst first by code, then notes folded."""
 
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from typing import Any
+from zlib import crc32
 
 from kctl.audit.tables import Tables
 from kctl.findings import all_findings
-from kctl.report.html import Html, count, element, prose, table
+from kctl.replica.loss.words import amount_of
+from kctl.report.html import Html, count, element, link, prose, slug, table
+from kctl.report.incidents import Incident, Key, is_consequence
 
-SHOWN_OF_A_CODE = 25
+SHOWN_OF_A_CODE = 10
+MOST_PARTITIONS = 60  # of an incident
 RANK = {"error": 0, "warning": 1, "info": 2}
 
 
-def section(tables: Tables) -> Html:
-    """A box for each code; of many places the first are shown and the rest counted."""
+def findings_section(tables: Tables, causes: Sequence[Incident]) -> Html:
+    """A box for each incident and each code; of many places the first are shown and the rest counted."""
+    of_incidents = {key for cause in causes for key in cause.partitions}
     amounts: Counter[tuple[str, str]] = Counter()
     places: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    consequences: dict[Key, Counter[str]] = defaultdict(Counter)
     for row in tables.rows("findings"):
-        key = (row["severity"], row["code"])
-        amounts[key] += 1
-        if amounts[key] <= SHOWN_OF_A_CODE:
-            places.setdefault(key, []).append(row)
-    meanings = {one.code: one for one in all_findings()}
-    boxes = [
+        if is_consequence(row, of_incidents):
+            consequences[row["topic"], row["partition"]][row["code"]] += 1
+            continue
+        group = (row["severity"], row["code"])
+        amounts[group] += 1
+        if amounts[group] <= SHOWN_OF_A_CODE and row["severity"] != "info":
+            places.setdefault(group, []).append(row)
+    meanings = {finding.code: finding for finding in all_findings()}
+    parts: list[Html] = [_incident(cause, consequences) for cause in causes]
+    parts += [
         _box(severity, code, places[severity, code], amounts[severity, code], meanings.get(code))
-        for severity, code in sorted(amounts, key=lambda key: (RANK[key[0]], -amounts[key], key[1]))
+        for severity, code in sorted(places, key=lambda key: (RANK[key[0]], -amounts[key], key[1]))
     ]
-    if not boxes:
-        return element(
-            "section", element("h2", "Findings"), element("p", "Nothing was found that needs to be said.")
+    notes = {code: amount for (severity, code), amount in amounts.items() if severity == "info"}
+    if notes:
+        parts.append(_notes(notes, meanings))
+    if not parts:
+        parts.append(element("p", "There are no findings."))
+    return element("section", element("h2", "What happened"), *parts, id="findings")
+
+
+def _incident(cause: Incident, consequences: dict[Key, Counter[str]]) -> Html:
+    """An incident: what happened, then its partitions with what each lost and what else follows from it."""
+    rows: list[list[object]] = []
+    for key in cause.partitions[:MOST_PARTITIONS]:
+        lost = [row for row in cause.losses if (row["topic"], row["partition"]) == key]
+        name = f"{key[0]}-{key[1]}"
+        follows = ", ".join(
+            f"{code} {amount}" for code, amount in sorted(consequences.get(key, Counter()).items())
         )
-    return element("section", element("h2", "Findings"), *boxes)
+        rows.append([link(slug(name), name), amount_of(lost).words() if lost else "nothing known", follows])
+    header = ["partition", "lost", "findings that follow from it"]
+    more = len(cause.partitions) - len(rows)
+    time = f"#time={cause.from_time}/{cause.to_time}" if cause.from_ms is not None else None
+    return element(
+        "div",
+        element("h3", element("span", "incident", class_="tag"), cause.sentence()),
+        table(header, rows[:SHOWN_OF_A_CODE]),
+        element(
+            "details",
+            element("summary", count(folded, "more partition")),
+            table(header, rows[SHOWN_OF_A_CODE:]),
+        )
+        if (folded := len(rows) - SHOWN_OF_A_CODE) > 0
+        else None,
+        element("p", f"and {count(more, 'more partition')}", class_="quiet") if more else None,
+        element("p", element("a", "On the timeline", href=time)) if time else None,
+        class_=f"finding {'error' if cause.losses else 'warning'}",
+        id=cause.anchor,
+    )
+
+
+def _notes(notes: dict[str, int], meanings: dict[str, Any]) -> Html:
+    """The findings of severity info in one line, each code's meaning behind it."""
+    rows: list[list[object]] = [
+        [element("code", code), amount, prose(meanings[code].meaning) if code in meanings else ""]
+        for code, amount in sorted(notes.items(), key=lambda note: (-note[1], note[0]))
+    ]
+    said = f"{count(sum(notes.values()), 'note')} of {count(len(notes), 'kind')}"
+    return element(
+        "details", element("summary", element("span", "info", class_="tag info"), said),
+        table(["code", "places", "meaning"], rows, frozenset({1})), id="notes",
+    )  # fmt: skip
+
+
+def finding_anchor(row: dict[str, Any]) -> str:
+    """The id of a finding in the page, the same in every report of this evidence."""
+    keys = (
+        "code",
+        "evidence",
+        "moment",
+        "broker_id",
+        "topic",
+        "partition",
+        "file",
+        "position",
+        "base_offset",
+        "remote_log_segment_id",
+    )
+    told = "\0".join(str(row.get(key)) for key in keys)
+    return f"finding-{crc32(told.encode('utf-8', 'replace')):08x}"
 
 
 def _box(severity: str, code: str, rows: list[dict[str, Any]], amount: int, meaning: Any) -> Html:
@@ -56,11 +129,18 @@ def _box(severity: str, code: str, rows: list[dict[str, Any]], amount: int, mean
         ("what", lambda row: row["message"]),
     ]
     used = [(name, cell) for name, cell in columns if any(cell(row) for row in rows)]
-    shown = table([name for name, _ in used], [[cell(row) for _, cell in used] for row in rows])
+    ids = [finding_anchor(row) for row in rows]
+    shown = table(
+        [name for name, _ in used], [[cell(row) for _, cell in used] for row in rows],
+        ids=[name if name not in ids[:number] else f"{name}-{number}" for number, name in enumerate(ids)],
+    )  # fmt: skip
     more = amount - len(rows)
     rest = (
         element(
-            "p", f"and {more:,} more; `kctl audit sql` or the table `findings` has them all", class_="quiet"
+            "p",
+            f"and {more:,} more: ",
+            element("code", "SELECT * FROM findings WHERE code = '", code, "'"),
+            class_="quiet",
         )
         if more
         else None
@@ -70,9 +150,9 @@ def _box(severity: str, code: str, rows: list[dict[str, Any]], amount: int, mean
         element("summary", count(amount, "place")),
         shown,
         rest,
-        open="open" if severity != "info" else None,
+        open="open",
     )
-    return element("div", *parts, places, class_=f"finding {severity}")
+    return element("div", *parts, places, class_=f"finding {severity}", id=slug(f"code-{code}"))
 
 
 def _where(row: dict[str, Any]) -> Html:
@@ -82,14 +162,15 @@ def _where(row: dict[str, Any]) -> Html:
     return Html(element("div", first) + element("div", element("code", row["file"]), class_="quiet"))
 
 
-def _offsets(row: dict[str, Any]) -> str:
+def _offsets(row: dict[str, Any]) -> object:
     if row["base_offset"] is None:
         return ""
-    return (
+    said = (
         f"[{row['base_offset']:,}, {row['last_offset'] + 1:,})"
         if row["last_offset"] is not None
         else f"from {row['base_offset']:,}"
     )
+    return element("span", said, class_="offsets")
 
 
 def _bytes(row: dict[str, Any]) -> str:

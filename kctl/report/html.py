@@ -7,7 +7,8 @@ from html import escape
 UNPRINTABLE = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-VOID = frozenset({"br", "col", "hr", "meta"})
+NO_ID = re.compile(r"[^A-Za-z0-9._-]")
+VOID = frozenset({"br", "col", "hr", "input", "meta"})
 
 
 class Html(str):
@@ -52,8 +53,28 @@ def prose(text: str) -> Html:
     return join([element("code", part) if index % 2 else part for index, part in enumerate(parts)])
 
 
-def table(header: list[str], rows: list[list[object]], numeric: frozenset[int] = frozenset()) -> Html:
-    """A table that scrolls sideways on a narrow screen; the columns in `numeric` are set to the right."""
+def slug(text: str) -> str:
+    """Text as an id of the page: what a URL's fragment may hold stays, the rest becomes `_`."""
+    return NO_ID.sub("_", text)
+
+
+def link(anchor: str, *children: object) -> Html:
+    """A link to an id of the page."""
+    return element("a", *children, href=f"#{anchor}")
+
+
+def table(
+    header: list[str],
+    rows: list[list[object]],
+    numeric: frozenset[int] = frozenset(),
+    *,
+    ids: list[str] | None = None,
+    stacked: bool = False,
+) -> Html:
+    """A table that scrolls sideways on a narrow screen; the columns in `numeric` are set to the right.
+
+    `ids` are those of the rows. A `stacked` table becomes a block a row on a narrow screen, each cell with its title.
+    """
     head = element(
         "tr",
         *(
@@ -63,11 +84,19 @@ def table(header: list[str], rows: list[list[object]], numeric: frozenset[int] =
     )
     body = [
         element(
-            "tr", *(element("td", one, class_="n" if i in numeric else None) for i, one in enumerate(row))
+            "tr",
+            *(
+                element(
+                    "td", one, class_="n" if i in numeric else None, data_title=header[i] if stacked else None
+                )
+                for i, one in enumerate(row)
+            ),
+            id=ids[number] if ids else None,
         )
-        for row in rows
+        for number, row in enumerate(rows)
     ]
-    return element("div", element("table", element("thead", head), element("tbody", *body)), class_="scroll")
+    made = element("table", element("thead", head), element("tbody", *body))
+    return element("div", made, class_="scroll stacked" if stacked else "scroll")
 
 
 def count(amount: int, one: str, many: str | None = None) -> str:

@@ -7,17 +7,16 @@ Details stand in the titles that a pointer shows. Nothing runs, and every text i
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
-from zlib import crc32
 
+from kctl.replica.loss.words import listed
 from kctl.report.html import Html, element
 
 Row = Mapping[str, Any]
 WIDTH, LEFT, RIGHT = 720, 150, 14
 DRAWN = 960  # as wide as the timeline, so that letters are of much the same size
-LANE, BETWEEN, TOP = 22, 8, 30
+LANE, BETWEEN, TOP, AXIS = 22, 8, 30, 38
 MOST_BANDS = 300  # in one lane; narrower ones are drawn as part of their neighbour
 MOST_LANES = 40
 MOST_MARKS = 50
@@ -50,14 +49,10 @@ def lineage_picture(
     return picture.svg()
 
 
-def listed(value: object) -> list[Any]:
-    """A list, or JSON text that holds one."""
-    found = json.loads(value) if isinstance(value, str) else value
-    return found if isinstance(found, list) else []
-
-
 def is_damage(finding: Row) -> bool:
     """Whether a finding is about bytes of a log that are not right."""
+    if finding.get("remote_log_segment_id") is not None:
+        return False  # the tier's pictures show it
     in_a_file = finding["severity"] == "error" and finding.get("position") is not None
     return finding["code"] == "replica-damaged-copy" or in_a_file
 
@@ -91,12 +86,10 @@ class _Picture:
         ends += [int(row["to_offset"]) for row in losses if row["to_offset"] is not None]
         self.low, self.high = min(starts, default=0), max(ends, default=1)
         self.high = max(self.high, self.low + 1)
-        told = json.dumps([self.name, [str(row.get("moment")) for row in lineages]])
-        # Each picture has a pattern of its own, as ids are of the whole page.
-        self.hatch = f"damage-{crc32(told.encode('utf-8', 'replace')):08x}"
         self.y = TOP
         self.parts: list[Html] = []
         self.lanes: dict[tuple[object, object], int] = {}
+        self.said: list[str] = []  # what is wrong, for those who do not see the picture
         epochs = {int(epoch) for row in lineages for epoch, _ in listed(row["epochs"])}
         self.colors = {epoch: "abc"[rank % 3] for rank, epoch in enumerate(sorted(epochs))}
 
@@ -127,7 +120,7 @@ class _Picture:
     def _band(self, start: int, end: int, epoch: int | None) -> None:
         x, width = self.x(start), max(round(self.x(end) - self.x(start), 1), 0.5)
         said = "epoch not known" if epoch is None else f"epoch {epoch}"
-        fill = "none" if epoch is None else f"var(--band-{self.colors[epoch]})"
+        fill = "none" if epoch is None else f"url(#band-{self.colors[epoch]})"
         self.parts.append(
             element(
                 "rect", element("title", f"offsets [{start}, {end}), {said}"),
@@ -139,11 +132,12 @@ class _Picture:
             self.parts.append(element("text", epoch, x=at, y=self.y + 15, text_anchor="middle"))
 
     def _damage(self, start: int, end: int) -> None:
+        self.said.append(f"damaged: offsets [{start}, {end}).")
         width = max(round(self.x(end) - self.x(start), 1), 3)
         self.parts.append(
             element(
                 "rect", element("title", f"damaged: offsets [{start}, {end})"),
-                x=self.x(start), y=self.y, width=width, height=LANE, fill=f"url(#{self.hatch})",
+                x=self.x(start), y=self.y, width=width, height=LANE, fill="url(#damage)",
                 stroke="var(--ink)", stroke_width=0.7,
             )
         )  # fmt: skip
@@ -193,6 +187,7 @@ class _Picture:
         shown_end = "..." if end is None else f"{until:,}"
         said = f"{row['class']}, {str(row['cause']).replace('_', ' ')}"
         title = f"lost: offsets [{start}, {shown_end}), {said}"
+        self.said.append(f"{title}.")
         for copy in listed(row["recoverable_from"]):
             y = self.lanes.get((copy.get("broker_id"), copy.get("moment")))
             if y is not None:
@@ -221,24 +216,97 @@ class _Picture:
 
     def svg(self) -> Html:
         """The whole picture."""
-        hatch = element(
-            "pattern",
-            element("rect", width=6, height=6, fill="var(--paper)"),
-            element("line", x1=0, y1=0, x2=0, y2=6, stroke="var(--mark)", stroke_width=3),
-            id=self.hatch, width=6, height=6, patternUnits="userSpaceOnUse", patternTransform="rotate(45)",
-        )  # fmt: skip
-        axis = [
-            element("line", x1=LEFT, x2=WIDTH - RIGHT, y1=self.y, y2=self.y, stroke="var(--mark)"),
-            element("text", f"{self.low:,}", x=LEFT, y=self.y + 14, class_="quiet"),
-            element(
-                "text", f"{self.high:,}", x=WIDTH - RIGHT, y=self.y + 14, text_anchor="end", class_="quiet"
-            ),
-        ]
-        label = f"{self.name}: leader epochs of each replica by offset"
+        copies = f"{len(self.lanes)} copies" if len(self.lanes) != 1 else "1 copy"
+        description = f"{copies}, offsets {self.low:,} to {self.high:,}. {' '.join(self.said)}".strip()
         return element(
-            "svg", element("title", label), element("defs", hatch), *self.parts, *axis,
-            viewBox=f"0 0 {WIDTH} {self.y + 20}", width=DRAWN, role="img",
+            "svg",
+            element("title", f"{self.name}: leader epochs of each copy by offset"),
+            element("desc", description),
+            *self.parts, *offset_axis(self.low, self.high, self.x, self.y),
+            viewBox=f"0 0 {WIDTH} {self.y + AXIS}", width=DRAWN, role="img",
         )  # fmt: skip
+
+
+def offset_axis(low: int, high: int, x: Callable[[int], float], y: float) -> list[Html]:
+    """The axis of a picture: a line, five offsets at most, its title; `AXIS` high."""
+    step = max((high - low) // 4, 1)
+    places = [low + step * number for number in range(4) if low + step * number < high - step // 2] + [high]
+    parts = [element("line", x1=x(low), x2=x(high), y1=y, y2=y, stroke="var(--mark)")]
+    for number, offset in enumerate(places):
+        anchor = "start" if number == 0 else "end" if offset == high else "middle"
+        parts.append(element("line", x1=x(offset), x2=x(offset), y1=y, y2=y + 4, stroke="var(--mark)"))
+        parts.append(
+            element("text", f"{offset:,}", x=x(offset), y=y + 16, text_anchor=anchor, class_="quiet")
+        )
+    middle = round((x(low) + x(high)) / 2, 1)
+    return [
+        *parts,
+        element(
+            "text",
+            "offset",
+            x=middle,
+            y=y + 32,
+            text_anchor="middle",
+            class_="quiet",
+        ),
+    ]
+
+
+# Fills that the pictures of a page share: a colour, and a pattern so that no colour is needed.
+PATTERNS = {
+    "band-a": ("var(--band-a)", ""), "band-b": ("var(--band-b)", "M0 0L8 8"), "band-c": ("var(--band-c)", "M4 0V8"),
+    "damage": ("var(--paper)", "M0 8L8 0M-2 2L2 -2M6 10L10 6M0 4L4 0M4 8L8 4"), "outside": ("var(--paper)", "M0 0L8 8M0 8L8 0"),
+    "leader-0": ("var(--l0)", ""), "leader-1": ("var(--l1)", "M0 0L8 8"), "leader-2": ("var(--l2)", "M0 8L8 0"),
+    "leader-3": ("var(--l3)", "M4 0V8"), "leader-4": ("var(--l4)", "M0 4H8"), "leader-5": ("var(--l5)", "M0 0L8 8M0 8L8 0"),
+    "leader-6": ("var(--l6)", "M4 0V8M0 4H8"), "leader-7": ("var(--l7)", "M2 2h2v2h-2z"),
+}  # fmt: skip
+
+
+def patterns() -> Html:
+    """The fills, once a page."""
+    made = [
+        element(
+            "pattern",
+            element("rect", width=8, height=8, fill=color),
+            element("path", d=lines, class_="hatch", stroke_width=2 if name == "damage" else 1) if lines else None,
+            id=name, width=8, height=8, patternUnits="userSpaceOnUse",
+        )
+        for name, (color, lines) in PATTERNS.items()
+    ]  # fmt: skip
+    return element("svg", element("defs", *made), width=0, height=0, class_="patterns", aria_hidden="true")
+
+
+def key(*entries: tuple[Html | str, str]) -> Html:
+    """The legend of pictures: what is drawn, and what it is."""
+    spans: list[object] = []
+    for drawn, said in entries:
+        sample = (
+            element("svg", drawn, viewBox="0 0 26 14", width=26, height=14, aria_hidden="true")
+            if isinstance(drawn, Html)
+            else drawn
+        )
+        spans.append(element("span", sample, f" {said}"))
+    return element("p", *spans, class_="key")
+
+
+def swatch(fill: str, **attributes: object) -> Html:
+    """A filled box of a legend."""
+    return element(
+        "rect", x=1, y=1, width=24, height=12, fill=fill, **{"stroke": "var(--mark)", **attributes}
+    )
+
+
+def legend() -> Html:
+    """What is in a picture of a partition."""
+    line = {"y1": 0, "y2": 14, "x1": 13, "x2": 13}
+    return key(
+        (swatch("url(#band-a)"), "leader epoch, with its number"), (swatch("none"), "epoch not known"),
+        (element("line", stroke="var(--ink)", x1=13, x2=13, y1=7, y2=12), "segment begins"),
+        (element("line", stroke="var(--ink)", stroke_width=2.5, **line), "high watermark"),
+        (swatch("url(#damage)"), "damaged"),
+        (swatch("none", stroke="var(--lost)", stroke_width=2.5, stroke_dasharray="6 3"), "lost"),
+        (element("line", stroke="var(--ink)", stroke_dasharray="2 3", **line), "copies part"),
+    )  # fmt: skip
 
 
 def _short(text: str) -> str:

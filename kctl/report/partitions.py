@@ -1,83 +1,166 @@
-"""The partitions, worst first: a picture of their replicas, the verdict on them, and what they lost."""
+"""The partitions: a picture of each that is lost, diverged or damaged, worst first, then an index of all."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
+from dataclasses import dataclass, field
 from typing import Any
 
 from kctl.audit.tables import Tables
-from kctl.report.html import Html, count, element, join, prose, table
-from kctl.report.lineage import is_damage, lineage_picture, listed
+from kctl.replica.loss.words import cause_words, listed, offsets_of, still_on
+from kctl.report.html import Html, count, element, join, link, slug, table
+from kctl.report.lineage import is_damage, legend, lineage_picture
 
 MOST_PICTURES = 40
-MOST_ROWS = 500
-MOST_COPIES = 6
-WEIGHT = {
-    "loss": 1_000_000,
-    "diverged": 10_000,
-    "damaged": 10_000,
-    "hole": 1_000,
-    "error": 100,
-    "warning": 10,
-}
+MOST_INDEXED = 10_000
+WRONG = frozenset({"diverged", "damaged", "hole"})
 Key = tuple[str, int]
 Rows = list[dict[str, Any]]
 
 
-def section(tables: Tables) -> Html | None:
-    """A picture for each of the worst, then the verdicts of the others as a table; the rest is in the tables."""
-    scores = _scores(tables)
-    if not scores:
+@dataclass
+class Standing:
+    """What the tables say about a partition, in numbers."""
+
+    losses: int = 0
+    damages: int = 0
+    errors: int = 0
+    warnings: int = 0
+    verdicts: list[str] = field(default_factory=list)
+    judged: set[str] = field(default_factory=set)  # questions that are open
+
+    @property
+    def is_pictured(self) -> bool:
+        """Whether there is something to see."""
+        return bool(self.losses or self.damages or WRONG.intersection(self.verdicts))
+
+    def rank(self) -> tuple[int, ...]:
+        """The worst first."""
+        wrong = len(WRONG.intersection(self.verdicts))
+        return (-self.losses, -self.damages, -wrong, -self.errors, -self.warnings)
+
+
+def partitions_section(tables: Tables) -> Html | None:
+    """Pictures of the worst, and the index; the rest is in the tables."""
+    standings = _standings(tables)
+    if not standings:
         return None
-    order = sorted(scores, key=lambda key: (-scores[key], key))
-    pictured = order[:MOST_PICTURES]
+    order = sorted(standings, key=lambda key: (standings[key].rank(), key))
+    faulty = [key for key in order if standings[key].is_pictured]
+    pictured = _pictures(tables, faulty[:MOST_PICTURES])
+    parts: list[Html] = []
+    if pictured:
+        parts += [
+            element("h2", "Partitions with something wrong", id="partitions"),
+            legend(),
+            *pictured.values(),
+        ]
+        more = len(faulty) - len(pictured)
+        if more > 0:
+            parts.append(
+                element(
+                    "p", f"{count(more, 'more partition')} with something wrong in the index", class_="quiet"
+                )
+            )
+    return element("section", join(parts), _index(order, standings, set(pictured)))
+
+
+def _pictures(tables: Tables, wanted: list[Key]) -> dict[Key, Html]:
     held = {
-        name: _by_partition(tables, name, set(pictured))
+        name: _by_partition(tables, name, set(wanted))
         for name in ("lineages", "divergences", "losses", "segments")
     }
-    damage = _by_partition(tables, "findings", set(pictured), is_damage)
-    verdicts = _verdicts(tables, set(order[:MOST_ROWS]))
-    parts = [element("h2", "Partitions"), element("p", LEGEND, class_="quiet")]
-    for key in pictured:
+    damage = _by_partition(tables, "findings", set(wanted), is_damage)
+    verdicts = _verdicts(tables, set(wanted))
+    made: dict[Key, Html] = {}
+    for key in wanted:
         lineages = held["lineages"].get(key) or _from_segments(held["segments"].get(key, []))
         if not lineages:
             continue
-        parts.append(element("h3", f"{key[0]}-{key[1]}"))
-        parts += [element("p", said) for said in verdicts.get(key, [])]
-        parts += [_loss(row) for row in held["losses"].get(key, ())]
+        losses = held["losses"].get(key, [])
         picture = lineage_picture(
             lineages,
             held["divergences"].get(key, ()),
-            held["losses"].get(key, ()),
+            losses,
             damage.get(key, ()),
             held["segments"].get(key, ()),
         )
-        parts.append(element("div", picture, class_="scroll"))
-    parts += _others(order[MOST_PICTURES:], verdicts)
-    return element("section", join(parts)) if len(parts) > 2 else None
+        name = f"{key[0]}-{key[1]}"
+        made[key] = element(
+            "article",
+            element("h3", name),
+            *(element("p", said) for said in verdicts.get(key, [])),
+            *(_loss(row) for row in losses),
+            element("div", picture, class_="scroll"),
+            id=slug(name),
+        )
+    return made
 
 
-LEGEND = (
-    "A lane for each copy, offsets from left to right. Bands are leader epochs with their number; notches are where "
-    "segments begin; the thick tick is the high watermark; hatched is damaged; outlined is lost; a dashed line is where copies part."
-)
+def _index(order: list[Key], standings: dict[Key, Standing], pictured: set[Key]) -> Html:
+    """Every partition by name with what is known of it; the search box of the page filters it."""
+    shown = sorted(order[:MOST_INDEXED])
+    rows: list[list[object]] = []
+    ids: list[str] = []
+    for key in shown:
+        name, one = f"{key[0]}-{key[1]}", standings[key]
+        rows.append([
+            link(slug(name), name) if key in pictured else name, ", ".join(dict.fromkeys(one.verdicts)),
+            one.losses or "", one.errors or "", one.warnings or "", ", ".join(sorted(one.judged)),
+        ])  # fmt: skip
+        ids.append(f"index-{slug(name)}" if key in pictured else slug(name))
+    titles = ["partition", "comparison", "losses", "errors", "warnings", "not judged"]
+    used = [i for i in range(len(titles)) if i == 0 or any(row[i] for row in rows)]
+    header, rows = [titles[i] for i in used], [[row[i] for i in used] for row in rows]
+    numeric = frozenset(number for number, i in enumerate(used) if i in (2, 3, 4))
+    more = len(order) - len(shown)
+    rest = (
+        element(
+            "p",
+            f"and {more:,} more: ",
+            element("code", "SELECT DISTINCT topic, partition FROM segments"),
+            class_="quiet",
+        )
+        if more > 0
+        else None
+    )
+    return element(
+        "div",
+        element("h2", "Index of partitions", id="index"),
+        element(
+            "details", element("summary", count(len(order), "partition")),
+            element("div", table(header, rows, numeric, ids=ids), class_="searched"), rest,
+            open="open" if len(order) <= 50 else None, class_="bulk" if len(order) > 200 else None,
+        ),
+    )  # fmt: skip
 
 
-def _scores(tables: Tables) -> Counter[Key]:
-    """How bad it is with each partition; those with nothing wrong have 0."""
-    scores: Counter[Key] = Counter()
-    for name in ("segments", "lineages"):
+def _standings(tables: Tables) -> dict[Key, Standing]:
+    found: dict[Key, Standing] = defaultdict(Standing)
+    for name in ("segments", "lineages", "tier_partitions"):
         for row in tables.rows(name, columns=["topic", "partition"]):
             if row["topic"] is not None and row["partition"] is not None:
-                scores.setdefault((row["topic"], row["partition"]), 0)
+                found[row["topic"], row["partition"]]
     for row in tables.rows("losses", columns=["topic", "partition"]):
-        scores[row["topic"], row["partition"]] += WEIGHT["loss"]
+        found[row["topic"], row["partition"]].losses += 1
     for row in tables.rows("verdicts", columns=["topic", "partition", "verdict"]):
-        scores[row["topic"], row["partition"]] += WEIGHT.get(row["verdict"], 0)
-    for row in tables.rows("findings", columns=["topic", "partition", "severity"]):
-        if row["topic"] is not None and row["partition"] is not None:
-            scores[row["topic"], row["partition"]] += WEIGHT.get(row["severity"], 0)
-    return scores
+        found[row["topic"], row["partition"]].verdicts.append(row["verdict"])
+    for row in tables.rows(
+        "findings", columns=["topic", "partition", "severity", "code", "position", "remote_log_segment_id"]
+    ):
+        if row["topic"] is not None and row["partition"] is not None and row["severity"] != "info":
+            one = found[row["topic"], row["partition"]]
+            one.damages += is_damage(row)
+            one.errors += row["severity"] == "error"
+            one.warnings += row["severity"] == "warning"
+    for row in tables.rows("judgements", columns=["topic", "partition", "question", "verdict"]):
+        if (
+            row["topic"] is not None
+            and row["partition"] is not None
+            and row["verdict"] in ("could_not_judge", "unreadable")
+        ):
+            found[row["topic"], row["partition"]].judged.add(row["question"])
+    return found
 
 
 def _by_partition(
@@ -96,32 +179,40 @@ def _verdicts(tables: Tables, wanted: set[Key]) -> dict[Key, list[str]]:
         key = row["topic"], row["partition"]
         if key in wanted:
             at = f"{row['moment']}: " if row["moment"] else ""
-            best = f"; best copy: broker {row['best_source']}" if row["best_source"] is not None else ""
+            now = (
+                f"; the partition now: broker {row['best_source']}" if row["best_source"] is not None else ""
+            )
+            most = (
+                f"; most committed records: broker {row['most_committed']}"
+                if row["most_committed"] is not None
+                else ""
+            )
             reason = f" ({row['reason']})" if row["reason"] else ""
-            found[key].append(f"{at}{row['verdict']}{reason}{best}")
+            found[key].append(f"{at}{row['verdict']}{reason}{now}{most}")
     return found
 
 
 def _loss(row: dict[str, Any]) -> Html:
-    """A loss in words: what, by whom it was dropped, and who still has it."""
-    end = "…" if row["to_offset"] is None else f"{row['to_offset']:,}"
-    said = [f"offsets [{row['from_offset']:,}, {end}), {row['class']}, {str(row['cause']).replace('_', ' ')}"]
+    """A loss in words: what, by whom it was dropped, who still has it, and the lines that show it."""
+    said = [f"offsets {offsets_of(row)}, {row['class']}, {cause_words(row['cause'])}"]
     if row["dropped_by"] is not None:
         epoch = "" if row["lost_in_epoch"] is None else f" from leader epoch {row['lost_in_epoch']} on"
         said.append(f"dropped when broker {row['dropped_by']} led{epoch}")
-    copies = [
-        f"broker {copy['broker_id']}" + (f" ({copy['moment']})" if copy["moment"] else "")
-        for copy in listed(row["recoverable_from"])
+    kept = still_on(row, 6)
+    said.append(f"still on {', '.join(kept)}" if kept else "no copy in this evidence holds them")
+    lines: list[list[object]] = [
+        [
+            element("code", f"{proof['file']}:{proof['line']}" if proof["line"] else proof["file"]),
+            proof["text"],
+        ]
+        for proof in listed(row["evidence"])
     ]
-    tier = [str(one["remote_log_segment_id"]) for one in listed(row["recoverable_from_tier"])]
-    if copies:
-        said.append(f"still on {', '.join(copies[:MOST_COPIES])}")
-    if tier:
-        said.append(f"still in the tier, remote segments {', '.join(tier[:MOST_COPIES])}")
-    if not copies and not tier:
-        said.append("no copy in this evidence holds them")
-    how = prose("; `kctl replica loss EVIDENCE --export DIR` writes them out") if copies else None
-    return element("p", element("b", "Lost: ", class_="lost"), "; ".join(said), how)
+    proofs = element(
+        "details", element("summary", count(len(lines), "proof")), table(["where", "what it says"], lines)
+    )
+    return join(
+        [element("p", element("b", "Lost: ", class_="lost"), "; ".join(said)), proofs if lines else None]
+    )
 
 
 def _from_segments(segments: Rows) -> Rows:
@@ -139,16 +230,3 @@ def _from_segments(segments: Rows) -> Rows:
         for (broker_id, moment), rows in copies.items()
         if any(row["base_offset"] is not None and row["next_offset"] is not None for row in rows)
     ]  # fmt: skip
-
-
-def _others(rest: list[Key], verdicts: dict[Key, list[str]]) -> list[Html]:
-    if not rest:
-        return []
-    rows: list[list[object]] = [
-        [f"{topic}-{number}", "; ".join(verdicts.get((topic, number), []))]
-        for topic, number in rest[: MOST_ROWS - MOST_PICTURES]
-    ]
-    more = len(rest) - len(rows)
-    said = [element("p", f"and {more:,} more; the tables have them all", class_="quiet")] if more > 0 else []
-    title = element("summary", count(len(rest), "more partition"))
-    return [element("details", title, table(["partition", "verdict"], rows), *said)]

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
-from zlib import crc32
 
 from kctl.audit.tables import Tables
-from kctl.report.html import Html, count, element, join, size
-from kctl.report.lineage import DRAWN
+from kctl.report.html import Html, count, element, join, size, slug, table
+from kctl.report.lineage import AXIS, DRAWN, key, offset_axis, swatch
 
 Row = Mapping[str, Any]
+Fault = tuple[int, int, str]  # from, to, codes of findings
 WIDTH, LEFT, RIGHT = 720, 120, 12
 LANE, GAP_BETWEEN = 22, 8
 # Pictures of so many partitions; the table names the others.
-MOST_PICTURES = 200
+MOST_PICTURES = 40
+MOST_ROWS, MOST_NAMED = 1_000, 5
 # Neighbours of one epoch are drawn as one band where there are more than this.
 MOST_BANDS = 300
 
@@ -30,7 +32,7 @@ def _bands(rows: Iterable[Row]) -> list[tuple[int, int, int]]:
     """Ranges (from, to, epoch) of remote segments, each cut at its epochs."""
     found = []
     for row in rows:
-        epochs = _pairs(row["segment_leader_epochs"])
+        epochs = _pairs(row["segment_leader_epochs"]) or [(-1, row["start_offset"])]
         ends = [start for _, start in epochs[1:]] + [row["end_offset"] + 1]
         for (epoch, start), end in zip(epochs, ends, strict=True):
             found.append((max(start, row["start_offset"]), end, epoch))
@@ -53,7 +55,7 @@ def local_bands(partition: Row) -> list[tuple[int, int, int]]:
     start, end = partition["local_log_start_offset"], partition["log_end_offset"]
     if start is None or end is None:
         return []
-    epochs = _pairs(partition["leader_epochs"])
+    epochs = _pairs(partition["leader_epochs"]) or [(-1, start)]
     found = []
     for (epoch, first), following in zip(epochs, [s for _, s in epochs[1:]] + [end], strict=True):
         low, high = max(first, start), min(following, end)
@@ -63,9 +65,7 @@ def local_bands(partition: Row) -> list[tuple[int, int, int]]:
 
 
 class _Picture:
-    def __init__(self, low: int, high: int, name: str) -> None:
-        # Each picture has a pattern of its own, as ids are of the whole page.
-        self.hatch = f"hatch-{crc32(name.encode('utf-8', 'replace')):08x}"
+    def __init__(self, low: int, high: int) -> None:
         self.low, self.high = low, max(high, low + 1)
         self.parts: list[Html] = []
         self.y = 18
@@ -90,8 +90,8 @@ class _Picture:
         x, width = self.x(start), max(self.x(end) - self.x(start), 1)
         height = LANE / 2 if overlaps else LANE
         fill = {
-            "solid": f"var(--band-{'ab'[epoch % 2]})",
-            "outside": f"url(#{self.hatch})",
+            "solid": f"url(#band-{'ab'[epoch % 2]})",
+            "outside": "url(#outside)",
             "unfinished": "none",
         }[style]
         title = element(
@@ -117,6 +117,22 @@ class _Picture:
                 element("text", epoch, x=round(x + width / 2, 1), y=self.y + 15, text_anchor="middle")
             )
 
+    def faults(self, name: str, faults: list[Fault]) -> None:
+        """A lane with a hatched box for each; its title says what is wrong."""
+        if not faults:
+            return
+        self.parts.append(element("text", name, x=0, y=self.y + 15))
+        for start, end, codes in faults[:MOST_BANDS]:
+            width = max(round(self.x(end) - self.x(start), 1), 3)
+            title = element("title", f"offsets [{start}, {end}): {codes}")
+            self.parts.append(
+                element(
+                    "rect", title, x=self.x(start), y=self.y, width=width, height=LANE, fill="url(#damage)",
+                    stroke="var(--lost)", stroke_width=1,
+                )
+            )  # fmt: skip
+        self.y += LANE + GAP_BETWEEN
+
     def gap(self, start: int, end: int) -> None:
         x = self.x(start)
         title = element("title", f"offsets [{start}, {end}) are served by nothing")
@@ -139,31 +155,39 @@ class _Picture:
         if offset is None or not self.low <= offset <= self.high:
             return
         x = self.x(offset)
+        anchor = "end" if x > WIDTH - RIGHT - 40 else anchor
         self.parts.append(element("line", x1=x, x2=x, y1=14, y2=self.y, stroke="var(--ink)", stroke_width=1))
         self.parts.append(element("text", name, x=x, y=10, text_anchor=anchor, class_="quiet"))
 
-    def svg(self, label: str) -> Html:
-        hatch = element(
-            "pattern",
-            element("rect", width=6, height=6, fill="var(--paper)"),
-            element("line", x1=0, y1=0, x2=0, y2=6, stroke="var(--mark)", stroke_width=3),
-            id=self.hatch, width=6, height=6, patternUnits="userSpaceOnUse", patternTransform="rotate(45)",
-        )  # fmt: skip
-        axis = [
-            element("text", f"{self.low:,}", x=LEFT, y=self.y + 12),
-            element("text", f"{self.high:,}", x=WIDTH - RIGHT, y=self.y + 12, text_anchor="end"),
-        ]
+    def svg(self, label: str, description: str) -> Html:
         return element(
-            "svg", element("title", label), element("defs", hatch), *self.parts, *axis,
-            viewBox=f"0 0 {WIDTH} {self.y + 18}", width=DRAWN, role="img",
+            "svg", element("title", label), element("desc", description), *self.parts,
+            *offset_axis(self.low, self.high, self.x, self.y),
+            viewBox=f"0 0 {WIDTH} {self.y + AXIS}", width=DRAWN, role="img",
         )  # fmt: skip
 
 
-def tier_picture(partition: Row, segments: Iterable[Row]) -> Html:
+def faults_of(segments: Iterable[Row], findings: Iterable[Row]) -> tuple[list[Fault], list[Fault]]:
+    """The segments that findings are about, as (from, to, codes), and the objects that no metadata know."""
+    codes: dict[str, dict[str, None]] = defaultdict(dict)
+    orphans: list[Fault] = []
+    ranges = {row["remote_log_segment_id"]: (row["start_offset"], row["end_offset"] + 1) for row in segments}
+    for row in findings:
+        segment = row["remote_log_segment_id"]
+        if segment in ranges:
+            codes[segment][row["code"]] = None
+        elif row["base_offset"] is not None:
+            end = row["base_offset"] if row["last_offset"] is None else row["last_offset"]
+            orphans.append((row["base_offset"], end + 1, row["code"]))
+    return sorted((*ranges[segment], ", ".join(names)) for segment, names in codes.items()), sorted(orphans)
+
+
+def tier_picture(partition: Row, segments: Iterable[Row], findings: Iterable[Row] = ()) -> Html:
     """An inline SVG: the tier's lanes and the leader's local lane on the offset axis, gaps outlined, ticks on top.
 
-    `partition` is a `tier_partition` row, `segments` the partition's `remote_segment` rows.
+    `partition` is a `tier_partition` row, `segments` and `findings` the partition's rows of these kinds.
     """
+    segments = list(segments)
     live = [row for row in segments if row["state"] != "DELETE_SEGMENT_FINISHED"]
     outside_ids = partition["outside_segments"]
     outside_ids = set(json.loads(outside_ids) if isinstance(outside_ids, str) else outside_ids or ())
@@ -174,43 +198,97 @@ def tier_picture(partition: Row, segments: Iterable[Row]) -> Html:
     local = local_bands(partition)
     offsets = [o for a, b, _ in [*_bands(live), *local] for o in (a, b)]
     offsets += [o for o in (partition["log_start_offset"], partition["log_end_offset"]) if o is not None]
-    name = f"{partition['topic_id']}-{partition['partition']}"
-    picture = _Picture(min(offsets, default=0), max(offsets, default=1), name)
+    faulty, orphans = faults_of(segments, findings)
+    offsets += [o for start, end, _ in orphans for o in (start, end)]
+    picture = _Picture(min(offsets, default=0), max(offsets, default=1))
     picture.lane("in the tier", _bands(inside), "solid")
     picture.lane("outside lineage", _bands(outside), "outside")
     picture.lane("not finished", _bands(unfinished), "unfinished")
+    picture.faults("with faults", faulty)
+    picture.faults("no metadata", orphans)
     picture.lane("local", local, "solid")
-    for start, end in _pairs(partition["gaps"]):
+    gaps = _pairs(partition["gaps"])
+    for start, end in gaps:
         picture.gap(start, end)
     picture.tick(partition["log_start_offset"], "log start", "start")
     if partition["local_log_start_offset"] != partition["log_start_offset"]:
         picture.tick(partition["local_log_start_offset"], "local start")
+    missing = ", ".join(f"[{start:,}, {end:,})" for start, end in gaps[:MOST_NAMED])
     return picture.svg(
-        f"{partition['topic']}-{partition['partition']}: remote and local offset ranges by leader epoch"
+        f"{partition['topic']}-{partition['partition']}: remote and local offset ranges by leader epoch",
+        f"{count(len(inside), 'segment')} in the tier, {len(outside)} outside the lineage, {len(unfinished)} not finished. "
+        + (f"Served by nothing: {missing}. " if gaps else "No gap. ")
+        + " ".join(
+            f"[{start:,}, {end:,}): {codes}." for start, end, codes in [*faulty, *orphans][:MOST_BANDS]
+        ),
+    )
+
+
+def legend() -> Html:
+    """What is in a picture of a tiered partition."""
+    line = {"y1": 0, "y2": 14, "x1": 13, "x2": 13}
+    return key(
+        (swatch("url(#band-a)"), "segments of a leader epoch, with its number"),
+        (swatch("url(#outside)"), "outside the lineage: never served"),
+        (swatch("none", stroke_dasharray="4 3"), "not finished"),
+        (
+            swatch("none", stroke="var(--lost)", stroke_width=2, stroke_dasharray="5 3"),
+            "gap: served by nothing",
+        ),
+        (swatch("url(#damage)", stroke="var(--lost)"), "segments with faults, objects without metadata"),
+        (element("line", stroke="var(--ink)", **line), "log start, local start"),
     )
 
 
 def section(tables: Tables) -> Html | None:
-    """The section of the report; None where nothing is tiered."""
-    if not tables.has("tier_partitions"):
-        return None
+    """The section of the report; None where nothing is tiered. Pictures where the tier has faults, else a table."""
     partitions = list(tables.rows("tier_partitions"))
     if not partitions:
         return None
-    by_partition: dict[tuple[object, object], list[Row]] = {}
-    for row in tables.rows("remote_segments"):
-        by_partition.setdefault((row["topic_id"], row["partition"]), []).append(row)
     worst = sorted(partitions, key=lambda p: (-p["errors"], -p["warnings"], p["topic"], p["partition"]))
-    parts: list[Html] = []
-    for one in worst[:MOST_PICTURES]:
+    faulty = [one for one in worst if one["errors"] or one["warnings"] or _pairs(one["gaps"])]
+    by_partition: dict[tuple[object, object], list[Row]] = {}
+    wanted = {(one["topic_id"], one["partition"]) for one in faulty[:MOST_PICTURES]}
+    for row in tables.rows("remote_segments"):
+        if (row["topic_id"], row["partition"]) in wanted:
+            by_partition.setdefault((row["topic_id"], row["partition"]), []).append(row)
+    damage: dict[tuple[object, object], list[Row]] = defaultdict(list)
+    named = {(one["topic"], one["partition"]) for one in faulty[:MOST_PICTURES]}
+    for row in tables.rows("findings"):
+        is_of_tier = row["remote_log_segment_id"] is not None and row["severity"] != "info"
+        if is_of_tier and (row["topic"], row["partition"]) in named:
+            damage[row["topic"], row["partition"]].append(row)
+    parts: list[Html] = [legend()] if faulty else []
+    for one in faulty[:MOST_PICTURES]:
         said = [count(one["segments"], "remote segment"), size(one["size_in_bytes"])]
         said += [count(one["errors"], "error")] if one["errors"] else []
         said += [count(one["warnings"], "warning")] if one["warnings"] else []
         held = by_partition.get((one["topic_id"], one["partition"]), [])
-        parts.append(element("h3", f"{one['topic']}-{one['partition']}"))
-        parts.append(element("p", ", ".join(said), class_="quiet"))
-        parts.append(element("div", tier_picture(one, held), class_="scroll"))
-    more = len(worst) - MOST_PICTURES
-    if more > 0:
-        parts.append(element("p", f"{count(more, 'more partition')} without a picture", class_="quiet"))
-    return element("section", element("h2", "Tiered storage"), join(parts))
+        name = f"{one['topic']}-{one['partition']}"
+        picture = element(
+            "div", tier_picture(one, held, damage[one["topic"], one["partition"]]), class_="scroll"
+        )
+        parts.append(
+            element(
+                "article",
+                element("h3", name),
+                element("p", ", ".join(said), class_="quiet"),
+                picture,
+                id=slug(f"tier-{name}"),
+            )
+        )
+    others = [one for one in worst if (one["topic_id"], one["partition"]) not in wanted]
+    if others:
+        rows: list[list[object]] = [
+            [f"{other['topic']}-{other['partition']}", other["segments"], size(other["size_in_bytes"]), other["errors"] or "", other["warnings"] or ""]
+            for other in others[:MOST_ROWS]
+        ]  # fmt: skip
+        said_of_others = f"{count(len(others), 'partition')} without a picture"
+        header = ["partition", "remote segments", "size", "errors", "warnings"]
+        more = len(others) - len(rows)
+        parts.append(element(
+            "details", element("summary", said_of_others), table(header, rows, frozenset({1, 2, 3, 4})),
+            element("p", f"and {more:,} more: ", element("code", "SELECT * FROM tier_partitions"), class_="quiet") if more else None,
+            class_="bulk",
+        ))  # fmt: skip
+    return element("section", element("h2", "Tiered storage"), join(parts), id="tier")

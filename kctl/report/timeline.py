@@ -1,60 +1,91 @@
-"""The section of the report on who led when: a bar for each leadership on a time axis, marks for what went wrong."""
+"""The section of the report on time: brokers' lives above the leaderships, partitions of one history as one row.
+
+The plot is a nested SVG of its own coordinates, so that the page's script can stretch it to the time range in the
+URL (`#time=FROM/TO`) without a change of letters.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from kctl.audit.tables import Tables
-from kctl.broker_logs.leaderships import NO_LEADER, IsrChange, Leadership
-from kctl.broker_logs.zones import iso
+from kctl.broker_logs.history.leaderships import NO_LEADER, IsrChange, Leadership, place_of
 from kctl.model import TopicPartition
+from kctl.replica.loss.words import listed
 from kctl.report.html import Html, count, element, table
+from kctl.report.lineage import key, swatch
+from kctl.times import iso, parse_time
 
 Row = Mapping[str, Any]
 
-WIDTH, LABELS, RIGHT, TOP = 960, 190, 8, 24
+WIDTH, LABELS, RIGHT, TOP = 960, 190, 8, 40
+PLOT = WIDTH - LABELS - RIGHT
 COLORS = 8
-# Up to so many partitions each gets a tall row; more get low ones, and quiet ones are only counted.
+# Up to so many rows are tall; more are low, and quiet groups are only counted.
 TALL, TALL_ROW, LOW_ROW = 60, 26, 12
-MOST_ROWS = 500
-MOST_LISTED = 400
-STYLE = """
-.leaders { --l0:#bcd7f2; --l1:#f3d9b0; --l2:#cdebc9; --l3:#e6cdf0; --l4:#f5c9c9; --l5:#c9ecec; --l6:#e9e4b7; --l7:#d7d7e8; }
-@media (prefers-color-scheme: dark) { .leaders { --l0:#1f4a75; --l1:#6b4a17; --l2:#22592a; --l3:#553068; --l4:#6e2c2c;
-  --l5:#1c5a5a; --l6:#57511b; --l7:#43435c; } }
-.leaders rect { stroke: var(--paper); } .leaders text { font-size: 11px; } .leaders .low text { font-size: 9px; }
-.leaders .none { fill: none; stroke: var(--error); stroke-dasharray: 3 2; } .leaders .gap { fill: none; stroke: var(--mark); stroke-dasharray: 1 3; }
-.leaders .unclean { fill: var(--error); } .leaders .isr { stroke: var(--mark); } .leaders .axis { stroke: var(--line); }
-"""
+MOST_ROWS = 300
+MOST_LISTED = 600
+MOST_LIVES = 24
+ALIKE_MS = (
+    2_000  # changes of partitions of one history are no further apart than this, or than a pixel or two
+)
+BEGINS = frozenset({"starting", "up", "registered", "unfenced"})
+ENDS = {"killed": "✕", "halted": "✕", "down": "■", "controlled_shutdown": "▿", "stopping": "■", "fenced": "‖"}
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Times to places."""
+    """Times to places in the plot."""
 
     start: int
     end: int
 
     def x(self, time_ms: int) -> float:
-        """Where a time is, from the left."""
-        span = max(self.end - self.start, 1)
-        return round(LABELS + (WIDTH - LABELS - RIGHT) * (time_ms - self.start) / span, 1)
+        """Where a time is, from the left edge of the plot."""
+        return round(PLOT * (time_ms - self.start) / max(self.end - self.start, 1), 1)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedHistory:
+    """Partitions of the same history; the leaderships are those of the first of them."""
+
+    partitions: tuple[TopicPartition, ...]
+    leaderships: tuple[Leadership, ...]
+
+    @property
+    def name(self) -> str:
+        """`ledger-0`, or `ledger-0 … ledger-9 (10)`."""
+        first, last = self.partitions[0], self.partitions[-1]
+        return str(first) if first == last else f"{first} … {last} ({len(self.partitions):,})"
+
+    @property
+    def trouble(self) -> int:
+        """3 with an unclean election, 2 with a time without leader, 1 with a gap in the logs, else 0."""
+        return max(
+            3
+            if leadership.is_unclean
+            else 2
+            if leadership.leader == NO_LEADER
+            else 1
+            if leadership.leader is None
+            else 0
+            for leadership in self.leaderships
+        )
 
 
 def section(tables: Tables) -> Html | None:
     """The section of the report; None where no log named a partition."""
-    return leaders_section(tables.rows("leaders"))
+    return leaders_section(tables.rows("leaders"), tables.rows("broker_states"))
 
 
-def leaders_section(rows: Iterable[Row]) -> Html | None:
-    """Who led each partition and when, as a picture and a table, from rows of kind `leader`; None without any.
+def leaders_section(rows: Iterable[Row], states: Iterable[Row] = ()) -> Html | None:
+    """Who led each partition and when, from rows of kind `leader` and `broker_state`; None without a leader.
 
-    Brokers are told apart by number as well as by colour, so that it reads in black and white; the hover text
-    of each bar, and the table beneath, say what it is. Times are UTC.
+    Brokers are told apart by number and pattern as well as by colour; each bar leads to the line of the table
+    beneath that says what it is and which line of a log shows it. Times are UTC.
     """
     partitions: dict[TopicPartition, list[Leadership]] = {}
     for row in rows:
@@ -62,176 +93,277 @@ def leaders_section(rows: Iterable[Row]) -> Html | None:
         partitions.setdefault(one.topic_partition, []).append(one)
     if not partitions:
         return None
+    lives = sorted(states, key=lambda row: str(row["time"]))
     everything = [one for ones in partitions.values() for one in ones]
-    start = min(one.from_ms for one in everything)
-    end = max(one.to_ms or one.last_seen_ms for one in everything)
-    # Room at the right for what still holds.
-    axis = Axis(start, end + max((end - start) // 25, 1))
-    shown, quiet = _shown(partitions)
+    changes = [parse_time(row["time"]) for row in lives]
+    start = min([one.from_ms for one in everything] + changes)
+    end = max([one.to_ms or one.last_seen_ms for one in everything] + changes)
+    # Room at the left for the mark of a start, at the right for what still holds.
+    axis = Axis(start - max((end - start) // 80, 1), end + max((end - start) // 25, 1))
+    alike_ms = max(ALIKE_MS, (axis.end - axis.start) // 400)
+    groups = grouped(partitions, alike_ms)
+    if len(groups) > TALL:
+        groups = grouped(partitions, alike_ms, across_topics=True)
+    shown = _shown(groups)
     brokers = sorted({one.leader for one in everything if one.leader is not None and one.leader >= 0})
     colors = {broker: number % COLORS for number, broker in enumerate(brokers)}
-    parts: list[object] = [
-        element("style", Html(STYLE)),
+    listing = _Listing()
+    picture = _picture(shown, lives, colors, axis, listing)
+    quiet = sum(len(group.partitions) for group in groups) - sum(len(group.partitions) for group in shown)
+    return element(
+        "section",
+        element("h2", "Who led when"),
         element("p", _sentence(everything, len(partitions), axis), class_="quiet"),
         _legend(brokers, colors),
-        element("div", _picture(shown, partitions, colors, axis, is_low=len(shown) > TALL), class_="scroll"),
-    ]
-    if quiet:
-        said = f"{count(quiet, 'more partition')} kept the first leader all the time."
-        parts.append(element("p", said, class_="quiet"))
-    parts.append(_listed(partitions))
-    return element("section", element("h2", "Who led when"), *parts, class_="leaders", id="leaders")
+        element("p", "Zoom with a time range in the address: ", element("code", f"#time={iso(axis.start)}/{iso(axis.end)}"), class_="quiet zoom"),
+        element("div", picture, class_="scroll"),
+        element("p", f"{count(quiet, 'more partition')} without a picture.", class_="quiet") if quiet else None,
+        listing.html(),
+        class_="leaders", id="leaders",
+    )  # fmt: skip
 
 
 def leadership_of(row: Row) -> Leadership:
     """A leadership from its row; lists may be JSON text, as tables hold them."""
-    isr = _held(row["isr"])
-    changes = _held(row["isr_changes"]) or []
-    start = _millis(row["from_time"])
+    isr = None if row["isr"] is None else tuple(listed(row["isr"]))
+    start = parse_time(row["from_time"])
     found = Leadership(
         TopicPartition(row["topic"], row["partition"]),
         row["leader_epoch"],
         leader=row["leader"],
-        isr=None if isr is None else tuple(isr),
+        isr=isr,
         isr_changes=[
-            IsrChange(_millis(c["time"]), tuple(c["isr"]), None, c["file"], c["line"]) for c in changes
+            IsrChange(parse_time(c["time"]), tuple(c["isr"]), None, c["file"], c["line"], c.get("offset"))
+            for c in listed(row["isr_changes"])
         ],
         from_ms=start,
-        to_ms=_millis(row["to_time"]) if row["to_time"] else None,
+        to_ms=parse_time(row["to_time"]) if row["to_time"] else None,
         how=row["how"],
         cause=row.get("cause") or "",
-        proofs=_held(row["evidence"]) or [],
+        proofs=listed(row["evidence"]),
     )
     found.last_seen_ms = max([start, *(change.time_ms for change in found.isr_changes)])
     return found
 
 
-def _held(value: Any) -> Any:
-    return json.loads(value) if isinstance(value, str) else value
+def grouped(
+    partitions: Mapping[TopicPartition, Sequence[Leadership]], alike_ms: int, *, across_topics: bool = False
+) -> list[SharedHistory]:
+    """Partitions of the same leaders, epochs and ISRs at much the same times together; those with trouble first."""
+    alike: dict[object, list[list[TopicPartition]]] = defaultdict(list)
+    for name in sorted(partitions):
+        ones = partitions[name]
+        steps = tuple((one.leader, one.leader_epoch, one.how, one.isr) for one in ones)
+        for members in alike[across_topics or name.topic, steps]:
+            first = partitions[members[0]]
+            if all(abs(a.from_ms - b.from_ms) <= alike_ms for a, b in zip(first, ones, strict=True)):
+                members.append(name)
+                break
+        else:
+            alike[across_topics or name.topic, steps].append([name])
+    found = [
+        SharedHistory(tuple(members), tuple(partitions[members[0]]))
+        for sets in alike.values()
+        for members in sets
+    ]
+    return sorted(found, key=lambda group: (-group.trouble, group.partitions))
 
 
-def _millis(text: str) -> int:
-    return int(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000)
-
-
-def _shown(partitions: dict[TopicPartition, list[Leadership]]) -> tuple[list[TopicPartition], int]:
-    """The partitions to draw, those with trouble first; and how many quiet ones are left out."""
-    names = sorted(partitions, key=lambda name: (-_trouble(partitions[name]), name))
-    if len(names) <= TALL:
-        return names, 0
-    busy = [name for name in names if len(partitions[name]) > 1][:MOST_ROWS]
-    drawn = busy or names[:TALL]
-    return drawn, len(names) - len(drawn)
-
-
-def _trouble(ones: Iterable[Leadership]) -> int:
-    return max(
-        (3 if one.is_unclean else 2 if one.leader == NO_LEADER else 1 if one.leader is None else 0)
-        for one in ones
-    )
+def _shown(groups: Sequence[SharedHistory]) -> Sequence[SharedHistory]:
+    """The groups to draw: all where they are few, else those in which something changed."""
+    if len(groups) <= TALL:
+        return groups
+    busy = [group for group in groups if len(group.leaderships) > 1][:MOST_ROWS]
+    return busy or groups[:TALL]
 
 
 def _sentence(everything: Sequence[Leadership], partitions: int, axis: Axis) -> str:
     unclean = sum(one.is_unclean for one in everything)
     said = f"{count(partitions, 'partition')} from {iso(axis.start)} to {iso(axis.end)}, as the brokers' logs say. "
     return said + (
-        f"{count(unclean, 'unclean election')}." if unclean else "No leader was elected uncleanly."
+        f"{count(unclean, 'unclean election')}." if unclean else "These logs show no unclean election."
     )
 
 
 def _legend(brokers: Sequence[int], colors: dict[int, int]) -> Html:
-    keys = [
-        element(
-            "span",
-            f" broker {broker} ",
-            style=f"background: var(--l{colors[broker]}); padding: 0 .4rem; margin-right: .4rem",
+    leaders = [(swatch(f"url(#leader-{colors[broker]})"), f"broker {broker} leads") for broker in brokers]
+    return key(
+        *leaders,
+        (swatch("none", stroke="var(--error)", stroke_dasharray="3 2"), "no leader"),
+        (swatch("none", stroke_dasharray="1 3"), "not in these logs"),
+        ("▼", "unclean election"),
+        (element("line", x1=13, x2=13, y1=5, y2=12, stroke="var(--ink)"), "change of the ISR"),
+        ("▲", "start"), ("✕", "killed or halted"), ("■", "stop"), ("▿", "controlled shutdown"), ("‖", "fenced"),
+    )  # fmt: skip
+
+
+class _Listing:
+    """What is drawn, in words: the rows that bars lead to."""
+
+    def __init__(self) -> None:
+        self.rows: list[list[object]] = []
+        self.total = 0
+
+    def add(self, cells: list[object]) -> str | None:
+        """The id of the new row; None where the table is full."""
+        self.total += 1
+        if len(self.rows) >= MOST_LISTED:
+            return None
+        self.rows.append(cells)
+        return f"change-{len(self.rows)}"
+
+    def html(self) -> Html:
+        """The table, folded."""
+        header = ["what", "from (UTC)", "leader", "epoch", "ISR", "how", "line that shows it"]
+        more = f" (the first {len(self.rows):,})" if self.total > len(self.rows) else ""
+        ids = [f"change-{number}" for number in range(1, len(self.rows) + 1)]
+        return element(
+            "details",
+            element("summary", f"{count(self.total, 'change')} in words{more}"),
+            table(header, self.rows, frozenset((3,)), ids=ids),
+            class_="changes",
         )
-        for broker in brokers
-    ]
-    marks = (
-        " dashed frame: no leader · dotted: not in these logs · ▼: unclean election · tick: change of the ISR"
-    )
-    return element("p", *keys, element("span", marks, class_="quiet"))
 
 
 def _picture(
-    names: Sequence[TopicPartition],
-    partitions: dict[TopicPartition, list[Leadership]],
+    groups: Sequence[SharedHistory],
+    lives: Sequence[Row],
     colors: dict[int, int],
     axis: Axis,
-    *,
-    is_low: bool,
+    listing: _Listing,
 ) -> Html:
-    row = LOW_ROW if is_low else TALL_ROW
-    height = TOP + row * len(names) + 4
-    parts: list[object] = list(_ticks(axis, height))
-    for number, name in enumerate(names):
-        parts.append(_row(name, partitions[name], colors, axis, TOP + row * number, row))
+    row = LOW_ROW if len(groups) > TALL else TALL_ROW
+    high = row - (6 if row == TALL_ROW else 2)
+    labels: list[Html] = []
+    plot: list[Html] = []
+    top = TOP
+    # Leaderships come first in the listing: of many changes they are what is asked about.
+    brokers = sorted({life["broker_id"] for life in lives if life["broker_id"] is not None})[:MOST_LIVES]
+    tops = {broker: TOP + 20 * number for number, broker in enumerate(brokers)}
+    top += 20 * len(brokers) + (8 if brokers else 0)
+    for group in groups:
+        label = group.name if len(group.name) <= 28 else f"{group.name[:12]}…{group.name[-15:]}"
+        labels.append(
+            element(
+                "text",
+                element("title", group.name),
+                label,
+                x=2,
+                y=top + high - 2 - (high > 15) * 3,
+                class_="low" if row == LOW_ROW else None,
+            )
+        )
+        for one in group.leaderships:
+            plot.extend(_bar(group, one, colors, axis, top, high, listing))
+        top += row
+    for broker, place in tops.items():
+        labels.append(element("text", f"broker {broker}", x=2, y=place + 12))
+        plot.extend(_life([life for life in lives if life["broker_id"] == broker], axis, place, listing))
+    height = top + 4
+    ticks = list(_ticks(axis, height))
+    unclean = sum(leadership.is_unclean for group in groups for leadership in group.leaderships)
     return element(
         "svg",
-        element("title", "Leaders of partitions over time"),
-        *parts,
-        viewBox=f"0 0 {WIDTH} {height}",
-        width=WIDTH,
-        height=height,
-        role="img",
-        class_="low" if is_low else None,
-    )
+        element("title", "Lives of brokers and leaders of partitions over time"),
+        element("desc", f"{count(len(groups), 'row')} of partitions and {count(len(brokers), 'broker')}, {iso(axis.start)} to {iso(axis.end)}; {count(unclean, 'unclean election')} drawn. The table beneath says the same in words."),
+        element("text", "time (UTC)", x=2, y=14, class_="quiet"),
+        *labels,
+        element("svg", *ticks, *plot, x=LABELS, y=0, width=PLOT, height=height, viewBox=f"0 0 {PLOT} {height}", class_="plot", data_from=axis.start, data_to=axis.end),
+        viewBox=f"0 0 {WIDTH} {height}", width=WIDTH, height=height, role="img", class_="low" if row == LOW_ROW else None,
+    )  # fmt: skip
 
 
-def _ticks(axis: Axis, height: int) -> Iterable[Html]:
+def _ticks(axis: Axis, height: int) -> Iterator[Html]:
     for number in range(5):
         time_ms = axis.start + (axis.end - axis.start) * number // 4
         x = axis.x(time_ms)
         anchor = "end" if number == 4 else "start" if number == 0 else "middle"
-        shown = iso(time_ms)[5:19].replace("T", " ")
-        yield element("line", x1=x, x2=x, y1=TOP - 6, y2=height, class_="axis")
-        yield element("text", shown, x=x, y=12, text_anchor=anchor, class_="quiet")
+        yield element("line", x1=x, x2=x, y1=20, y2=height, class_="axis fixed")
+        yield element(
+            "text", iso(time_ms)[5:19].replace("T", " "), x=x, y=14, text_anchor=anchor, class_="quiet fixed"
+        )
 
 
-def _row(
-    name: TopicPartition, ones: Sequence[Leadership], colors: dict[int, int], axis: Axis, top: int, row: int
-) -> Html:
-    high = row - (6 if row == TALL_ROW else 2)
-    label = str(name)
-    short = label if len(label) <= 28 else f"{label[:12]}…{label[-15:]}"
-    parts: list[object] = [
-        element("text", element("title", label), short, x=2, y=top + high - 2 - (high > 15) * 3)
-    ]
-    for one in ones:
-        parts.extend(_bar(one, colors, axis, top, high))
-    return element("g", *parts)
-
-
-def _bar(one: Leadership, colors: dict[int, int], axis: Axis, top: int, high: int) -> Iterable[Html]:
+def _bar(
+    group: SharedHistory,
+    one: Leadership,
+    colors: dict[int, int],
+    axis: Axis,
+    top: int,
+    high: int,
+    listing: _Listing,
+) -> Iterator[Html]:
     left = axis.x(one.from_ms)
-    wide = max(axis.x(one.to_ms if one.to_ms is not None else axis.end) - left, 1.0)
-    said = element("title", _words(one))
-    box = {"x": left, "y": top, "width": round(wide, 1), "height": high}
-    if one.leader is None:
-        yield element("rect", said, class_="gap", **box)
-    elif one.leader < 0:
-        yield element("rect", said, class_="none", **box)
-    else:
-        yield element("rect", said, style=f"fill: var(--l{colors[one.leader]})", **box)
-        if wide > 16 and high > 8:
-            text = (
-                f"{one.leader}"
-                if wide < 60
-                else f"{one.leader} · epoch {one.leader_epoch}"
-                if wide > 90
-                else f"{one.leader}·{one.leader_epoch}"
+    wide = max(round(axis.x(one.to_ms if one.to_ms is not None else axis.end) - left, 1), 1.0)
+    box = {"x": left, "y": top, "width": wide, "height": high}
+    is_led = one.leader is not None and one.leader >= 0
+    fill = f"url(#leader-{colors[one.leader]})" if one.leader is not None and is_led else None
+    class_ = None if is_led else "gap" if one.leader is None else "none"
+    parts = [element("rect", element("title", _words(group, one)), class_=class_, fill=fill, **box)]
+    if is_led and wide > 16 and high > 8:
+        text = (
+            f"{one.leader}"
+            if wide < 60
+            else f"{one.leader}·{one.leader_epoch}"
+            if wide < 90
+            else f"{one.leader} · epoch {one.leader_epoch}"
+        )
+        parts.append(
+            element(
+                "text", text, x=round(left + 4 + one.is_unclean * 10, 1), y=top + high - 2 - (high > 15) * 4
             )
-            yield element("text", text, x=left + 4, y=top + high - 2 - (high > 15) * 4)
+        )
     for change in one.isr_changes:
         x = axis.x(change.time_ms)
-        yield element("line", x1=x, x2=x, y1=top + high - 4, y2=top + high, class_="isr")
+        parts.append(element("line", x1=x, x2=x, y1=top + high - 4, y2=top + high, class_="isr"))
     if one.is_unclean:
-        points = f"{left},{top} {left + 7},{top} {left + 3.5},{top + min(high, 8)}"
-        yield element("polygon", element("title", _words(one)), points=points, class_="unclean")
+        parts.append(element("text", "▼", x=left, y=top + min(high, 12), class_="unclean"))
+    row = listing.add(_cells(group, one))
+    yield element("a", *parts, href=f"#{row}") if row else element("g", *parts)
 
 
-def _words(one: Leadership) -> str:
+def _life(states: Sequence[Row], axis: Axis, top: int, listing: _Listing) -> Iterator[Html]:
+    """A bar while the broker ran, and a mark for each change of its life."""
+    running: int | None = axis.start if states[0]["state"] in ENDS else None
+    bars: list[tuple[int, int]] = []
+    marks: list[Html] = []
+    for state in states:
+        time = parse_time(state["time"])
+        if state["state"] in BEGINS:
+            mark = "▲" if running is None else ""
+            running = time if running is None else running
+        else:
+            mark = ENDS.get(state["state"], "")
+            if running is not None and state["state"] in ENDS:
+                bars.append((running, time))
+                running = None
+        if mark:
+            how = f" ({str(state['how']).replace('_', ' ')})" if state.get("how") else ""
+            said = f"broker {state['broker_id']} {state['state'].replace('_', ' ')}{how}"
+            row = listing.add(
+                [said, iso(time)[:-1].replace("T", " "), "", "", "", "", _place(listed(state["evidence"]))]
+            )
+            text = element(
+                "text",
+                element("title", f"{said}, {iso(time)}"),
+                mark,
+                x=axis.x(time),
+                y=top + 12,
+                text_anchor="middle",
+                class_="life",
+            )
+            marks.append(element("a", text, href=f"#{row}") if row else text)
+    if running is not None:
+        bars.append((running, axis.end))
+    for start, end in bars:
+        x = axis.x(start)
+        yield element(
+            "rect", x=x, y=top + 5, width=max(round(axis.x(end) - x, 1), 1.0), height=6, class_="alive"
+        )
+    yield from marks
+
+
+def _words(group: SharedHistory, one: Leadership) -> str:
     who = (
         "not in these logs"
         if one.leader is None
@@ -241,38 +373,27 @@ def _words(one: Leadership) -> str:
     )
     until = iso(one.to_ms)[11:-1] if one.to_ms is not None else "still"
     isr = "" if one.isr is None else f", ISR {','.join(map(str, one.isr))}"
-    how = one.how.replace("_", " ")
-    cause = f": {one.cause}" if one.cause else ""
-    return f"{one.topic_partition}: {who}, epoch {one.leader_epoch}{isr}, {iso(one.from_ms)[11:-1]} to {until}, {how}{cause}"
+    return f"{group.name}: {who}, epoch {one.leader_epoch}{isr}, {iso(one.from_ms)[11:-1]} to {until}, {_how(one)}"
 
 
-def _listed(partitions: dict[TopicPartition, list[Leadership]]) -> Html:
-    """Every leadership in words, partitions with trouble first."""
-    rows: list[list[object]] = []
-    total = sum(map(len, partitions.values()))
-    for name in sorted(partitions, key=lambda one: (-_trouble(partitions[one]), one)):
-        for one in partitions[name]:
-            if len(rows) < MOST_LISTED:
-                rows.append(_cells(one))
-    header = ["partition", "from (UTC)", "leader", "epoch", "ISR", "how", "proof"]
-    more = f" (the first {len(rows)} of {total})" if total > len(rows) else ""
-    return element(
-        "details",
-        element("summary", f"{total} leaderships in words{more}"),
-        table(header, rows, frozenset((3,))),
-    )
+def _how(one: Leadership) -> str:
+    return one.how.replace("_", " ") + (f": {one.cause}" if one.cause else "")
 
 
-def _cells(one: Leadership) -> list[object]:
-    proof = one.proofs[0] if one.proofs else None
+def _cells(group: SharedHistory, one: Leadership) -> list[object]:
     leader = "?" if one.leader is None else "none" if one.leader < 0 else one.leader
-    how = one.how.replace("_", " ") + (f": {one.cause}" if one.cause else "")
+    isr = "" if one.isr is None else ",".join(map(str, one.isr))
+    how = element("strong", _how(one)) if one.is_unclean else _how(one)
     return [
-        str(one.topic_partition),
+        group.name,
         iso(one.from_ms)[:-1].replace("T", " "),
         leader,
         one.leader_epoch,
-        "" if one.isr is None else ",".join(map(str, one.isr)),
-        element("strong", how) if one.is_unclean else how,
-        element("code", f"{proof['file']}:{proof['line']}") if proof else "",
+        isr,
+        how,
+        _place(one.proofs),
     ]
+
+
+def _place(proofs: Sequence[Mapping[str, Any]]) -> Html:
+    return element("code", place_of(proofs[0])) if proofs else Html("")

@@ -4,9 +4,15 @@ The rows stand in this folder, one file a subject. A `RowType` is called with th
 `kind` first, what was not given as null; an unknown key is a bug and raises TypeError.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
 from itertools import repeat
 from typing import Any, NamedTuple
+
+from kctl.model import TopicPartition
+
+JSON_TYPES = ("string", "integer", "number", "boolean", "array", "object")
 
 
 class Field(NamedTuple):
@@ -17,50 +23,50 @@ class Field(NamedTuple):
     choices: tuple[str, ...] = ()
     is_optional: bool = False
 
-
-def string(doc: str = "", *choices: str) -> Field:
-    """Text; one of the choices where some are given."""
-    return Field(("string",), doc, choices)
-
-
-def integer(doc: str = "") -> Field:
-    """An integer."""
-    return Field(("integer",), doc)
+    def fits(self, value: object) -> bool:
+        """Whether a value is of these types, and among the choices."""
+        if value is None:
+            return self.is_optional or not self.types or "null" in self.types
+        if self.choices:
+            return value in self.choices
+        return not self.types or any(isinstance(value, PYTHON[name]) for name in self.types)
 
 
-def number(doc: str = "") -> Field:
-    """A number that may have a fraction."""
-    return Field(("number",), doc)
+PYTHON: dict[str, type | tuple[type, ...]] = {
+    "string": str, "integer": int, "number": (int, float), "boolean": bool, "array": list, "object": dict, "null": (),
+}  # fmt: skip
 
 
-def boolean(doc: str = "") -> Field:
-    """True or false."""
-    return Field(("boolean",), doc)
+def _fields(line: str) -> Iterator[tuple[str, Field]]:
+    names, kind, doc, *_ = [*re.split(r" {2,}", line, maxsplit=2), "", ""]
+    is_optional, kind = kind.endswith(" or absent"), kind.removesuffix(" or absent")
+    null = ("null",) if kind.endswith("?") else ()
+    kind = kind.removesuffix("?")
+    for name in names.split(", "):
+        if not kind:
+            shared, mark, _ = name.partition("?")
+            field = SHARED[shared]
+            yield shared, field._replace(types=(*field.types, "null")) if mark else field
+        elif kind == "any":
+            yield name, Field((), doc, (), is_optional)
+        elif "|" in kind or kind not in JSON_TYPES:
+            yield name, Field(("string", *null), doc, tuple(kind.split("|")), is_optional)
+        else:
+            yield name, Field((kind, *null), doc, (), is_optional)
 
 
-def array(doc: str = "") -> Field:
-    """A list."""
-    return Field(("array",), doc)
-
-
-def mapping(doc: str = "") -> Field:
-    """An object."""
-    return Field(("object",), doc)
-
-
-def anything(doc: str = "") -> Field:
-    """Any JSON value."""
-    return Field((), doc)
-
-
-def nullable(field: Field) -> Field:
-    """The same, or null where it is absent."""
-    return field._replace(types=(*field.types, "null")) if field.types else field
-
-
-def optional(field: Field) -> Field:
-    """The same, and rows may be without it: of `NAME` and `NAME_base64` a row has one."""
-    return field._replace(is_optional=True)
+# Fields that are the same in many kinds of rows.
+SHARED: dict[str, Field] = {}
+for _line in """
+topic, topic_id, group, member_id, remote_log_segment_id, kafka_version, host, rack  string
+partition, broker_id, leader_epoch, controller_epoch, producer_id, producer_epoch  integer
+offset, start_offset, end_offset, base_offset, last_offset, log_start_offset, log_end_offset, high_watermark  integer
+position, size_in_bytes, bytes, batches, records, segments, errors, warnings, infos, version, port, line  integer
+replicas, isr  array
+evidence  string  the folder given, where several were
+moment  string  the copy it is from, where there are several
+""".strip().split("\n"):
+    SHARED.update(_fields(_line))
 
 
 def _spelt(column: Sequence[object], encode: Callable[[Any], bytes]) -> tuple[bytes, Sequence[object]]:
@@ -75,20 +81,47 @@ def _spelt(column: Sequence[object], encode: Callable[[Any], bytes]) -> tuple[by
 
 
 class RowType:
-    """A kind of row: its fields in order, and whether one of it means that something is wrong (exit 5)."""
+    """A kind of row: its fields in order, written as a table.
 
-    def __init__(self, kind: str, doc: str, /, *, is_wrong: bool = False, **fields: Field) -> None:
-        self.kind = kind
-        self.doc = doc
-        self.fields = fields
-        self.is_wrong = is_wrong
-        self.required = ["kind", *(name for name, field in fields.items() if not field.is_optional)]
-        self._blank: dict[str, object] = {**dict.fromkeys(self.required), "kind": kind}
+        lineage: A replica: its leader epochs that have records, and where its log begins and ends.
+        topic, partition, broker_id?
+        epochs         array      [epoch, start_offset], normalised
+        best_source    integer?   broker whose copy to take; null where a person must choose
+        key            any or absent
+
+    Columns stand two spaces or more apart: names, JSON type (`any`, or the values allowed: `leader|follower`), what
+    the field holds. `?` allows null; a row may be without a field that is `or absent`: of `NAME` and `NAME_base64` it
+    has one. Names without a type are those of `SHARED`. An indented line continues the one before.
+    """
+
+    def __init__(self, table: str) -> None:
+        title, *lines = re.sub(r"\n {5,}", " ", table.strip()).split("\n")
+        self.kind, self.doc = title.split(": ", 1)
+        self.fields = {name: field for line in lines for name, field in _fields(line.strip())}
+        self.required = ["kind", *(name for name, field in self.fields.items() if not field.is_optional)]
+        self._names = self.required[1:]
+        self._blank: dict[str, object] = {**dict.fromkeys(self.required), "kind": self.kind}
 
     def __call__(self, **values: object) -> dict[str, object]:
         row = {**self._blank, **values}
         if len(row) != len(self._blank) and not values.keys() <= self.fields.keys():
             raise TypeError(f"row {self.kind} has no key {sorted(values.keys() - self.fields.keys())}")
+        return row
+
+    def of(self, source: object, /, **values: object) -> dict[str, object]:
+        """The row of `values`, and under each other key the attribute of the source that has its name.
+
+        Tuples become lists. A `partition` that is a TopicPartition gives `topic` and `partition`. Raises
+        AttributeError for a key that neither has.
+        """
+        partition = getattr(source, "partition", None)
+        if isinstance(partition, TopicPartition):
+            values = {**partition._asdict(), **values}
+        row = self(**values)
+        for name in self._names:
+            if name not in values:
+                value = getattr(source, name)
+                row[name] = list(value) if isinstance(value, tuple) else value
         return row
 
     def many(self, **columns: Iterable[object]) -> Iterator[dict[str, object]]:
@@ -118,6 +151,18 @@ class RowType:
         line = b"{" + b",".join(places) + b"}\n"
         return b"".join(map(line.__mod__, zip(*values, strict=True)))
 
+    def problem_of(self, row: object) -> str | None:
+        """What keeps a value that was read back from being such a row; lists and objects are not looked into."""
+        if not isinstance(row, dict):
+            return f"is no {self.kind}"
+        for name, field in self.fields.items():
+            if name not in row:
+                if not field.is_optional:
+                    return f"has no {name}"
+            elif not field.fits(row[name]):
+                return f"{name} cannot be {str(row[name])[:100]!r}"
+        return None
+
     def with_all_keys(self, row: dict[str, object]) -> dict[str, object]:
         """The row with its optional keys too, for columns that must not shift."""
         return {"kind": self.kind, **{name: row.get(name) for name in self.fields}}
@@ -139,3 +184,38 @@ class RowType:
             "properties": properties,
             "required": self.required,
         }
+
+
+def row_type(name: str) -> RowType:
+    """The row type named `MODULE.NAME`, for example `common.FINDING`."""
+    module, attribute = name.split(".")
+    row = getattr(import_module(f"kctl.rows.{module}"), attribute)
+    assert isinstance(row, RowType), name
+    return row
+
+
+def is_wrong(row: Mapping[str, object], acks: str = "all") -> bool:
+    """Whether the row means that something is wrong, so that the command ends with status 5.
+
+    Some kinds are reserved: a `judgement` is wrong by its verdict, a `finding` or `difference` by its severity (without
+    one it is only shown), a `loss`, `divergence` or `violation` always. A row of any other kind is not wrong.
+    What a handover drops was never acknowledged with acks=all; `acks` says how producers wrote.
+    """
+    if row["kind"] == "loss" and row["cause"] == "handover":
+        return acks != "all"
+    if row["kind"] == "judgement":
+        return row["verdict"] in ("lost", "damaged")
+    if row["kind"] in ("finding", "difference"):
+        return row.get("severity", "info") != "info"
+    return row["kind"] in WRONG
+
+
+def is_open(row: Mapping[str, object]) -> bool:
+    """Whether the row means that something asked could not be judged: status 3 where nothing is wrong."""
+    open_verdicts = ("unreadable", "could_not_judge")
+    if row["kind"] == "coverage":  # of a question with something open, or without any subject
+        return not row["judged"] or any(row[verdict] for verdict in open_verdicts)
+    return row["kind"] == "judgement" and row["verdict"] in open_verdicts
+
+
+WRONG = frozenset({"loss", "divergence", "violation"})

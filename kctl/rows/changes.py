@@ -1,57 +1,50 @@
 """Rows about changes: the plan's writes, and the journal."""
 
-from kctl.rows import RowType, array, boolean, integer, nullable, string
+from kctl.rows import RowType
 
-STATES = ("planned", "applied", "partly_applied", "undone")
+CHANGE = RowType("""
+    change: A change in the journal.
+    id          string   for `kctl journal show|undo|resume`
+    time        string   when it was planned, UTC
+    who         string   user and host
+    command     string
+    cluster_id  string?
+    reason      string?  given with --reason
+    state       planned|applied|partly_applied|undone
+    title       string   what it does, in one clause
+    finished    boolean  whether the brokers did it, as far as was waited for
+    undoes      string?  the change that this one took back
+    outcome     string?  why it ended early, if it did
+""")
 
-CHANGE = RowType(
-    "change",
-    "A change in the journal.",
-    id=string("for `kctl journal show|undo|resume`"),
-    time=string("when it was planned, UTC"),
-    who=string("user and host"),
-    command=string(),
-    cluster_id=nullable(string()),
-    reason=nullable(string("given with --reason")),
-    state=string("", *STATES),
-    title=string("what it does, in one clause"),
-    finished=boolean("whether the brokers did it, as far as was waited for"),
-    undoes=nullable(string("the change that this one took back")),
-    outcome=nullable(string("why it ended early, if it did")),
-)
+WRITE = RowType("""
+    write: One write of a plan. The writes of a stage are one transaction.
+    stage          integer   from 0
+    intent         string    what the stage asks for
+    action         create|set|delete|check|request
+    target         string    a znode, or the name of a request
+    version        integer?  the version it must still have
+    before         string?   the content read; secrets redacted
+    after          string?   the content to be written; secrets redacted
+    size_in_bytes  integer   of what is written
+""")
 
-WRITE = RowType(
-    "write",
-    "One write of a plan. The writes of a stage are one transaction.",
-    stage=integer("from 0"),
-    intent=string("what the stage asks for"),
-    action=string("", "create", "set", "delete", "check", "request"),
-    target=string("a znode, or the name of a request"),
-    version=nullable(integer("the version it must still have")),
-    before=nullable(string("the content read; secrets redacted")),
-    after=nullable(string("the content to be written; secrets redacted")),
-    size_in_bytes=integer("of what is written"),
-)
+REFUSED = RowType("""
+    refused: One item of a request that a broker did not carry out; the others were.
+    request     string   Kafka's name of it
+    what        string   the partition, topic or entity
+    topic?, partition?
+    error_code  integer
+    error       string   Kafka's name of the code
+    reason      string?  the broker's own sentence
+""")
 
-REFUSED = RowType(
-    "refused",
-    "One item of a request that a broker did not carry out; the others were.",
-    request=string("Kafka's name of it"),
-    what=string("the partition, topic or entity"),
-    topic=nullable(string()),
-    partition=nullable(integer()),
-    error_code=integer(),
-    error=string("Kafka's name of the code"),
-    reason=nullable(string("the broker's own sentence")),
-)
-
-JOURNAL_ENTRY = RowType(
-    "change_stage",
-    "A stage of a change in the journal.",
-    id=string(),
-    stage=integer("from 0"),
-    intent=string(),
-    state=string("", "planned", "writing", "written", "finished", "refused"),
-    writes=integer(),
-    undo=array("what would take it back, or why nothing can"),
-)
+JOURNAL_ENTRY = RowType("""
+    change_stage: A stage of a change in the journal.
+    id      string
+    stage   integer  from 0
+    intent  string
+    state   planned|writing|written|finished|refused
+    writes  integer
+    undo    array    what would take it back, or why nothing can
+""")

@@ -7,7 +7,7 @@ stay inside.
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.columns.headers import PADDING
+from formats.log.columns.headers import PADDING
 from kctl.scan.source import Source
 
 BLOCK_SIZE = 8 << 20

@@ -1,6 +1,6 @@
 """Batches too large to have in memory at once: their records are checked piece by piece as they come.
 
-Nothing here grows with the batch, but a single record is held whole.
+Nothing here grows with the batch, but a single record is held whole, up to `LARGEST_RECORD`.
 """
 
 from collections.abc import Iterator
@@ -9,12 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.columns.headers import PADDING
-from formats.columns.records import fields_of
 from formats.compression import pieces
 from formats.errors import FormatError, Truncated
-from formats.record_batch import HEADER_SIZE, BatchHeader, read_record
-from formats.varint import read_varint
+from formats.log.columns.headers import PADDING
+from formats.log.columns.records import fields_of
+from formats.log.record_batch import HEADER_SIZE, BatchHeader, read_record, whole_records
 from kctl.scan.source import Source
 
 Ints = NDArray[np.int64]
@@ -82,7 +81,7 @@ def _windows(
         if size < needed:
             continue
         data = b"".join(held)
-        starts, stop, needed = _whole_records(data, header.records_count - found.records)
+        starts, stop, needed = whole_records(data, header.records_count - found.records)
         if starts:
             ends = np.array([*starts[1:], stop], np.int64)
             window = np.frombuffer(data[:stop] + bytes(PADDING), np.uint8)
@@ -93,23 +92,6 @@ def _windows(
     if found.records < header.records_count:
         what = f"the batch ends after {found.records} records, its header promises {header.records_count}"
         raise Truncated(what, place)
-
-
-def _whole_records(data: bytes, at_most: int) -> tuple[list[int], int, int]:
-    """Where whole records begin, where the last of them ends, and how many bytes the next one needs from there."""
-    starts: list[int] = []
-    at = 0
-    while len(starts) < at_most:
-        if len(data) - at < 5 and (at == len(data) or data[-1] & 0x80):
-            return starts, at, 0
-        length, start = read_varint(data, at)
-        if length < 0:
-            raise FormatError(f"record of {length} bytes", at)
-        if start + length > len(data):
-            return starts, at, start + length - at
-        starts.append(at)
-        at = start + length
-    return starts, at, 0
 
 
 __all__ = ["COMPRESSED_AT_MOST", "LargeBatch", "body_pieces", "check_large"]

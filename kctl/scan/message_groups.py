@@ -11,15 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.columns.headers import LENGTH_AT, PADDING, Headers
-from formats.columns.messages import Messages, crcs_valid, decode_messages, inner_positions
-from formats.columns.records import Fields
 from formats.compression import TooLarge, decompress
 from formats.errors import FormatError
-from formats.message_set import read_message, read_messages
-from formats.record_batch import LOG_OVERHEAD
+from formats.log.columns.headers import LENGTH_AT, PADDING, Headers
+from formats.log.columns.messages import Messages, crcs_valid, decode_messages, inner_positions
+from formats.log.columns.records import Fields
+from formats.log.message_set import read_message, read_messages
+from formats.log.record_batch import LOG_OVERHEAD
 from kctl.scan.block import Block
-from kctl.scan.record_groups import GROUP_BYTES, Group, Trouble
+from kctl.scan.record_groups import GROUP_BYTES, RecordGroup, Trouble
 
 Octets = NDArray[np.uint8]
 Ints = NDArray[np.int64]
@@ -35,7 +35,7 @@ class _Set:
     is_wrapper: bool
 
 
-def message_groups(headers: Headers, block: Block, *, limit: int) -> Iterator[Group]:
+def message_groups(headers: Headers, block: Block, *, limit: int) -> Iterator[RecordGroup]:
     """The messages of entries of magic 0 and 1 whose bytes are all in the block."""
     first = size = 0
     sets: list[_Set] = []
@@ -89,13 +89,8 @@ def _error_of(entry: bytes, limit: int) -> FormatError:
 
 
 def _group(
-    headers: Headers,
-    sets: list[_Set],
-    first: int,
-    after: int,
-    trouble: list[Trouble],
-    too_large: list[int],
-) -> Group:
+    headers: Headers, sets: list[_Set], first: int, after: int, trouble: list[Trouble], too_large: list[int]
+) -> RecordGroup:
     data = np.frombuffer(b"".join([*(one.data for one in sets), bytes(PADDING)]), np.uint8)
     sizes = np.array([len(one.data) for one in sets], np.int64)
     starts = np.cumsum(sizes) - sizes
@@ -105,7 +100,7 @@ def _group(
     placed = [one.positions + start for one, start in zip(sets, starts.tolist(), strict=True)]
     messages = decode_messages(data, np.concatenate(placed) if placed else np.empty(0, np.int64))
     fields = _fields(headers, rows, first_rows, messages)
-    group = Group(first, after, data, rows, first_rows, fields, np.zeros(len(rows), np.bool_))
+    group = RecordGroup(first, after, data, rows, first_rows, fields, np.zeros(len(rows), np.bool_))
     group.trouble, group.too_large = trouble, too_large
     valid = crcs_valid(data, messages)
     for number in np.flatnonzero(~valid).tolist():

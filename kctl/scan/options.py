@@ -3,9 +3,9 @@
 import enum
 from dataclasses import dataclass, field
 
-from formats.columns.headers import Headers
 from formats.compression import DEFAULT_LIMIT
-from formats.records import Damage
+from formats.log.columns.headers import Headers
+from formats.log.records import Damage
 from kctl.findings import Finding, Place
 from kctl.scan.records import Records
 

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.columns.headers import NAMES, Headers
-from formats.records import Damage
-from kctl.checks.batches import RowFinding
+from formats.log.columns.headers import NAMES, Headers
+from formats.log.records import Damage
+from kctl.checks.check import RowFinding
 from kctl.scan.pieces import Piece
 
 Column: TypeAlias = tuple[np.dtype[Any], int, NDArray[Any] | None]

@@ -1,45 +1,51 @@
-"""Record batches into Parquet files, in bounded memory: `DIR/<table>/<part>.parquet`.
+"""Record batches into Parquet files, in bounded memory: `DIR/<part>.parquet`.
 
-Each worker writes parts of its own; a part appears under its name only when it is whole.
+Each worker writes parts of its own and reports their rows and bytes; a part appears under its name only when it is
+whole.
 """
+
+from __future__ import annotations
 
 import contextlib
 import os
 from pathlib import Path
+from secrets import token_hex
 from types import TracebackType
-from urllib.parse import quote
+from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 ROW_GROUP_BYTES = 16 << 20
-NOBODYS = "topic=__HIVE_DEFAULT_PARTITION__"
-LONGEST_NAME = 249
-"""Of a topic; what is longer is no topic that Kafka made."""
 
 
-def topic_folder(topic: str | None) -> str:
-    """The folder of a topic's rows in a table."""
-    name = quote(topic or "", safe="", errors="replace")
-    return f"topic={name}" if 0 < len(name) <= LONGEST_NAME else NOBODYS
+class WrittenPart(NamedTuple):
+    """A file of a table as its writer reports it."""
+
+    name: str
+    rows: int
+    bytes: int
 
 
 class ParquetPart:
     """One file of a table; record batches are gathered into row groups of some megabytes."""
 
-    def __init__(self, folder: Path, table: str, part: str, schema: pa.Schema) -> None:
-        self.path = folder / table / f"{part}.parquet"
-        self._aside = self.path.with_name(f".{part}.writing")
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self.path = path
+        # A task may run twice at a time, on two machines: each writes a file of its own, with the same rows.
+        self._aside = path.with_name(f".{path.name}.{token_hex(8)}.writing")
+        path.parent.mkdir(parents=True, exist_ok=True)
         self._writer = pq.ParquetWriter(self._aside, schema, compression="zstd")
         self._schema = schema
         self._held: list[pa.RecordBatch] = []
         self._size = 0
+        self.rows = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows."""
         if not batch.num_rows:
             return
+        self.rows += batch.num_rows
         self._held.append(batch)
         self._size += batch.nbytes
         if self._size >= ROW_GROUP_BYTES:
@@ -49,18 +55,43 @@ class ParquetPart:
         self._writer.write_table(pa.Table.from_batches(self._held, self._schema))
         self._held, self._size = [], 0
 
-    def __enter__(self) -> "ParquetPart":
+    def close(self) -> WrittenPart:
+        """Put the file in place."""
+        if self._held:
+            self._flush()
+        self._writer.close()
+        written = WrittenPart(self.path.name, self.rows, self._aside.stat().st_size)
+        os.replace(self._aside, self.path)
+        return written
+
+    def abandon(self) -> None:
+        """Take the file away, which is not whole."""
+        with contextlib.suppress(OSError):  # a full disk refuses the footer too
+            self._writer.close()
+        self._aside.unlink(missing_ok=True)
+
+    def __enter__(self) -> ParquetPart:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is not None:
-            with contextlib.suppress(OSError):  # a full disk refuses the footer too
-                self._writer.close()
-            self._aside.unlink(missing_ok=True)
-            return
-        if self._held:
-            self._flush()
-        self._writer.close()
-        os.replace(self._aside, self.path)
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
+
+
+def part_difference(file: BinaryIO, part: WrittenPart, schema: pa.Schema) -> str | None:
+    """How a file differs from the part that its writer reported; None where it does not."""
+    size = os.fstat(file.fileno()).st_size
+    if size != part.bytes:
+        return f"{part.name} has {size:,} bytes, {part.bytes:,} were written"
+    try:
+        metadata = pq.read_metadata(file)
+        rows, held = metadata.num_rows, metadata.schema.to_arrow_schema()
+    except (OSError, pa.ArrowException) as error:
+        return f"{part.name} cannot be read: {str(error).splitlines()[0]}"
+    if rows != part.rows:
+        return f"{part.name} has {rows:,} rows, {part.rows:,} were written"
+    return None if held.equals(schema) else f"{part.name} has another schema than the table"

@@ -11,15 +11,16 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.columns.headers import Headers
-from formats.records import CRC_AT, Damage, LogBytes
-from kctl.checks.batches import RowFinding, place_of
-from kctl.checks.damage import finding_of
-from kctl.checks.records import check_large_batch, check_records
+from formats.log.columns.headers import Headers
+from formats.log.records import CRC_AT, Damage, LogBytes
+from kctl.checks.check import RowFinding, place_of
+from kctl.checks.records import check_large_batch
+from kctl.checks.table import record_checks
 from kctl.findings import segments
+from kctl.scan.damage import finding_of
 from kctl.scan.message_groups import message_groups
 from kctl.scan.options import Level, ScanOptions
-from kctl.scan.record_groups import Group, batch_groups
+from kctl.scan.record_groups import RecordGroup, batch_groups
 from kctl.scan.records import Records, records_of
 from kctl.scan.runs import NO_HEADERS, Run, Runs
 from kctl.scan.source import Source
@@ -47,6 +48,7 @@ class Pieces:
     def __init__(self, source: Source, options: ScanOptions, hints: NDArray[np.int64] | None = None) -> None:
         self.source = source
         self.options = options
+        self._record_checks = record_checks()
         end = source.size if options.end is None else min(options.end, source.size)
         self._runs = Runs(
             source,
@@ -72,7 +74,7 @@ class Pieces:
         if position < run.end or run.damage is not None:
             yield self._rest_of(run, position)
 
-    def _groups(self, run: Run) -> Iterator[Group]:
+    def _groups(self, run: Run) -> Iterator[RecordGroup]:
         """The records of a run, groups of old messages and of batches in turn."""
         if self.options.level < Level.RECORDS or not run.in_block:
             return
@@ -84,11 +86,14 @@ class Pieces:
             for group in read(run.headers[first:after], self._runs.block, limit=limit):
                 yield group.moved(first)
 
-    def _of_group(self, run: Run, group: Group, position: int, stored: Headers | None) -> Piece:
+    def _of_group(self, run: Run, group: RecordGroup, position: int, stored: Headers | None) -> Piece:
         headers = run.headers
         whole = group.after - group.first == len(headers)
         rows = headers if whole else headers[group.first : group.after]
-        found = check_records(group, headers, self.options.place)
+        found: list[RowFinding] = []
+        for check in self._record_checks:
+            for suspects in check(group, headers, self.options):
+                found += suspects.findings(headers, self.options.place)
         for row in group.too_large:
             found += self._of_large(headers, row)
         found = [(row - group.first, finding) for row, finding in found]
@@ -116,8 +121,8 @@ class Pieces:
         limit = self.options.max_decompressed_bytes
         if headers.magic[row] < 2:
             where = place_of(headers, row, self.options.place)
-            return [(row, segments.NOT_EXAMINED.at(where, limit=limit))]
-        return check_large_batch(headers, row, self.source, self.options.place, limit)[1]
+            return [(row, segments.NOT_EXAMINED.at(where, limit=limit, examined=0))]
+        return check_large_batch(headers, row, self.source, self.options.place, limit)
 
 
 def as_stored(headers: Headers) -> Headers | None:

@@ -29,6 +29,9 @@ WAITING = 3  # results and items that may wait, for each process
 class Engine(Protocol):
     """Something other than this machine's processes that work can be spread over."""
 
+    cores: int
+    """How many items it works on at once."""
+
     def ordered(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """function(item) for each item, in order."""
 

@@ -12,13 +12,13 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.columns.headers import Headers
-from formats.columns.records import Fields, decode
 from formats.compression import DEFAULT_LIMIT, CompressionError, TooLarge, decompress
 from formats.compression.in_place import reader_into
 from formats.compression.many import small_bodies
 from formats.errors import FormatError
-from formats.record_batch import CODEC_MASK, HEADER_SIZE, BatchHeader, read_header, read_records
+from formats.log.columns.headers import Headers
+from formats.log.columns.records import Fields, decode
+from formats.log.record_batch import CODEC_MASK, HEADER_SIZE, BatchHeader, read_header, read_records
 from kctl.scan.block import Arena, Block
 
 Octets = NDArray[np.uint8]
@@ -41,7 +41,7 @@ class Trouble:
 
 
 @dataclass(slots=True)
-class Group:
+class RecordGroup:
     """The records of batches [first, after) of a run, and what is wrong with them."""
 
     first: int
@@ -55,13 +55,15 @@ class Group:
     too_large: list[int] = field(default_factory=list)
     wrong_crc: list[tuple[int, int]] = field(default_factory=list)  # row and offset of inner messages
 
-    def moved(self, by: int) -> "Group":
+    def moved(self, by: int) -> "RecordGroup":
         """The same, its rows counted from `by` rows earlier."""
         if by:
             self.first += by
             self.after += by
             self.rows = self.rows + by
-            self.trouble = [Trouble(one.row + by, one.error, one.records_before) for one in self.trouble]
+            self.trouble = [
+                Trouble(finding.row + by, finding.error, finding.records_before) for finding in self.trouble
+            ]
             self.too_large = [row + by for row in self.too_large]
             self.wrong_crc = [(row + by, offset) for row, offset in self.wrong_crc]
         return self
@@ -69,7 +71,7 @@ class Group:
 
 def batch_groups(
     headers: Headers, block: Block, *, limit: int = DEFAULT_LIMIT, whole: int = WHOLE
-) -> Iterator[Group]:
+) -> Iterator[RecordGroup]:
     """The records of batches of magic 2 whose bytes are all in the block.
 
     Batches with a wrong CRC, without records, or of an unknown codec are passed over. What decompresses to
@@ -86,7 +88,7 @@ def batch_groups(
     yield from _decompressed(headers, block, rows, starts, ends, min(limit, whole))
 
 
-def _in_place(headers: Headers, block: Block, rows: Ints, starts: Ints, ends: Ints) -> Iterator[Group]:
+def _in_place(headers: Headers, block: Block, rows: Ints, starts: Ints, ends: Ints) -> Iterator[RecordGroup]:
     """Groups whose bodies are looked at in the block."""
     counts = headers.records_count[rows].astype(np.int64)
     sizes = (ends - starts)[rows]
@@ -113,7 +115,7 @@ def _cuts(sizes: Ints, counts: Ints) -> list[int]:
 
 def _decompressed(
     headers: Headers, block: Block, rows: Ints, starts: Ints, ends: Ints, limit: int
-) -> Iterator[Group]:
+) -> Iterator[RecordGroup]:
     """Groups whose bodies are decompressed, those that are not compressed copied."""
     bodies, first = _Bodies(block.arena), 0
     starts, ends, counts, codecs = starts[rows], ends[rows], headers.records_count[rows], headers.codec[rows]
@@ -206,7 +208,7 @@ class _Bodies:
         self.ends.append(ends)
 
 
-def _joined(headers: Headers, block: Block, bodies: _Bodies, first: int, after: int) -> Group:
+def _joined(headers: Headers, block: Block, bodies: _Bodies, first: int, after: int) -> RecordGroup:
     none = np.empty(0, np.int64)
     parts = (bodies.rows, bodies.starts, bodies.ends)
     rows, starts, ends = (np.concatenate([none, *columns]) for columns in parts)
@@ -219,16 +221,18 @@ def _joined(headers: Headers, block: Block, bodies: _Bodies, first: int, after: 
 
 def _decoded(
     headers: Headers, data: Octets, rows: Ints, starts: Ints, ends: Ints, first: int, after: int
-) -> Group:
+) -> RecordGroup:
     counts = headers.records_count[rows].astype(np.int64)
     impossible = counts > (ends - starts) // SMALLEST_RECORD
     if impossible.any():  # a count that lies must not size an array
         counts[impossible] = 0
     fields, first_rows, bad = decode(data, starts, ends, counts)
-    return Group(first, after, data, rows, first_rows, fields, bad | impossible)
+    return RecordGroup(first, after, data, rows, first_rows, fields, bad | impossible)
 
 
-def _explain(group: Group, headers: Headers, block: Block, spans: tuple[Ints, Ints] | None = None) -> None:
+def _explain(
+    group: RecordGroup, headers: Headers, block: Block, spans: tuple[Ints, Ints] | None = None
+) -> None:
     """Ask the decoder of single batches about the bodies that do not decode; spans of those that were compressed."""
     for number in np.flatnonzero(group.bad).tolist():
         row = int(group.rows[number])
@@ -252,4 +256,4 @@ def exact_error(header: BatchHeader, body: bytes) -> tuple[FormatError, int]:
     raise AssertionError(f"the two decoders disagree on the batch at offset {header.base_offset}")
 
 
-__all__ = ["CODEC_MASK", "Group", "Trouble", "batch_groups", "exact_error"]
+__all__ = ["CODEC_MASK", "RecordGroup", "Trouble", "batch_groups", "exact_error"]

@@ -7,10 +7,10 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.columns.headers import Headers
-from formats.columns.record_headers import header_fields
-from formats.record_batch import TIMESTAMP_TYPE
-from kctl.scan.record_groups import Group
+from formats.log.columns.headers import Headers
+from formats.log.columns.record_headers import header_fields
+from formats.log.record_batch import TIMESTAMP_TYPE
+from kctl.scan.record_groups import RecordGroup
 
 Octets = NDArray[np.uint8]
 Ints = NDArray[np.int64]
@@ -68,10 +68,10 @@ class Records:
             yield bytes(view[start : start + size]) if size >= 0 else None
 
 
-COLUMNS = tuple(one.name for one in fields(Records) if one.name != "data")
+COLUMNS = tuple(field.name for field in fields(Records) if field.name != "data")
 
 
-def records_of(group: Group, headers: Headers) -> Records:
+def records_of(group: RecordGroup, headers: Headers) -> Records:
     """The records of a group; `headers` are those of the group's own batches."""
     counts = np.diff(group.first_rows)
     found = group.fields

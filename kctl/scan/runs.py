@@ -1,7 +1,7 @@
 """A source as runs: headers of consecutive batches, and the damage between them.
 
 What is sound is walked as arrays. Where the arrays meet something that is not (a wrong CRC, an illegal
-magic or length, a batch larger than a block), `formats.records.walk` says what it is: the one definition of
+magic or length, a batch larger than a block), `formats.log.records.walk` says what it is: the one definition of
 what counts as a batch and what as damage.
 """
 
@@ -11,18 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from formats import records
-from formats.columns.headers import (
-    PADDING,
-    Headers,
-    check_crc,
-    concatenated,
-    gather,
-    legal_rows,
-    walk,
-)
-from formats.record_batch import HEADER_SIZE
-from formats.records import Damage, Entry
+from formats.log import records
+from formats.log.columns.headers import PADDING, Headers, check_crc, concatenated, gather, legal_rows, walk
+from formats.log.record_batch import HEADER_SIZE
+from formats.log.records import Damage, Entry
 from kctl.scan.block import BLOCK_SIZE, Block
 from kctl.scan.source import Source
 

@@ -3,12 +3,14 @@
     with local_file(path) as source:
         scan = scan_segment(source, ScanOptions(base_offset=0))
         for chunk in scan:                      # consecutive runs of bytes [chunk.position, chunk.end)
-            chunk.headers.base_offset           # numpy columns, one row a batch (formats.columns.headers.Headers)
+            chunk.headers.base_offset           # numpy columns, one row a batch (formats.log.columns.headers.Headers)
             chunk.headers.crc_valid             # False: a batch whose length is believed and whose CRC is wrong
-            chunk.damage                        # ranges that are no batch (formats.records.Damage)
+            chunk.damage                        # ranges that are no batch (formats.log.records.Damage)
             chunk.findings                      # kctl.findings.Finding, at most options.max_findings in all
         scan.totals                             # batches, records, good_bytes, damaged_bytes, next_offset, ...
-        scan.edge                               # stitched([edges of a partition in order]) says what crosses files
+
+The scan runs the checks of `kctl.checks.table`. To check a log of several segments, give the scan of each the same
+`LogChecks`, in the order of their offsets; `LogChecks.finish` then says what only the log as a whole shows.
 
 Every byte between `start` and `end` is in exactly one batch or one damage. Nothing raises for what the
 bytes are; a source that cannot be read or changes while it is read is a finding in the last chunk. Columns
@@ -16,16 +18,17 @@ are the chunk's own and may be kept; what `chunk.records` holds is valid until t
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.columns.headers import Headers
-from formats.records import Damage, Reason
-from kctl.checks.batches import BatchChecks
-from kctl.checks.edges import Edge
+from formats.log.columns.headers import Headers
+from formats.log.records import Damage, Reason
+from kctl.checks.batches import crc_mismatches
+from kctl.checks.check import RowFinding, Suspects
+from kctl.checks.table import LogChecks
 from kctl.errors import reason_of
 from kctl.findings import Finding, segments
 from kctl.findings import evidence as evidence_findings
@@ -40,21 +43,19 @@ HARMLESS = (Reason.TORN_TAIL, Reason.ZEROS)
 class SegmentScan:
     """One pass over a segment; iterate it once, then look at `totals`.
 
-    `pieces` are those of the source in order, whoever read them.
+    `pieces` are those of the source in order, whoever read them; `checks` those of the log that it belongs to.
     """
 
-    def __init__(self, source: Source, options: ScanOptions, pieces: Iterable[Piece]) -> None:
+    def __init__(
+        self, source: Source, options: ScanOptions, pieces: Iterable[Piece], checks: LogChecks | None = None
+    ) -> None:
         self.source = source
         self.options = options
         self.totals = Totals()
+        self.checks = checks or LogChecks()
         self.left_out: Counter[str] = Counter()
-        self._checks = BatchChecks(options)
         self._pieces = pieces
-
-    @property
-    def edge(self) -> Edge:
-        """How what was scanned so far begins and ends; see `kctl.checks.edges.stitched`."""
-        return self._checks.edge
+        self._room = options.max_findings  # for findings about headers
 
     def __iter__(self) -> Iterator[Chunk]:
         position = self.options.start
@@ -66,7 +67,6 @@ class SegmentScan:
             where = replace(self.options.place, position=position)
             found = evidence_findings.UNREADABLE.at(where, reason=reason_of(error))
             yield Chunk(position, position, NO_HEADERS, (), self._limited([found]))
-        self.left_out.update(self._checks.left_out)
         last = self._limited(self._changes())
         if last or self.left_out:
             yield Chunk(position, position, NO_HEADERS, (), (*last, *self._rest()))
@@ -75,11 +75,35 @@ class SegmentScan:
         """A piece with what its batches say beside those before it."""
         headers = piece.headers
         stored = headers if piece.stored is None else piece.stored
-        said = self._checks.of(stored, piece.computed) if len(headers) else []
+        said = self._of_headers(stored, piece.computed) if len(headers) else []
         findings = [finding for _, finding in sorted([*said, *piece.found], key=lambda pair: pair[0])]
         self._count(headers, piece.damage)
         damage = () if piece.damage is None else (piece.damage,)
         return Chunk(piece.position, piece.end, headers, damage, self._limited(findings), piece.records)
+
+    def _of_headers(self, headers: Headers, computed: Mapping[int, int]) -> list[RowFinding]:
+        """What is wrong with these batches; `computed` are the CRCs of unsound ones by row."""
+        if headers.crc_valid.all():
+            return self._listed(self.checks.suspects(headers, self.options), headers)
+        findings = self._listed([crc_mismatches(headers, computed)], headers)
+        # What an unsound header says is not examined, nor compared with others.
+        rows = np.flatnonzero(headers.crc_valid)
+        if len(rows):
+            sound = headers[rows]
+            listed = self._listed(self.checks.suspects(sound, self.options), sound)
+            findings += [(int(rows[row]), finding) for row, finding in listed]
+        return findings
+
+    def _listed(self, suspects: Iterable[Suspects], headers: Headers) -> list[RowFinding]:
+        """The findings that may still be listed: a file that is wrong all over does not get one for each batch."""
+        listed: list[RowFinding] = []
+        for suspect in suspects:
+            findings = [*suspect.findings(headers, self.options.place, self._room)]
+            self._room -= len(findings)
+            if len(findings) < len(suspect.rows):
+                self.left_out[suspect.type.code] += len(suspect.rows) - len(findings)
+            listed += findings
+        return listed
 
     def _count(self, headers: Headers, damage: Damage | None) -> None:
         totals = self.totals
@@ -131,8 +155,12 @@ class SegmentScan:
 
 
 def scan_segment(
-    source: Source, options: ScanOptions | None = None, *, hints: NDArray[np.int64] | None = None
+    source: Source,
+    options: ScanOptions | None = None,
+    *,
+    hints: NDArray[np.int64] | None = None,
+    checks: LogChecks | None = None,
 ) -> SegmentScan:
     """A scan of the source; `hints` are positions of batches, from its index where there is one."""
     options = options or ScanOptions()
-    return SegmentScan(source, options, Pieces(source, options, hints))
+    return SegmentScan(source, options, Pieces(source, options, hints), checks)

@@ -14,7 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.layout import Bytes
+from formats.binary.layout import Bytes
+from kctl.files import descriptor_of
 
 
 class Source(Protocol):
@@ -44,13 +45,12 @@ class Source(Protocol):
 
 
 class LocalFile:
-    """A file of this machine, opened for reading only."""
+    """A file of this machine, opened for reading only; `follow` as in `kctl.files`."""
 
-    def __init__(self, path: Path | str, name: str | None = None) -> None:
+    def __init__(self, path: Path | str, name: str | None = None, *, follow: bool = False) -> None:
         self.name = name if name is not None else os.fspath(path)
         self.path = path
-        # A FIFO must not make the open wait for a writer.
-        self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        self._file = descriptor_of(path, follow=follow)
         self.size = os.fstat(self._file).st_size
 
     def read_at(self, position: int, size: int) -> bytes:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.columns.headers import PADDING, check_crc, gather, legal_rows, walk
-from formats.record_batch import HEADER_SIZE
+from formats.log.columns.headers import PADDING, check_crc, gather, legal_rows, walk
+from formats.log.record_batch import HEADER_SIZE
 from kctl.scan.source import Source
 
 Positions = NDArray[np.int64]

@@ -11,11 +11,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from formats.columns.headers import Headers
-from formats.columns.record_headers import header_fields
 from formats.compression import Codec
-from formats.record_batch import CONTROL, DELETE_HORIZON, TIMESTAMP_TYPE, TRANSACTIONAL
+from formats.log.columns.headers import Headers
+from formats.log.columns.record_headers import header_fields
+from formats.log.record_batch import CONTROL, DELETE_HORIZON, TIMESTAMP_TYPE, TRANSACTIONAL
 from kctl.findings import Finding, Place
+from kctl.rows import RowType
+from kctl.rows.audit import SEGMENT
 from kctl.scan.options import Chunk, Totals
 from kctl.scan.records import Records
 
@@ -30,21 +32,22 @@ PLACE = [
     ("partition", INT),
     ("file", TEXT),
 ]
+ARROW = {"string": TEXT, "integer": INT, "number": pa.float64(), "boolean": TRUTH}
+
+
+def arrow_schema(rows: RowType) -> pa.Schema:
+    """The Arrow schema of a row type; lists and objects are text."""
+    return pa.schema(
+        [
+            (name, ARROW.get(field.types[0] if field.types else "", TEXT))
+            for name, field in rows.fields.items()
+        ]
+    )
+
+
 HEADERS = pa.list_(pa.struct([("key", TEXT), ("value", BYTES)]))
 SCHEMAS: dict[str, pa.Schema] = {
-    "segments": pa.schema(
-        [
-            *PLACE,
-            ("size_in_bytes", INT),
-            ("batches", INT),
-            ("records", INT),
-            ("base_offset", INT),  # of the first batch
-            ("next_offset", INT),  # behind the last sound batch
-            ("max_timestamp", INT),
-            ("good_bytes", INT),
-            ("damaged_bytes", INT),
-        ]
-    ),
+    "segments": arrow_schema(SEGMENT),
     "batches": pa.schema(
         [
             *PLACE,
@@ -104,15 +107,18 @@ SCHEMAS: dict[str, pa.Schema] = {
             ("remote_log_segment_id", TEXT),
         ]
     ),
-    "checkpoints": pa.schema(
-        [
-            *PLACE,
-            ("checkpoint", TEXT),
-            ("epoch", INT),
-            ("offset", INT),
-        ]
-    ),
 }
+
+
+def storable(text: str) -> str:
+    """The text as tables can hold it: bytes of names that are no UTF-8 as \\udcNN, as in JSON output."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def placed(place: Place) -> dict[str, object]:
+    """The columns of a place, as tables can hold them."""
+    values = ((name, getattr(place, name)) for name, _ in PLACE)
+    return {name: storable(value) if isinstance(value, str) else value for name, value in values}
 
 
 def schema_of(table: str, columns: Sequence[str] | None = None) -> pa.Schema:
@@ -137,13 +143,17 @@ def records_table(chunk: Chunk, place: Place, columns: Sequence[str] | None = No
 
 def findings_table(findings: Iterable[Finding]) -> pa.RecordBatch:
     """Findings as rows of `findings`."""
-    rows = [{**one.row(), "severity": str(one.severity)} for one in findings]
-    return pa.RecordBatch.from_pylist(rows, SCHEMAS["findings"])
+    rows = [
+        {**finding.row(), **placed(finding.place), "severity": str(finding.severity)} for finding in findings
+    ]
+    return pa.RecordBatch.from_pylist(
+        [{**row, "message": storable(str(row["message"]))} for row in rows], SCHEMAS["findings"]
+    )
 
 
 def segment_row(place: Place, size_in_bytes: int, totals: Totals) -> dict[str, object]:
     """The row of `segments` for a segment that was scanned to its end."""
-    row: dict[str, object] = {name: getattr(place, name) for name, _ in PLACE}
+    row = placed(place)
     names = ("batches", "records", "base_offset", "next_offset", "good_bytes", "damaged_bytes")
     row |= {name: getattr(totals, name) for name in names}
     row["size_in_bytes"] = size_in_bytes
@@ -152,17 +162,13 @@ def segment_row(place: Place, size_in_bytes: int, totals: Totals) -> dict[str, o
 
 
 def _record_batch(
-    table: str,
-    columns: Sequence[str] | None,
-    place: Place,
-    rows: int,
-    column: Callable[[str], pa.Array],
+    table: str, columns: Sequence[str] | None, place: Place, rows: int, column: Callable[[str], pa.Array]
 ) -> pa.RecordBatch:
     schema = schema_of(table, columns)
-    placed = {name for name, _ in PLACE}
+    where = placed(place)
     arrays = [
-        pa.repeat(pa.scalar(getattr(place, field.name), field.type), rows)
-        if field.name in placed
+        pa.repeat(pa.scalar(where[field.name], field.type), rows)
+        if field.name in where
         else column(field.name)
         for field in schema
     ]

@@ -16,6 +16,7 @@ record.
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
@@ -40,7 +41,7 @@ from kctl.findings import Finding
 from kctl.scan.splits import TARGET
 from kctl.scan.tables import SCHEMAS
 from kctl.spark.listing import list_segments
-from kctl.spark.planning import Piece, Wanted, plan, target_for
+from kctl.spark.planning import Filters, Piece, plan, target_for
 from kctl.spark.reading import findings_rows, gathered, read_pieces
 
 TABLES = ("batches", "records", "findings", "segments")
@@ -53,7 +54,7 @@ DDL = {
 }
 LEAST_SPLIT = 32 << 20
 
-# What a filter on a column bounds: (least, most) of Wanted, or a set.
+# What a filter on a column bounds: (least, most) of Filters, or a set.
 SETS = {"topic": "topics", "partition": "partitions", "broker_id": "brokers"}
 RANGES = {
     "offset": ("from_offset", "to_offset"),
@@ -92,7 +93,7 @@ class Reader(DataSourceReader):
 
     def __init__(self, where: str, table: str, columns: list[str], target: int) -> None:
         self.where, self.table, self.columns, self.target = where, table, columns, target
-        self.wanted = Wanted()
+        self.wanted = Filters()
 
     def partitions(self) -> list[InputPartition]:
         findings: list[Finding] = []
@@ -146,23 +147,25 @@ class KafkaSegments(DataSource):
         least = int(self.options.get("least_split_bytes", LEAST_SPLIT))
         target = max(1, least, int(self.options.get("split_bytes", TARGET)))
         kind = FilteringReader if self.options.get("pushdown") == "true" else Reader
+        if "://" not in where:
+            where = os.path.abspath(where)  # executors have other working folders
         return kind(where, self.table, list(schema.fieldNames()), target)
 
 
-def wanted_by(filters: Iterable[Filter]) -> Wanted:
+def wanted_by(filters: Iterable[Filter]) -> Filters:
     """The bounds that AND-ed filters set; those that say nothing usable are left to Spark."""
     sets: dict[str, Any] = {}
     bounds: dict[str, Any] = {}
-    for one in filters:
-        attribute: tuple[str, ...] = getattr(one, "attribute", ())
+    for filter_ in filters:
+        attribute: tuple[str, ...] = getattr(filter_, "attribute", ())
         name = str(attribute[0]) if len(attribute) == 1 else ""
-        if name in SETS and isinstance(one, (EqualTo, In)):
-            values = frozenset(one.value if isinstance(one, In) else (one.value,))
+        if name in SETS and isinstance(filter_, (EqualTo, In)):
+            values = frozenset(filter_.value if isinstance(filter_, In) else (filter_.value,))
             key = SETS[name]
             sets[key] = sets[key] & values if key in sets else values
         elif name in RANGES:
-            _bound(one, RANGES[name], bounds)
-    return Wanted(**{**sets, **bounds})
+            _bound(filter_, RANGES[name], bounds)
+    return Filters(**{**sets, **bounds})
 
 
 def _bound(one: Filter, names: tuple[str | None, str | None], bounds: dict[str, Any]) -> None:

@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from formats.errors import FormatError
-from formats.log_dir_files import (
+from formats.log_dir.file_names import (
     META_PROPERTIES,
     FileState,
     FolderKind,
     parse_partition_folder,
     parse_segment_file,
 )
-from formats.properties import parse_meta_properties
+from formats.log_dir.meta_properties import parse_meta_properties
 from kctl.errors import KctlError
 from kctl.evidence.names import broker_id_of
 from kctl.findings import Finding, Place
-from kctl.remote.stores import Store, open_store
+from kctl.tier.stores import Store, open_store
 
 LARGEST_IDENTITY = 1 << 20
 
@@ -36,6 +36,11 @@ class SegmentRef(NamedTuple):
     broker_id: int | None
     moment: str | None
 
+    @property
+    def folder(self) -> str:
+        """The key of the log that it is a segment of."""
+        return self.key.rpartition("/")[0]
+
     def place(self) -> Place:
         """Where findings and rows say that it is."""
         return Place(
@@ -48,17 +53,19 @@ class SegmentRef(NamedTuple):
 
 
 def list_segments(where: str, findings: list[Finding]) -> list[SegmentRef]:
-    """The segments below a path or URI, by key. What cannot be listed is a finding and the rest goes on.
+    """The segments below a path or URI, by folder and base offset. What cannot be listed is a finding and the rest goes on.
 
     `KctlError` where the root itself cannot be listed.
     """
     store = open_store(where)
     sizes = {
-        one.key: one.size_in_bytes for one in store.objects(findings.append) if one.size_in_bytes is not None
+        stored.key: stored.size_in_bytes
+        for stored in store.objects(findings.append)
+        if stored.size_in_bytes is not None
     }
     brokers = _Brokers(store, sizes)
     refs = [ref for key in sizes if (ref := _ref(where, key, sizes, brokers))]
-    refs.sort(key=lambda one: one.key)
+    refs.sort(key=lambda one: (one.folder, one.base_offset))
     return list(_with_next(refs))
 
 
@@ -86,7 +93,7 @@ def moment_in(key: str) -> str | None:
 
 def _with_next(refs: list[SegmentRef]) -> Iterator[SegmentRef]:
     for one, after in zip(refs, [*refs[1:], None], strict=True):
-        same = after is not None and after.key.rpartition("/")[0] == one.key.rpartition("/")[0]
+        same = after is not None and after.folder == one.folder
         yield one._replace(next_base_offset=after.base_offset) if after is not None and same else one
 
 

@@ -30,7 +30,7 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Filters:
     """What filters leave: bounds are inclusive, None where there is none."""
 
     topics: frozenset[str] | None = None
@@ -70,9 +70,16 @@ class _Bin:
 
 
 def plan(
-    segments: Iterable[SegmentRef], table: str, wanted: Wanted, target: int = TARGET
+    segments: Iterable[SegmentRef], table: str, wanted: Filters, target: int = TARGET
 ) -> list[list[Piece]]:
-    """Pieces by partition of the job: each of about `target` bytes, in the order of the segments."""
+    """Pieces by partition of the job: each of about `target` bytes, in the order of the segments.
+
+    For `findings` all segments of a log are in one partition, whatever its size, and bounds leave none of them out:
+    some checks compare a batch with all before it, and some findings are known only at the end of the log.
+    """
+    is_by_log = table == "findings"
+    if is_by_log:
+        wanted = Filters(wanted.topics, wanted.partitions, wanted.brokers)
     made: list[_Bin] = []
     current = _Bin()
     for segment in segments:
@@ -81,8 +88,11 @@ def plan(
         for piece, size in _pieces(
             segment, 1 if table in WHOLE_TABLES else cuts_of(segment.size_in_bytes, target), target
         ):
-            if current.pieces and (
-                current.size + size > target + target // 4 or len(current.pieces) >= MOST_FILES
+            goes_on = is_by_log and current.pieces and current.pieces[-1].segment.folder == segment.folder
+            if (
+                current.pieces
+                and not goes_on
+                and (current.size + size > target + target // 4 or len(current.pieces) >= MOST_FILES)
             ):
                 made.append(current)
                 current = _Bin()
@@ -95,7 +105,7 @@ def plan(
 
 def target_for(segments: Iterable[SegmentRef], target: int) -> int:
     """The bytes of a piece: `target`, or more where the job would have too many tasks for Spark's driver."""
-    return max(target, sum(one.size_in_bytes for one in segments) // MOST_TASKS)
+    return max(target, sum(segment.size_in_bytes for segment in segments) // MOST_TASKS)
 
 
 def cuts_of(size: int, target: int) -> int:

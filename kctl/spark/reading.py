@@ -1,44 +1,68 @@
-"""Pieces of segments as record batches of a table; what executors run. Imports no pyspark."""
+"""Pieces of segments as record batches of a table; what executors run. Imports no pyspark.
+
+Findings are those of `kctl.checks.table`, of a whole log. Other files are not read but for offset indexes, so whether a
+topic is compacted is known of Kafka's own topics and from the batches alone.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kctl.errors import KctlError
+from kctl.checks.replica import COMPACTED
+from kctl.checks.report import FileReport
+from kctl.checks.segments import follow_scan
+from kctl.checks.table import LogChecks
+from kctl.errors import KctlError, reason_of
 from kctl.findings import Finding
 from kctl.findings import evidence as say
-from kctl.remote.stores import Store, open_store
 from kctl.scan.options import Chunk, Level, ScanOptions
 from kctl.scan.segment import SegmentScan, scan_segment
 from kctl.scan.source import Source
 from kctl.scan.splits import TARGET, Split, hints_of, plan_splits
 from kctl.scan.tables import SCHEMAS, batches_table, findings_table, records_table, segment_row
 from kctl.spark.listing import SegmentRef
-from kctl.spark.planning import Piece, Wanted
+from kctl.spark.planning import Filters, Piece
 from kctl.spark.seeking import indexed_start, wanted_part
+from kctl.tier.stores import Store, open_store
 
 LARGEST_INDEX = 64 << 20
 ROWS_AT_ONCE, BYTES_AT_ONCE = 16384, 8 << 20  # of a record batch for Spark
 # What has to be looked at for each table; a header tells whose batches a filter wants.
-LEVELS = {"batches": Level.CRC, "records": Level.RECORDS, "findings": Level.RECORDS, "segments": Level.CRC}
+LEVELS = {"batches": Level.CRC, "records": Level.RECORDS, "segments": Level.CRC}
 STAMPS = {"records": "timestamp", "batches": "max_timestamp"}
 
 
 def read_pieces(
-    pieces: Sequence[Piece], table: str, columns: Sequence[str], wanted: Wanted, target: int = TARGET
+    pieces: Sequence[Piece], table: str, columns: Sequence[str], wanted: Filters, target: int = TARGET
 ) -> Iterator[pa.RecordBatch]:
     """The rows of the pieces, only these columns, in the order of the segments.
 
-    A segment that vanished or cannot be read gives a row of `findings`, and nothing in the other tables.
+    A segment that vanished or cannot be read gives a row of `findings`, and nothing in the other tables. The pieces
+    for `findings` are whole logs, one after the other, as `plan` gives them.
     """
-    for piece in pieces:
-        yield from _read_piece(piece, table, columns, wanted, target)
+    for _, of_log in groupby(pieces, key=lambda piece: piece.segment.folder):
+        log = _Log()
+        for piece in of_log:
+            yield from _read_piece(piece, table, columns, wanted, target, log)
+        if table == "findings":
+            is_compacted = log.has_short_batches or piece.segment.topic in COMPACTED
+            said = log.checks.finish(is_compacted=True if is_compacted else None)
+            yield from findings_rows(table, columns, said)
+
+
+@dataclass(slots=True)
+class _Log:
+    """What its segments share."""
+
+    checks: LogChecks = field(default_factory=LogChecks)
+    has_short_batches: bool = False
 
 
 def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -67,19 +91,24 @@ def _store(where: str) -> Store:
 
 
 def _read_piece(
-    piece: Piece, table: str, columns: Sequence[str], wanted: Wanted, target: int
+    piece: Piece, table: str, columns: Sequence[str], wanted: Filters, target: int, log: _Log
 ) -> Iterator[pa.RecordBatch]:
     segment = piece.segment
     try:
         source = _store(segment.store).open(segment.key)
     except (OSError, KctlError) as error:
         gone = say.VANISHED if isinstance(error, FileNotFoundError) else None
-        found = gone.at(segment.place()) if gone else say.UNREADABLE.at(segment.place(), reason=str(error))
+        found = (
+            gone.at(segment.place()) if gone else say.UNREADABLE.at(segment.place(), reason=reason_of(error))
+        )
         yield from findings_rows(table, columns, [found])
         return
     try:
         index = _index(segment)
         hints = hints_of(index)
+        if table == "findings":
+            yield from findings_rows(table, columns, _findings_of(segment, source, hints, log))
+            return
         splits = plan_splits(source, hints, target) if piece.of > 1 else [Split(0, source.size)]
         if piece.number >= len(splits):
             return
@@ -92,6 +121,20 @@ def _read_piece(
             yield from _read_split(segment, source, split, hints, table, columns, wanted)
     finally:
         source.close()
+
+
+def _findings_of(
+    segment: SegmentRef, source: Source, hints: np.ndarray[tuple[int], np.dtype[np.int64]], log: _Log
+) -> list[Finding]:
+    """What is wrong with a segment and with how it follows those before it."""
+    place = segment.place()
+    known = True if segment.topic in COMPACTED else None
+    options = ScanOptions(base_offset=segment.base_offset, is_compacted=known, place=place)
+    report = FileReport(place, "log", source.size)
+    scan = scan_segment(source, options, hints=hints, checks=log.checks)
+    scanned = follow_scan(scan, report, next_segment=segment.next_base_offset)
+    log.has_short_batches |= scanned.has_short_batches
+    return report.all_findings()
 
 
 def _index(segment: SegmentRef) -> bytes:
@@ -112,7 +155,7 @@ def _index(segment: SegmentRef) -> bytes:
 
 def _read_split(
     segment: SegmentRef, source: Source, split: Split, hints: np.ndarray[tuple[int], np.dtype[np.int64]],
-    table: str, columns: Sequence[str], wanted: Wanted,
+    table: str, columns: Sequence[str], wanted: Filters,
 ) -> Iterator[pa.RecordBatch]:  # fmt: skip
     place = segment.place()
     inside = hints[(hints >= split.start) & (hints < split.end)]
@@ -125,9 +168,7 @@ def _read_split(
     if table == "batches":
         chunks = _with_old_sets_opened(source, options, chunks)
     for chunk in chunks:
-        if table == "findings":
-            yield from findings_rows(table, columns, chunk.findings)
-        elif table == "batches" and len(chunk.headers):
+        if table == "batches" and len(chunk.headers):
             yield from _chosen(batches_table(chunk, place, _needed(table, columns)), table, columns, wanted)
         elif table == "records" and chunk.records is not None and _any_wanted(chunk, wanted):
             yield from _chosen(records_table(chunk, place, _needed(table, columns)), table, columns, wanted)
@@ -155,7 +196,7 @@ def _with_old_sets_opened(source: Source, options: ScanOptions, chunks: Iterator
             yield chunk
 
 
-def _any_wanted(chunk: Chunk, wanted: Wanted) -> bool:
+def _any_wanted(chunk: Chunk, wanted: Filters) -> bool:
     headers = chunk.headers
     if not len(headers):
         return False
@@ -173,7 +214,7 @@ def _needed(table: str, columns: Sequence[str]) -> list[str]:
 
 
 def _chosen(
-    rows: pa.RecordBatch, table: str, columns: Sequence[str], wanted: Wanted
+    rows: pa.RecordBatch, table: str, columns: Sequence[str], wanted: Filters
 ) -> Iterator[pa.RecordBatch]:
     """The rows that the bounds let through, with the columns asked for in their order."""
     first, last = ("offset", "offset") if table == "records" else ("base_offset", "last_offset")

@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.columns.headers import PADDING, Headers, gather
+from formats.log.columns.headers import PADDING, Headers, gather
 from kctl.scan.options import Level, ScanOptions
 from kctl.scan.segment import scan_segment
 from kctl.scan.source import Source
 from kctl.scan.splits import Split, is_boundary
-from kctl.spark.planning import Wanted
+from kctl.spark.planning import Filters
 
 HEADER = 61
 
@@ -38,7 +38,7 @@ def indexed_start(
     return at if base_offset <= begins <= from_offset else 0
 
 
-def wanted_part(source: Source, split: Split, hints: NDArray[np.int64], wanted: Wanted) -> Split | None:
+def wanted_part(source: Source, split: Split, hints: NDArray[np.int64], wanted: Filters) -> Split | None:
     """The part of a split from the first batch to the last that is wanted; None where there is none.
 
     The whole split where headers do not tell: damage, or message sets, whose first offset they do not have.
@@ -58,7 +58,7 @@ def wanted_part(source: Source, split: Split, hints: NDArray[np.int64], wanted: 
     return Split(first, end) if first < end else None
 
 
-def _within(headers: Headers, wanted: Wanted) -> NDArray[np.bool_]:
+def _within(headers: Headers, wanted: Filters) -> NDArray[np.bool_]:
     """Which batches may hold a row that is wanted; of their times only the largest is known for certain."""
     keep = np.ones(len(headers), np.bool_)
     if wanted.from_offset is not None:

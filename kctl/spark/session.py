@@ -227,7 +227,10 @@ def _version() -> str:
 def package_roots() -> dict[str, Path]:
     """Where kctl's own packages lie."""
     here = Path(__file__).parents[2]
-    return {one: Path(sys.modules[one].__path__[0]) if one in sys.modules else here / one for one in PACKAGES}
+    return {
+        package: Path(sys.modules[package].__path__[0]) if package in sys.modules else here / package
+        for package in PACKAGES
+    }
 
 
 def code_archive(folder: Path) -> Path:

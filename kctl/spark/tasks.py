@@ -1,14 +1,14 @@
 """Any function over any items on executors, results in order: how an audit runs on Spark.
 
 The same functions that the local pool runs are sent as the partitions of a data source, which works on
-classic masters and over Connect alike. Items go out in waves, so that the driver holds few results; while one
+classic masters and over Connect alike. Driver and executors exchange items and results in the serialization of Spark,
+over its own connections and never through a file. Items go out in waves, so that the driver holds few results; while one
 wave's last tasks run, the next has begun, so that no core waits.
 """
 
 from __future__ import annotations
 
 import base64
-import pickle
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -17,7 +17,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
-from pyspark import cloudpickle
+from pyspark.serializers import CloudPickleSerializer, CPickleSerializer
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+PLAIN, WITH_CODE = CPickleSerializer(), CloudPickleSerializer()
 SCHEMA = pa.schema([("number", pa.int64()), ("result", pa.binary())])
 PARTITIONS_A_WAVE = 4
 """For each core: enough that a slow one does not keep the others waiting."""
@@ -50,7 +51,7 @@ class TaskFailed(WorkerDied):
 
 
 class Chunk(InputPartition):
-    """Some items, pickled."""
+    """Some items, serialized."""
 
     def __init__(self, first: int, items: list[bytes]) -> None:
         self.first, self.items = first, items
@@ -63,15 +64,15 @@ class TasksReader(DataSourceReader):
         self.work = work
 
     def partitions(self) -> list[InputPartition]:
-        _, chunks = pickle.loads(self.work)  # noqa: S301  # our own, from the driver
+        _, chunks = PLAIN.loads(self.work)
         return [Chunk(first, items) for first, items in chunks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Chunk)
         freeze_once()
-        function = pickle.loads(pickle.loads(self.work)[0])  # noqa: S301
+        function = PLAIN.loads(PLAIN.loads(self.work)[0])
         for number, item in enumerate(partition.items, partition.first):
-            result = cloudpickle.dumps(function(pickle.loads(item)))  # noqa: S301
+            result = WITH_CODE.dumps(function(PLAIN.loads(item)))
             yield pa.RecordBatch.from_pydict({"number": [number], "result": [result]}, SCHEMA)
 
 
@@ -105,7 +106,7 @@ class SparkEngine:
         pool = ThreadPoolExecutor(WAVES_AT_ONCE, thread_name_prefix="kctl-wave")
         running: deque[tuple[Future[list[Any]], int]] = deque()
         try:
-            for work, tasks in self._waves(cloudpickle.dumps(function), iter(items)):
+            for work, tasks in self._waves(WITH_CODE.dumps(function), iter(items)):
                 self._asked += tasks
                 running.append((pool.submit(self._results, work), tasks))
                 if len(running) >= WAVES_AT_ONCE:
@@ -125,9 +126,9 @@ class SparkEngine:
         size = min(most, FIRST_ITEMS)
         while wave := list(islice(waiting, size * at_once)):
             chunks = [
-                (at, [pickle.dumps(one) for one in wave[at : at + size]]) for at in range(0, len(wave), size)
+                (at, [PLAIN.dumps(one) for one in wave[at : at + size]]) for at in range(0, len(wave), size)
             ]
-            yield base64.b64encode(pickle.dumps((body, chunks))).decode(), len(chunks)
+            yield base64.b64encode(PLAIN.dumps((body, chunks))).decode(), len(chunks)
             size = min(most, size * 4)
 
     def _next(self, running: deque[tuple[Future[list[Any]], int]]) -> Iterator[Any]:
@@ -146,8 +147,8 @@ class SparkEngine:
         done = self._done
         with suppress(Exception):  # Connect does not say
             tracker = self.spark.sparkContext.statusTracker()
-            stages = [tracker.getStageInfo(one) for one in tracker.getActiveStageIds()]
-            done += sum(one.numCompletedTasks for one in stages if one)
+            stages = [tracker.getStageInfo(stage_id) for stage_id in tracker.getActiveStageIds()]
+            done += sum(stage.numCompletedTasks for stage in stages if stage)
         # A wave that is done and not yet taken is in neither count.
         self._said = max(self._said, min(done, self._asked))
         self.progress.note(f"{self._said:,} of {self._asked:,} tasks")
@@ -162,7 +163,7 @@ class SparkEngine:
             lacks = "No module named" in cause
             raise TaskFailed(f"a Spark task failed: {cause}", NEEDED if lacks else "") from error
         rows.sort(key=lambda one: one["number"])
-        return [pickle.loads(bytes(row["result"])) for row in rows]  # noqa: S301  # from our own executors
+        return [PLAIN.loads(bytes(row["result"])) for row in rows]
 
     def _cancel(self) -> None:
         with suppress(Exception):  # the session may be gone already

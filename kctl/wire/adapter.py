@@ -1,19 +1,25 @@
-"""A connection, requests to chosen brokers, bounded waits.
-
-With `first_ready` and `shortcuts` the one place that touches the inside of kafka-python.
+"""Connections to brokers: requests to chosen brokers, bounded waits, and why a connection failed, as a clause.
 
     with Wire(access) as wire:
         answer = wire.send(MetadataRequest(topics=None))                # to the broker that is read from
         answers = wire.send_all([(1, request), (2, request)])           # at once; a failure stands for its answer
 
-Nothing here retries a write. `PRIVATE` lists every name used that the library does not document.
+Of several brokers the first that takes a connection is used; the next one is tried as soon as one says nothing for a
+moment, since a host that accepts connections and never answers would otherwise use up the time that there is for all
+of them. Nothing here retries a write. Only this module and `shortcuts` touch the inside of kafka-python; `PRIVATE`
+lists every name used that the library does not document.
 """
 
+import logging
+import queue
+import random
 import re
+import socket
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import kafka.errors as kafka_errors
 from kafka.net.connection import KafkaConnection
@@ -22,13 +28,200 @@ from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.frame import KafkaBytes
+from kafka.protocol.metadata import MetadataResponse
 from kafka.protocol.schemas.fields.struct import StructField
 
 from kctl.errors import BadValue, KctlError
-from kctl.wire.causes import cause_among, cause_of, listening
-from kctl.wire.first_ready import bootstrap, first_ready
 from kctl.wire.shortcuts.receiving import receive_quickly
 from kctl.wire.shortcuts.small_messages import take_small_messages
+
+CONNECT = 3.0  # seconds that a host has to take a connection
+HEAD_START = 0.5  # seconds that a broker has before the next one is tried as well
+READY_POLL_INTERVAL = 0.005  # seconds between two looks
+ENOUGH_REFUSALS = 2
+
+
+async def first_ready(
+    net: Any, manager: Any, nodes: Sequence[Any], seconds: float, lasting: float = 0.0, **how: Any
+) -> tuple[Any, Exception | None]:
+    """The first of the nodes whose connection can be used; None and why not where none is ready in time.
+
+    A connection that is not ready by then goes on coming up where `lasting` is longer: others may want it.
+    """
+    end, next_at = time.monotonic() + seconds, 0.0
+    left, tried = list(nodes), list[Any]()
+    failure: Exception | None = None
+    while True:
+        now = time.monotonic()
+        for connection in tried:
+            if connection.init_future.succeeded():
+                return connection.node_id, None
+            if connection.init_future.is_done:
+                failure = connection.init_future.exception
+        tried = [one for one in tried if not one.init_future.is_done]
+        if now >= end or not (left or tried):
+            return None, failure or TimeoutError("no answer in time")
+        if left and (not tried or now >= next_at):
+            next_at = now + HEAD_START
+            try:
+                milliseconds = max(end - now, lasting) * 1000
+                tried.append(manager.get_connection(left.pop(0), timeout_ms=milliseconds, **how))
+            except Exception as error:
+                failure = error
+            continue
+        await net.sleep(READY_POLL_INTERVAL)
+
+
+def refuse_unreachable(servers: Sequence[str], seconds: float) -> None:
+    """Return when a host takes a connection. Raises KctlError, each host's failure named once, where none does.
+
+    The library would try a host that says nothing for as long as an answer may take, and name no cause.
+    """
+    heard: queue.SimpleQueue[tuple[str, Exception | None]] = queue.SimpleQueue()
+    for server in servers:
+        threading.Thread(target=_connect, args=(server, seconds, heard), daemon=True).start()
+    causes: dict[str, str] = {}
+    end = time.monotonic() + seconds
+    while len(causes) < len(servers):
+        try:
+            server, failure = heard.get(timeout=max(0.0, end - time.monotonic()))
+        except queue.Empty:
+            break
+        if failure is None:
+            return
+        causes[server] = cause_of(failure)
+    hosts: dict[str, list[str]] = {}
+    for server in servers:
+        hosts.setdefault(causes.get(server, NO_ANSWER), []).append(server)
+    said = "; ".join(f"{', '.join(some)}: {cause}" for cause, some in hosts.items())
+    raise KctlError(
+        f"no broker of {','.join(servers)} can be used: {said if len(hosts) > 1 else next(iter(hosts))}"
+    )
+
+
+def _connect(server: str, seconds: float, heard: queue.SimpleQueue[tuple[str, Exception | None]]) -> None:
+    host, _, port = server.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=seconds).close()
+        heard.put((server, None))
+    except OSError as error:
+        heard.put((server, error))
+
+
+def bootstrap(net: Any, manager: Any, seconds: float, refusals: Callable[[], int]) -> None:
+    """Learn from one of the servers named which brokers there are. Raises the library's errors.
+
+    `refusals` says how often brokers have refused for good so far: nobody waits for more than some of them.
+    """
+    end = time.monotonic() + seconds
+    servers = manager.cluster._bootstrap_brokers
+    if len(servers) > 1:
+        first = manager.run(_first_server, net, manager, list(servers), seconds)
+        if first is not None:
+            manager.cluster._bootstrap_brokers = {first: servers[first]}
+    try:
+        manager.run(_bootstrapped, net, manager, end, refusals)
+    finally:
+        manager.cluster._bootstrap_brokers = servers
+
+
+async def _bootstrapped(net: Any, manager: Any, end: float, refusals: Callable[[], int]) -> None:
+    """The library's own time-out does not hold while a host says nothing to a TLS handshake."""
+    before = refusals()
+    future = manager.bootstrap_async(max(1, int((end - time.monotonic()) * 1000)))
+    while not future.is_done:
+        if time.monotonic() >= end or refusals() - before >= ENOUGH_REFUSALS:
+            raise TimeoutError("no answer in time")
+        await net.sleep(READY_POLL_INTERVAL)
+    await future
+
+
+async def _first_server(net: Any, manager: Any, names: list[str], seconds: float) -> str | None:
+    """The server whose connection the library finds ready; the others are closed."""
+    order = random.sample(names, len(names))
+    how = {"pop_on_close": False, "refresh_metadata_on_err": False, "reset_backoff_on_connect": False}
+    first: str | None
+    first, _ = await first_ready(net, manager, order, seconds, **how)
+    for name in names:
+        if name != first and (connection := manager._conns.pop(name, None)) is not None:
+            connection.close()
+    return first
+
+
+ENDED = "it ends the connection (TLS or SASL needed?)"
+ENDED_SASL = "it ends the connection (are user, password and mechanism right?)"
+NO_ANSWER = "no answer in time"
+UNTRUSTED = "the certificate is not trusted"
+NO_TLS = "it does not speak TLS there"
+NOT_LET_IN = "user or password is wrong"
+NO_MECHANISM = "the SASL mechanism is not enabled there"
+CAUSES = (
+    (r"ECONNREFUSED|Connection refused", "connection refused"),
+    (r"Name or service not known|gaierror|DNS|resolve", "the host name is not known"),
+    (r"CERTIFICATE_VERIFY_FAILED[^(]*(?:: ([^(]+))?", UNTRUSTED),
+    (r"WRONG_VERSION_NUMBER|UNEXPECTED_EOF|record layer failure", NO_TLS),
+    (r"Handshake failed", "the TLS handshake failed"),
+    (r"SaslAuthenticationFailed|Authentication failed|invalid credentials", NOT_LET_IN),
+    (r"UnsupportedSaslMechanism|mechanism", NO_MECHANISM),
+    (r"controller \(no metadata support\)", "that is a controller's listener, not a broker's"),
+    (r"timed? ?out|Timeout|ETIMEDOUT", NO_ANSWER),
+    (r"socket disconnected|ECONNRESET|reset by peer", ENDED),
+    (r"NodeNotReady", "the connection to it has just failed"),
+    (r"No route to host|EHOSTUNREACH|ENETUNREACH", "there is no route to it"),
+)
+# A broker that refuses for one of these reasons does so again, and may lock the user out in the end.
+FINAL = frozenset({UNTRUSTED, NO_TLS, NOT_LET_IN, NO_MECHANISM})
+ATTEMPT = "Bootstrap connection to"
+NOISE = ("not ready; waiting", "Unable to bootstrap")
+
+
+def cause_of(error: BaseException) -> str:
+    """Why it failed."""
+    text = f"{type(error).__name__}: {error}"
+    return _cause_in(text) or text.splitlines()[0][:200]
+
+
+def cause_among(words: Sequence[str], *, with_sasl: bool) -> str:
+    """Why, by the last of the words that tell; that nobody answered in time only where none tells more."""
+    found = [cause for said in reversed(words) if (cause := _cause_in(said))]
+    told = [cause for cause in found if cause != NO_ANSWER]
+    if not found:
+        return (words[1] if len(words) > 1 else words[0]).splitlines()[0][:200]
+    cause = (told or found)[0]
+    return ENDED_SASL if cause == ENDED and with_sasl else cause
+
+
+def _cause_in(text: str) -> str | None:
+    return next((meaning for pattern, meaning in CAUSES if re.search(pattern, text, re.IGNORECASE)), None)
+
+
+class ConnectionLog(logging.Handler):
+    """What the library says, and how often a broker refused for good."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.words: list[str] = []
+        self.refusals = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep what a record says, noise left out."""
+        said = record.getMessage()
+        if any(noise in said for noise in NOISE):
+            return
+        self.words.append(said)
+        self.refusals += said.startswith(ATTEMPT) and _cause_in(said) in FINAL
+
+
+@contextmanager
+def listening() -> Iterator[ConnectionLog]:
+    """The library's log while the block runs."""
+    heard, logger = ConnectionLog(), logging.getLogger("kafka.net")
+    logger.addHandler(heard)
+    try:
+        yield heard
+    finally:
+        logger.removeHandler(heard)
+
 
 # (class, name): documented nowhere, so that a test holds each against the installed library.
 PRIVATE = (
@@ -56,7 +249,7 @@ IN_FLIGHT = 500  # requests to a broker at once; above its limit the library ref
 LARGEST_ANSWER = 512 << 20  # bytes
 SERVER_ROOM = 5.0  # seconds by which the client waits longer than the broker
 LONGEST_PAUSE = 60.0  # seconds for which a broker may ask while a quota is used up
-LOOK = 0.02  # seconds between two looks at whether they are over
+POLL_INTERVAL = 0.02  # seconds
 
 
 class Access(NamedTuple):
@@ -126,9 +319,15 @@ class Wire:
     Raises KctlError with the cause in its line where no broker of the list can be used.
     """
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, warn: Callable[[str], None] = lambda text: None) -> None:
         self.access = access
+        self._warn, self._warned = warn, set[str]()
         self.location = access.servers
+        # Whether a controller of KRaft has answered; else the epochs of features by which it was seen that there is none.
+        self.has_seen_controller = False
+        self.without_controller: dict[int, int] | None = None
+        _check_login(access)
+        refuse_unreachable(server_list(access.servers), min(CONNECT, access.timeout))
         self._net: Any = NetworkSelector(client_id="kctl")
         if "SSL" in access.settings()["security_protocol"]:
             import ssl
@@ -138,7 +337,7 @@ class Wire:
             try:
                 self._manager: Any = KafkaConnectionManager(self._net, **access.settings())
                 self._net.start()
-                bootstrap(self._net, self._manager, access.timeout, lambda: heard.refusals)
+                self._bootstrap(heard)
             except Exception as error:
                 said = list(heard.words)  # to close adds words of its own
                 self.close()
@@ -149,12 +348,15 @@ class Wire:
             self.close()
             raise
 
+    def _bootstrap(self, heard: ConnectionLog) -> None:
+        bootstrap(self._net, self._manager, self.access.timeout, lambda: heard.refusals)
+
     # --- brokers ---
 
     @property
     def nodes(self) -> list[int]:
         """Ids of the brokers that the cluster says it has, ascending."""
-        return sorted(int(one.node_id) for one in self._manager.cluster.brokers())
+        return sorted(int(broker.node_id) for broker in self._manager.cluster.brokers())
 
     def refresh_nodes(self) -> None:
         """Ask for the table of brokers again: one that came back is not known otherwise."""
@@ -169,7 +371,7 @@ class Wire:
         node, failure = self._ready(nodes)
         if node is None:
             raise _no_cluster(self.access, failure, [])
-        return int(node)
+        return node  # type: ignore[no-any-return]
 
     def _ready(self, nodes: Sequence[int], seconds: float | None = None) -> tuple[Any, Any]:
         usual = self.access.timeout
@@ -196,6 +398,13 @@ class Wire:
         if isinstance(answer, KctlError):
             raise answer
         return answer
+
+    def send_to(self, host: str, port: int, request: Any) -> Any:
+        """The answer of a node that is no broker, spoken to as brokers are. Raises NoAnswer, TooOld."""
+        node: Any = f"{host}:{port}"
+        known = MetadataResponse.MetadataResponseBroker(node_id=node, host=host, port=port, rack=None)
+        self._manager.cluster._coordinator_brokers[node] = known
+        return self.send(request, node)
 
     def read(self, request: Any) -> Any:
         """As `send`, for a request that changes nothing: where the broker is gone, another one is asked."""
@@ -257,13 +466,14 @@ class Wire:
             if time.monotonic() > end:
                 reason = f"it asks for a pause of more than {LONGEST_PAUSE:.0f} s: a quota of this client is used up"
                 raise NoAnswer(f"broker {node} is not asked, since {reason}", node)
-            await self._net.sleep(LOOK)
+            await self._net.sleep(POLL_INTERVAL)
 
     def _failure(self, error: Exception, node: int, request: Any) -> KctlError:
         if isinstance(error, KctlError):
             return error
         name = type(error).__name__
-        asked = type(request).__name__.removesuffix("Request")
+        known = (kind.__name__ for kind in type(request).__mro__ if kind.__module__.startswith("kafka."))
+        asked = next(known, type(request).__name__).removesuffix("Request")
         if name == "IncompatibleBrokerVersion":
             return TooOld(f"broker {node} is too old: it does not know {asked}")
         if name == "UnknownBrokerIdError":
@@ -279,6 +489,12 @@ class Wire:
         except Exception as error:
             raise NoAnswer(f"{self.location}: {cause_of(error)}", node) from None
 
+    def warn(self, text: str) -> None:
+        """Say something once, to whoever is to hear it."""
+        if text not in self._warned:
+            self._warned.add(text)
+            self._warn(text)
+
     def pause(self, seconds: float) -> None:
         """Wait."""
         time.sleep(seconds)
@@ -290,11 +506,43 @@ class Wire:
             manager.close()
         self._net.stop(timeout_ms=2000)
 
-    def __enter__(self) -> "Wire":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI")
+
+
+def _check_login(access: Access) -> None:
+    """Raise BadValue for a login that cannot work: the library would try it until the time is over."""
+    mechanism = access.sasl_mechanism
+    if mechanism and mechanism not in MECHANISMS:
+        raise BadValue(
+            f"SASL mechanism {mechanism} is not supported with brokers", f"there are {', '.join(MECHANISMS)}"
+        )
+    for name in ("sasl_username", "sasl_password"):
+        if mechanism and mechanism != "GSSAPI" and not getattr(access, name):
+            raise BadValue(
+                f"SASL mechanism {mechanism} needs {name}", f"set KCTL_{name.upper()} or the context's"
+            )
+
+
+class Controllers(Wire):
+    """Connections to KRaft controllers, who know no Metadata: those that are named are all there are.
+
+    `nodes` are the library's names for them, in the order given.
+    """
+
+    def _bootstrap(self, heard: ConnectionLog) -> None:
+        """Nobody is asked."""
+
+    @property
+    def nodes(self) -> list[Any]:
+        """The controllers."""
+        return list(self._manager.cluster._bootstrap_brokers)
 
 
 def _again(request: Any) -> Any:

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
-from kctl.cluster.moving import moving_targets
-from kctl.wire.reading import read_cluster
+from kctl.cluster.reassignment.moves import moving_targets
+from kctl.wire.reading import read_cluster, read_log_dirs, read_supported_features
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from kctl.changes.intents import Intent
     from kctl.changes.plan import Write
-    from kctl.cluster.disk_sizes import ReplicaSize
-    from kctl.cluster.interface import Oddity
-    from kctl.cluster.old_groups import OldGroup
-    from kctl.cluster.state import ClusterState, Replicas
-    from kctl.cluster.versions import KafkaVersion
+    from kctl.cluster.disks import LogDir
+    from kctl.cluster.interface import Oddity, Scope
+    from kctl.cluster.old_consumers import OldGroup
+    from kctl.cluster.reassignment.moves import ReplicaSize
+    from kctl.cluster.state import ClusterState, Endpoint, Quorum, Replicas
+    from kctl.errors import KctlError
     from kctl.model import TopicPartition
     from kctl.wire.adapter import Wire
-    from kctl.wire.committing import Commit
+    from kctl.wire.writes.commit import Commit
 
 PARTITIONS_IN_A_REQUEST = 2000
 LAGGING = 2.0  # seconds that brokers may be behind a controller that keeps its state in ZooKeeper
@@ -31,37 +32,24 @@ class AdminCluster:
 
     backend = "admin"
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: Wire, *, needs_controller: bool = True) -> None:
+        """Without an active controller a read raises, or else warns and gives what brokers know."""
         self.wire = wire
+        self._needs_controller = needs_controller
         self.location = wire.location
         self._moving: dict[TopicPartition, Replicas] = {}  # as seen last
         self._commits: Commit | None = None
         self.has_written = False  # something that was not read back yet
         self._exact_from: int | None = None  # the broker from which all was read back that was written before
 
-    def read_state(
-        self,
-        topics: Collection[str] | None = None,
-        *,
-        partition_states: bool = True,
-        configs: Collection[str] = (),
-        config_keys: Collection[str] | None = None,
-        kafka_version: KafkaVersion | None = None,
-        recent: bool = False,
-    ) -> ClusterState:
+    def read_state(self, topics: Collection[str] | None = None, **scope: Unpack[Scope]) -> ClusterState:
         """The cluster now, from a broker that has seen all that was committed before; see the interface."""
         end = time.monotonic() + LAGGING
         has_other = self._exact_from is not None and self._exact_from != self.wire.node
-        is_exact = not recent or self.has_written or has_other
+        is_exact = not scope.get("recent") or self.has_written or has_other
         while True:
             state = read_cluster(
-                self.wire,
-                topics,
-                partition_states=partition_states,
-                configs=configs,
-                config_keys=config_keys,
-                kafka_version=kafka_version,
-                is_exact=is_exact,
+                self.wire, topics, is_exact=is_exact, needs_controller=self._needs_controller, **scope
             )
             if is_exact:
                 self.has_written, self._exact_from = False, self.wire.node
@@ -81,20 +69,20 @@ class AdminCluster:
 
     def writes_for(self, intent: Intent, state: ClusterState) -> tuple[Write, ...]:
         """The requests of an intent, each with what it expects to find; the controller was asked where it can be."""
-        from kctl.wire.committing import writes_for
+        from kctl.wire.writes.commit import writes_for
 
         return writes_for(self, intent, state)
 
     def commit(self, writes: Sequence[Write]) -> None:
         """Send the requests in order, after what they expect was read again. Raises as `Commit.carry_out` does."""
-        from kctl.wire.committing import Commit
+        from kctl.wire.writes.commit import Commit
 
         self._commits = self._commits or Commit(self)
         self._commits.carry_out(writes)
 
     def is_written(self, writes: Sequence[Write]) -> bool:
         """Whether requests that were sent before have been carried out, as far as reading can tell."""
-        from kctl.wire.committing import Commit
+        from kctl.wire.writes.commit import Commit
 
         return Commit(self).is_written(writes)
 
@@ -104,23 +92,69 @@ class AdminCluster:
         """How many partitions, from the front, go in one request."""
         return min(len(partitions), PARTITIONS_IN_A_REQUEST)
 
-    def replica_sizes(self, topics: Collection[str] | None = None) -> list[ReplicaSize]:
-        """The size of every replica, of these topics or all, on every broker that answers."""
-        from kctl.wire.log_dirs import read_replica_sizes
+    def config_keys(self, entity_type: str, entity_name: str) -> Collection[str] | None:
+        """See the interface; quotas are not described."""
+        from kctl.cluster.reassignment.throttles import RATES
+        from kctl.wire.configs import keys_known
+        from kctl.wire.shortcuts.configs import KINDS
 
-        return read_replica_sizes(self.wire, topics)
+        if entity_type not in KINDS:
+            return None
+        known = keys_known(self.wire, entity_type, entity_name)
+        return {*known, *RATES} if entity_type == "brokers" else known
+
+    def replica_sizes(self, topics: Collection[str] | None = None) -> list[ReplicaSize]:
+        """The size of every replica, of these topics or all, on every broker that answers; no copies between disks.
+
+        The lag that brokers tell with it is of no use for a move: it is counted from the replica's own high watermark.
+        """
+        from kctl.cluster.reassignment.moves import ReplicaSize
+
+        return [
+            ReplicaSize(replica.partition, one.broker_id, replica.size_in_bytes)
+            for one in read_log_dirs(self.wire, self.wire.nodes, topics)
+            for replica in one.replicas
+            if not replica.is_future
+        ]
+
+    def read_log_dirs(self, brokers: Collection[int], topics: Collection[str] | None = None) -> list[LogDir]:
+        """See the interface."""
+        return read_log_dirs(self.wire, brokers, topics)
+
+    def controllers(self, quorum: Quorum) -> dict[int, Endpoint]:
+        """See the interface."""
+        from kctl.wire.quorum import controllers
+
+        return controllers(self.wire, quorum)
+
+    def supported_features(self) -> tuple[dict[str, tuple[int, int]], list[KctlError]]:
+        """See the interface."""
+        return read_supported_features(self.wire)
 
     def log_ends(self, state: ClusterState) -> Mapping[TopicPartition, int]:
         """See the interface; what is above the high watermark counts."""
-        from kctl.wire.fetching import LATEST, list_offsets
+        from kctl.wire.replicas.fetching import LATEST, list_offsets
 
         wanted = [(found.leader, tp) for tp, found in state.partition_states.items() if found.leader >= 0]
         ends = list_offsets(self.wire, wanted, LATEST)
         return {tp: end for (_, tp), end in ends.items() if isinstance(end, int)}
 
     def read_oddities(self, state: ClusterState, now: int) -> Sequence[Oddity]:
-        """None: brokers keep them to themselves."""
-        return ()
+        """Log directories that have failed. Of anything else that is odd brokers tell nobody."""
+        from kctl.cluster.interface import Oddity
+
+        silent = {problem.silent_broker for problem in state.problems}
+        answering = [broker for broker in state.live_brokers if broker not in silent]
+        return [
+            Oddity(
+                "failed-disk",
+                f"log directory {one.path} of broker {one.broker_id}",
+                one.error or "",
+                broker_id=one.broker_id,
+            )
+            for one in read_log_dirs(self.wire, answering, ())
+            if one.state == "failed"
+        ]
 
     def read_old_groups(self) -> Sequence[OldGroup]:
         """None: such groups live in ZooKeeper alone."""

@@ -1,132 +1,180 @@
-"""Configurations as the brokers describe them, reduced to what was set: of topics, brokers, clients, users, ips.
+"""Configurations as brokers tell them: what is in force and where it comes from; loggers, groups, client metrics.
 
-Only dynamic values are kept, as a backend over ZooKeeper has them; the brokers' own files and defaults are left out.
-A broker tells its own configuration and nobody else's, so that of a dead one is not to be had.
+Source: KIP-226 (sources, synonyms), KIP-412 (broker loggers), KIP-714 (client metrics), KIP-848 (groups), KIP-1142
+(ListConfigResources); clients/src/main/resources/common/message/{DescribeConfigs,ListConfigResources}*.json @ 4.3.0
 """
 
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from kctl.cluster.state import UNTOLD, EntityConfig, Problem
+from kafka.protocol.admin.configs import DescribeConfigsRequest, ListConfigResourcesRequest
+
+from kctl.cluster.state import DEFAULT, EntityConfig, Problem
 from kctl.errors import KctlError
 from kctl.wire.adapter import TooOld, Wire, error_name
-from kctl.wire.shortcuts.configs import (
-    DYNAMIC_BROKER,
-    DYNAMIC_DEFAULT,
-    DYNAMIC_TOPIC,
-    DescribeSetConfigsRequest,
-    Resource,
-)
+from kctl.wire.shortcuts.configs import AT_THE_BROKER, KINDS
 
-TOPIC, BROKER = 2, 4  # resource types
-DEFAULT = "<default>"
-TOPICS_IN_A_REQUEST = 500
-QUOTA_TYPES = {"clients": "client-id", "users": "user", "ips": "ip"}
-MADE_BY_KAFKA = "min.insync.replicas"  # always set as default where eligible leader replicas are in use
-Found = dict[tuple[str, str], EntityConfig]
+UNKNOWN_TOPIC = 3
+ENTITIES_IN_A_REQUEST = 200
 
 
-def read_configs(
-    wire: Wire,
-    types: Collection[str],
-    topics: Sequence[str],
-    brokers: Sequence[int],
-    keys: Collection[str] | None = None,
-) -> tuple[Found, list[Problem]]:
-    """What is set for the entities of these types (None: all keys), and what could not be read."""
-    found: Found = {}
-    problems: list[Problem] = []
-    if "topics" in types:
-        for first in range(0, len(topics), TOPICS_IN_A_REQUEST):
-            _topics(wire, topics[first : first + TOPICS_IN_A_REQUEST], keys, found, problems)
-    if "brokers" in types:
-        _brokers(wire, brokers, keys, found, problems)
-    for kind in QUOTA_TYPES.keys() & set(types):
-        _quotas(wire, kind, found, problems)
+SOURCES = {
+    1: "topic", 2: "broker", 3: "default_broker", 4: "static", 5: "default", 6: "broker_logger", 7: "client_metrics",
+    8: "group",
+}  # fmt: skip
+TYPES = {
+    1: "boolean", 2: "string", 3: "int", 4: "short", 5: "long", 6: "double", 7: "list", 8: "class", 9: "password",
+}  # fmt: skip
+
+
+class ConfigInForce(NamedTuple):
+    """A key of an entity as it holds now; `value` is None where the broker keeps it to itself."""
+
+    entity_type: str
+    entity_name: str
+    key: str
+    value: str | None
+    source: str | None
+    is_sensitive: bool
+    is_read_only: bool
+    type: str | None
+    synonyms: tuple[Mapping[str, str | None], ...]  # key, value, source; in order of force
+    documentation: str | None
+
+
+def in_force(
+    wire: Wire, kind: str, names: Sequence[str], keys: Collection[str] = (), *, explain: bool = False
+) -> Iterator[ConfigInForce | KctlError]:
+    """Every key of the entities (of none named: all keys), by entity and key; an error where one is not told."""
+    for first in range(0, len(names), ENTITIES_IN_A_REQUEST):
+        some = names[first : first + ENTITIES_IN_A_REQUEST]
+        yield from _described(wire, kind, some, keys, explain)
+
+
+def _described(
+    wire: Wire, kind: str, names: Sequence[str], keys: Collection[str], explain: bool
+) -> Iterator[ConfigInForce | KctlError]:
+    answers = _answers(wire, kind, names, sorted(keys) or None, explain)
+    for name, answer in zip(names, answers, strict=True):
+        if isinstance(answer, KctlError):
+            yield answer
+            continue
+        for one in sorted(answer.configs, key=lambda one: str(one.name)):
+            yield ConfigInForce(
+                kind,
+                name,
+                str(one.name),
+                one.value,
+                SOURCES.get(one.config_source),
+                bool(one.is_sensitive),
+                bool(one.read_only),
+                TYPES.get(getattr(one, "config_type", 0)),
+                tuple(
+                    {"key": str(s.name), "value": s.value, "source": SOURCES.get(s.source)}
+                    for s in one.synonyms or ()
+                ),
+                getattr(one, "documentation", None) or None,
+            )
+
+
+def _answers(
+    wire: Wire, kind: str, names: Sequence[str], keys: Sequence[str] | None, explain: bool
+) -> list[Any | KctlError]:
+    """What is told of each entity: the broker's own part of an answer, or why there is none."""
+
+    def request(some: Iterable[str]) -> DescribeConfigsRequest:
+        resource = DescribeConfigsRequest.DescribeConfigsResource
+        listed = [
+            resource(
+                resource_type=KINDS[kind].resource,
+                resource_name="" if name == DEFAULT else name,
+                configuration_keys=keys,
+            )
+            for name in some
+        ]
+        return DescribeConfigsRequest(
+            resources=listed, include_synonyms=True, include_documentation=explain, min_version=1
+        )
+
+    if kind in AT_THE_BROKER:
+        asked = [(wire.node if name == DEFAULT else int(name), request([name])) for name in names]
+        answers = wire.send_all(asked)
+        found = {
+            name: answer if isinstance(answer, KctlError) else answer.results[0]
+            for name, answer in zip(names, answers, strict=True)
+        }
+    else:  # those that may not be seen come last
+        results = wire.read(request(names)).results if names else ()
+        found = {str(result.resource_name): result for result in results}
+    missing = KctlError("the answer leaves it out")
+    return [_result(kind, name, found.get(name, missing)) for name in names]
+
+
+def _result(kind: str, name: str, result: Any) -> Any:
+    if isinstance(result, KctlError) or not result.error_code:
+        return result
+    if kind == "topics" and result.error_code == UNKNOWN_TOPIC:
+        return KctlError(f"no topic {name}")
+    said = (result.error_message or "").rstrip(".") or error_name(result.error_code)
+    return KctlError(f"configuration of {kind.removesuffix('s')} {name}: {said}")
+
+
+def names_of(wire: Wire, kind: str) -> list[str]:
+    """The groups or subscriptions of client metrics that have a configuration. Raises KctlError.
+
+    Brokers of 4.0 list no groups.
+    """
+    version = wire.version_of(ListConfigResourcesRequest)
+    if version is None or (kind == "groups" and version < 1):
+        return []
+    resource = KINDS[kind].resource
+    asked = {"resource_types": [resource]} if version >= 1 else {}
+    answer = wire.read(ListConfigResourcesRequest(**asked))
+    if answer.error_code:
+        raise KctlError(f"configurations of {kind} cannot be listed: {error_name(answer.error_code)}")
+    return sorted(
+        str(one.resource_name)
+        for one in answer.config_resources
+        if getattr(one, "resource_type", resource) == resource
+    )
+
+
+def read_set(
+    wire: Wire, kind: str, names: Sequence[str]
+) -> tuple[dict[tuple[str, str], EntityConfig], list[Problem]]:
+    """What is set for loggers of brokers, groups or client metrics, and what could not be read."""
+    values: dict[str, dict[str, str]] = {}
+    problems = []
+    answers: list[Any | KctlError]
+    try:
+        answers = _answers(wire, kind, names, None, False)
+    except TooOld as error:
+        return {}, [Problem(f"configurations of {kind}", str(error))]
+    for name, answer in zip(names, answers, strict=True):
+        if isinstance(answer, KctlError):
+            problems.append(Problem(f"configuration of {kind.removesuffix('s')} {name}", str(answer)))
+            continue
+        values[name] = {
+            str(one.name): one.value or ""
+            for one in answer.configs
+            if one.config_source == KINDS[kind].source
+        }
+    found = {
+        (kind, name): EntityConfig(entity_type=kind, entity_name=name, values=some)
+        for name, some in values.items()
+        if some
+    }
     return found, problems
 
 
-def described(
-    kind: int,
-    names: Sequence[str],
-    keys: Sequence[str] | None = None,
-) -> DescribeSetConfigsRequest:
-    """The request that describes resources of a type."""
-    listed = [Resource(resource_type=kind, resource_name=name, configuration_keys=keys) for name in names]
-    return DescribeSetConfigsRequest(resources=listed, include_synonyms=False, include_documentation=False)
-
-
-def values_from(result: Any, sources: Collection[int]) -> dict[str, str]:
-    """The keys of a described resource that come from these sources; a secret's value is an empty text."""
-    return {str(c.name): c.value or UNTOLD for c in result.configs if c.config_source in sources}
-
-
-def _topics(
-    wire: Wire, names: Sequence[str], keys: Collection[str] | None, found: Found, problems: list[Problem]
-) -> None:
-    wanted = described(TOPIC, names, None if keys is None else sorted(keys))
-    answer = wire.read(wanted)
-    for result in answer.results:
-        name = str(result.resource_name)
-        if result.error_code:
-            problems.append(Problem(f"configuration of topic {name}", error_name(result.error_code)))
-            continue
-        values = values_from(result, (DYNAMIC_TOPIC,))
-        if values:
-            found["topics", name] = EntityConfig(entity_type="topics", entity_name=name, values=values)
-
-
-def _brokers(
-    wire: Wire, ids: Sequence[int], keys: Collection[str] | None, found: Found, problems: list[Problem]
-) -> None:
-    asked = [id for id in ids if id in wire.nodes]
-    wanted = None if keys is None else sorted(keys)
-    requests = [(id, described(BROKER, [str(id)], wanted)) for id in asked]
-    answers = wire.send_all([*requests, (wire.node, described(BROKER, [""], wanted))])
-    names = [*map(str, asked), DEFAULT]
-    for name, answer in zip(names, answers, strict=True):
-        if isinstance(answer, KctlError):
-            problems.append(Problem(f"configuration of broker {name}", str(answer)))
-            continue
-        (result,) = answer.results
-        if result.error_code:
-            problems.append(Problem(f"configuration of broker {name}", error_name(result.error_code)))
-            continue
-        values = values_from(result, (DYNAMIC_DEFAULT,) if name == DEFAULT else (DYNAMIC_BROKER,))
-        if values:
-            found["brokers", name] = EntityConfig(entity_type="brokers", entity_name=name, values=values)
-
-
-def _quotas(wire: Wire, kind: str, found: Found, problems: list[Problem]) -> None:
-    from kafka.protocol.admin.client_quotas import DescribeClientQuotasRequest
-
-    component = DescribeClientQuotasRequest.ComponentData(
-        entity_type=QUOTA_TYPES[kind], match_type=2, match=None
-    )
-    try:
-        answer = wire.read(DescribeClientQuotasRequest(components=[component], strict=False))
-    except TooOld as error:
-        problems.append(Problem(f"configurations of {kind}", str(error)))
-        return
-    if answer.error_code:
-        problems.append(Problem(f"configurations of {kind}", error_name(answer.error_code)))
-        return
-    for entry in answer.entries or ():
-        parts = {
-            str(e.entity_type): DEFAULT if e.entity_name is None else str(e.entity_name) for e in entry.entity
-        }
-        name = _quota_entity(kind, parts)
-        if name is not None:
-            values = {str(v.key): _number(v.value) for v in entry.values}
-            found[kind, name] = EntityConfig(entity_type=kind, entity_name=name, values=values)
-
-
-def _quota_entity(kind: str, parts: dict[str, str]) -> str | None:
-    if kind == "users":
-        user, client = parts.get("user"), parts.get("client-id")
-        return user if client is None or user is None else f"{user}/clients/{client}"
-    return parts.get(QUOTA_TYPES[kind]) if len(parts) == 1 else None
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if float(value).is_integer() else repr(float(value))
+def keys_known(wire: Wire, kind: str, name: str) -> dict[str, str | None]:
+    """The keys that an entity can have, with their types, as a broker lists them. Raises KctlError."""
+    asked = str(wire.node) if kind == "brokers" and name == DEFAULT else name
+    found: dict[str, str | None] = {}
+    for one in in_force(wire, kind, [asked]):
+        if isinstance(one, KctlError):
+            raise one
+        # A key that somebody has set and no broker knows is listed too, without a type.
+        if one.type is not None or not one.is_sensitive:
+            found[one.key] = one.type
+    return found

@@ -1,10 +1,10 @@
-"""Consumer groups as their coordinators know them: state, members, committed offsets; both protocols.
+"""Groups as their coordinators know them: state, members, offsets, of all protocols.
 
-Source: KIP-848 (the newer protocol), KIP-709 (offsets of several groups); clients/src/main/resources/common/message/
-{ListGroups,DescribeGroups,ConsumerGroupDescribe,OffsetFetch}*.json @ 4.3.0
+Source: KIP-848 (consumer), KIP-932 (share), KIP-1071 (streams), KIP-709 (offsets of several groups); clients/src/main/
+resources/common/message/{ListGroups,DescribeGroups,*GroupDescribe,OffsetFetch,DescribeShareGroupOffsets}*.json @ 4.3.0
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,16 +13,20 @@ from kafka.protocol.consumer.group import OffsetFetchRequest
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 from kafka.protocol.metadata import FindCoordinatorRequest
 
+from kctl.changes.intents import GroupOffset
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
 from kctl.wire.adapter import TooOld, Wire, error_name
+from kctl.wire.reading import read_cluster
+from kctl.wire.replicas.fetching import CONSUMER, LATEST, list_offsets
 
-CLASSIC, CONSUMER = "classic", "consumer"
+CLASSIC, CONSUMER_PROTOCOL, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 BY_GROUP, BY_NAME = 8, 9  # versions of OffsetFetch: the first of many groups, the last with topics by name
 GROUP_ID_NOT_FOUND = 69
+EMPTY = frozenset({"Empty", "Dead"})  # states without members
 
 
-class Listed(NamedTuple):
+class ListedGroup(NamedTuple):
     """A group in a list. What the cluster's version does not tell is None."""
 
     group: str
@@ -33,37 +37,45 @@ class Listed(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A member, and the partitions that it has; None where its assignment cannot be read."""
+    """A member, and the partitions that it has; None where its assignment cannot be read.
+
+    `epoch`, `subscription` and `target_assignment` are of the newer protocols, tasks (`SUBTOPOLOGY_PARTITION`) of streams.
+    """
 
     member_id: str
     group_instance_id: str | None
     client_id: str
     client_host: str
     assignment: tuple[TopicPartition, ...] | None
-
-
-class Committed(NamedTuple):
-    """A committed offset."""
-
-    offset: int
-    leader_epoch: int | None
-    metadata: str | None
+    epoch: int | None = None
+    subscription: tuple[str, ...] | None = None
+    target_assignment: tuple[TopicPartition, ...] | None = None
+    active_tasks: tuple[str, ...] | None = None
+    standby_tasks: tuple[str, ...] | None = None
+    warmup_tasks: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """A group in full. `epoch` is of the newer protocol."""
+class ConsumerGroup:
+    """A group in full. Epochs are of the newer protocols."""
 
     group: str
     coordinator: int
     type: str
     state: str
+    protocol_type: str | None
     protocol: str | None
-    epoch: int | None
     members: tuple[Member, ...]
+    epoch: int | None = None
+    assignment_epoch: int | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it has members, so that brokers let nobody else set its offsets."""
+        return self.state not in EMPTY
 
 
-def list_groups(wire: Wire) -> tuple[list[Listed], list[KctlError]]:
+def list_groups(wire: Wire) -> tuple[list[ListedGroup], list[KctlError]]:
     """The groups of every coordinator, by name, and what brokers did not answer."""
     nodes = wire.nodes
     answers = wire.send_all([(node, ListGroupsRequest(states_filter=[], types_filter=[])) for node in nodes])
@@ -75,14 +87,14 @@ def list_groups(wire: Wire) -> tuple[list[Listed], list[KctlError]]:
             failures.append(KctlError(f"broker {node} lists no groups: {error_name(answer.error_code)}"))
         else:
             found += [
-                Listed(
-                    str(one.group_id),
+                ListedGroup(
+                    str(group.group_id),
                     node,
-                    str(one.protocol_type),
-                    getattr(one, "group_state", None) or None,
-                    (getattr(one, "group_type", None) or "").lower() or None,
+                    str(group.protocol_type),
+                    getattr(group, "group_state", None) or None,
+                    (getattr(group, "group_type", None) or "").lower() or None,
                 )
-                for one in answer.groups
+                for group in answer.groups
             ]
     return sorted(found), failures
 
@@ -99,23 +111,81 @@ def coordinator_of(wire: Wire, group: str) -> int:
     return int(found.node_id)
 
 
-def read_group(wire: Wire, group: str) -> Group:
+def read_group(wire: Wire, group: str) -> ConsumerGroup:
     """A group with its members. Raises KctlError for an unknown one."""
-    coordinator = coordinator_of(wire, group)
-    newer = _of_consumer_protocol(wire, group, coordinator)
-    if newer is not None:
-        return newer
-    (one,) = wire.send(DescribeGroupsRequest(groups=[group]), coordinator).groups
-    if one.error_code or one.group_state == "Dead":
-        known = one.error_code in (0, GROUP_ID_NOT_FOUND)
-        raise KctlError(f"no group {group}" if known else f"group {group}: {error_name(one.error_code)}")
-    return Group(
-        group=group,
+    found = find_group(wire, group)
+    if found is None:
+        raise KctlError(f"no group {group}")
+    return found
+
+
+def find_group(wire: Wire, group: str) -> ConsumerGroup | None:
+    """A group with its members; None where there is no such group. Raises KctlError where nobody can tell."""
+    return find_groups(wire, {coordinator_of(wire, group): [group]}).get(group)
+
+
+def find_groups(wire: Wire, names: Mapping[int, Sequence[str]]) -> dict[str, ConsumerGroup]:
+    """Groups with their members, asked for at their coordinators; those that are not there are left out.
+
+    A coordinator describes a group in the words of its own protocol only, so that one is asked for after the other.
+    """
+    found: dict[str, ConsumerGroup] = {}
+    left = {node: list(groups) for node, groups in names.items()}
+    requests: list[tuple[str, Any]] = [(CLASSIC, None)]
+    requests += [
+        (type, f"{type.capitalize()}GroupDescribeRequest") for type in (CONSUMER_PROTOCOL, SHARE, STREAMS)
+    ]
+    for type, request in requests:
+        left = {
+            node: rest
+            for node, some in left.items()
+            if (rest := [name for name in some if name not in found])
+        }
+        if left:
+            found |= _of_protocol(wire, left, type, request)
+    return found
+
+
+def _of_protocol(
+    wire: Wire, names: Mapping[int, Sequence[str]], type: str, request: str | None
+) -> dict[str, ConsumerGroup]:
+    """Those of the groups that are of one protocol."""
+    if request is None:
+        asked = [(node, DescribeGroupsRequest(groups=list(some))) for node, some in names.items()]
+    else:
+        from kctl.wire import messages
+
+        kind = getattr(messages, request)
+        if wire.version_of(kind) is None:
+            return {}
+        asked = [
+            (node, kind(group_ids=list(some), include_authorized_operations=False))
+            for node, some in names.items()
+        ]
+    found = {}
+    for node, answer in zip(names, wire.send_all(asked), strict=True):
+        if isinstance(answer, TooOld):
+            continue
+        if isinstance(answer, KctlError):
+            raise answer
+        for one in answer.groups:
+            if type != CLASSIC and not one.error_code:
+                found[str(one.group_id)] = _described(one, type, node)
+            elif type == CLASSIC and one.error_code not in (0, GROUP_ID_NOT_FOUND):
+                raise KctlError(f"group {one.group_id}: {error_name(one.error_code)}")
+            elif type == CLASSIC and not one.error_code and one.group_state != "Dead":
+                found[str(one.group_id)] = _classic(one, node)
+    return found
+
+
+def _classic(one: Any, coordinator: int) -> ConsumerGroup:
+    return ConsumerGroup(
+        group=str(one.group_id),
         coordinator=coordinator,
         type=CLASSIC,
         state=str(one.group_state),
+        protocol_type=str(one.protocol_type) or None,
         protocol=one.protocol_data or None,
-        epoch=None,
         members=tuple(
             Member(
                 str(m.member_id),
@@ -129,42 +199,75 @@ def read_group(wire: Wire, group: str) -> Group:
     )
 
 
-def _of_consumer_protocol(wire: Wire, group: str, coordinator: int) -> Group | None:
-    from kctl.wire.messages import ConsumerGroupDescribeRequest
-
-    if wire.version_of(ConsumerGroupDescribeRequest) is None:
-        return None
-    try:
-        answer = wire.send(
-            ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False), coordinator
-        )
-    except TooOld:
-        return None
-    (one,) = answer.groups
-    if one.error_code:
-        return None
-    return Group(
-        group=group,
+def _described(one: Any, type: str, coordinator: int) -> ConsumerGroup:
+    """A group of one of the newer protocols."""
+    of_streams = _stream_tasks(one) if type == STREAMS else {}
+    return ConsumerGroup(
+        group=str(one.group_id),
         coordinator=coordinator,
-        type=CONSUMER,
+        type=type,
         state=str(one.group_state),
-        protocol=one.assignor_name or None,
+        protocol_type=type,
+        protocol=getattr(one, "assignor_name", None) or None,
         epoch=int(one.group_epoch),
+        assignment_epoch=int(one.assignment_epoch),
         members=tuple(
-            Member(
+            of_streams.get(str(m.member_id))
+            or Member(
                 str(m.member_id),
-                m.instance_id,
+                getattr(m, "instance_id", None),
                 str(m.client_id),
                 str(m.client_host),
-                tuple(
-                    TopicPartition(str(t.topic_name), int(p))
-                    for t in m.assignment.topic_partitions
-                    for p in t.partitions
-                ),
+                _assigned(m.assignment),
+                int(m.member_epoch),
+                tuple(map(str, m.subscribed_topic_names or ())),
+                _assigned(m.target_assignment) if type == CONSUMER_PROTOCOL else None,
             )
             for m in one.members
         ),
     )
+
+
+def _assigned(assignment: Any) -> tuple[TopicPartition, ...]:
+    return tuple(
+        TopicPartition(str(t.topic_name), int(p)) for t in assignment.topic_partitions for p in t.partitions
+    )
+
+
+def _stream_tasks(one: Any) -> dict[str, Member]:
+    """The members of a group of Kafka Streams; what an active task reads is its partition of each source topic."""
+    topology = {
+        str(s.subtopology_id): [
+            *map(str, s.source_topics),
+            *(str(t.name) for t in s.repartition_source_topics),
+        ]
+        for s in (one.topology.subtopologies if one.topology else None) or ()
+    }
+
+    def tasks(found: Iterable[Any]) -> tuple[str, ...]:
+        return tuple(f"{task.subtopology_id}_{p}" for task in found for p in task.partitions)
+
+    return {
+        str(m.member_id): Member(
+            str(m.member_id),
+            m.instance_id,
+            str(m.client_id),
+            str(m.client_host),
+            tuple(
+                TopicPartition(topic, int(p))
+                for task in m.assignment.active_tasks
+                for topic in topology.get(str(task.subtopology_id), ())
+                for p in task.partitions
+            ),
+            int(m.member_epoch),
+            tuple(sorted({topic for topics in topology.values() for topic in topics})),
+            None,
+            tasks(m.assignment.active_tasks),
+            tasks(m.assignment.standby_tasks),
+            tasks(m.assignment.warmup_tasks),
+        )
+        for m in one.members
+    }
 
 
 def _assignment(data: bytes | None) -> tuple[TopicPartition, ...] | None:
@@ -179,7 +282,14 @@ def _assignment(data: bytes | None) -> tuple[TopicPartition, ...] | None:
         return None
 
 
-def read_committed(wire: Wire, group: str, coordinator: int) -> dict[TopicPartition, Committed]:
+def read_offsets(wire: Wire, group: ConsumerGroup) -> dict[TopicPartition, GroupOffset]:
+    """The offsets of a group, by topic and partition: committed, or of a share group where it begins to read."""
+    if group.type == SHARE:
+        return {tp: at for tp, (at, _) in _share_offsets(wire, group.group, group.coordinator).items()}
+    return read_committed(wire, group.group, group.coordinator)
+
+
+def read_committed(wire: Wire, group: str, coordinator: int) -> dict[TopicPartition, GroupOffset]:
     """The committed offsets of a group, by topic and partition. Raises KctlError."""
     if (wire.version_of(OffsetFetchRequest) or 0) >= BY_GROUP:
         wanted = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None)
@@ -194,16 +304,107 @@ def read_committed(wire: Wire, group: str, coordinator: int) -> dict[TopicPartit
     return dict(sorted(_committed(answer.topics)))
 
 
-def _committed(topics: Iterable[Any]) -> Iterable[tuple[TopicPartition, Committed]]:
+def _committed(topics: Iterable[Any]) -> Iterable[tuple[TopicPartition, GroupOffset]]:
     for topic in topics:
         for p in topic.partitions:
             if not p.error_code and p.committed_offset >= 0:
                 epoch = getattr(p, "committed_leader_epoch", None)
                 yield (
                     TopicPartition(str(topic.name), int(p.partition_index)),
-                    Committed(
+                    GroupOffset(
                         int(p.committed_offset),
                         None if epoch is None or epoch < 0 else int(epoch),
                         p.metadata or None,
                     ),
                 )
+
+
+def _share_offsets(
+    wire: Wire, group: str, coordinator: int
+) -> dict[TopicPartition, tuple[GroupOffset, int | None]]:
+    """Where a share group begins to read, and the lag where its coordinator tells it (4.2 and later)."""
+    from kctl.wire.messages import DescribeShareGroupOffsetsRequest as Request
+
+    wanted = Request.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
+    (answer,) = wire.send(Request(groups=[wanted]), coordinator).groups
+    if answer.error_code:
+        said = answer.error_message or error_name(answer.error_code)
+        raise KctlError(f"group {group}: its offsets are not told: {said}")
+
+    def known(value: Any) -> int | None:
+        return None if value is None or value < 0 else int(value)
+
+    found = {
+        TopicPartition(str(topic.topic_name), int(p.partition_index)): (
+            GroupOffset(int(p.start_offset), known(p.leader_epoch)),
+            known(getattr(p, "lag", None)),
+        )
+        for topic in answer.topics
+        for p in topic.partitions
+        if not p.error_code and p.start_offset >= 0  # else nothing was delivered yet
+    }
+    return dict(sorted(found.items()))
+
+
+def watermarks(
+    wire: Wire, partitions: Sequence[TopicPartition], place: int = LATEST
+) -> dict[TopicPartition, int]:
+    """The high watermark, or another place, of partitions as their leaders tell it; without a leader left out."""
+    if not partitions:
+        return {}
+    state = read_cluster(wire, {tp.topic for tp in partitions})
+    led = [
+        (found.leader, tp)
+        for tp in partitions
+        if (found := state.partition_states.get(tp)) is not None and found.leader >= 0
+    ]
+    offsets = list_offsets(wire, led, place, replica_id=CONSUMER)
+    return {tp: offset for (_, tp), offset in offsets.items() if isinstance(offset, int)}
+
+
+class PartitionLag(NamedTuple):
+    """A partition that a group reads or has read: its offset (None: none), the high watermark, how far it is behind."""
+
+    partition: TopicPartition
+    committed: GroupOffset | None
+    high_watermark: int | None
+    lag: int | None
+    member_id: str | None
+
+
+def lags_of(wire: Wire, group: ConsumerGroup) -> list[PartitionLag]:
+    """Every partition with an offset or a member, by topic and number; one without an offset has no lag."""
+    told: dict[TopicPartition, int | None] = {}
+    if group.type == SHARE:
+        shared = _share_offsets(wire, group.group, group.coordinator)
+        offsets = {tp: at for tp, (at, _) in shared.items()}
+        told = {tp: lag for tp, (_, lag) in shared.items()}
+    else:
+        offsets = read_committed(wire, group.group, group.coordinator)
+    owners = {tp: member.member_id for member in group.members for tp in member.assignment or ()}
+    partitions = sorted({*offsets, *owners})
+    ends = watermarks(wire, partitions)
+    found = []
+    for tp in partitions:
+        at, end, lag = offsets.get(tp), ends.get(tp), told.get(tp)
+        if lag is None and at is not None and end is not None:
+            lag = max(0, end - at.offset)
+        found.append(PartitionLag(tp, at, end, lag, owners.get(tp)))
+    return found
+
+
+def total_lag(lags: Sequence[PartitionLag]) -> int | None:
+    """The lag of all partitions; None where that of one is not known, or there is none."""
+    known = [one.lag for one in lags if one.lag is not None]
+    return sum(known) if known and len(known) == len(lags) else None
+
+
+def read_all_groups(wire: Wire) -> list[ConsumerGroup]:
+    """Every group with its members. Raises KctlError where a broker does not list its groups."""
+    listed, failures = list_groups(wire)
+    if failures:
+        raise failures[0]
+    names: dict[int, list[str]] = {}
+    for one in listed:
+        names.setdefault(one.coordinator, []).append(one.group)
+    return sorted(find_groups(wire, names).values(), key=lambda group: group.group)

@@ -4,28 +4,32 @@ In KRaft every broker applies the metadata log by itself: the high watermark of 
 the broker that is read from is given the time to come that far. With ZooKeeper the controller is read from, whose
 own view is the newest there is; what kctl has just written is waited for by whoever wrote it.
 
-Source: KIP-584 (finalized features epoch), KIP-836 (DescribeQuorum); metadata/src/main/java/org/apache/kafka/metadata/
-publisher/FeaturesPublisher.java @ 3.9.0
+Source: KIP-584 (finalized features epoch), KIP-836 (DescribeQuorum), KIP-113 (DescribeLogDirs); metadata/src/main/java/
+org/apache/kafka/metadata/publisher/FeaturesPublisher.java @ 3.9.0
 """
 
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import repeat
-from typing import Any
+from typing import Any, Unpack
 
 from kafka.protocol.admin.cluster import DescribeClusterRequest, DescribeQuorumRequest
 from kafka.protocol.admin.topics import ListPartitionReassignmentsRequest
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
+from kctl.cluster.config_keys import BROKERS_ONLY
+from kctl.cluster.disks import LogDir, StoredReplica
+from kctl.cluster.interface import Scope
 from kctl.cluster.state import (
+    ELR_FEATURE,
     Broker,
     ClusterState,
     Controller,
+    EntityConfig,
     PartitionState,
     Problem,
     Quorum,
-    QuorumMember,
     Replicas,
     Topic,
 )
@@ -33,13 +37,22 @@ from kctl.cluster.versions import KafkaVersion
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
 from kctl.wire.adapter import NoAnswer, TooOld, Wire, error_name
-from kctl.wire.configs import read_configs
+from kctl.wire.quorum import NoController, ask_controller, read_quorum
+from kctl.wire.shortcuts.configs import (
+    BROKER,
+    DYNAMIC_BROKER,
+    DYNAMIC_DEFAULT,
+    DYNAMIC_TOPIC,
+    STATIC_BROKER,
+    TOPIC,
+    described,
+    values_from,
+)
 from kctl.wire.shortcuts.metadata import Places, PlacesRequest, TopicPlaces, places
 
-NO_ERROR, NOT_CONTROLLER, NOT_AUTHORIZED = 0, 41, 29
+NOT_CONTROLLER, NOT_AUTHORIZED = 41, 29
 SHORT, LONG = 0.01, 0.08  # seconds between two looks at how far a broker is
 MOMENT = 0.5  # seconds that another broker has to take a connection
-METADATA_TOPIC = "__cluster_metadata"
 NEW = partial(tuple.__new__, TopicPartition)
 ELR_PAGE = 2000  # partitions; brokers give no more in an answer
 
@@ -48,58 +61,62 @@ def read_cluster(
     wire: Wire,
     topics: Collection[str] | None = None,
     *,
-    partition_states: bool = True,
-    configs: Collection[str] = (),
-    config_keys: Collection[str] | None = None,
-    kafka_version: KafkaVersion | None = None,
     is_exact: bool = True,
+    needs_controller: bool = False,
+    **scope: Unpack[Scope],
 ) -> ClusterState:
-    """The cluster now, or where that need not be exact as a broker knows it; see `kctl.cluster.interface.Cluster`."""
+    """The cluster now, or where that need not be exact as a broker knows it; see `kctl.cluster.interface.Cluster`.
+
+    In a KRaft cluster without a controller it warns, and gives what brokers know; raises NoController if one is needed.
+    """
     if wire.version_of(DescribeQuorumRequest) is None:
         read_from_controller(wire)
-    # The list comes from the controller, so that what is read from a broker afterwards is not older.
-    moving = read_reassignments(wire)
-    quorum = read_quorum(wire)
+    try:
+        # The list comes from the controller, so that what is read from a broker afterwards is not older.
+        moving = read_reassignments(wire)
+        quorum = read_quorum(wire)
+    except NoController as none:
+        if needs_controller:
+            raise
+        wire.warn(none.message)
+        moving, quorum, is_exact = {}, none.quorum, False
     features = await_metadata(wire, quorum if is_exact else None)
     node = wire.node
     metadata = places(wire.read(PlacesRequest(topics=None)))
     brokers = _brokers(wire, metadata)
-    names = tuple(sorted(one.name for one in metadata.topics if one.name is not None))
+    names = tuple(sorted(topic.name for topic in metadata.topics if topic.name is not None))
     listed, problems = _listed(wire, metadata, names if topics is None else topics)
     found = {str(one.name): _topic(one, moving) for one in listed if not one.error_code}
-    states = _states(listed) if partition_states else {}
+    states = _states(listed) if scope.get("partition_states", True) else {}
     wanted = found if topics is not None else names
-    values, config_problems = read_configs(wire, configs, list(wanted), sorted(brokers), config_keys)
-    eligible = _eligible(wire, features, found, states)
+    values, files, config_problems = read_configs(
+        wire, scope.get("configs", ()), list(wanted), sorted(brokers), scope.get("config_keys")
+    )
+    eligible, last_known = _eligible(wire, features, found, states)
     if is_exact and wire.node != node:  # it is gone, and the one that answered instead may be behind
-        return read_cluster(
-            wire,
-            topics,
-            partition_states=partition_states,
-            configs=configs,
-            config_keys=config_keys,
-            kafka_version=kafka_version,
-        )
+        return read_cluster(wire, topics, needs_controller=needs_controller, **scope)
     return ClusterState(
         cluster_id=metadata.cluster_id,
-        kafka_version=kafka_version or KafkaVersion(*(*wire.broker_version, 0)[:2]),
+        kafka_version=scope.get("kafka_version") or KafkaVersion(*(*wire.broker_version, 0)[:2]),
         brokers=brokers,
         controller=_controller(quorum, metadata.controller_id),
         topic_names=names,
         topics=found,
         partition_states=states,
         configs=values,
+        broker_files=files,
         problems=(*problems, *config_problems),
         backend="admin",
         quorum=quorum,
         features=features,
         eligible_leaders=eligible,
+        last_known_leaders=last_known,
     )
 
 
 def _listed(wire: Wire, metadata: Places, wanted: Collection[str]) -> tuple[list[TopicPlaces], list[Problem]]:
     """The topics wanted that are there, and what is wrong with some."""
-    answered = {one.name: one for one in metadata.topics if one.name is not None}
+    answered = {topic.name: topic for topic in metadata.topics if topic.name is not None}
     chosen = set(wanted)
     listed = [one for one in answered.values() if one.name in chosen]
     problems = _refused(wire, sorted(chosen - answered.keys()))
@@ -108,34 +125,6 @@ def _listed(wire: Wire, metadata: Places, wanted: Collection[str]) -> tuple[list
 
 
 # --- reading what is not old --------------------------------------------------------------------------
-
-
-def read_quorum(wire: Wire) -> Quorum | None:
-    """The KRaft quorum, as its leader sees it; None with ZooKeeper, or where it may not be seen."""
-    if wire.version_of(DescribeQuorumRequest) is None:
-        return None
-    partition = DescribeQuorumRequest.TopicData.PartitionData(partition_index=0)
-    topic = DescribeQuorumRequest.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
-    answer = wire.read(DescribeQuorumRequest(topics=[topic]))
-    if answer.error_code or not answer.topics:
-        return None
-    (one,) = answer.topics[0].partitions
-    if one.error_code:
-        return None
-    members = [*((m, True) for m in one.current_voters), *((m, False) for m in one.observers)]
-    return Quorum(
-        leader_id=one.leader_id,
-        leader_epoch=one.leader_epoch,
-        high_watermark=one.high_watermark,
-        members=tuple(
-            QuorumMember(m.replica_id, is_voter, m.log_end_offset, _known(m.last_caught_up_timestamp))
-            for m, is_voter in members
-        ),
-    )
-
-
-def _known(value: int | None) -> int | None:
-    return None if value is None or value < 0 else value
 
 
 def await_metadata(wire: Wire, quorum: Quorum | None) -> dict[str, int]:
@@ -147,9 +136,8 @@ def await_metadata(wire: Wire, quorum: Quorum | None) -> dict[str, int]:
     """
     end, pause = time.monotonic() + wire.access.timeout, SHORT
     while True:
-        request = ApiVersionsRequest(client_software_name="kctl", client_software_version="1", min_version=3)
         try:
-            answer = wire.read(request)
+            answer = wire.read(_api_versions())
         except TooOld:
             return {}
         features = {str(one.name): int(one.max_version_level) for one in answer.finalized_features or ()}
@@ -169,6 +157,10 @@ def await_metadata(wire: Wire, quorum: Quorum | None) -> dict[str, int]:
         pause = min(2 * pause, LONG)
 
 
+def _api_versions() -> ApiVersionsRequest:
+    return ApiVersionsRequest(client_software_name="kctl", client_software_version="1", min_version=3)
+
+
 def read_from_controller(wire: Wire) -> None:
     """With ZooKeeper: read from the controller, where it answers."""
     wire.read_from(wire.read(MetadataRequest(topics=[])).controller_id)
@@ -176,9 +168,11 @@ def read_from_controller(wire: Wire) -> None:
 
 def read_reassignments(wire: Wire) -> dict[TopicPartition, tuple[Replicas, Replicas]]:
     """Adding and removing replicas of every partition that is being moved. Raises KctlError."""
-    request = ListPartitionReassignmentsRequest(timeout_ms=int(wire.access.timeout * 1000), topics=None)
+    milliseconds = int(wire.access.timeout * 1000)
     try:
-        answer = wire.read(request)
+        answer = ask_controller(
+            wire, lambda: ListPartitionReassignmentsRequest(timeout_ms=milliseconds, topics=None)
+        )
     except TooOld:
         return {}
     if answer.error_code == NOT_CONTROLLER:
@@ -189,12 +183,12 @@ def read_reassignments(wire: Wire) -> dict[TopicPartition, tuple[Replicas, Repli
         said = answer.error_message or error_name(answer.error_code)
         raise KctlError(f"{wire.location}: reassignments cannot be listed: {said}")
     return {
-        TopicPartition(str(topic.name), int(one.partition_index)): (
-            tuple(one.adding_replicas),
-            tuple(one.removing_replicas),
+        TopicPartition(str(topic.name), int(partition.partition_index)): (
+            tuple(partition.adding_replicas),
+            tuple(partition.removing_replicas),
         )
         for topic in answer.topics
-        for one in topic.partitions
+        for partition in topic.partitions
     }
 
 
@@ -224,8 +218,12 @@ def _brokers(wire: Wire, metadata: Places) -> dict[int, Broker]:
 
 def _controller(quorum: Quorum | None, controller_id: int) -> Controller | None:
     if quorum is not None:
-        leader = quorum.leader_id if quorum.leader_id >= 0 else None
-        return Controller(broker_id=leader, epoch=quorum.leader_epoch, is_kraft=True)
+        is_led = quorum.leader_id >= 0
+        return Controller(
+            broker_id=quorum.leader_id if is_led else None,
+            epoch=quorum.leader_epoch if is_led else None,
+            is_kraft=True,
+        )
     return Controller(broker_id=controller_id, epoch=None) if controller_id >= 0 else None
 
 
@@ -248,9 +246,9 @@ def _topic(one: TopicPlaces, moving: Mapping[TopicPartition, tuple[Replicas, Rep
 
 def _states(topics: Iterable[TopicPlaces]) -> dict[TopicPartition, PartitionState]:
     found: dict[TopicPartition, PartitionState] = {}
-    for one in topics:
-        names = map(NEW, zip(repeat(one.name), one.states, strict=False))
-        found.update(zip(names, one.states.values(), strict=True))
+    for topic in topics:
+        names = map(NEW, zip(repeat(topic.name), topic.states, strict=False))
+        found.update(zip(names, topic.states.values(), strict=True))
     return found
 
 
@@ -272,14 +270,12 @@ def _eligible(
     features: Mapping[str, int],
     topics: Mapping[str, Topic],
     states: Mapping[TopicPartition, PartitionState],
-) -> dict[TopicPartition, Replicas]:
-    """Eligible leader replicas of the partitions whose ISR has not all replicas (KIP-966)."""
+) -> tuple[dict[TopicPartition, Replicas], dict[TopicPartition, Replicas]]:
+    """Eligible and last known leader replicas of the partitions whose ISR has not all replicas (KIP-966)."""
     from kafka.protocol.admin.topics import DescribeTopicPartitionsRequest
 
-    from kctl.cluster.kraft_prediction import ELR_FEATURE
-
     if not features.get(ELR_FEATURE):
-        return {}
+        return {}, {}
     names = sorted(
         {
             tp.topic
@@ -287,9 +283,10 @@ def _eligible(
             if tp.topic in topics and len(state.isr) < len(topics[tp.topic].partitions[tp.partition])
         }
     )
-    found: dict[TopicPartition, Replicas] = {}
+    eligible: dict[TopicPartition, Replicas] = {}
+    last_known: dict[TopicPartition, Replicas] = {}
     if not names:
-        return found
+        return eligible, last_known
     cursor: Any = None
     while True:
         asked = [DescribeTopicPartitionsRequest.TopicRequest(name=name) for name in names]
@@ -299,13 +296,237 @@ def _eligible(
         answer = wire.read(request)
         for topic in answer.topics:
             for p in topic.partitions:
+                tp = TopicPartition(str(topic.name), p.partition_index)
                 if p.eligible_leader_replicas:
-                    tp = TopicPartition(str(topic.name), p.partition_index)
-                    found[tp] = tuple(p.eligible_leader_replicas)
+                    eligible[tp] = tuple(p.eligible_leader_replicas)
+                if p.last_known_elr:
+                    last_known[tp] = tuple(p.last_known_elr)
         if answer.next_cursor is None:
-            return found
+            return eligible, last_known
         at = answer.next_cursor
         cursor = DescribeTopicPartitionsRequest.Cursor(
             topic_name=at.topic_name, partition_index=at.partition_index
         )
         names = [name for name in names if name >= at.topic_name]
+
+
+# --- configurations -----------------------------------------------------------------------------------
+
+DEFAULT_CONFIG = 5  # the source of a key that is set nowhere
+DEFAULT = "<default>"
+TOPICS_IN_A_REQUEST = 500
+QUOTA_TYPES = {"clients": "client-id", "users": "user", "ips": "ip"}
+Found = dict[tuple[str, str], EntityConfig]
+Files = dict[int, dict[str, str]]  # by broker
+
+
+def read_configs(
+    wire: Wire,
+    types: Collection[str],
+    topics: Sequence[str],
+    brokers: Sequence[int],
+    keys: Collection[str] | None = None,
+) -> tuple[Found, Files, list[Problem]]:
+    """What is set for the entities of these types (None: all keys), in the brokers' own files, and what could not be read.
+
+    Defaults are left out. A broker tells its own configuration and nobody else's, so that of a dead one is not to be had.
+    """
+    found: Found = {}
+    files: Files = {}
+    problems: list[Problem] = []
+    if "topics" in types:
+        for first in range(0, len(topics), TOPICS_IN_A_REQUEST):
+            _topic_configs(wire, topics[first : first + TOPICS_IN_A_REQUEST], keys, found, problems)
+    if "brokers" in types:
+        _broker_configs(wire, brokers, keys, found, files, problems)
+    for kind in QUOTA_TYPES.keys() & set(types):
+        _quotas(wire, kind, found, problems)
+    for kind in BROKERS_ONLY & set(types):
+        from kctl.wire.configs import names_of, read_set
+
+        live = [str(id) for id in brokers if id in wire.nodes]
+        more, wrong = read_set(wire, kind, live if kind == "broker-loggers" else names_of(wire, kind))
+        found |= more
+        problems += wrong
+    return found, files, problems
+
+
+def read_broker_settings(wire: Wire, keys: Sequence[str]) -> dict[int, dict[str, str | None] | KctlError]:
+    """What each broker runs with, by key: its file, what was changed since, or a default; or why it does not say.
+
+    A secret that is set is None; one that is not set is absent, as are keys that the broker does not know.
+    """
+    from kafka.protocol.admin.configs import DescribeConfigsRequest
+
+    def asking(id: int) -> DescribeConfigsRequest:
+        resource = DescribeConfigsRequest.DescribeConfigsResource(
+            resource_type=BROKER, resource_name=str(id), configuration_keys=list(keys)
+        )
+        return DescribeConfigsRequest(
+            resources=[resource], include_synonyms=False, include_documentation=False
+        )
+
+    nodes = wire.nodes
+    answers = wire.send_all([(id, asking(id)) for id in nodes])
+    found: dict[int, dict[str, str | None] | KctlError] = {}
+    for id, answer in zip(nodes, answers, strict=True):
+        if isinstance(answer, KctlError):
+            found[id] = answer
+        elif (result := answer.results[0]).error_code:
+            found[id] = KctlError(error_name(result.error_code))
+        else:
+            told = ((str(c.name), c.value or None, c.config_source) for c in result.configs)
+            found[id] = {name: value for name, value, source in told if value or source != DEFAULT_CONFIG}
+    return found
+
+
+def _topic_configs(
+    wire: Wire, names: Sequence[str], keys: Collection[str] | None, found: Found, problems: list[Problem]
+) -> None:
+    wanted = described(TOPIC, names, None if keys is None else sorted(keys))
+    answer = wire.read(wanted)
+    for result in answer.results:
+        name = str(result.resource_name)
+        if result.error_code:
+            problems.append(Problem(f"configuration of topic {name}", error_name(result.error_code)))
+            continue
+        values = values_from(result, (DYNAMIC_TOPIC,))
+        if values:
+            found["topics", name] = EntityConfig(entity_type="topics", entity_name=name, values=values)
+
+
+def _broker_configs(
+    wire: Wire,
+    ids: Sequence[int],
+    keys: Collection[str] | None,
+    found: Found,
+    files: Files,
+    problems: list[Problem],
+) -> None:
+    asked = [id for id in ids if id in wire.nodes]
+    wanted = None if keys is None else sorted(keys)
+    requests = [(id, described(BROKER, [str(id)], wanted)) for id in asked]
+    answers = wire.send_all([*requests, (wire.node, described(BROKER, [""], wanted))])
+    names = [*map(str, asked), DEFAULT]
+    for name, answer in zip(names, answers, strict=True):
+        if isinstance(answer, KctlError):
+            silent = answer.node if isinstance(answer, NoAnswer) else None
+            problems.append(Problem(f"configuration of broker {name}", str(answer), silent))
+            continue
+        (result,) = answer.results
+        if result.error_code:
+            problems.append(Problem(f"configuration of broker {name}", error_name(result.error_code)))
+            continue
+        values = values_from(result, (DYNAMIC_DEFAULT,) if name == DEFAULT else (DYNAMIC_BROKER,))
+        if values:
+            found["brokers", name] = EntityConfig(entity_type="brokers", entity_name=name, values=values)
+        if name != DEFAULT:
+            files[int(name)] = values_from(result, (STATIC_BROKER,))
+
+
+def _quotas(wire: Wire, kind: str, found: Found, problems: list[Problem]) -> None:
+    from kafka.protocol.admin.client_quotas import DescribeClientQuotasRequest
+
+    component = DescribeClientQuotasRequest.ComponentData(
+        entity_type=QUOTA_TYPES[kind], match_type=2, match=None
+    )
+    try:
+        answer = wire.read(DescribeClientQuotasRequest(components=[component], strict=False))
+    except TooOld as error:
+        problems.append(Problem(f"configurations of {kind}", str(error)))
+        return
+    if answer.error_code:
+        problems.append(Problem(f"configurations of {kind}", error_name(answer.error_code)))
+        return
+    for entry in answer.entries or ():
+        parts = {
+            str(e.entity_type): DEFAULT if e.entity_name is None else str(e.entity_name) for e in entry.entity
+        }
+        name = _quota_entity(kind, parts)
+        if name is not None:
+            values = {str(v.key): _number(v.value) for v in entry.values}
+            found[kind, name] = EntityConfig(entity_type=kind, entity_name=name, values=values)
+
+
+def _quota_entity(kind: str, parts: dict[str, str]) -> str | None:
+    if kind == "users":
+        user, client = parts.get("user"), parts.get("client-id")
+        return user if client is None or user is None else f"{user}/clients/{client}"
+    return parts.get(QUOTA_TYPES[kind]) if len(parts) == 1 else None
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if float(value).is_integer() else repr(float(value))
+
+
+def read_log_dirs(
+    wire: Wire, brokers: Collection[int], topics: Collection[str] | None = None
+) -> list[LogDir]:
+    """The log directories of these brokers with the replicas of these topics (None: all), by broker and path.
+
+    A broker that does not answer is one row without a path. Of a failed directory no broker tells what is on it.
+    """
+    from kafka.protocol.admin.cluster import DescribeLogDirsRequest
+
+    asked = sorted(set(brokers) & set(wire.nodes))
+    # A broker leaves topics out by their partitions alone, which nobody knows here, or leaves out all.
+    wanted: list[Any] | None = None if topics is None or topics else []
+    answers = wire.send_all([(broker, DescribeLogDirsRequest(topics=wanted)) for broker in asked])
+    found = [LogDir(broker, None, "it is not alive") for broker in sorted(set(brokers) - set(asked))]
+    for broker, answer in zip(asked, answers, strict=True):
+        if isinstance(answer, KctlError):
+            found.append(LogDir(broker, None, answer.message))
+        elif code := getattr(answer, "error_code", 0):
+            found.append(LogDir(broker, None, error_name(code)))
+        else:
+            found += (_log_dir(broker, one, topics) for one in answer.results)
+    return sorted(found, key=lambda one: (one.broker_id, one.path or ""))
+
+
+def _log_dir(broker: int, told: Any, topics: Collection[str] | None) -> LogDir:
+    def known(name: str) -> int | None:
+        value = getattr(told, name, None)
+        return None if value is None or value < 0 else int(value)
+
+    return LogDir(
+        broker,
+        str(told.log_dir),
+        error_name(told.error_code) if told.error_code else None,
+        known("total_bytes"),
+        known("usable_bytes"),
+        bool(getattr(told, "is_cordoned", False)),
+        tuple(
+            StoredReplica(
+                TopicPartition(str(topic.name), int(p.partition_index)),
+                int(p.partition_size),
+                bool(p.is_future_key),
+                int(p.offset_lag) if p.is_future_key else None,
+            )
+            for topic in told.topics
+            if topics is None or topic.name in topics
+            for p in topic.partitions
+        ),
+    )
+
+
+def read_supported_features(wire: Wire) -> tuple[dict[str, tuple[int, int]], list[KctlError]]:
+    """The levels of each feature that all brokers support, and who did not answer.
+
+    Up to version 3 of the answer features are left out that have a level 0.
+    """
+    nodes = wire.nodes
+    answers = wire.send_all([(node, _api_versions()) for node in nodes])
+    failures = [answer for answer in answers if isinstance(answer, KctlError)]
+    told = [
+        {
+            str(one.name): (int(one.min_version), int(one.max_version))
+            for one in answer.supported_features or ()
+        }
+        for answer in answers
+        if not isinstance(answer, KctlError)
+    ]
+    shared = set.intersection(*map(set, told)) if told else set()
+    return {
+        name: (max(one[name][0] for one in told), min(one[name][1] for one in told))
+        for name in sorted(shared)
+    }, failures

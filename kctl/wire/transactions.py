@@ -3,7 +3,7 @@
 Source: KIP-664 (DescribeProducers, ListTransactions); KIP-98 (WriteTxnMarkers)
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kafka.protocol.admin.transactions import DescribeProducersRequest, ListTransactionsRequest
@@ -16,6 +16,7 @@ from kctl.cluster.interface import Cluster, Conflict
 from kctl.errors import KctlError, Refused
 from kctl.model import TopicPartition
 from kctl.wire.adapter import Wire, error_name
+from kctl.wire.writes.requests import OwnRequest, RequestItem
 
 ENDED = frozenset({"Empty", "CompleteCommit", "CompleteAbort", "Dead"})
 
@@ -55,9 +56,8 @@ def open_transactions(wire: Wire, tp: TopicPartition) -> list[OpenTransaction]:
         OpenTransaction(
             int(p.producer_id),
             int(p.producer_epoch),
-            max(
-                int(p.coordinator_epoch), 0
-            ),  # a producer's first transaction shows -1, which no marker may say
+            # A producer's first transaction shows -1, which no marker may say.
+            max(int(p.coordinator_epoch), 0),
             int(p.current_txn_start_offset),
             int(p.last_timestamp),
         )
@@ -81,9 +81,9 @@ def known_to_coordinators(wire: Wire, producer_id: int) -> list[tuple[str, str]]
         if answer.error_code:
             raise Refused(f"broker {node} does not list transactions: {error_name(answer.error_code)}")
         found += [
-            (str(one.transactional_id), str(one.transaction_state))
-            for one in answer.transaction_states
-            if one.transaction_state not in ENDED
+            (str(transaction.transactional_id), str(transaction.transaction_state))
+            for transaction in answer.transaction_states
+            if transaction.transaction_state not in ENDED
         ]
     return found
 
@@ -95,7 +95,11 @@ def plan_abort(
 
     Raises Refused where a coordinator still has it, unless `force`, KctlError where none is open there.
     """
-    found = [one for one in open_transactions(wire, tp) if start_offset in (None, one.start_offset)]
+    found = [
+        transaction
+        for transaction in open_transactions(wire, tp)
+        if start_offset in (None, transaction.start_offset)
+    ]
     if not found:
         where = "" if start_offset is None else f" from offset {start_offset} on"
         raise KctlError(f"no transaction is open in {tp}{where}")
@@ -135,8 +139,8 @@ def is_open(wire: Wire, after: Mapping[str, Any]) -> bool:
     )
 
 
-def abort(wire: Wire, after: Mapping[str, Any]) -> tuple[int, str]:
-    """Write the marker; the error code of the answer and what it is about. Raises Conflict where nothing is open."""
+def _abort(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
+    """Write the marker. Raises Conflict where nothing is open."""
     (row,) = after["partitions"]
     tp = TopicPartition(row["topic"], row["partition"])
     if not is_open(wire, after):
@@ -153,4 +157,11 @@ def abort(wire: Wire, after: Mapping[str, Any]) -> tuple[int, str]:
     )
     answer = wire.send(WriteTxnMarkersRequest(markers=[marker], max_version=1), leader_of(wire, tp))
     (one,) = answer.markers[0].topics[0].partitions
-    return int(one.error_code), str(tp)
+    yield RequestItem(str(tp), int(one.error_code), None)
+
+
+REQUESTS = {
+    "WriteTxnMarkers": OwnRequest(
+        _abort, lambda wire, after: not is_open(wire, after), lambda wire, before, after: None
+    )
+}

@@ -69,7 +69,7 @@ class MultiRead:
                 found.append(None if error == NO_NODE else EXCEPTIONS[error]())
 
 
-class Read:
+class ReadRequest:
     """One getData, getACL or getChildren, decoded without kazoo's own values, which cost more than the read."""
 
     def __init__(self, operation: int, path: str) -> None:
@@ -219,4 +219,4 @@ def pipelined(
     call: Callable[[Any, Any], Any], operation: int, paths: Sequence[str], timeout: float
 ) -> list[Any]:
     """Many znodes by ordinary reads, many in flight; None for a missing one."""
-    return send_all(call, [Read(operation, path) for path in paths], READS_IN_FLIGHT, timeout)
+    return send_all(call, [ReadRequest(operation, path) for path in paths], READS_IN_FLIGHT, timeout)

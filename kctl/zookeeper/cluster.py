@@ -1,20 +1,28 @@
-"""A cluster behind ZooKeeper: the first backend of `kctl.cluster.interface`."""
+"""A cluster behind ZooKeeper, live or recorded: the first backend of `kctl.cluster.interface`."""
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Self, Unpack
 
-from formats.znode_requests import Requested, format_election, format_reassignment
+from formats.errors import FormatError
+from formats.znodes.consumers import parse_consumer
+from formats.znodes.requests import (
+    CHANGE_NAME,
+    Requested,
+    format_election,
+    format_reassignment,
+    parse_config_change,
+)
 from kctl.changes.intents import Intent
 from kctl.changes.plan import Write
-from kctl.cluster.disk_sizes import ReplicaSize
-from kctl.cluster.interface import Conflict, Oddity
-from kctl.cluster.old_groups import OldGroup
-from kctl.cluster.state import ClusterState, Replicas
-from kctl.cluster.versions import KafkaVersion
+from kctl.cluster.disks import LogDir
+from kctl.cluster.interface import Conflict, Oddity, Scope
+from kctl.cluster.old_consumers import OldGroup, OldMember
+from kctl.cluster.reassignment.moves import ReplicaSize
+from kctl.cluster.state import ClusterState, Endpoint, Quorum, Replicas
+from kctl.cluster.versions import V2_0
 from kctl.errors import KctlError, Refused
 from kctl.model import TopicPartition
-from kctl.zookeeper.oddities import read_oddities
-from kctl.zookeeper.old_groups import read_old_groups
 from kctl.zookeeper.reading import read_cluster
 from kctl.zookeeper.store import LARGEST_REQUEST, OutcomeUnknown, ZnodeReader, ZnodeStore, request_size
 from kctl.zookeeper.writes import writes_for
@@ -24,33 +32,92 @@ SETTLING = 5.0  # seconds in which the fate of a lost write is found out
 REQUEST_ROOM = 20_000  # of a request, for throttles and checks beside the partitions
 
 
-class ZookeeperCluster:
-    """See `kctl.cluster.interface.Cluster`."""
+class RecordedCluster:
+    """A cluster as it was when its znodes were exported: it can be read and not changed."""
+
+    backend = "snapshot"
+
+    def __init__(self, reader: ZnodeReader) -> None:
+        self.reader = reader
+        self.location = reader.location
+
+    def read_state(self, topics: Collection[str] | None = None, **scope: Unpack[Scope]) -> ClusterState:
+        """See `kctl.cluster.interface.Cluster`; live: from a server that has seen every write of this session."""
+        return read_cluster(self.reader, topics, **scope)
+
+    def _refuse(self) -> Conflict:
+        return Conflict(f"{self.location} is a snapshot: it can be read, not changed")
+
+    def writes_for(self, intent: Intent, state: ClusterState) -> tuple[Write, ...]:
+        """Raises Conflict."""
+        raise self._refuse()
+
+    def commit(self, writes: Sequence[Write]) -> None:
+        """Raises Conflict."""
+        raise self._refuse()
+
+    def is_written(self, writes: Sequence[Write]) -> bool:
+        """Raises Conflict."""
+        raise self._refuse()
+
+    def request_partitions_fitting(
+        self, partitions: Sequence[tuple[TopicPartition, Replicas]], kind: str
+    ) -> int:
+        """All of them: a plan may be made from a snapshot."""
+        return len(partitions)
+
+    def config_keys(self, entity_type: str, entity_name: str) -> None:
+        """None: ZooKeeper takes any."""
+
+    def replica_sizes(self, topics: Collection[str] | None = None) -> list[ReplicaSize] | None:
+        """None: ZooKeeper has no sizes."""
+        return None
+
+    def read_log_dirs(
+        self, brokers: Collection[int], topics: Collection[str] | None = None
+    ) -> list[LogDir] | None:
+        """None: ZooKeeper does not know them."""
+        return None
+
+    def controllers(self, quorum: Quorum) -> dict[int, Endpoint]:
+        """Empty: there is no quorum."""
+        return {}
+
+    def supported_features(self) -> tuple[dict[str, tuple[int, int]], list[KctlError]]:
+        """None: features need KRaft."""
+        return {}, []
+
+    def log_ends(self, state: ClusterState) -> Mapping[TopicPartition, int]:
+        """Empty: nobody is asked."""
+        return {}
+
+    def read_oddities(self, state: ClusterState, now: int) -> Sequence[Oddity]:
+        """Notifications that brokers choke on, deletion markers by age."""
+        return [*_notifications(self.reader, state), *_markers(self.reader, state, now)]
+
+    def read_old_groups(self) -> Sequence[OldGroup]:
+        """Every group below `/consumers`, by name. What cannot be read is in the group's `problems`."""
+        return [_group(self.reader, name) for name in self.reader.children(CONSUMERS) or []]
+
+    def close(self) -> None:
+        """End the session, if there is one."""
+        self.reader.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class ZookeeperCluster(RecordedCluster):
+    """A live cluster; see `kctl.cluster.interface.Cluster`."""
 
     backend = "zookeeper"
 
     def __init__(self, store: ZnodeStore) -> None:
+        super().__init__(store)
         self.store = store
-        self.location = store.location
-
-    def read_state(
-        self,
-        topics: Collection[str] | None = None,
-        *,
-        partition_states: bool = True,
-        configs: Collection[str] = (),
-        config_keys: Collection[str] | None = None,
-        kafka_version: KafkaVersion | None = None,
-        recent: bool = False,
-    ) -> ClusterState:
-        """The cluster now, from a server that has seen every write of this session."""
-        return read_cluster(
-            self.store,
-            topics,
-            partition_states=partition_states,
-            configs=configs,
-            kafka_version=kafka_version,
-        )
 
     def writes_for(self, intent: Intent, state: ClusterState) -> tuple[Write, ...]:
         """The transaction of an intent, no larger than the server takes."""
@@ -117,33 +184,11 @@ class ZookeeperCluster:
                 return count
         return len(partitions)
 
-    def replica_sizes(self, topics: Collection[str] | None = None) -> list[ReplicaSize] | None:
-        """None: ZooKeeper has no sizes."""
-        return None
-
     def log_ends(self, state: ClusterState) -> Mapping[TopicPartition, int]:
         """By a plain connection to each leader, where it takes one."""
         from kctl.cluster.log_ends import log_end_offsets
 
         return log_end_offsets(state.partition_states, state, ASKING)
-
-    def read_oddities(self, state: ClusterState, now: int) -> Sequence[Oddity]:
-        """Notifications that brokers choke on, deletion markers by age."""
-        return read_oddities(self.store, state, now)
-
-    def read_old_groups(self) -> Sequence[OldGroup]:
-        """The groups below `/consumers`."""
-        return read_old_groups(self.store)
-
-    def close(self) -> None:
-        """End the session."""
-        self.store.close()
-
-    def __enter__(self) -> "ZookeeperCluster":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _is_next(write: Write, version: int) -> bool:
@@ -155,77 +200,77 @@ def _is_used_up(path: str) -> bool:
     return path.startswith("/admin/")
 
 
-class RecordedCluster:
-    """A cluster as it was when its znodes were exported: it can be read and not changed."""
+CHANGES, DELETIONS = "/config/changes", "/admin/delete_topics"
 
-    backend = "snapshot"
 
-    def __init__(self, reader: ZnodeReader) -> None:
-        self.reader = reader
-        self.location = reader.location
+def _notifications(reader: ZnodeReader, state: ClusterState) -> Iterator[Oddity]:
+    names = reader.children(CHANGES) or []
+    paths = [f"{CHANGES}/{name}" for name in names]
+    for name, path, node in zip(names, paths, reader.get_many(paths), strict=True):
+        if not CHANGE_NAME.fullmatch(name):
+            yield Oddity("notification", path, "its name is not config_change_ and ten digits")
+        elif node is not None:
+            try:
+                parse_config_change(node.data)
+            except FormatError as error:
+                # From 2.0 on brokers log it and go on.
+                if state.kafka_version < V2_0:
+                    yield Oddity("notification", path, error.what)
 
-    def read_state(
-        self,
-        topics: Collection[str] | None = None,
-        *,
-        partition_states: bool = True,
-        configs: Collection[str] = (),
-        config_keys: Collection[str] | None = None,
-        kafka_version: KafkaVersion | None = None,
-        recent: bool = False,
-    ) -> ClusterState:
-        """The cluster as recorded."""
-        return read_cluster(
-            self.reader,
-            topics,
-            partition_states=partition_states,
-            configs=configs,
-            kafka_version=kafka_version,
+
+def _markers(reader: ZnodeReader, state: ClusterState, now: int) -> Iterator[Oddity]:
+    paths = [f"{DELETIONS}/{name}" for name in sorted(state.deleting)]
+    for path, node in zip(paths, reader.get_many(paths), strict=True):
+        if node is not None:
+            age = max(now - node.stat.ctime, 0)
+            yield Oddity("old-deletion", path, f"it has been there for {age // 1000} s", age)
+
+
+CONSUMERS = "/consumers"
+
+
+def _group(reader: ZnodeReader, name: str) -> OldGroup:
+    problems: list[str] = []
+    base = f"{CONSUMERS}/{name}"
+    owners = {tp: data.decode("utf-8", "replace") for tp, data in _by_partition(reader, f"{base}/owners")}
+    offsets = {}
+    for tp, data in _by_partition(reader, f"{base}/offsets"):
+        try:
+            offsets[tp] = int(data)
+        except ValueError:
+            problems.append(f"{base}/offsets/{tp.topic}/{tp.partition}: {data[:40]!r} is no offset")
+    members = tuple(_members(reader, f"{base}/ids", problems))
+    return OldGroup(name=name, members=members, owners=owners, offsets=offsets, problems=tuple(problems))
+
+
+def _members(reader: ZnodeReader, base: str, problems: list[str]) -> Iterator[OldMember]:
+    names = reader.children(base) or []
+    paths = [f"{base}/{name}" for name in names]
+    for name, path, node in zip(names, paths, reader.get_many(paths), strict=True):
+        if node is None:
+            continue
+        try:
+            found = parse_consumer(node.data)
+        except FormatError as error:
+            problems.append(f"{path}: {error.what}")
+            continue
+        yield OldMember(
+            member_id=name,
+            subscription=dict(found.subscription),
+            pattern=found.pattern,
+            registered_at=found.timestamp,
         )
 
-    def _refuse(self) -> Conflict:
-        return Conflict(f"{self.location} is a snapshot: it can be read, not changed")
 
-    def writes_for(self, intent: Intent, state: ClusterState) -> tuple[Write, ...]:
-        """Refused."""
-        raise self._refuse()
-
-    def commit(self, writes: Sequence[Write]) -> None:
-        """Refused."""
-        raise self._refuse()
-
-    def is_written(self, writes: Sequence[Write]) -> bool:
-        """Refused."""
-        raise self._refuse()
-
-    def request_partitions_fitting(
-        self, partitions: Sequence[tuple[TopicPartition, Replicas]], kind: str
-    ) -> int:
-        """All of them: a plan may be made from a snapshot."""
-        return len(partitions)
-
-    def replica_sizes(self, topics: Collection[str] | None = None) -> list[ReplicaSize] | None:
-        """None: ZooKeeper has no sizes."""
-        return None
-
-    def log_ends(self, state: ClusterState) -> Mapping[TopicPartition, int]:
-        """None: nobody is asked."""
-        return {}
-
-    def read_oddities(self, state: ClusterState, now: int) -> Sequence[Oddity]:
-        """As recorded."""
-        return read_oddities(self.reader, state, now)
-
-    def read_old_groups(self) -> Sequence[OldGroup]:
-        """As recorded."""
-        return read_old_groups(self.reader)
-
-    def close(self) -> None:
-        """Nothing to end."""
-        self.reader.close()
-
-    def __enter__(self) -> "RecordedCluster":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+def _by_partition(reader: ZnodeReader, base: str) -> Iterator[tuple[TopicPartition, bytes]]:
+    topics = reader.children(base) or []
+    folders = [f"{base}/{topic}" for topic in topics]
+    places = [
+        (TopicPartition(topic, int(number)), f"{folder}/{number}")
+        for topic, folder, numbers in zip(topics, folders, reader.children_many(folders), strict=True)
+        for number in numbers or ()
+        if number.isascii() and number.isdigit()
+    ]
+    for (tp, _), node in zip(places, reader.get_many([path for _, path in places]), strict=True):
+        if node is not None:
+            yield tp, node.data

@@ -1,14 +1,24 @@
-"""A live ZooKeeper ensemble: every wait has an end, and every failure says in one line what it was.
+"""A connection to a live ZooKeeper ensemble: every wait has an end, and every failure says in one line what it was.
 
-Session loss is no failure of its own: kctl keeps nothing in a session, so reads are simply sent again until
-the time given is over. A write that was sent is never sent again (`OutcomeUnknown`).
+Session loss is no failure of its own: kctl keeps nothing in a session, so reads are sent again until the time given
+is over. A write that was sent is never sent again (`OutcomeUnknown`). kazoo knows only that it is not connected, so
+each server is asked once more by a plain connection to find out why it does not answer.
 """
 
+from __future__ import annotations
+
 import contextlib
+import logging
+import re
+import socket
+import ssl
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
+from kazoo.client import KazooClient
 from kazoo.exceptions import (
     AuthFailedError,
     BadVersionError,
@@ -27,16 +37,238 @@ from kazoo.exceptions import (
     SessionExpiredError,
     ZookeeperError,
 )
-from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
+from kazoo.retry import KazooRetry
 from kazoo.security import ACL, Id
 
 from kctl.changes.plan import Write
 from kctl.cluster.interface import Conflict
 from kctl.errors import KctlError, Refused
-from kctl.zookeeper.access import Access, open_client
+from kctl.settings import Context
 from kctl.zookeeper.bulk import GET_ACL, GET_CHILDREN, GET_DATA, multi_read, pipelined
-from kctl.zookeeper.diagnosis import Remembered, server_version, why_not
 from kctl.zookeeper.store import LARGEST_REQUEST, Acl, OutcomeUnknown, Znode, parent_of, request_size
+
+SESSION_TIMEOUT = 10.0  # seconds; a server bounds it further
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """How to reach an ensemble: connect string with chroot, and what proves who we are."""
+
+    hosts: str
+    timeout: float = 10.0  # seconds for a connection, and for each answer
+    read_only: bool = False  # also take a server that is cut off from its quorum
+    tls: bool = False
+    tls_ca: str | None = None
+    tls_certificate: str | None = None
+    tls_key: str | None = None
+    tls_key_password: str | None = None
+    sasl_mechanism: str | None = None
+    sasl_username: str | None = None
+    sasl_password: str | None = None
+    acl: str | None = None  # None: as the parent has it; `secure`: as brokers with zookeeper.set.acl; `open`
+
+
+def access_from(context: Context, *, timeout: float = 10.0, read_only: bool = False) -> Access:
+    """The access that a context describes."""
+    if not context.zookeeper:
+        raise KctlError("no cluster is named", "give --zookeeper HOSTS/chroot, or --context NAME")
+    return Access(
+        hosts=context.zookeeper,
+        timeout=timeout,
+        read_only=read_only,
+        tls=context.tls or bool(context.tls_ca or context.tls_certificate),
+        tls_ca=context.tls_ca,
+        tls_certificate=context.tls_certificate,
+        tls_key=context.tls_key,
+        tls_key_password=context.tls_key_password,
+        sasl_mechanism=context.sasl_mechanism,
+        sasl_username=context.sasl_username,
+        sasl_password=context.sasl_password,
+        acl=context.acl,
+    )
+
+
+class QuietThreads(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
+    """kazoo's threads, but an exception that ends one is remembered and not printed as a traceback.
+
+    A server has `share` seconds to take a connection.
+    """
+
+    def __init__(self, remembered: Remembered, share: float) -> None:
+        super().__init__()
+        self.remembered = remembered
+        self.share = share
+
+    def create_connection(self, *args: Any, timeout: float, **how: Any) -> Any:
+        """A connection."""
+        return super().create_connection(*args, timeout=min(timeout, self.share), **how)
+
+    def spawn(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Run a function in a thread."""
+
+        def run() -> None:
+            try:
+                func(*args, **kwargs)
+            except Exception as error:
+                self.remembered.last = self.remembered.last or f"{type(error).__name__}: {error}"
+
+        return super().spawn(run)
+
+
+def open_client(access: Access, remembered: Remembered) -> KazooClient:
+    auth, sasl = None, None
+    mechanism = (access.sasl_mechanism or "").upper()
+    if mechanism == "DIGEST":
+        auth = [("digest", f"{access.sasl_username}:{access.sasl_password}")]
+    elif mechanism:
+        _require_sasl(mechanism)
+        sasl = {"mechanism": mechanism, "username": access.sasl_username, "password": access.sasl_password}
+    # One that takes connections and says nothing must leave the others time.
+    count = access.hosts.count(",") + 1
+    share = access.timeout / (count + 1) if count > 1 else SESSION_TIMEOUT
+    try:
+        client = KazooClient(
+            access.hosts,
+            timeout=SESSION_TIMEOUT,
+            logger=remembered.logger,
+            handler=QuietThreads(remembered, share),
+            read_only=access.read_only,
+            auth_data=auth,
+            sasl_options=sasl,
+            use_ssl=access.tls,
+            ca=access.tls_ca,
+            certfile=access.tls_certificate,
+            keyfile=access.tls_key,
+            keyfile_password=access.tls_key_password,
+            check_hostname=access.tls,
+            # Without a bound on its pauses kazoo sleeps on for a minute after the server has come back.
+            connection_retry=KazooRetry(max_tries=-1, delay=0.05, max_delay=0.5, max_jitter=0.2),
+        )
+    except (KazooException, ValueError, ImportError) as error:
+        raise KctlError(f"{access.hosts!r} is no ZooKeeper connect string: {error}") from error
+    connection = client._connection
+    invoke = connection._invoke  # what asks for a session, and nothing else
+    connection._invoke = lambda timeout, request, xid=None: invoke(min(timeout, share), request, xid)
+    return client
+
+
+def _require_sasl(mechanism: str) -> None:
+    from importlib.util import find_spec
+
+    if find_spec("puresasl") is None:
+        raise KctlError(f"SASL mechanism {mechanism} needs the extra `sasl`", "pip install 'kctl[sasl]'")
+
+
+VERSION = re.compile(rb"version: (\d+)\.(\d+)\.(\d+)")
+PROBE_TIMEOUT = 2.0  # seconds
+
+
+class Remembered(logging.Handler):
+    """A logger for kazoo that prints nothing and remembers the last warning."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.last = ""
+        self.logger = logging.Logger("kctl.zookeeper", logging.WARNING)
+        self.logger.addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the text; a traceback that comes with it says nothing to an operator."""
+        text = record.getMessage().split("\n", 1)[0]
+        self.last = text[:1].lower() + text[1:]
+
+
+def why_not(access: Access, remembered: Remembered) -> str:
+    """One line: what kept the connection from coming about, and what to do."""
+    hosts = access.hosts.split("/", 1)[0]
+    within = f"within {access.timeout:g} s"
+    if "auth" in remembered.last and "fail" in remembered.last:
+        return f"ZooKeeper {hosts} refused the credentials"
+    addresses = list(dict.fromkeys(hosts.split(",")))
+    with ThreadPoolExecutor(len(addresses)) as pool:  # those that say nothing take their time at once
+        said = pool.map(lambda address: _answer(*_split(address), access), addresses)
+        answers = dict(zip(addresses, said, strict=True))
+    reasons = set(answers.values())
+    if reasons == {"answers"}:
+        if "certificate" in remembered.last.lower() or "ssl" in remembered.last.lower():
+            return f"ZooKeeper {hosts} did not accept the TLS connection; {remembered.last}"
+        return (
+            f"ZooKeeper {hosts} listens but gave no session {within}; "
+            "it may have no quorum, want TLS or credentials, or be another service"
+        )
+    if len(reasons) == 1:
+        return f"ZooKeeper {hosts} could not be reached {within}; {reasons.pop()}"
+    told = ", ".join(f"{address}: {reason}" for address, reason in answers.items())
+    return f"ZooKeeper could not be reached {within}; {told}"
+
+
+def _split(address: str) -> tuple[str, int]:
+    host, _, port = address.strip().rpartition(":")
+    if not host or not port.isdigit():
+        return address.strip().strip("[]"), 2181
+    return host.strip("[]"), int(port)
+
+
+def _answer(host: str, port: int, access: Access) -> str:
+    try:
+        with socket.create_connection((host, port), timeout=PROBE_TIMEOUT) as plain:
+            if not access.tls:
+                plain.sendall(b"srvr")
+                said = plain.recv(200)
+                if b"not currently serving" in said:
+                    return "it has no quorum (or is starting): it does not serve requests"
+                return "answers"
+            context = ssl.create_default_context(cafile=access.tls_ca)
+            if access.tls_certificate:
+                context.load_cert_chain(access.tls_certificate, access.tls_key, access.tls_key_password)
+            with context.wrap_socket(plain, server_hostname=host):
+                return "answers"
+    except socket.gaierror:
+        return f"no such host {host!r}"
+    except ConnectionRefusedError:
+        return "connection refused: is it the right port?"
+    except TimeoutError:
+        return "no answer: is a firewall in between?"
+    except ssl.SSLError as error:
+        return f"TLS failed ({error.reason or error})"
+    except (OSError, ValueError) as error:
+        return str(error)
+
+
+def server_version(client: Any, access: Access) -> tuple[int, ...] | None:
+    """The version of the server that a client is connected to; None where it does not say."""
+    try:
+        peer = client._connection._socket.getpeername()[:2]
+    except (AttributeError, OSError):
+        return None
+    if access.tls:
+        return _version_by_reading(access)
+    try:
+        with socket.create_connection(peer, timeout=PROBE_TIMEOUT) as plain:
+            plain.sendall(b"srvr")
+            found = VERSION.search(plain.recv(4096))
+    except OSError:
+        return _version_by_reading(access)
+    return tuple(map(int, found.groups())) if found else _version_by_reading(access)
+
+
+def _version_by_reading(access: Access) -> tuple[int, ...] | None:
+    """Whether a server has multiRead, tried on a session of its own, because an old one closes it."""
+    from kctl.zookeeper.bulk import GET_DATA, multi_read
+
+    remembered = Remembered()
+    probe = open_client(access, remembered)
+    try:
+        probe.start_async().wait(PROBE_TIMEOUT)
+        multi_read(probe._call, GET_DATA, ["/zookeeper"], PROBE_TIMEOUT)
+    except (KazooException, TimeoutError, OSError):
+        return None
+    finally:
+        probe.stop()
+        probe.close()
+    return (3, 6, 0)
+
 
 LOST = (
     ConnectionLoss,

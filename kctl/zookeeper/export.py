@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from formats.znode_secrets import redact
+from formats.secrets import redact
 from kctl.errors import KctlError, Refused, reason_of
 from kctl.zookeeper.store import Acl, Znode, ZnodeReader, walk
 

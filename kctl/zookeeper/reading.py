@@ -1,25 +1,34 @@
 """A `ClusterState` from znodes, live or recorded, in three rounds of bulk reads.
 
-First what there is one of (controller, requests, names), then brokers, topics and configurations, then the
-states of all partitions. What cannot be parsed becomes a `Problem` and the rest stands.
+First the single znodes and lists of names, then brokers, topics and configurations, then the states of all
+partitions. What cannot be parsed becomes a `Problem` and the rest stands. Topics and partition states, of which there
+are ten thousand, are parsed by typed decoders first; what these do not take goes to the parser in `formats`, which is
+as lenient as Kafka and says what is wrong.
 """
 
 import contextlib
 import gc
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar, Unpack
+
+import msgspec
 
 from formats.errors import FormatError
-from formats.znode_json import parse_object, text
-from formats.znode_requests import RequestZnode, parse_election, parse_reassignment
-from formats.znodes import (
+from formats.znodes.cluster import (
     BrokerZnode,
+    ControllerZnode,
+    TopicZnode,
     parse_broker,
     parse_config,
     parse_controller,
     parse_number,
+    parse_partition_state,
+    parse_topic,
 )
+from formats.znodes.json_text import parse_object, text
+from formats.znodes.requests import RequestZnode, parse_election, parse_reassignment
+from kctl.cluster.interface import Scope
 from kctl.cluster.state import (
     Broker,
     ClusterState,
@@ -32,12 +41,24 @@ from kctl.cluster.state import (
     Request,
     Topic,
 )
-from kctl.cluster.versions import KafkaVersion
+from kctl.cluster.versions import (
+    V0_8_2,
+    V0_9,
+    V0_10,
+    V0_10_1,
+    V0_10_2,
+    V0_11,
+    V1_0,
+    V1_1,
+    V2_4,
+    V2_7,
+    V2_8,
+    V3_4,
+    KafkaVersion,
+)
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
-from kctl.zookeeper import quick_parsing
 from kctl.zookeeper.store import Znode, ZnodeReader
-from kctl.zookeeper.version_guess import Signs, guess_version
 
 ONE_OF = (
     "/controller",
@@ -54,7 +75,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Read:
+class ClusterReading:
     """One reading of a cluster, and what went wrong in it."""
 
     reader: ZnodeReader
@@ -89,15 +110,10 @@ def uncollected() -> Iterator[None]:
 
 @uncollected()
 def read_cluster(
-    reader: ZnodeReader,
-    topics: Collection[str] | None = None,
-    *,
-    partition_states: bool = True,
-    configs: Collection[str] = (),
-    kafka_version: KafkaVersion | None = None,
+    reader: ZnodeReader, topics: Collection[str] | None = None, **scope: Unpack[Scope]
 ) -> ClusterState:
     """The cluster now; see `kctl.cluster.interface.Cluster.read_state`."""
-    read = Read(reader)
+    read = ClusterReading(reader)
     singles = dict(zip(ONE_OF, reader.get_many(ONE_OF), strict=True))
     lists = dict(zip(LISTS, reader.children_many(LISTS), strict=True))
     if lists["/brokers/ids"] is None:
@@ -123,13 +139,13 @@ def read_cluster(
     )
     return ClusterState(
         cluster_id=_cluster_id(read, singles["/cluster/id"]),
-        kafka_version=kafka_version or guess_version(signs),
+        kafka_version=scope.get("kafka_version") or guess_version(signs),
         brokers=brokers,
         controller=controller,
         topic_names=names,
         topics=found,
-        partition_states=_states(read, found) if partition_states else {},
-        configs=_configs(read, configs, wanted if topics is not None else None),
+        partition_states=_states(read, found) if scope.get("partition_states", True) else {},
+        configs=_configs(read, scope.get("configs", ()), wanted if topics is not None else None),
         reassignment=_request(read, "/admin/reassign_partitions", singles, parse_reassignment),
         election=_request(read, "/admin/preferred_replica_election", singles, parse_election),
         deleting=deleting,
@@ -138,11 +154,11 @@ def read_cluster(
     )
 
 
-def _cluster_id(read: Read, node: Znode | None) -> str | None:
+def _cluster_id(read: ClusterReading, node: Znode | None) -> str | None:
     return read.parse("/cluster/id", node, lambda data: text(parse_object(data), "id"))
 
 
-def _controller(read: Read, singles: Mapping[str, Znode | None]) -> Controller | None:
+def _controller(read: ClusterReading, singles: Mapping[str, Znode | None]) -> Controller | None:
     node = singles["/controller"]
     epoch = read.parse("/controller_epoch", singles["/controller_epoch"], parse_number)
     parsed = read.parse("/controller", node, parse_controller)
@@ -158,7 +174,9 @@ def _controller(read: Read, singles: Mapping[str, Znode | None]) -> Controller |
     )
 
 
-def _brokers(read: Read, names: Iterable[str]) -> tuple[dict[int, Broker], list[tuple[BrokerZnode, int]]]:
+def _brokers(
+    read: ClusterReading, names: Iterable[str]
+) -> tuple[dict[int, Broker], list[tuple[BrokerZnode, int]]]:
     ids = sorted(int(name) for name in names if name.isascii() and name.isdigit())
     paths = [f"/brokers/ids/{id}" for id in ids]
     found: dict[int, Broker] = {}
@@ -186,13 +204,13 @@ def _brokers(read: Read, names: Iterable[str]) -> tuple[dict[int, Broker], list[
 
 
 def _topics(
-    read: Read, names: Collection[str], deleting: frozenset[str]
+    read: ClusterReading, names: Collection[str], deleting: frozenset[str]
 ) -> tuple[dict[str, Topic], set[int]]:
     paths = [f"/brokers/topics/{name}" for name in names]
     found: dict[str, Topic] = {}
     versions: set[int] = set()
     for name, path, node in zip(names, paths, read.reader.get_many(paths), strict=True):
-        parsed = read.parse(path, node, quick_parsing.topic)
+        parsed = read.parse(path, node, parse_topic_quickly)
         if node is None or parsed is None:
             continue
         versions.add(parsed.version)
@@ -209,21 +227,21 @@ def _topics(
     return found, versions
 
 
-def _states(read: Read, topics: Mapping[str, Topic]) -> dict[TopicPartition, PartitionState]:
+def _states(read: ClusterReading, topics: Mapping[str, Topic]) -> dict[TopicPartition, PartitionState]:
     partitions = [TopicPartition(name, p) for name, topic in topics.items() for p in sorted(topic.partitions)]
     paths = [f"/brokers/topics/{name}/partitions/{p}/state" for name, p in partitions]
     found: dict[TopicPartition, PartitionState] = {}
     for tp, path, node in zip(partitions, paths, read.reader.get_many(paths), strict=True):
         if node is not None:
             try:
-                found[tp] = quick_parsing.partition_state(node.data, node.stat.version)
+                found[tp] = parse_partition_state_quickly(node.data, node.stat.version)
             except FormatError as error:
                 read.problems.append(Problem(path, error.what))
     return found
 
 
 def _configs(
-    read: Read, types: Collection[str], topics: Collection[str] | None
+    read: ClusterReading, types: Collection[str], topics: Collection[str] | None
 ) -> dict[tuple[str, str], EntityConfig]:
     names: list[tuple[str, str]] = []
     listed = [kind for kind in types if kind != "topics" or topics is None]
@@ -250,7 +268,7 @@ def _configs(
 
 
 def _request(
-    read: Read,
+    read: ClusterReading,
     path: str,
     singles: Mapping[str, Znode | None],
     parser: Callable[[bytes | None], RequestZnode],
@@ -265,10 +283,133 @@ def _request(
         read.problems.append(Problem(path, error.what))
         return Request(partitions={}, unreadable=error.what, **common)
     targets: dict[TopicPartition, Replicas] = {
-        TopicPartition(one.topic, one.partition): one.replicas for one in parsed.partitions
+        TopicPartition(partition.topic, partition.partition): partition.replicas
+        for partition in parsed.partitions
     }
     unreadable = None
     if parsed.unknown_keys:
         unreadable = f"it has the keys {', '.join(parsed.unknown_keys)}, which controllers since 2.0 refuse"
         read.problems.append(Problem(path, unreadable))
     return Request(partitions=targets, unreadable=unreadable, **common)
+
+
+# --- quick parsing ------------------------------------------------------------------------------------
+
+
+class QuickState(msgspec.Struct, gc=False):
+    """`.../state`, with the defaults of the slow parser."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int
+    version: int = 1
+    leader_recovery_state: int = 0
+
+
+class QuickTopic(msgspec.Struct, gc=False):
+    """`/brokers/topics/TOPIC` without unknown keys, which the quick decoder could not keep."""
+
+    partitions: dict[str, tuple[int, ...]]
+    version: int = 1
+    adding_replicas: dict[str, tuple[int, ...]] = {}
+    removing_replicas: dict[str, tuple[int, ...]] = {}
+    topic_id: str | None = None
+
+
+STATE: msgspec.json.Decoder[QuickState] = msgspec.json.Decoder(QuickState)
+TOPIC: msgspec.json.Decoder[QuickTopic] = msgspec.json.Decoder(QuickTopic)
+
+
+def parse_partition_state_quickly(data: bytes, partition_epoch: int) -> PartitionState:
+    """Leader and ISR. Raises FormatError."""
+    try:
+        found: Any = STATE.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        found = parse_partition_state(data)
+    return PartitionState(
+        found.leader,
+        found.leader_epoch,
+        found.isr,
+        found.controller_epoch,
+        partition_epoch,
+        found.leader_recovery_state == 1,
+    )
+
+
+def parse_topic_quickly(data: bytes) -> TopicZnode:
+    """A topic's replicas, unknown keys left out. Raises FormatError."""
+    try:
+        found = TOPIC.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return parse_topic(data)
+    maps = (found.partitions, found.adding_replicas, found.removing_replicas)
+    if (found.topic_id is not None and len(found.topic_id) != 22) or not all(map(_all_numbers, maps)):
+        return parse_topic(data)
+    return TopicZnode(
+        version=found.version,
+        partitions={int(p): ids for p, ids in found.partitions.items()},
+        adding_replicas={int(p): ids for p, ids in found.adding_replicas.items()},
+        removing_replicas={int(p): ids for p, ids in found.removing_replicas.items()},
+        topic_id=found.topic_id,
+    )
+
+
+def _all_numbers(partitions: dict[str, tuple[int, ...]]) -> bool:
+    return all(name.isascii() and name.isdigit() and len(name) < 10 for name in partitions)
+
+
+# --- the version --------------------------------------------------------------------------------------
+# The lowest version that the znodes are consistent with. Brokers write forms by their inter.broker.protocol.version,
+# so a cluster in an upgrade looks as old as its brokers still speak, which is what a writer has to go by. Signs that
+# only newer brokers leave raise the bound.
+
+V2_2 = KafkaVersion(2, 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signs:
+    """What the guess is made from."""
+
+    registrations: Collection[tuple[BrokerZnode, int]]  # with the znode's data version
+    topic_versions: Collection[int]
+    root: frozenset[str]  # names below the chroot
+    config: frozenset[str]  # names below /config
+    has_cluster_id: bool
+    controller: ControllerZnode | None
+
+
+def guess_version(signs: Signs) -> KafkaVersion:
+    """A lower bound of the oldest broker's version; with no broker up, of whatever wrote last."""
+    found = _by_registration(signs)
+    if found is None:
+        found = V0_10_2 if signs.has_cluster_id else V0_8_2
+    if found < V0_10_2:
+        return found
+    newest_form = max(signs.topic_versions, default=1)
+    raised = (
+        ("latest_producer_id_block" in signs.root, V0_11),
+        ("log_dir_event_notification" in signs.root, V1_0),
+        ("log_dir_event_notification" in signs.root and {"users", "brokers"} <= signs.config, V1_1),
+        # From 2.2 a broker creates its node empty and sets it in one transaction.
+        (signs.registrations and all(version >= 1 for _, version in signs.registrations), V2_2),
+        (newest_form >= 2, V2_4),
+        ("feature" in signs.root, V2_7),
+        (newest_form >= 3 or "ips" in signs.config, V2_8),
+        (signs.controller is not None and signs.controller.version >= 2, V3_4),
+    )
+    return max([found, *(version for sign, version in raised if sign)])
+
+
+def _by_registration(signs: Signs) -> KafkaVersion | None:
+    forms = [broker.version for broker, _ in signs.registrations]
+    if not forms:
+        return None
+    oldest = min(forms)
+    if oldest == 1:
+        return V0_8_2
+    if oldest == 2:
+        return V0_9
+    if oldest == 3:
+        return V0_10_1 if signs.has_cluster_id else V0_10
+    return V2_7 if oldest >= 5 else V0_10_2

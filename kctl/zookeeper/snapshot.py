@@ -3,8 +3,11 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from kctl.errors import UnreadableFile
 from kctl.evidence.znodes import ExportedZnode, read_znodes
 from kctl.zookeeper.store import Stat, Znode, parent_of
+
+MOST_MISSING = 16 << 20  # characters of the paths of znodes that are known only by those below them
 
 
 class Recorded:
@@ -14,6 +17,7 @@ class Recorded:
         self.location = location
         self._nodes = dict(nodes)
         self._children: dict[str, set[str]] = {}
+        self._missing = 0
         for path in nodes:
             self._note(path)
         for path, below in self._children.items():
@@ -23,7 +27,14 @@ class Recorded:
     def _note(self, path: str) -> None:
         while path != "/":
             parent = parent_of(path)
-            below = self._children.setdefault(parent, set())
+            below = self._children.get(parent)
+            if below is None:
+                below = self._children[parent] = set()
+                self._missing += 0 if parent in self._nodes else len(parent)
+                if self._missing > MOST_MISSING:
+                    raise UnreadableFile(
+                        f"{self.location}: parents of its znodes were not exported, or are too deep"
+                    )
             name = path.rsplit("/", 1)[1]
             if name in below:
                 return
@@ -60,7 +71,8 @@ class Recorded:
 
 def read_snapshot(path: Path) -> Recorded:
     """The znodes of an export, the chroot taken off. Raises UnreadableFile."""
-    return Recorded(str(path), {name: _znode(one) for name, one in read_znodes(path).items()})
+    exported = read_znodes(path)
+    return Recorded(str(path), {name: _znode(exported.pop(name)) for name in list(exported)})
 
 
 def _znode(one: ExportedZnode) -> Znode:

@@ -13,9 +13,8 @@ from kctl.errors import KctlError
 # The server's limit (jute.maxbuffer) is 1,048,575 bytes for a whole request; it answers a larger one by
 # closing the connection. Kafka's own clients have the same limit, so a node above it stops the controller.
 LARGEST_REQUEST = 1_000_000
-REQUEST_OVERHEAD = (
-    64  # of one operation, besides its path and data: headers, version, an ACL of the usual size
-)
+# Bytes of one operation besides its path and data: headers, version, an ACL of the usual size.
+REQUEST_OVERHEAD = 64
 
 
 class Stat(NamedTuple):
@@ -47,9 +46,6 @@ class Acl(NamedTuple):
     permissions: int
     scheme: str
     id: str
-
-
-WORLD_ALL = Acl(31, "world", "anyone")
 
 
 class ZnodeReader(Protocol):

@@ -1,23 +1,35 @@
-"""The znode writes of each intent, worked out from a fresh read of everything that they touch.
+"""The znode writes of each intent, worked out from a fresh read of everything that they touch. Nothing here writes.
 
 Every transaction begins with checks that the controller and its epoch are those that were read: it fails when
-another broker has become controller, and when a KRaft quorum has claimed the cluster. Nothing here writes.
+another broker has become controller, and when a KRaft quorum has claimed the cluster.
+
+The controller checks nothing of the requests for reassignments and preferred elections, and each wrong entry wedges
+it in its own way, so everything is checked here: replicas non-empty, unique, alive; partitions known, with a leader
+once elected; no request under way. The request is created and never edited, because only its creation is an event.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from formats.errors import FormatError
-from formats.znode_requests import ConfigChange
-from formats.znodes import (
+from formats.znodes.cluster import (
     ConfigZnode,
+    PartitionStateZnode,
     TopicZnode,
     edit_topic,
     format_config,
     format_topic,
     parse_config,
+    parse_partition_state,
     parse_topic,
+)
+from formats.znodes.requests import (
+    ConfigChange,
+    Requested,
+    format_election,
+    format_reassignment,
+    parse_reassignment,
 )
 from kctl.changes.intents import (
     AddPartitions,
@@ -25,16 +37,21 @@ from kctl.changes.intents import (
     ClearThrottle,
     CreateTopic,
     DeleteTopic,
+    ElectPreferred,
     Intent,
     MoveController,
+    Reassign,
+    ReplaceStuckReassignment,
 )
 from kctl.changes.plan import Write
-from kctl.cluster.interface import Conflict
-from kctl.cluster.state import ClusterState
+from kctl.cluster.interface import Conflict, refuse_changed
+from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.versions import V0_9, V0_10_1, V2_4, V2_8, KafkaVersion
 from kctl.errors import KctlError, Refused
-from kctl.zookeeper.store import Znode, ZnodeStore, parent_of
+from kctl.model import TopicPartition
+from kctl.zookeeper.store import LARGEST_REQUEST, Znode, ZnodeStore, parent_of
 
+T = TypeVar("T")
 CHANGES = "/config/changes"
 NOTIFICATION = f"{CHANGES}/config_change_"
 REASSIGNMENT = "/admin/reassign_partitions"
@@ -42,8 +59,8 @@ ELECTION = "/admin/preferred_replica_election"
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
-    """What a translation works with: the store, what was freshly read from it, and the state of the plan."""
+class FreshZnodes:
+    """Znodes read from the store for one intent, each once, and the state that its plan was made from."""
 
     store: ZnodeStore
     state: ClusterState
@@ -66,9 +83,9 @@ class Desk:
         return {int(name) for name in self.store.children("/brokers/ids") or () if name.isdigit()}
 
 
-def guards(desk: Desk) -> list[Write]:
+def guards(fresh: FreshZnodes) -> list[Write]:
     """Checks that stand first in every transaction. Raises Refused during a migration to KRaft."""
-    controller, epoch, migration = desk.get("/controller", "/controller_epoch", "/migration")
+    controller, epoch, migration = fresh.get("/controller", "/controller_epoch", "/migration")
     refuse_migration(controller, migration)
     return [
         Write(action="check", target=path, version=node.stat.version, before=node.data)
@@ -98,15 +115,15 @@ def set_or_create(path: str, node: Znode | None, data: bytes) -> Write:
 # --- topics -------------------------------------------------------------------------------------------
 
 
-def create_topic(desk: Desk, intent: CreateTopic) -> list[Write]:
+def create_topic(fresh: FreshZnodes, intent: CreateTopic) -> list[Write]:
     """The topic's configuration, as Kafka's tool always writes it, and the topic."""
     topic_path, config_path = f"/brokers/topics/{intent.topic}", f"/config/topics/{intent.topic}"
-    topic, config, marker = desk.get(topic_path, config_path, f"/admin/delete_topics/{intent.topic}")
+    topic, config, marker = fresh.get(topic_path, config_path, f"/admin/delete_topics/{intent.topic}")
     if marker is not None:
         raise Refused(f"topic {intent.topic} is marked for deletion", "wait until it is gone")
     if topic is not None:
         raise Refused(f"topic {intent.topic} exists already")
-    form = 3 if desk.version >= V2_8 else 2 if desk.version >= V2_4 else 1
+    form = 3 if fresh.version >= V2_8 else 2 if fresh.version >= V2_4 else 1
     # No id from here: a controller of 2.8 and later gives one, as it does for Kafka's own tool.
     data = format_topic(TopicZnode(version=form, partitions=dict(intent.replicas)))
     return [
@@ -120,9 +137,9 @@ def topic_paths(name: str) -> tuple[str, str]:
     return f"/brokers/topics/{name}", f"/admin/delete_topics/{name}"
 
 
-def existing_topic(desk: Desk, name: str) -> Znode:
+def existing_topic(fresh: FreshZnodes, name: str) -> Znode:
     """The topic's znode. Raises KctlError for an unknown topic, Refused for one that is being deleted."""
-    topic, marker = desk.get(*topic_paths(name))
+    topic, marker = fresh.get(*topic_paths(name))
     if topic is None:
         raise KctlError(f"no topic {name}")
     if marker is not None:
@@ -130,21 +147,21 @@ def existing_topic(desk: Desk, name: str) -> Znode:
     return topic
 
 
-def delete_topic(desk: Desk, intent: DeleteTopic) -> list[Write]:
+def delete_topic(fresh: FreshZnodes, intent: DeleteTopic) -> list[Write]:
     """The marker that the controller acts on."""
-    topic = existing_topic(desk, intent.topic)
+    topic = existing_topic(fresh, intent.topic)
     return [
         Write(action="check", target=f"/brokers/topics/{intent.topic}", version=topic.stat.version),
         Write(action="create", target=f"/admin/delete_topics/{intent.topic}", after=b""),
     ]
 
 
-def add_partitions(desk: Desk, intent: AddPartitions) -> list[Write]:
+def add_partitions(fresh: FreshZnodes, intent: AddPartitions) -> list[Write]:
     """The topic's own JSON with more partitions: every other key stays, known or not."""
     path = f"/brokers/topics/{intent.topic}"
-    node = existing_topic(desk, intent.topic)
-    present = parse_existing(path, node)
-    known = desk.state.topics.get(intent.topic)
+    node = existing_topic(fresh, intent.topic)
+    present = parse_existing(path, node, parse_topic)
+    known = fresh.state.topics.get(intent.topic)
     if known is not None and dict(known.partitions) != present.partitions:
         raise Conflict(f"topic {intent.topic} was changed by somebody else; nothing was written")
     wanted = range(len(present.partitions), len(present.partitions) + len(intent.replicas))
@@ -156,10 +173,10 @@ def add_partitions(desk: Desk, intent: AddPartitions) -> list[Write]:
     return [Write(action="set", target=path, after=data, before=node.data, version=node.stat.version)]
 
 
-def parse_existing(path: str, node: Znode) -> TopicZnode:
-    """A topic that must be readable, because it is about to be rewritten or moved."""
+def parse_existing(path: str, node: Znode, parser: Callable[[bytes], T]) -> T:
+    """A znode that must be readable, because it is about to be rewritten or its topic moved."""
     try:
-        return parse_topic(node.data)
+        return parser(node.data)
     except FormatError as error:
         raise Refused(
             f"{path} cannot be read ({error.what}); nothing was written", "repair it first"
@@ -169,78 +186,62 @@ def parse_existing(path: str, node: Znode) -> TopicZnode:
 # --- configurations -----------------------------------------------------------------------------------
 
 
-def alter_config(desk: Desk, intent: AlterConfig) -> list[Write]:
+def alter_config(fresh: FreshZnodes, intent: AlterConfig) -> list[Write]:
     """The entity's whole configuration, and the notification that brokers look for."""
-    return alter_configs(desk, [intent])
+    return alter_configs(fresh, [intent])
 
 
-def clear_throttle(desk: Desk, intent: ClearThrottle) -> list[Write]:
+def clear_throttle(fresh: FreshZnodes, intent: ClearThrottle) -> list[Write]:
     """The configurations without a reassignment's throttles, as far as they are still there."""
-    from kctl.cluster.throttles import clearing_changes
+    from kctl.cluster.reassignment.throttles import clearing_changes
 
-    return alter_configs(desk, clearing_changes(intent, desk.state))
+    return alter_configs(fresh, clearing_changes(intent, fresh.state))
 
 
-def alter_configs(desk: Desk, intents: Iterable[AlterConfig]) -> list[Write]:
+def alter_configs(fresh: FreshZnodes, intents: Iterable[AlterConfig]) -> list[Write]:
     """Several entities in one transaction; several changes of one entity become one write."""
     merged: dict[tuple[str, str], list[AlterConfig]] = {}
     for intent in intents:
         merged.setdefault((intent.entity_type, intent.entity_name), []).append(intent)
-    desk.get(*(f"/config/{kind}/{name}" for kind, name in merged), "/config/changes")
-    desk.get(*(path for kind, name in merged if kind == "topics" for path in topic_paths(name)))
+    fresh.get(*(f"/config/{kind}/{name}" for kind, name in merged), "/config/changes")
+    fresh.get(*(path for kind, name in merged if kind == "topics" for path in topic_paths(name)))
     writes: list[Write] = []
     made: set[str] = set()
     for (kind, name), changes in merged.items():
-        writes += _one_entity(desk, kind, name, changes, made)
+        writes += _one_entity(fresh, kind, name, changes, made)
     return writes
 
 
 def _one_entity(
-    desk: Desk, kind: str, name: str, changes: Iterable[AlterConfig], made: set[str]
+    fresh: FreshZnodes, kind: str, name: str, changes: Iterable[AlterConfig], made: set[str]
 ) -> list[Write]:
     path = f"/config/{kind}/{name}"
     checks: list[Write] = []
     if kind == "topics":
-        topic = existing_topic(desk, name)
+        topic = existing_topic(fresh, name)
         checks.append(Write(action="check", target=f"/brokers/topics/{name}", version=topic.stat.version))
-    (node,) = desk.get(path)
-    present = _parse_config(path, node)
+    (node,) = fresh.get(path)
+    present = parse_existing(path, node, parse_config) if node and node.data else ConfigZnode(config={})
     values = dict(present.config)
     for change in changes:
-        for key, expected in change.before.items():
-            if values.get(key) != expected:
-                raise Conflict(
-                    f"{key} of {kind.removesuffix('s')} {name} is {_shown(values.get(key))}, "
-                    f"not {_shown(expected)} as it was read; nothing was written"
-                )
+        refuse_changed(kind, name, change.before, values)
         for key, value in change.after.items():
             if value is None:
                 values.pop(key, None)
             else:
                 values[key] = value
     write = set_or_create(path, node, format_config(values, present.other))
-    parents = [*_missing_parents(desk, path, made), *_missing_parents(desk, NOTIFICATION, made)]
-    change_data = ConfigChange(notification_form(desk.version, kind), f"{kind}/{name}").encode()
+    parents = [*_missing_parents(fresh, path, made), *_missing_parents(fresh, NOTIFICATION, made)]
+    change_data = ConfigChange(notification_form(fresh.version, kind), f"{kind}/{name}").encode()
     notification = Write(action="create", target=NOTIFICATION, after=change_data, sequence=True)
     return [*checks, *parents, write, notification]
 
 
-def _parse_config(path: str, node: Znode | None) -> ConfigZnode:
-    if node is None or not node.data:
-        return ConfigZnode(config={})
-    try:
-        return parse_config(node.data)
-    except FormatError as error:
-        raise Refused(
-            f"{path} cannot be read ({error.what}); nothing was written", "repair it first"
-        ) from error
-
-
-def _missing_parents(desk: Desk, path: str, made: set[str]) -> list[Write]:
+def _missing_parents(fresh: FreshZnodes, path: str, made: set[str]) -> list[Write]:
     """Creates for the folders above a path that are not there: brokers before 1.1 do not make all of them."""
     missing: list[Write] = []
     parent = parent_of(path)
-    while parent not in ("/", "/config") and parent not in made and desk.get(parent)[0] is None:
+    while parent not in ("/", "/config") and parent not in made and fresh.get(parent)[0] is None:
         made.add(parent)
         missing.insert(0, Write(action="create", target=parent, after=b""))
         parent = parent_of(parent)
@@ -257,18 +258,14 @@ def notification_form(version: KafkaVersion, entity_type: str) -> int:
     return 0 if version < V0_9 else 1
 
 
-def _shown(value: str | None) -> str:
-    return "not set" if value is None else repr(value)
-
-
 # --- the controller -----------------------------------------------------------------------------------
 
 
-def move_controller(desk: Desk, intent: MoveController) -> list[Write]:
+def move_controller(fresh: FreshZnodes, intent: MoveController) -> list[Write]:
     """Delete the ephemeral node of the controller that was read, and nobody else's."""
-    controller, migration = desk.get("/controller", "/migration")
+    controller, migration = fresh.get("/controller", "/migration")
     refuse_migration(controller, migration)
-    present = desk.state.controller
+    present = fresh.state.controller
     if controller is None or present is None or present.broker_id != intent.broker_id:
         raise Conflict(f"broker {intent.broker_id} is not controller any more; nothing was written")
     return [
@@ -276,18 +273,216 @@ def move_controller(desk: Desk, intent: MoveController) -> list[Write]:
     ]
 
 
-Translation = Callable[[Desk, Any], list[Write]]
+# --- requests to the controller -----------------------------------------------------------------------
+
+CHECKED_TOPICS = 300  # so many version checks go into one transaction
+
+
+def reassign(fresh: FreshZnodes, intent: Reassign) -> list[Write]:
+    """Throttles, and the request, in one transaction that fails where a topic has changed since it was read."""
+    _refuse_under_way(fresh, REASSIGNMENT, "reassignment")
+    checks = _check_moves(fresh, intent.targets, intent.origins)
+    own = {check.target for check in checks}
+    configs = alter_configs(fresh, intent.config_changes)
+    # The same version check twice in one transaction is legal but says nothing more.
+    configs = [w for w in configs if not (w.action == "check" and w.target in own)]
+    return [
+        *checks,
+        *configs,
+        Write(action="create", target=REASSIGNMENT, after=reassignment_data(intent.targets)),
+    ]
+
+
+def reassignment_data(targets: Mapping[TopicPartition, Replicas]) -> bytes:
+    """The request's content: topic, partition and replicas, and nothing else."""
+    return format_reassignment(Requested(tp.topic, tp.partition, r) for tp, r in sorted(targets.items()))
+
+
+def _refuse_under_way(fresh: FreshZnodes, path: str, what: str) -> None:
+    (node,) = fresh.get(path)
+    if node is not None:
+        raise Refused(
+            f"another {what} is under way: {path} exists since {_moment(node.stat.ctime)} "
+            f"({len(node.data):,} bytes); nothing was written",
+            "wait for it; deleting the znode cancels nothing",
+        )
+
+
+def _moment(milliseconds: int) -> str:
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _check_moves(
+    fresh: FreshZnodes, targets: Mapping[TopicPartition, Replicas], origins: Mapping[TopicPartition, Replicas]
+) -> list[Write]:
+    live = fresh.live_brokers()
+    topics: dict[str, tuple[Znode, TopicZnode]] = {}
+    names = sorted({tp.topic for tp in targets})
+    fresh.get(*(path for name in names for path in topic_paths(name)))
+    for name in names:
+        node = existing_topic(fresh, name)
+        topics[name] = node, parse_existing(f"/brokers/topics/{name}", node, parse_topic)
+    for tp, target in sorted(targets.items()):
+        check_target(tp, target, live)
+        topic = topics[tp.topic][1]
+        present = topic.partitions.get(tp.partition)
+        if present is None:
+            raise KctlError(f"no partition {tp}")
+        if topic.adding_replicas.get(tp.partition) or topic.removing_replicas.get(tp.partition):
+            raise Refused(f"{tp} is being reassigned already; nothing was written")
+        if tp in origins and present != tuple(origins[tp]):
+            raise Conflict(
+                f"{tp} is on {list(present)}, not on {list(origins[tp])} as it was planned; nothing was written"
+            )
+    _refuse_leaderless(fresh, targets)
+    _refuse_oversize(topics, targets)
+    checked = list(topics.items())[:CHECKED_TOPICS]
+    return [
+        Write(action="check", target=f"/brokers/topics/{name}", version=node.stat.version)
+        for name, (node, _) in checked
+    ]
+
+
+def check_target(tp: TopicPartition, target: Replicas, live: set[int]) -> None:
+    """Refuse what would lose data, wedge the request or wait for ever. Raises Refused with the reason."""
+    if not target:
+        raise Refused(f"{tp} would have no replicas; nothing was written")
+    if len(set(target)) < len(target):
+        raise Refused(f"{tp} would have a broker twice: {list(target)}; nothing was written")
+    if min(target) < 0:
+        raise Refused(f"{tp} would be on broker {min(target)}, which cannot be; nothing was written")
+    dead = sorted(set(target) - live)
+    if dead:
+        raise Refused(f"{tp} would be on {_brokers(dead)}, not alive; nothing was written")
+
+
+def _brokers(ids: list[int]) -> str:
+    return f"broker{'' if len(ids) == 1 else 's'} {', '.join(map(str, ids))}"
+
+
+def _states(
+    fresh: FreshZnodes, partitions: list[TopicPartition]
+) -> dict[TopicPartition, PartitionStateZnode]:
+    paths = [f"/brokers/topics/{tp.topic}/partitions/{tp.partition}/state" for tp in partitions]
+    found = {}
+    for tp, node in zip(partitions, fresh.get(*paths), strict=True):
+        if node is not None:
+            try:
+                found[tp] = parse_partition_state(node.data)
+            except FormatError as error:
+                raise Refused(
+                    f"the state of {tp} cannot be read ({error.what}); nothing was written"
+                ) from error
+    return found
+
+
+def _refuse_leaderless(fresh: FreshZnodes, targets: Mapping[TopicPartition, Replicas]) -> None:
+    states = _states(fresh, sorted(targets))
+    without = [str(tp) for tp in sorted(targets) if tp not in states]
+    if without:
+        raise Refused(
+            f"{', '.join(without[:5])} never had a leader, and a controller cannot move such a partition; "
+            "nothing was written"
+        )
+
+
+def _refuse_oversize(
+    topics: Mapping[str, tuple[Znode, TopicZnode]], targets: Mapping[TopicPartition, Replicas]
+) -> None:
+    """While partitions move, a topic's znode holds old and new replicas, adding and removing ones."""
+    by_topic: dict[str, dict[int, Replicas]] = {}
+    for tp, target in targets.items():
+        by_topic.setdefault(tp.topic, {})[tp.partition] = target
+    for name, (_, topic) in topics.items():
+        moving = by_topic[name]
+        union = {
+            p: (*moving.get(p, ()), *(b for b in r if b not in moving.get(p, ())))
+            for p, r in topic.partitions.items()
+        }
+        adding = {p: tuple(b for b in r if b not in topic.partitions[p]) for p, r in moving.items()}
+        removing = {p: tuple(b for b in topic.partitions[p] if b not in r) for p, r in moving.items()}
+        form = TopicZnode(
+            version=3, partitions=union, adding_replicas=adding, removing_replicas=removing, topic_id="A" * 22
+        )
+        size = len(format_topic(form))
+        if size > LARGEST_REQUEST:
+            raise Refused(
+                f"/brokers/topics/{name} would grow to {size:,} bytes while its partitions move, "
+                f"above ZooKeeper's limit; nothing was written",
+                "move fewer of its partitions at a time",
+            )
+
+
+def elect_preferred(fresh: FreshZnodes, intent: ElectPreferred) -> list[Write]:
+    """The election request, with only partitions that can be elected: any other would wedge the controller."""
+    _refuse_under_way(fresh, ELECTION, "preferred election")
+    live = fresh.live_brokers()
+    partitions = sorted(intent.partitions)
+    states = _states(fresh, partitions)
+    names = sorted({tp.topic for tp in partitions})
+    fresh.get(*(path for name in names for path in topic_paths(name)))
+    topics = {
+        name: parse_existing(f"/brokers/topics/{name}", existing_topic(fresh, name), parse_topic)
+        for name in names
+    }
+    for tp in partitions:
+        replicas = topics[tp.topic].partitions.get(tp.partition)
+        if not replicas:
+            raise KctlError(f"no partition {tp}" if replicas is None else f"{tp} has no replicas")
+        if tp not in states:
+            raise Refused(f"{tp} never had a leader, and would wedge the election; nothing was written")
+        if replicas[0] not in live or replicas[0] not in states[tp].isr:
+            why = "alive" if replicas[0] not in live else "in the ISR"
+            raise Refused(
+                f"broker {replicas[0]}, the preferred leader of {tp}, is not {why}; nothing was written"
+            )
+    data = format_election(Requested(tp.topic, tp.partition) for tp in partitions)
+    return [Write(action="create", target=ELECTION, after=data)]
+
+
+def replace_stuck_reassignment(fresh: FreshZnodes, intent: ReplaceStuckReassignment) -> list[Write]:
+    """Put the origin in the place of a request that never ends, and make another broker controller, at once.
+
+    In one transaction, so that the old controller cannot act in between; the new one reads the request as it
+    starts. Refused unless the request is still the stuck one and every broker to go back to is alive.
+    """
+    node, controller, migration = fresh.get(REASSIGNMENT, "/controller", "/migration")
+    refuse_migration(controller, migration)
+    if node is None:
+        raise Conflict("no reassignment waits any more; nothing was written")
+    try:
+        waiting = {
+            TopicPartition(r.topic, r.partition): r.replicas for r in parse_reassignment(node.data).partitions
+        }
+    except FormatError:
+        waiting = {}
+    if waiting != {tp: tuple(r) for tp, r in intent.stuck.items()}:
+        raise Conflict(f"{REASSIGNMENT} is not what it was when the change was planned; nothing was written")
+    live = fresh.live_brokers()
+    for tp, target in sorted(intent.targets.items()):
+        check_target(tp, target, live)
+    if controller is None:
+        raise Refused("there is no controller that could be moved; nothing was written")
+    return [
+        Write(action="delete", target=REASSIGNMENT, before=node.data, version=node.stat.version),
+        Write(action="create", target=REASSIGNMENT, after=reassignment_data(intent.targets)),
+        Write(action="delete", target="/controller", before=controller.data, version=controller.stat.version),
+    ]
+
+
+Translation = Callable[[FreshZnodes, Any], list[Write]]
 
 
 def translations() -> Mapping[str, Translation]:
     """Which function writes which intent."""
-    from kctl.zookeeper.request_writes import elect_preferred, reassign, replace_stuck_reassignment
-
     return {
         "create-topic": create_topic,
         "delete-topic": delete_topic,
         "add-partitions": add_partitions,
         "alter-config": alter_config,
+        "wait-until": lambda fresh, intent: [],
         "clear-throttle": clear_throttle,
         "move-controller": move_controller,
         "reassign": reassign,
@@ -298,8 +493,11 @@ def translations() -> Mapping[str, Translation]:
 
 def writes_for(store: ZnodeStore, intent: Intent, state: ClusterState) -> tuple[Write, ...]:
     """The transaction of an intent; see `kctl.cluster.interface.Cluster.writes_for`."""
-    desk = Desk(store, state)
-    writes = translations()[intent.kind](desk, intent)
+    fresh = FreshZnodes(store, state)
+    translate = translations().get(intent.kind)
+    if translate is None:
+        raise Refused(f"{intent}: only brokers can do that; nothing was written", "give --bootstrap-server")
+    writes = translate(fresh, intent)
     deletes_controller = any(w.action == "delete" and w.target == "/controller" for w in writes)
-    first = [w for w in guards(desk) if not (deletes_controller and w.target == "/controller")]
+    first = [w for w in guards(fresh) if not (deletes_controller and w.target == "/controller")]
     return (*first, *writes)

@@ -47,6 +47,21 @@ log4j.logger.state.change.logger=TRACE
 log4j.logger.kafka.controller=TRACE
 log4j.logger.org.apache.zookeeper=WARN
 """
+# The same for Kafka 4, which brings Log4j 2.
+LOG4J2 = """rootLogger.level=INFO
+rootLogger.appenderRefs=stdout
+rootLogger.appenderRef.stdout.ref=stdout
+appenders=stdout
+appender.stdout.type=Console
+appender.stdout.name=stdout
+appender.stdout.layout.type=PatternLayout
+appender.stdout.layout.pattern=[%d] %p %m (%c)%n
+loggers=changes,controller
+logger.changes.name=state.change.logger
+logger.changes.level=TRACE
+logger.controller.name=kafka.controller
+logger.controller.level=TRACE
+"""
 QUICK: dict[str, object] = {
     "num.network.threads": 2,
     "num.io.threads": 2,
@@ -99,6 +114,7 @@ class Cluster:
     brokers: dict[int, BrokerProcess] = field(default_factory=dict)
     cluster_id: str | None = None
     flags: tuple[str, ...] = ()  # of the brokers' JVMs
+    controllers: dict[int, BrokerProcess] = field(default_factory=dict)  # nodes of KRaft that are no brokers
     traffic: JavaProcess | None = None  # what produces through changes
     is_disturbed: bool = False  # a broker was killed, stopped or paused, and the rest may be behind
 
@@ -108,6 +124,11 @@ class Cluster:
         return self.zookeeper.address + self.chroot
 
     @property
+    def nodes(self) -> dict[int, BrokerProcess]:
+        """Brokers and controllers."""
+        return self.brokers | self.controllers
+
+    @property
     def bootstrap(self) -> str:
         return ",".join(f"127.0.0.1:{b.port}" for b in self.brokers.values())
 
@@ -115,18 +136,21 @@ class Cluster:
 
     def start(self, *broker_ids: int, wait: bool = True) -> None:
         """Start brokers, all of them where none is named, and wait until they are registered."""
-        chosen = [self.brokers[id] for id in broker_ids or self.brokers]
+        chosen = [self.nodes[id] for id in broker_ids or self.nodes]
         jars = classpath(self.version)
         archive = archive_of(jars)
         is_first = archive is not None and not archive.exists()
         for broker in chosen:
-            logging = f"-Dlog4j.configuration=file:{self.folder}/log4j.properties"
+            logging = (
+                f"-Dlog4j.configuration=file:{self.folder}/log4j.properties",
+                f"-Dlog4j2.configurationFile={self.folder}/log4j2.properties",
+            )
             recording = (RECORDS_CLASSES,) if is_first and broker is chosen[0] else ()
             command = java_command(
                 jars,
                 "kafka.Kafka",
                 [broker.folder / "server.properties"],
-                flags=(logging, *recording, *self.flags),
+                flags=(*logging, *recording, *self.flags),
             )
             broker.process = JavaProcess(command, broker.log)
         if wait:
@@ -137,7 +161,7 @@ class Cluster:
     def wait_until_up(self, broker_ids: Sequence[int]) -> None:
         """Until the brokers listen and, with ZooKeeper, are registered and there is a controller."""
         for id in broker_ids:
-            broker = self.brokers[id]
+            broker = self.nodes[id]
             assert broker.process
             wait_for_port(broker.port, broker.process)
         if self.zookeeper is None:
@@ -149,13 +173,13 @@ class Cluster:
                     if registered >= set(broker_ids) and client.exists("/controller"):
                         return
                 for id in broker_ids:
-                    self.brokers[id].process.require_running()  # type: ignore[union-attr]
+                    self.nodes[id].process.require_running()  # type: ignore[union-attr]
 
     def kill(self, *broker_ids: int) -> None:
         """End brokers at once, as a crash does; ZooKeeper notices with `wait_until_gone`."""
         self.is_disturbed = True
         for id in broker_ids:
-            process = self.brokers[id].process
+            process = self.nodes[id].process
             assert process
             process.kill()
 
@@ -163,14 +187,14 @@ class Cluster:
         """Controlled shutdown."""
         self.is_disturbed = True
         for id in broker_ids:
-            process = self.brokers[id].process
+            process = self.nodes[id].process
             assert process
             process.terminate()
 
     def pause(self, broker_id: int) -> None:
         """Stop the process without ending it, as a long garbage collection does."""
         self.is_disturbed = True
-        broker = self.brokers[broker_id]
+        broker = self.nodes[broker_id]
         assert broker.process
         if self.zookeeper is not None:
             # It is registered before it is done with starting: one whose session ends on the way gives up.
@@ -182,7 +206,7 @@ class Cluster:
 
     def resume(self, broker_id: int) -> None:
         """Let a paused process go on."""
-        broker = self.brokers[broker_id]
+        broker = self.nodes[broker_id]
         assert broker.process
         broker.process.signal(signal.SIGCONT)
         broker.is_paused = False
@@ -191,7 +215,7 @@ class Cluster:
         """Start brokers again, killed before where they still run."""
         self.is_disturbed = True
         for id in broker_ids:
-            process = self.brokers[id].process
+            process = self.nodes[id].process
             if process and process.is_running:
                 process.kill()
                 self.wait_until_gone(id)
@@ -207,15 +231,15 @@ class Cluster:
         """Everything runs again: ZooKeeper, and every broker of the cluster, with its replicas in sync."""
         if self.zookeeper and not (self.zookeeper.process and self.zookeeper.process.is_running):
             self.zookeeper.start()
-        for broker in self.brokers.values():
+        for broker in self.nodes.values():
             if broker.is_paused:
                 self.resume(broker.broker_id)
-        dead = [b.broker_id for b in self.brokers.values() if not (b.process and b.process.is_running)]
+        dead = [b.broker_id for b in self.nodes.values() if not (b.process and b.process.is_running)]
         if dead:
             self.wait_until_gone(*dead)
             self.start(*dead)
         if self.is_disturbed:
-            self.wait_until_up(list(self.brokers))
+            self.wait_until_up(list(self.nodes))
             self.wait_until_in_sync()
             self.is_disturbed = False
 
@@ -278,7 +302,7 @@ class Cluster:
 
     def close(self) -> None:
         """End everything, without ceremony."""
-        for broker in self.brokers.values():
+        for broker in self.nodes.values():
             if broker.process:
                 broker.process.kill()
         if self.traffic:
@@ -415,34 +439,61 @@ def kraft_cluster(
     *,
     properties: Mapping[str, object] | None = None,
     no_voters: Sequence[int] = (),
+    controllers: int = 0,
+    dynamic: bool = False,
+    disks: int = 1,
 ) -> Iterator[Cluster]:
     """A running KRaft cluster of combined nodes 1, 2, ...; ended, and its data removed, with the block.
 
-    `no_voters` are brokers alone.
+    `no_voters` are brokers alone. With `controllers` all brokers are, and nodes 101, 102, ... vote; `dynamic`: as a
+    set of voters that can be changed (KIP-853). Each broker has so many log directories.
     """
     with _folder() as folder:
-        c = Cluster(version, folder, cluster_id=urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("="))
-        ports = free_ports(2 * brokers)
-        voting = [id for id in range(1, brokers + 1) if id not in no_voters]
-        voters = ",".join(f"{id}@127.0.0.1:{ports[brokers + id - 1]}" for id in voting)
+        c = Cluster(version, folder, cluster_id=_random_id())
+        apart = [100 + number for number in range(1, controllers + 1)]
+        ids = [*range(1, brokers + 1), *apart]
+        voting = apart or [id for id in ids if id not in no_voters]
+        ports = free_ports(2 * len(ids))
+        clients, quorum = dict(zip(ids, ports, strict=False)), dict(zip(ids, reversed(ports), strict=False))
+        at = {id: f"127.0.0.1:{quorum[id]}" for id in voting}
+        known = (
+            {"controller.quorum.bootstrap.servers": ",".join(at.values())}
+            if dynamic
+            else {"controller.quorum.voters": ",".join(f"{id}@{where}" for id, where in at.items())}
+        )
+        first = ",".join(f"{id}@{where}:{_random_id()}" for id, where in at.items())
         try:
-            for id in range(1, brokers + 1):
-                client, quorum = ports[id - 1], ports[brokers + id - 1]
+            for id in ids:
+                client = f"PLAINTEXT://127.0.0.1:{clients[id]}"
+                roles = ["broker"] * (id not in apart) + ["controller"] * (id in voting)
+                listeners = [client] * (id not in apart) + [f"CONTROLLER://{at.get(id)}"] * (id in voting)
                 settings: dict[str, object] = {
                     "node.id": id,
-                    "process.roles": "broker,controller" if id in voting else "broker",
-                    "controller.quorum.voters": voters,
+                    "process.roles": ",".join(roles),
+                    **known,
                     "controller.listener.names": "CONTROLLER",
-                    "listeners": f"PLAINTEXT://127.0.0.1:{client}"
-                    + (f",CONTROLLER://127.0.0.1:{quorum}" if id in voting else ""),
-                    "advertised.listeners": f"PLAINTEXT://127.0.0.1:{client}",
+                    "listeners": ",".join(listeners),
                     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
                     "broker.session.timeout.ms": 3000,
                     "broker.heartbeat.interval.ms": 500,
+                    **({} if id in apart else {"advertised.listeners": client}),
                     **(properties or {}),
                 }
-                _add_broker(c, id, client, settings)
-            threads = [threading.Thread(target=_format, args=(c, b)) for b in c.brokers.values()]
+                _add_broker(
+                    c, id, quorum[id] if id in apart else clients[id], settings, 1 if id in apart else disks
+                )
+                if id in apart:
+                    c.controllers[id] = c.brokers.pop(id)
+            how: dict[int, tuple[str, ...]] = {}
+            if dynamic:
+                how = {
+                    id: ("--initial-controllers", first) if id in voting else ("--no-initial-controllers",)
+                    for id in ids
+                }
+            threads = [
+                threading.Thread(target=_format, args=(c, node, *how.get(id, ())))
+                for id, node in c.nodes.items()
+            ]
             for thread in threads:
                 thread.start()
             for thread in threads:
@@ -453,25 +504,32 @@ def kraft_cluster(
             c.close()
 
 
-def _format(c: Cluster, broker: BrokerProcess) -> None:
-    properties = broker.folder / "server.properties"
-    c.tool("kafka.tools.StorageTool", "format", "-t", c.cluster_id, "-c", properties)
+def _random_id() -> str:
+    """An id in Kafka's form; one that begins with a dash would be an option of Kafka's tools."""
+    return urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
+
+
+def _format(c: Cluster, node: BrokerProcess, *how: str) -> None:
+    properties = node.folder / "server.properties"
+    c.tool("kafka.tools.StorageTool", "format", "-t", c.cluster_id, "-c", properties, *how)
 
 
 @contextlib.contextmanager
 def _folder() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="kctl-brokers-"))
     (folder / "log4j.properties").write_text(LOG4J)
+    (folder / "log4j2.properties").write_text(LOG4J2)
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _add_broker(c: Cluster, id: int, port: int, settings: Mapping[str, object]) -> None:
+def _add_broker(c: Cluster, id: int, port: int, settings: Mapping[str, object], disks: int = 1) -> None:
     folder = c.folder / f"broker-{id}"
     folder.mkdir()
-    values = {**QUICK, "log.dirs": folder / "data", **settings}
+    data = [folder / "data", *(folder / f"data-{number}" for number in range(2, disks + 1))]
+    values = {**QUICK, "log.dirs": ",".join(map(str, data)), **settings}
     (folder / "server.properties").write_text("".join(f"{key}={value}\n" for key, value in values.items()))
     c.brokers[id] = BrokerProcess(id, port, folder)
 

@@ -28,6 +28,8 @@ class Release(NamedTuple):
 
 
 LOG4J = Artifact("org.slf4j", "slf4j-log4j12", "1.7.25")
+# Without it brokers of Kafka 4 log nothing.
+LOG4J2 = Artifact("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4")
 # Java 11 and later have no javax.xml.bind; brokers before 1.0 die at start without it.
 JAXB = (
     Artifact("javax.xml.bind", "jaxb-api", "2.3.1"),
@@ -49,7 +51,8 @@ RELEASES: dict[str, Release] = {
     "2.4": Release("2.4.1", "2.13", (LOG4J, tools("2.4.1"))),
     "2.8": Release("2.8.2", "2.13", (tools("2.8.2"),)),
     "3.9": Release("3.9.1", "2.13", (tools("3.9.1"), Artifact("org.slf4j", "slf4j-reload4j", "1.7.36"))),
-    "4.3": Release("4.3.0", "2.13", (tools("4.3.0"),)),
+    "4.1": Release("4.1.1", "2.13", (tools("4.1.1"), LOG4J2)),
+    "4.3": Release("4.3.0", "2.13", (tools("4.3.0"), LOG4J2)),
 }
 UNWANTED = (("com.sun.jdmk", "jmxtools"), ("com.sun.jmx", "jmxri"), ("javax.jms", "jms"))
 

@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import ctypes
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -26,6 +27,7 @@ FLAGS = (
 )
 PR_SET_PDEATHSIG = 1
 PATIENCE = 180.0  # seconds; ample, since only a failure waits so long, and machines may be slow
+PORTS = (15_000, 32_000)
 LIBC = ctypes.CDLL(None, use_errno=True)
 RUNNING: set[JavaProcess] = set()
 
@@ -135,13 +137,19 @@ def tail(path: Path, size: int = 3000) -> str:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nothing listens on now, all different."""
+    """Ports that nothing listens on now, all different.
+
+    They are below those that the system gives to connections going out: a broker takes its port only seconds later.
+    """
     with contextlib.ExitStack() as stack:
-        found = []
-        for _ in range(count):
+        found: list[int] = []
+        for port in random.sample(range(*PORTS), len(range(*PORTS))):
+            if len(found) == count:
+                break
             one = stack.enter_context(socket.socket())
-            one.bind(("127.0.0.1", 0))
-            found.append(one.getsockname()[1])
+            with contextlib.suppress(OSError):
+                one.bind(("127.0.0.1", port))
+                found.append(port)
         return found
 
 

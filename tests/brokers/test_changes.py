@@ -261,7 +261,7 @@ def test_a_cluster_that_migrates_is_not_touched(c: Cluster, k: Kctl, topic: str)
         client.create("/migration", json.dumps({"version": 0, "kraft_controller_id": 3000}).encode())
         try:
             ran = k.change("topic", "create", topic, "--partitions", 1, "--replication-factor", 1, status=4)
-            assert "migration to KRaft" in ran.err
+            assert "migrating to KRaft" in ran.err
         finally:
             client.delete("/migration")
     assert seen(c, topic) == (0, None) and k.ids() == []

@@ -18,9 +18,9 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.security import ACL, Id, make_digest_acl
 
-from formats import znode_requests
-from formats.znodes import TopicZnode, format_topic, parse_topic
-from kctl.changes.apply import Course, apply, deadline
+from formats.znodes import requests as znode_requests
+from formats.znodes.cluster import TopicZnode, format_topic, parse_topic
+from kctl.changes.apply import ChangeRun, apply, deadline
 from kctl.changes.entry import new_entry
 from kctl.changes.intents import ElectPreferred, Intent, Reassign
 from kctl.changes.journal import Journal
@@ -28,10 +28,9 @@ from kctl.changes.plan import Plan, Stage, Write
 from kctl.cluster.state import Replicas
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
-from kctl.zookeeper import connection, request_writes, writes
-from kctl.zookeeper.access import Access
+from kctl.zookeeper import connection, writes
 from kctl.zookeeper.cluster import ZookeeperCluster
-from kctl.zookeeper.connection import Ensemble
+from kctl.zookeeper.connection import Access, Ensemble
 from tests.brokers.cluster import Cluster, eventually
 from tests.brokers.running import Kctl
 
@@ -58,7 +57,9 @@ def ask(c: Cluster, k: Kctl, intent: Intent, **access: Any) -> int:
                 location="",
                 kafka_version=None,
             )
-            apply(entry, Course(cluster=cluster, journal=Journal(k.journal), wait=False, until=deadline(1)))
+            apply(
+                entry, ChangeRun(cluster=cluster, journal=Journal(k.journal), wait=False, until=deadline(1))
+            )
         except KctlError as error:
             return error.exit_code
     return 0
@@ -213,6 +214,7 @@ def values_are_text_and_right(c: Cluster, k: Kctl, topic: str) -> None:
 def notifications_are_numbered_by_zookeeper(c: Cluster, k: Kctl, topic: str) -> None:
     """9: a notification's number is the one that ZooKeeper gives."""
     with c.client() as client:
+        k.change("topic", "config", "set", topic, "flush.ms=800")  # so that a number is taken already
         before = set(client.get_children("/config/changes"))
         next_number = client.exists("/config/changes").cversion
         k.change("topic", "config", "set", topic, "flush.ms=900")
@@ -293,10 +295,10 @@ def changes_stand_on_what_was_read(c: Cluster, k: Kctl, topic: str) -> None:
 def write_the_epoch(patch: pytest.MonkeyPatch) -> None:
     whole = writes.guards
 
-    def guards(desk: writes.Desk) -> list[Write]:
+    def guards(fresh: writes.FreshZnodes) -> list[Write]:
         return [
             replace(w, action="set", after=w.before) if w.target == "/controller_epoch" else w
-            for w in whole(desk)
+            for w in whole(fresh)
         ]
 
     patch.setattr(writes, "guards", guards)
@@ -304,7 +306,7 @@ def write_the_epoch(patch: pytest.MonkeyPatch) -> None:
 
 def ignore_migration(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(writes, "refuse_migration", lambda *_: None)
-    patch.setattr("commands.connecting.refuse_other_cluster", lambda *_: None)
+    patch.setattr("commands.cli.connecting.refuse_other_cluster", lambda *_: None)
 
 
 def write_only_partitions(patch: pytest.MonkeyPatch) -> None:
@@ -323,16 +325,16 @@ def write_log_dirs(patch: pytest.MonkeyPatch) -> None:
             row["log_dirs"] = ["any"] * len(row["replicas"])
         return json.dumps(value).encode()
 
-    patch.setattr(request_writes, "reassignment_data", data)
+    patch.setattr(writes, "reassignment_data", data)
 
 
 def edit_the_request(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(request_writes, "_refuse_under_way", lambda *_: None)
-    whole = request_writes.reassign
+    patch.setattr(writes, "_refuse_under_way", lambda *_: None)
+    whole = writes.reassign
 
-    def reassign(desk: writes.Desk, intent: Reassign) -> list[Write]:
-        made = whole(desk, intent)
-        (node,) = desk.get("/admin/reassign_partitions")
+    def reassign(fresh: writes.FreshZnodes, intent: Reassign) -> list[Write]:
+        made = whole(fresh, intent)
+        (node,) = fresh.get("/admin/reassign_partitions")
         return [
             writes.set_or_create(w.target, node, w.after or b"")
             if w.target == "/admin/reassign_partitions"
@@ -340,15 +342,15 @@ def edit_the_request(patch: pytest.MonkeyPatch) -> None:
             for w in made
         ]
 
-    patch.setattr(request_writes, "reassign", reassign)
+    patch.setattr(writes, "reassign", reassign)
 
 
 def check_no_target(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(request_writes, "check_target", lambda *_: None)
+    patch.setattr(writes, "check_target", lambda *_: None)
 
 
 def check_no_leader(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(request_writes, "_refuse_leaderless", lambda *_: None)
+    patch.setattr(writes, "_refuse_leaderless", lambda *_: None)
 
 
 def check_no_value(patch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +17,7 @@ import pytest
 
 from tests.brokers.cluster import Cluster, cluster, eventually, kraft_cluster
 from tests.brokers.traffic import traffic
+from tests.brokers.wire.conftest import fill
 from tests.conftest import HERE, Ran, rows
 
 RUNBOOKS = HERE.parent / "docs" / "runbooks"
@@ -70,6 +71,12 @@ class Four:
     def kctl(self, *args: object) -> Ran:
         return rows(*args, env=self.environment)
 
+    def carry_out(self, runbook: str, **more: Callable[[int], object]) -> str:
+        """Run a runbook's commands; `start-broker N` in them starts a broker of the rig, `restart-broker N` stops it before."""
+        doers = {"start-broker": self.cluster.start, "restart-broker": self.restart, **more}
+        tools = {name: lambda id, do=do: do(int(id)) for name, do in doers.items()}
+        return carry_out(runbook, self.folder, self.environment, tools)
+
     def replicas(self, topic: str) -> list[list[int]] | None:
         """The replicas of each partition; None where there is no such topic."""
         found = self.kctl("topic", "describe", topic)
@@ -98,6 +105,11 @@ class Four:
             found = self.kctl("topic", "describe").of("partition")
             if found and all(set(p["isr"]) == set(p["replicas"]) for p in found):
                 return
+
+    def restart(self, broker_id: int) -> None:
+        """Stop a broker in a controlled way, and start it again."""
+        self.cluster.stop(broker_id)
+        self.cluster.start(broker_id)
 
     def kill(self, broker_id: int) -> None:
         """End a broker, and wait until the others know it."""
@@ -131,48 +143,57 @@ def commands(runbook: str) -> str:
     return "\n".join(script)
 
 
-def carry_out(four: Four, runbook: str) -> str:
-    """Run a runbook's commands; `start-broker N` in them starts a broker of the rig."""
-    folder = four.folder
-    tools = folder / "bin"
-    tools.mkdir()
-    (tools / "kctl").write_text(f'#!/bin/sh\nexec {sys.executable} -m commands "$@"\n')
-    (tools / "start-broker").write_text(
-        "#!/bin/sh\ntouch start-$1; while [ -e start-$1 ]; do sleep 0.1; done\n"
+# A tool that stands in a runbook for whatever its reader uses: it asks the test, and waits until that is done.
+ASKING = """#!/bin/sh
+echo "$@" > "$0.asked" && mv "$0.asked" "$0.wish"
+while [ -e "$0.wish" ]; do sleep 0.1; done
+"""
+Tools = Mapping[str, Callable[..., object]]
+
+
+def carry_out(runbook: str, folder: Path, environment: Mapping[str, str], tools: Tools) -> str:
+    """Run a runbook's commands in a folder; `tools` in them are functions that get the words behind their names."""
+    stubs = folder / "bin"
+    stubs.mkdir()
+    (stubs / "kctl").write_text(f'#!/bin/sh\nexec {sys.executable} -m commands "$@"\n')
+    for name in tools:
+        (stubs / name).write_text(ASKING)
+    for stub in stubs.iterdir():
+        stub.chmod(0o755)
+    failures = list[Exception]()
+    said: dict[str, str] = {}
+    ran = subprocess.Popen(
+        ["bash", "-x", "-c", commands(runbook)],
+        cwd=folder,
+        env={
+            **os.environ,
+            **environment,
+            "PATH": f"{stubs}:{os.environ['PATH']}",
+            "PYTHONPATH": str(HERE.parent),
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
-    for tool in tools.iterdir():
-        tool.chmod(0o755)
-    over = threading.Event()
 
-    def start_brokers() -> None:
-        while not over.wait(0.1):
-            for wish in folder.glob("start-*"):
-                four.cluster.start(int(wish.name.removeprefix("start-")))
-                wish.unlink()
+    def read() -> None:
+        said["out"], said["err"] = ran.communicate(timeout=900)
 
-    starter = threading.Thread(target=start_brokers)
-    starter.start()
-    environment = {
-        **os.environ,
-        **four.environment,
-        "PATH": f"{tools}:{os.environ['PATH']}",
-        "PYTHONPATH": str(HERE.parent),
-    }
-    try:
-        ran = subprocess.run(
-            ["bash", "-x", "-c", commands(runbook)],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
-    finally:
-        over.set()
-        starter.join()
-    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-4000:]
-    return ran.stdout
+    # Wishes are granted in this thread: processes of the rig end with the thread that has started them.
+    reader = threading.Thread(target=read)
+    reader.start()
+    while reader.is_alive():
+        reader.join(0.1)
+        for wish in stubs.glob("*.wish"):
+            try:
+                tools[wish.stem](*wish.read_text().split())
+            except Exception as failure:  # said below; the runbook must not wait for ever
+                failures.append(failure)
+            wish.unlink()
+    ran.kill()
+    assert not failures
+    assert said and ran.returncode == 0, f"{said.get('out', '')[-3000:]}{said.get('err', '')[-4000:]}"
+    return said["out"]
 
 
 @BOTH
@@ -180,7 +201,7 @@ def test_drain_a_broker(four: Four) -> None:
     four.make("orders", [[1, 3], [3, 2], [2, 1]])
     four.make("payments", [[3, 1]])
     with traffic(four.cluster, "orders", 3) as running:
-        carry_out(four, "drain-a-broker")
+        four.carry_out("drain-a-broker")
         running.require_progress()
     running.require_nothing_lost()
     assert not any(3 in r for t in ("orders", "payments") for r in four.replicas(t) or ())
@@ -193,7 +214,7 @@ def test_replace_a_broker(four: Four) -> None:
     four.make("payments", [[2, 1]])
     four.kill(2)
     with traffic(four.cluster, "orders", 3) as running:
-        carry_out(four, "replace-a-broker")
+        four.carry_out("replace-a-broker")
     running.require_nothing_lost()
     assert not any(2 in r for t in ("orders", "payments") for r in four.replicas(t) or ())
 
@@ -201,7 +222,7 @@ def test_replace_a_broker(four: Four) -> None:
 @BOTH
 def test_raise_replication(four: Four) -> None:
     four.make("orders", [[1, 3], [3, 2], [2, 1]])
-    carry_out(four, "raise-replication")
+    four.carry_out("raise-replication")
     assert all(len(r) == 3 for r in four.replicas("orders") or ())
 
 
@@ -210,10 +231,22 @@ def test_undo_a_bad_reassignment(four: Four) -> None:
     four.make("orders", [[1, 3], [3, 2], [2, 1]])
     before = four.replicas("orders")
     with traffic(four.cluster, "orders", 3) as running:
-        carry_out(four, "undo-a-bad-reassignment")
+        four.carry_out("undo-a-bad-reassignment")
         running.require_progress()
     running.require_nothing_lost()
     assert four.replicas("orders") == before
+
+
+@pytest.mark.parametrize(("made", "backend"), [("4.3", PROTOCOL)], indirect=["made"], scope="module")
+def test_rolling_restart(four: Four) -> None:
+    """Of combined nodes too: nothing is lost, and nobody who writes to all in sync is refused for long."""
+    four.make("orders", [[1, 3, 2], [3, 2, 4], [2, 1, 4]])
+    before = {id: node.process for id, node in four.cluster.brokers.items()}
+    with traffic(four.cluster, "orders", 3) as running:
+        four.carry_out("rolling-restart")
+        running.require_progress()
+    running.require_nothing_lost()
+    assert all(node.process is not before[id] for id, node in four.cluster.brokers.items())
 
 
 @pytest.mark.parametrize(("made", "backend"), [("2.8", ZOOKEEPER)], indirect=["made"], scope="module")
@@ -221,5 +254,27 @@ def test_a_stuck_delete(four: Four) -> None:
     """Brokers tell nobody of a deletion that waits, and a KRaft controller has none: for ZooKeeper only."""
     four.make("old-orders", [[1, 3], [3, 2]])
     four.kill(3)
-    carry_out(four, "a-stuck-delete")
+    four.carry_out("a-stuck-delete")
     assert four.replicas("old-orders") is None
+
+
+@pytest.mark.parametrize(("made", "backend"), [("4.3", PROTOCOL)], indirect=["made"], scope="module")
+def test_unclean_election(four: Four) -> None:
+    four.make("orders", [[1, 2]])
+    fill(four.cluster, "orders", records=60)
+    four.kill(2)
+    for _ in eventually("broker 1 alone in sync"):
+        if [p["isr"] for p in four.kctl("topic", "describe", "orders").of("partition")] == [[1]]:
+            break
+    fill(four.cluster, "orders", records=40)
+    four.cluster.kill(1)
+    four.await_brokers([3, 4])
+    four.cluster.start(2)
+    for _ in eventually("broker 2 is back, and answers"):
+        rows = four.kctl("elect", "unclean", "orders:0", "--dry-run").of("candidate")
+        if [row["log_end_offset"] for row in rows] == [None, 60]:
+            break
+    four.carry_out("unclean-election")
+    four.settle()
+    (row,) = four.kctl("topic", "describe", "orders").of("partition")
+    assert row["leader"] == 2 and row["replicas"] == [1, 2]

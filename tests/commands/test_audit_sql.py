@@ -43,6 +43,7 @@ def asked(audits: list[Path], name: str) -> list[list[dict[str, Any]]]:
     return [list(query(Tables(out), file.read_text())) for out in audits]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [one.stem for one in QUESTIONS])
 def test_a_question_is_answered(audits: list[Path], name: str) -> None:
     answers = asked(audits, name)
@@ -55,6 +56,7 @@ def test_there_are_a_dozen() -> None:
     assert len(QUESTIONS) >= 12
 
 
+@pytest.mark.slow
 def test_answers_are_right(audits: list[Path]) -> None:
     unclean, _ = audits
     tables = Tables(unclean)

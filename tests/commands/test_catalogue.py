@@ -6,9 +6,11 @@ import click
 import pytest
 
 from commands.catalogue import COMMANDS, Group, Verb
-from commands.frame import KctlCommand
+from commands.cli.frame import KctlCommand
 from commands.main import EXIT_STATUS, load
-from kctl.rows.find import row_type
+from kctl.cluster.elections import Candidate
+from kctl.model import TopicPartition
+from kctl.rows import row_type
 from tests.conftest import kctl
 
 
@@ -67,3 +69,18 @@ def test_help_imports_nothing_heavy() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stderr.strip() == "[]"
+
+
+def test_a_row_of_a_value() -> None:
+    """Keys are attributes of the value; a key that neither gives is an error, so that a renamed attribute is noticed."""
+    row_type_ = row_type("cluster_wide.ELECTION")
+    candidate = Candidate(TopicPartition("orders", 3), "done", "it leads")
+    given = {"replicas": [1, 2], "isr": [1], "leader": 1, "preferred_leader": 1}
+    given |= {"lost_at_least": None, "lost_at_most": None}
+    row = row_type_.of(candidate, **given)
+    assert list(row) == row_type_.required
+    assert (row["topic"], row["partition"], row["state"], row["reason"]) == ("orders", 3, "done", "it leads")
+    with pytest.raises(AttributeError):
+        row_type_.of(candidate)
+    with pytest.raises(TypeError):
+        row_type_.of(candidate, **given, surplus=1)

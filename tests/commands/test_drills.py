@@ -33,6 +33,7 @@ def offsets(ranges: Ranges) -> set[int]:
     return {offset for first, last in ranges for offset in range(first or 0, last or (first or 0) + 1)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", recordings("drills"))
 def test_what_was_lost_and_why(name: str, tmp_path: Path) -> None:
     folder = tmp_path / "evidence"

@@ -29,6 +29,7 @@ def blocks(text: str) -> Counter[str]:
     return Counter(re.split(r"(?m)^(?=\S)", text)[1:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "number"), runs())
 def test_the_text_is_that_of_the_recorded_run(
     name: str, number: int, monkeypatch: pytest.MonkeyPatch
@@ -67,7 +68,6 @@ DECODERS = {
 # transactions as JSON, and ends with a stack trace on the untrimmed index of an empty partition.
 DIFFERENT_IN_4_3_0 = {
     "__cluster_metadata-0/00000000000000000000.log",
-    "__consumer_offsets-0/00000000000000000000.log",
     "__transaction_state-0/00000000000000000000.log",
     "__transaction_state-1/00000000000000000000.log",
     "profile.changes-2/00000000000000000000.index",

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commands.render import Page, aligned, cell, folded, tab_separated, visible
+from commands.cli.render import Page, aligned, folded, tab_separated
 from kctl.errors import KctlError
-from kctl.rows import RowType, integer, nullable, string
+from kctl.rows import RowType, is_wrong
 from kctl.settings import read_context
 from tests.conftest import kctl, recording, rows
 
@@ -80,6 +80,7 @@ def test_completion_of_each_shell() -> None:
         assert word in kctl("completion", shell).out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "proposed"),
     [
@@ -167,12 +168,11 @@ def test_a_folder_in_place_of_a_file_is_status_3(words: list[str], tmp_path: Pat
     assert ran.err.count("\n") == 1
 
 
-def test_control_characters_are_shown_not_obeyed() -> None:
-    assert visible("a\x1b[2Jb\u202ec\td") == "a\\x1b[2Jb\\u202ec\td"
-    assert cell("a\tb\n") == "a\\tb\\n"
-
-
-PLACE = RowType("place", "For these tests.", name=string(), offset=nullable(integer()))
+PLACE = RowType("""
+    place: For these tests.
+    name  string
+    offset?
+""")
 
 
 def test_a_pipe_gets_tabs_and_a_header_a_kind() -> None:
@@ -192,10 +192,11 @@ def test_a_terminal_gets_columns() -> None:
 
 
 def test_a_narrow_page_breaks_between_words() -> None:
-    line = "    the \x1b[31;1mred words\x1b[0m of it, and " + "a" * 30
+    red = Page(80, color=True).style("red words", "error")
+    line = f"    the {red} of it, and " + "a" * 30
     assert list(folded(line, 80)) == [line]
     pieces = list(folded(line, 22))
-    assert pieces == ["    the \x1b[31;1mred words\x1b[0m of", "        it, and", "        " + "a" * 30]
+    assert pieces == [f"    the {red} of", "        it, and", "        " + "a" * 30]
     assert list(folded("", 10)) == [""]
 
 
@@ -206,7 +207,7 @@ def test_folding_keeps_every_character_but_spaces(line: str, width: int) -> None
 
 
 def test_brokers_fit_a_terminal() -> None:
-    from commands.cluster_rows import brokers_text
+    from commands.cluster.describe import brokers_text
 
     snapshot = recording("incidents/unclean-2.8") / "moments/during/znodes.jsonl"
     found = rows("cluster", "brokers", "--snapshot", snapshot)
@@ -232,7 +233,7 @@ def test_a_context_that_is_not_there_names_those_that_are(tmp_path: Path) -> Non
     ran = kctl("topic", "list", env={"KCTL_CONFIG": str(file)})
     assert (ran.status, f"settings file {file} is not TOML" in ran.err) == (3, True)
     ran = kctl("topic", "list", env={"KCTL_CONFIG": str(tmp_path)})
-    assert (ran.status, "is a directory" in ran.err) == (3, True)
+    assert (ran.status, "is a folder" in ran.err) == (3, True)
 
 
 def test_a_journal_that_is_no_folder_is_said(tmp_path: Path) -> None:
@@ -289,7 +290,7 @@ def test_doctor_says_where_a_setting_comes_from(tmp_path: Path) -> None:
 
 def test_interrupted_is_130() -> None:
     code = (
-        "import click, commands.finding as f, commands.main as m, signal, time\n"
+        "import click, commands.about.finding as f, commands.main as m, signal, time\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background jobs ignore it
         "f.finding.callback = lambda *a, **k: (print('up', flush=True), time.sleep(30))\n"
         "m.run()"
@@ -315,10 +316,17 @@ def test_a_full_disk_is_one_line(args: list[str]) -> None:
             [sys.executable, "-m", "commands", *args], stdout=full, stderr=subprocess.PIPE, text=True, env=env
         )
     assert ran.returncode == 3
-    assert ran.stderr == "kctl: standard output: no space left on device; make room, or send it elsewhere\n"
+    assert (
+        ran.stderr == "kctl: standard output: no space left on device; free some space, or write elsewhere\n"
+    )
 
 
-WIDE = RowType("wide", "For these tests.", name=string(), registered_at=nullable(integer()), path=string())
+WIDE = RowType("""
+    wide: For these tests.
+    name           string
+    registered_at  integer?
+    path           string
+""")
 
 
 def test_a_row_that_is_too_wide_stands_in_lines() -> None:
@@ -340,3 +348,17 @@ def test_columns_that_do_not_fit_stand_below() -> None:
         "b" * 20,
         "    q",
     ]
+
+
+@pytest.mark.parametrize(
+    ("row", "wrong"),
+    [
+        ({"kind": "finding", "severity": "warning"}, True),
+        ({"kind": "finding", "severity": "info"}, False),
+        ({"kind": "difference", "severity": "error"}, True),
+        ({"kind": "difference"}, False),  # of a command that only shows what differs
+        ({"kind": "entry", "severity": "error"}, False),
+    ],
+)
+def test_what_is_wrong_is_told_by_kinds_that_are_reserved(row: dict[str, object], wrong: bool) -> None:
+    assert is_wrong(row) is wrong

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from commands.man import escape, pages
+from commands.about.man import escape, pages
 
 MAN = Path(__file__).parents[2] / "man"
 

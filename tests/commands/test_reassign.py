@@ -60,7 +60,7 @@ def test_sizes_from_log_directories(znodes: Path, tmp_path: Path) -> None:
     ("args", "status", "says"),
     [
         (("--to", "p.json"), 2, "nothing to plan"),
-        (("--drain", "1", "--brokers", "2", "--to", "p.json"), 2, "plans of their own"),
+        (("--drain", "1", "--brokers", "2", "--to", "p.json"), 2, "exclude each other"),
         (("--drain", "x", "--to", "p.json"), 2, "is not broker ids"),
         (("--drain", "1,1", "--to", "p.json"), 2, "twice"),
         (("--replace", "1", "--to", "p.json"), 2, "is not OLD=NEW"),

@@ -11,15 +11,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from commands.remote_rules import _keys
-from formats.remote_log_metadata import (
+from commands.remote.rules import _keys
+from formats.messages.remote_log_metadata import (
     SegmentMetadata,
     SegmentMetadataUpdate,
     SegmentState,
     TopicIdPartition,
     write_remote_log_metadata,
 )
-from kctl.remote.partitioner import metadata_partition
+from kctl.tier.metadata.partitioner import metadata_partition
 from tests.conftest import kctl, recording, recordings, rows
 from tests.kctl.remote.made import Tiered
 
@@ -44,6 +44,7 @@ def lines(path: Path) -> list[str]:
 # --- format -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_format_prints_what_kafkas_formatter_printed(name: str) -> None:
     wanted = lines(recording(name) / "truth" / "formatter.txt.gz")
@@ -76,6 +77,7 @@ def test_format_rows_are_the_decoded_records_and_lie_where_partition_of_says() -
         assert row["metadata_partition"] == place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "holds"),
     [
@@ -198,6 +200,7 @@ def test_nothing_to_read_is_status_3(tmp_path: Path) -> None:
 # --- segments -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_segments_are_those_of_the_truth(name: str) -> None:
     wanted = {one["id"]: one for one in truth(name, "remote-segments.json")}

@@ -13,16 +13,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from formats.aiven_manifest import write_chunk_sizes
 from formats.compression import compress
-from formats.remote_log_metadata import (
+from formats.messages.remote_log_metadata import (
     SegmentMetadata,
     SegmentMetadataUpdate,
     SegmentState,
     TopicIdPartition,
     read_remote_log_metadata,
 )
-from kctl.remote.partitioner import metadata_partition
+from formats.tier.aiven_manifest import write_chunk_sizes
+from kctl.tier.metadata.partitioner import metadata_partition
 from tests.conftest import Ran, kctl, recording, recordings, rows
 from tests.kctl.remote.made import Tiered
 
@@ -90,6 +90,7 @@ def test_nothing_is_said_about_untouched_segments(damaged: Ran) -> None:
         assert not [row for row in loud if one["id"] in json.dumps(row)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HEALTHY)
 @pytest.mark.parametrize("how", ["whole", "brokers"])
 def test_healthy_tiers_are_clean(name: str, how: str) -> None:
@@ -231,7 +232,7 @@ def test_a_log_that_is_not_the_leaders(tmp_path: Path) -> None:
     local = next(row for row in found if row["start_offset"] == 320)
     log = made.objects(local["remote_log_segment_id"])[".log"]
     # A record's byte changed, and the CRC made right: sound in itself, and not what the leader has.
-    from formats.record_batch import HEADER_SIZE, read_header, seal
+    from formats.log.record_batch import HEADER_SIZE, read_header, seal
 
     data = bytearray(log.read_bytes())
     data[-9] ^= 1
@@ -299,14 +300,14 @@ def test_objects_whose_metadata_partition_is_not_in_the_evidence_are_no_orphans(
         shutil.rmtree(folder)
     ran = rows("remote", "audit", made.folder)
     assert (
-        ran.status == 0
+        ran.status == 3
         and set(ran.codes()) == {"remote-metadata-absent"}
         and ran.rows[-1]["orphan_bytes"] == 0
     )
     for folder in made.brokers.glob("*/data/__remote_log_metadata-*"):
         shutil.rmtree(folder)
     ran = rows("remote", "audit", made.folder)
-    assert ran.status == 0 and set(ran.codes()) == {"remote-metadata-absent"}
+    assert ran.status == 3 and set(ran.codes()) == {"remote-metadata-absent"}
 
 
 def test_without_content_objects_are_only_listed() -> None:
@@ -319,7 +320,7 @@ def test_without_content_objects_are_only_listed() -> None:
 
 def test_without_a_tier_the_metadata_are_held_against_the_logs(tmp_path: Path) -> None:
     ran = rows("remote", "audit", recording("tier/a-healthy") / "brokers")
-    assert ran.status == 0 and "no tier in the evidence" in ran.err and ran.rows[-1]["segments"] == 63
+    assert ran.status == 3 and "no tier in the evidence" in ran.err and ran.rows[-1]["segments"] == 63
 
 
 def test_moments_are_not_mixed(tmp_path: Path) -> None:
@@ -386,8 +387,9 @@ def upload(files: Any, folder: Path, bucket: str) -> None:
                 out.write(path.read_bytes())
 
 
+@pytest.mark.slow
 def test_a_tier_in_s3_is_audited_like_one_in_a_folder(s3: tuple[str, Any], tmp_path: Path) -> None:
-    from kctl.remote.stores import REQUESTS_IN_FLIGHT, ArrowStore
+    from kctl.tier.stores import REQUESTS_IN_FLIGHT, ArrowStore
 
     options, files = s3
     made = Tiered(tmp_path, "tier/g-follower-from-tier")
@@ -424,7 +426,7 @@ def test_a_tier_in_s3_is_audited_like_one_in_a_folder(s3: tuple[str, Any], tmp_p
 
 
 def test_results_come_in_order_and_few_are_under_way() -> None:
-    from kctl.remote.stores import bounded_map
+    from kctl.tier.stores import bounded_map
 
     begun: list[int] = []
 
@@ -443,7 +445,7 @@ def as_aiven(tier: Path, target: Path, *, compressed: bool, encrypted: bool = Fa
     """The objects of a tier as Aiven's plug-in would have stored them."""
     import base64
 
-    from formats.tier_layouts import LOCAL_TIERED_STORAGE
+    from formats.tier.object_names import LOCAL_TIERED_STORAGE
 
     for log in sorted(tier.rglob("*.log")):
         name = LOCAL_TIERED_STORAGE.parse(str(log.relative_to(tier)))
@@ -485,6 +487,7 @@ def as_aiven(tier: Path, target: Path, *, compressed: bool, encrypted: bool = Fa
         stem.with_name(stem.name + ".rsm-manifest").write_text(json.dumps(manifest))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compressed", [False, True])
 def test_aivens_objects_are_read_through_their_manifests(tmp_path: Path, compressed: bool) -> None:
     case = recording("tier/a-healthy")
@@ -514,26 +517,36 @@ def test_encrypted_objects_are_said_to_be_so(tmp_path: Path) -> None:
     case = recording("tier/a-healthy")
     as_aiven(case / "tier", tmp_path, compressed=False, encrypted=True)
     ran = rows("remote", "audit", case / "brokers", "--tier", tmp_path)
-    assert ran.status == 0 and set(ran.codes()) == {"remote-object-encrypted"}
+    assert ran.status == 3 and set(ran.codes()) == {"remote-object-encrypted"}
 
 
 # --- the audit of everything --------------------------------------------------------------------------
 
 
-def test_the_audit_of_a_cluster_has_the_tier_in_its_tables_and_a_picture_a_partition(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_the_audit_of_a_cluster_has_the_tier_in_its_tables_and_a_picture_for_each_fault(
+    tmp_path: Path,
+) -> None:
     import xml.etree.ElementTree as xml
 
     case = recording("tier/e-unclean-election")
     ran = rows("audit", "run", case, "--out", tmp_path / "out", "--no-sha256", "--jobs", 1)
     assert "remote-segment-outside-lineage" in ran.codes("warning")
+    tier_faults = [
+        row
+        for row in ran.of("finding")
+        if row["code"].startswith("remote-") and row["severity"] in ("error", "warning") and row["topic"]
+    ]
     page = (tmp_path / "out" / "report.html").read_text()
     pictures = [
         one.split("</svg>")[0] + "</svg>"
         for one in page.split("<svg")[1:]
         if "remote and local offset ranges" in one
     ]
-    assert len(pictures) == 6
-    drawn = [xml.fromstring("<svg" + one) for one in pictures]
+    drawn = [xml.fromstring("<svg" + picture) for picture in pictures]
+    damaged = {f"{row['topic']}-{row['partition']}" for row in tier_faults}
+    assert sorted(str(picture.findtext("title")).split(":")[0] for picture in drawn) == sorted(damaged)
+    assert damaged == {"ledger-0", "payments-0", "payments-1", "sensor.raw-0"}
     (forked,) = [one for one in drawn if "sensor.raw-0" in (one.find("title").text or "")]  # type: ignore[union-attr]
     texts = {element.text for element in forked.iter("text")}
     assert {"in the tier", "outside lineage", "local", "log start", "local start"} <= texts
@@ -541,6 +554,7 @@ def test_the_audit_of_a_cluster_has_the_tier_in_its_tables_and_a_picture_a_parti
     assert any("epoch 8" in (t or "") for t in titles) and any("epoch 10" in (t or "") for t in titles)
 
 
+@pytest.mark.slow
 def test_every_recorded_case_ends_without_a_crash() -> None:
     for name in recordings("tier"):
         ran = rows("remote", "audit", recording(name))
@@ -597,12 +611,12 @@ def test_metadata_and_objects_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_objects_that_go_while_they_are_examined(tmp_path: Path) -> None:
-    from formats.tier_layouts import LOCAL_TIERED_STORAGE
+    from formats.tier.object_names import LOCAL_TIERED_STORAGE
     from kctl.findings import Finding
-    from kctl.remote.inventory import take_inventory
-    from kctl.remote.segment_objects import examine
-    from kctl.remote.segment_tasks import Task
-    from kctl.remote.stores import LocalStore
+    from kctl.tier.audit.inventory import take_inventory
+    from kctl.tier.audit.segment_objects import examine
+    from kctl.tier.audit.segment_tasks import Task
+    from kctl.tier.stores import LocalStore
 
     made = Tiered(tmp_path)
     _, segment = first_segment(made, "metrics", 0)
@@ -620,7 +634,7 @@ def test_objects_that_go_while_they_are_examined(tmp_path: Path) -> None:
 
 
 def test_a_broker_that_believes_in_segments_the_metadata_do_not_know(tmp_path: Path) -> None:
-    from formats.remote_log_snapshot import read_remote_log_snapshot, write_remote_log_snapshot
+    from formats.tier.broker_files import read_remote_log_snapshot, write_remote_log_snapshot
 
     made = Tiered(tmp_path, "tier/h-kafka-35")
     paths = sorted(made.brokers.rglob("remote_log_snapshot"))

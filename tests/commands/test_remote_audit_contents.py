@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from formats.index_files import OffsetIndexEntry, TimeIndexEntry, write_index
-from formats.record_batch import Record, write_batch
-from formats.remote_log_metadata import SegmentMetadata, SegmentState, TopicIdPartition
-from formats.tier_layouts import LOCAL_TIERED_STORAGE, ObjectKind, ObjectName
-from kctl.remote.inventory import SegmentObjects
-from kctl.remote.metadata_log import Say
-from kctl.remote.segment_objects import examine
-from kctl.remote.segment_tasks import Examined, Task
-from kctl.remote.stores import StoredObject
+from formats.log.record_batch import Record, write_batch
+from formats.log_dir.index_files import OffsetIndexEntry, TimeIndexEntry, write_index
+from formats.messages.remote_log_metadata import SegmentMetadata, SegmentState, TopicIdPartition
+from formats.tier.object_names import LOCAL_TIERED_STORAGE, ObjectKind, ObjectName
 from kctl.scan.source import InMemory, Source
+from kctl.tier.audit.inventory import SegmentObjects
+from kctl.tier.audit.segment_objects import examine
+from kctl.tier.audit.segment_tasks import Examined, Task
+from kctl.tier.metadata.log import Say
+from kctl.tier.stores import StoredObject
 from tests.commands.test_remote_audit import about
 from tests.conftest import rows
 from tests.kctl.remote.made import Tiered
@@ -50,6 +50,7 @@ def alike(made: Tiered) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
             yield other, row
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["log", "everything"])
 def test_logs_of_one_layout_that_were_exchanged(tmp_path: Path, what: str) -> None:
     made = Tiered(tmp_path)

@@ -7,9 +7,11 @@ import shlex
 import shutil
 from pathlib import Path
 
-from formats.remote_log_metadata import PartitionDeleteState, SegmentState
+import pytest
+
+from formats.messages.remote_log_metadata import PartitionDeleteState, SegmentState
 from kctl.findings import all_findings
-from kctl.remote.states import PARTITION_DELETE_TRANSITIONS, SEGMENT_TRANSITIONS
+from kctl.tier.metadata.remote_log_metadata_cache import PARTITION_DELETE_TRANSITIONS, SEGMENT_TRANSITIONS
 from tests.commands.test_replica_docs import commands_of
 from tests.conftest import HERE, kctl, recording
 
@@ -52,6 +54,7 @@ def run(page: Path, **folders: Path) -> int:
     return ran
 
 
+@pytest.mark.slow
 def test_is_my_tier_whole_runs_as_written(tmp_path: Path) -> None:
     brokers, tier = recording("tier/a-healthy") / "brokers", recording("tier/f-damage") / "tier"
     assert run(WHOLE, EVIDENCE=brokers, TIER=tier, OUT=tmp_path) == 7

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from commands.render import Page
-from commands.replica_simulate import drawn
+from commands.cli.render import Page
+from commands.replica.simulate import drawn
 from tests.conftest import HERE, kctl, rows
 
 DOCS = HERE.parent / "docs"
@@ -68,6 +68,7 @@ def test_what_the_runbook_says_about_the_example_is_so(monkeypatch: pytest.Monke
     assert {(r["topic"], r["partition"]) for r in compared.of("divergence")} == {("ledger", 0), ("ledger", 1)}
 
 
+@pytest.mark.slow
 def test_the_random_runs_of_the_page_end_as_it_says() -> None:
     tries = [(spoken, "--random" in spoken) for spoken, _ in commands_of(LOSES)]
     for spoken, is_random in tries:

@@ -13,8 +13,7 @@ from kctl.errors import BadValue
 from kctl.replication.epochs import EpochEnd
 from kctl.replication.exploration import explore
 from kctl.replication.rules import parse_version, rules_for
-from kctl.replication.scenario import Run, Step, play
-from kctl.replication.scenario_file import STEPS, built_in_names, parse_scenario, read_scenario
+from kctl.replication.scenario import STEPS, Run, Step, built_in_names, parse_scenario, play, read_scenario
 from kctl.replication.simulated_partition import SimulatedPartition, SimulatedReplica
 from kctl.replication.truncation import Algorithm, Round, Truncation
 from tests.conftest import kctl, rows, vectors
@@ -189,6 +188,7 @@ def test_built_in_scenarios(name: str, version: str, lost: list[str], diverged: 
     assert bool(row["unclean_elections"]) is (name == "unclean-election")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_random_faults_find_the_losses_of_0_10_and_none_of_2_8(seed: int) -> None:
     lost = list(explore(rules_for("0.10"), steps=10_000, seed=seed))
@@ -202,6 +202,7 @@ def test_random_faults_find_the_losses_of_0_10_and_none_of_2_8(seed: int) -> Non
     assert list(explore(rules_for("2.8"), steps=10_000, seed=seed)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", ["0.10", "1.1", "2.3", "2.8", "3.9"])
 def test_a_power_failure_can_lose_records_in_every_version(version: str) -> None:
     found = list(explore(rules_for(version), steps=1_000, seed=1, power_failures=True))
@@ -232,6 +233,7 @@ steps_drawn = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(steps_drawn, st.sampled_from(["0.8.1.1", "0.10", "0.11", "2.0", "2.8", "3.9"]), st.booleans())
 def test_the_model_is_never_in_an_impossible_state(steps: list[Step], version: str, unclean: bool) -> None:
@@ -246,6 +248,7 @@ def test_the_model_is_never_in_an_impossible_state(steps: list[Step], version: s
         assert set(run.partition.isr) <= {1, 2, 3}
 
 
+@pytest.mark.slow
 @given(steps_drawn)
 @settings(max_examples=150, deadline=None)
 def test_clean_elections_of_2_8_on_whole_disks_lose_nothing_committed(steps: list[Step]) -> None:

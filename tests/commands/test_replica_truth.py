@@ -56,6 +56,7 @@ def by_partition(ran: Ran) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", INCIDENTS)
 def test_loss_is_what_was_lost(name: str, scene: Any) -> None:
     folder = scene(name)
@@ -78,6 +79,7 @@ def test_loss_is_what_was_lost(name: str, scene: Any) -> None:
             assert offsets([r for row in found[partition] for r in row[key]]) == offsets(expected[told])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in INCIDENTS if kind(n) != "life"])
 def test_every_moment_is_compared_right(name: str) -> None:
     replicas = story(name)["truth"].get("replicas") or {}
@@ -88,6 +90,7 @@ def test_every_moment_is_compared_right(name: str) -> None:
             check_moment(folder, moment, replicas)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in INCIDENTS if kind(n) == "life"])
 def test_ordinary_life_has_no_divergence(name: str) -> None:
     ran = rows("replica", "compare", recording(name))

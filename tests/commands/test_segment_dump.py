@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from formats.compression import Codec
-from formats.index_files import OffsetIndexEntry, TimeIndexEntry, write_index
-from formats.producer_snapshot import ProducerEntry, write_snapshot
-from formats.record_batch import Record, read_header, seal, write_batch
+from formats.log.record_batch import Record, read_header, seal, write_batch
+from formats.log_dir.index_files import OffsetIndexEntry, TimeIndexEntry, write_index
+from formats.log_dir.producer_snapshot import ProducerEntry, write_snapshot
 from tests.conftest import kctl, recording, recordings, rows, unchanged
 from tests.log_examples import EXAMPLES, LOG
 
@@ -269,6 +269,7 @@ def test_internal_topics_are_decoded() -> None:
     assert "TOPIC_RECORD" in types
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", recordings("segments"))
 def test_recorded_files_are_read_and_never_touched(name: str) -> None:
     with unchanged(recording(name)) as folder:
@@ -403,6 +404,7 @@ def test_wrong_usage(segment: Path) -> None:
     assert kctl("segment", "dump", "--offsets-decoder", segment).status == 2
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_segment(tmp_path: Path) -> None:
     path = tmp_path / f"{NAME}.log"
     piece = write_batch([Record(0, T, b"k", os.urandom(900_000))])
@@ -475,6 +477,7 @@ def test_a_checkpoint_that_is_not_utf8(tmp_path: Path) -> None:
     assert ran.status == 3 and "byte 7 is not UTF-8 (line 3)" in ran.err
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_a_million_lines(tmp_path: Path) -> None:
     file = tmp_path / "replication-offset-checkpoint"
     file.write_text("0\n1000000\n" + "".join(f"topic.with-dashes {n} {n}\n" for n in range(1_000_000)))

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from commands.render import Page
-from commands.segment_text import size_text, verify_text
+from commands.cli.render import Page
+from commands.segment.verify import size_text, verify_text
 from tests.conftest import kctl, recording, rows
 from tests.kctl.checks.broken import CLEAN, KILLED, copy_of, flip, segment
 
@@ -73,7 +73,10 @@ def test_a_path_that_is_not_there_ends_with_three_after_the_rest(tmp_path: Path)
 
 def test_an_empty_folder_is_no_evidence(tmp_path: Path) -> None:
     ran = rows("segment", "verify", tmp_path)
-    assert (ran.status, ran.err) == (3, f"kctl: {tmp_path}: no segments lie here\n")
+    assert (ran.status, ran.err) == (
+        3,
+        f"kctl: {tmp_path}: no log directory, partition folder or segment found here; name a folder that holds one\n",
+    )
 
 
 def test_a_named_pipe_does_not_hang(tmp_path: Path) -> None:
@@ -183,6 +186,7 @@ def test_levels_look_less_closely(tmp_path: Path) -> None:
     assert [rows("segment", "verify", folder, "--level", name).status for name in ("header", "crc")] == [0, 5]
 
 
+@pytest.mark.slow
 def test_jobs_change_nothing() -> None:
     folder = recording("incidents/life-2.8")
 

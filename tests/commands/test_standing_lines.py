@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commands.reassign_rows import standing_row
-from commands.render import json_encoder, tab_separated
-from commands.standing_lines import standing_lines
+from commands.cli.render import json_encoder, tab_separated
+from commands.reassign.rows import standing_lines, standing_row
+from kctl.cluster.reassignment.verification import DONE, FAILED, IN_PROGRESS, Standing
 from kctl.cluster.state import ClusterState
-from kctl.cluster.verification import DONE, FAILED, IN_PROGRESS, Standing
 from kctl.cluster.versions import V2_8
 from kctl.model import TopicPartition
 
@@ -37,19 +37,18 @@ STANDINGS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(STANDINGS)
 def test_as_rows_are_written(standings: list[Standing]) -> None:
-    rows = [standing_row(one, STATE) for one in standings]
+    rows = [standing_row(one) for one in standings]
     encode = json_encoder()
     text = "".join(f"{line}\n" for line in tab_separated(rows)).encode("utf-8", "surrogateescape")
-    assert b"".join(standing_lines(standings, STATE, "text") or ()) == text
-    assert b"".join(standing_lines(standings, STATE, "jsonl") or ()) == b"".join(
-        encode(row) + b"\n" for row in rows
-    )
-    assert standing_lines(standings, STATE, "json") is None
+    assert b"".join(standing_lines(standings, "text") or ()) == text
+    assert b"".join(standing_lines(standings, "jsonl") or ()) == b"".join(encode(row) + b"\n" for row in rows)
+    assert standing_lines(standings, "json") is None
 
 
 def test_more_lines_than_a_part_has() -> None:
     standings = [Standing(TopicPartition("t", n), DONE, (1,), (1,), (1,), 1) for n in range(2500)]
-    lines = b"".join(standing_lines(standings, STATE, "text") or ()).splitlines()
+    lines = b"".join(standing_lines(standings, "text") or ()).splitlines()
     assert len(lines) == 2501 and lines[2500].split(b"\t")[:4] == [b"partition", b"t", b"2499", b"done"]

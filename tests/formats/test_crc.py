@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from formats import crc, providers
+from formats.binary import crc
+from formats.binary import native_libraries as providers
 
 
 @pytest.fixture(params=["google-crc32c", "numpy"], autouse=True)

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formats.crc import crc32, crc32c
-from formats.crc_of_neighbours import AT_ONCE, CRC32, CRC32C, Kind, as_stored
+from formats.binary.crc import AT_ONCE, CRC32, CRC32C, Kind, as_stored, crc32, crc32c
 
 GAPS = st.integers(0, 30)
 KINDS = st.sampled_from([CRC32C, CRC32])

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formats.checkpoints import (
+from formats.errors import FormatError, MalformedLine
+from formats.kafka_text.dump_log_segments import java_path, java_text
+from formats.log_dir.checkpoints import (
     EpochEntry,
     MalformedCheckpoint,
     OffsetEntry,
@@ -16,19 +18,7 @@ from formats.checkpoints import (
     parse_leader_epochs,
     parse_offset_checkpoint,
 )
-from formats.errors import FormatError, MalformedLine
-from formats.index_files import (
-    AbortedTransaction,
-    OffsetIndexEntry,
-    TimeIndexEntry,
-    read_offset_index,
-    read_time_index,
-    read_transaction_index,
-    used_size,
-    write_index,
-)
-from formats.kafka_text import java_path, java_text
-from formats.log_dir_files import (
+from formats.log_dir.file_names import (
     FileState,
     FolderKind,
     PartitionFolder,
@@ -38,15 +28,17 @@ from formats.log_dir_files import (
     parse_partition_folder,
     parse_segment_file,
 )
-from formats.producer_snapshot import (
-    ProducerEntry,
-    SnapshotCrcMismatch,
-    UnknownVersion,
-    read_entries,
-    read_snapshot,
-    write_snapshot,
+from formats.log_dir.index_files import (
+    AbortedTransaction,
+    OffsetIndexEntry,
+    TimeIndexEntry,
+    read_offset_index,
+    read_time_index,
+    read_transaction_index,
+    used_size,
+    write_index,
 )
-from formats.properties import (
+from formats.log_dir.meta_properties import (
     MetaProperties,
     format_meta_properties,
     format_properties,
@@ -54,7 +46,15 @@ from formats.properties import (
     parse_properties,
     unwritten_line,
 )
-from formats.small_files import (
+from formats.log_dir.producer_snapshot import (
+    ProducerEntry,
+    SnapshotCrcMismatch,
+    UnknownVersion,
+    read_entries,
+    read_snapshot,
+    write_snapshot,
+)
+from formats.log_dir.state_files import (
     PartitionMetadata,
     QuorumState,
     format_clean_shutdown,

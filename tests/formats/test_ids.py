@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formats.columns.ids import Ids
+from formats.tier.ids import Ids
 
 pairs = st.tuples(st.integers(0, (1 << 64) - 1), st.integers(0, 3))
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formats import control_records, message_set
 from formats.compression import Codec, CompressionError, compress, decompress
-from formats.control_records import ControlType
 from formats.errors import FormatError
-from formats.record_batch import BatchHeader, Record, read_header, seal, write_batch
-from formats.records import Entry, first_offset_of, records_of, walk
+from formats.log import control_records, message_set
+from formats.log.control_records import ControlType
+from formats.log.record_batch import BatchHeader, Record, read_header, seal, write_batch
+from formats.log.records import Entry, first_offset_of, records_of, walk
 from tests.log_examples import EXAMPLES
 
 T = 1_500_000_000_000

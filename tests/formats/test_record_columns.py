@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formats.columns import record_starts, records
-from formats.columns.records import Fields, decode
-from formats.columns.single_record import read_fields
+from formats.binary.varint import read_varint, write_varint
 from formats.errors import FormatError
-from formats.varint import read_varint, write_varint
+from formats.log.columns import record_starts, records
+from formats.log.columns.records import Fields, decode, read_fields
 
 PADDING = 64
 NAMES = [field.name for field in fields(Fields)][2:]
@@ -60,6 +59,7 @@ def read_alone(data: bytes, start: int, end: int, count: int) -> list[tuple[int,
     return rows if start == end else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lanes", "at_once"), [(1, 16 << 10), (3, 16 << 10), (1000, 16 << 10), (1, 7)])
 @given(st.integers(0, 10**9), st.booleans(), st.integers(0, 3))
 @settings(max_examples=120)

@@ -1,7 +1,7 @@
 """A length that lies may end in the middle of what looks like an append that was cut off."""
 
-from formats.record_batch import Record, write_batch
-from formats.records import Damage, Entry, Reason, walk
+from formats.log.record_batch import Record, write_batch
+from formats.log.records import Damage, Entry, Reason, walk
 
 
 def batch(offset: int, number: int = 0) -> bytes:

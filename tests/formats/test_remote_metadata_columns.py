@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Iterator
+from contextlib import suppress
 
 import msgspec
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from formats.errors import FormatError
-from formats.message_schema import uuid_text
-from formats.remote_log_metadata import (
+from formats.kafka_text.remote_log_metadata import format_kafka_line
+from formats.messages.remote_log_metadata import (
+    API_KEYS,
     Layout,
     PartitionDelete,
     RemoteLogMetadata,
@@ -22,17 +26,17 @@ from formats.remote_log_metadata import (
     read_remote_log_metadata,
     write_remote_log_metadata,
 )
-from formats.remote_log_metadata_text import format_kafka_line
-from formats.remote_metadata_columns import (
+from formats.messages.schema import uuid_text
+from formats.tier.metadata_columns import (
     MetadataColumns,
     MetadataRead,
     columns_of_records,
     read_epochs,
     read_metadata_columns,
 )
-from formats.remote_metadata_lines import KafkaLines
-from formats.remote_metadata_partitions import PartitionCodes
-from kctl.remote.metadata_log import ValueChunk, chunk_of
+from formats.tier.metadata_lines import KafkaLines
+from formats.tier.metadata_partitions import PartitionCodes
+from kctl.tier.metadata.log import ValueChunk, chunk_of
 from tests.conftest import recording, recordings
 from tests.kctl.remote.strategies import metadata_records
 
@@ -57,7 +61,7 @@ def same(columns: MetadataColumns, row: int, record: RemoteLogMetadata) -> None:
     for name in ("broker_id", "event_timestamp"):
         assert columns.column(name)[row] == getattr(record, name), name
     assert columns.state[row] == record.state
-    assert columns.column("partition")[row] == where.partition and columns.kind == record.api_key
+    assert columns.column("partition")[row] == where.partition and columns.kind == API_KEYS[type(record)]
     if isinstance(record, SegmentMetadata):
         for name in ("start_offset", "end_offset", "max_timestamp"):
             assert columns.column(name)[row] == getattr(record, name), name
@@ -93,11 +97,17 @@ def check(values: list[bytes | None]) -> int:
             # One hash may stand for several partitions: then all but one are left to the plain reader.
             assert code == -1 or codes.partitions[code] == record.topic_id_partition
     assert len(seen) == len(values)
-    lines = KafkaLines().lines(read, 2, chunk.offsets, lambda row: plain(values[row], row))
+    lines = KafkaLines().lines(read, 2, chunk.offsets, lambda rows: singly(values, rows))
     assert lines.decode("utf-8", "surrogateescape") == "".join(
         f"{line}\n" for row, value in enumerate(values) if (line := plain(value, row)) is not None
     )
     return len(values) - len(read.slow)
+
+
+def singly(values: list[bytes | None], rows: list[int]) -> Iterator[tuple[int, RemoteLogMetadata]]:
+    for row in rows:
+        with suppress(FormatError):
+            yield row, read_remote_log_metadata(values[row] or b"")
 
 
 def plain(value: bytes | None, row: int) -> str | None:
@@ -122,12 +132,14 @@ def test_recorded_values_are_read_in_columns_except_partition_deletions() -> Non
         assert check(list(values)) == len(values) - slow
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(metadata_records(), max_size=12))
 def test_any_records_come_out_as_the_plain_reader_has_them(records: list[RemoteLogMetadata]) -> None:
     check([write_remote_log_metadata(record) for record in records])
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(metadata_records(), max_size=8))
 def test_records_as_columns_are_what_columns_read(records: list[RemoteLogMetadata]) -> None:
@@ -140,6 +152,7 @@ def test_records_as_columns_are_what_columns_read(records: list[RemoteLogMetadat
                 same(columns, row, record)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.lists(metadata_records(), min_size=1, max_size=4),
@@ -185,5 +198,5 @@ def test_lengths_of_two_bytes_go_to_the_plain_reader() -> None:
 
 def test_no_value_at_all() -> None:
     chunk, read = columns_of([])
-    assert not len(read.slow) and not KafkaLines().lines(read, 0, chunk.offsets, lambda _: "")
+    assert not len(read.slow) and not KafkaLines().lines(read, 0, chunk.offsets, lambda _: ())
     assert check([None]) == 0 and isinstance(chunk.data, np.ndarray)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from formats.binary.varint import after_tags, read_unsigned, write_unsigned
 from formats.errors import Truncated
-from formats.varint import after_tags, read_unsigned, write_unsigned
 
 
 @given(

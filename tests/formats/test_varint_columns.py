@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formats.columns.varints import TOO_LONG, varints, varints_at, words_at
+from formats.binary.varint import read_varint, read_varlong, write_varint
 from formats.errors import FormatError
-from formats.varint import read_varint, read_varlong, write_varint
+from formats.log.columns.varints import TOO_LONG, varints, varints_at, words_at
 
 PIECES = st.one_of(
     st.integers(-64, 63).map(write_varint),
@@ -28,6 +28,7 @@ def alone(data: bytes, position: int, longest: int) -> tuple[int, int] | None:
     return (value, after - position) if after - position <= longest else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["words", "long words", "places"])
 @given(
     st.lists(PIECES, min_size=1, max_size=8)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from formats.errors import FormatError
-from formats.record_batch import Record, write_batch
-from formats.records import Damage, Entry, Reason, records_of, walk
+from formats.log.record_batch import Record, write_batch
+from formats.log.records import Damage, Entry, Reason, candidates, records_of, walk
 from tests.log_examples import EXAMPLES, LOG
 
 T = 1_500_000_000_000
@@ -268,3 +268,50 @@ def test_time_grows_with_the_garbage_and_not_faster(piece: bytes) -> None:
     seconds(1)
     small, large = seconds(2), seconds(8)
     assert large < 4 * 2.5 * small + 0.2
+
+
+def made(base_offset: int) -> bytes:
+    return write_batch([Record(base_offset, 5, None, b"v"), Record(base_offset + 1, 5, None, b"v")])
+
+
+def unsound(base_offset: int) -> bytes:
+    batch = bytearray(made(base_offset))
+    batch[-1] ^= 1
+    return bytes(batch)
+
+
+@pytest.mark.parametrize(
+    ("behind", "expected"),
+    [
+        (made(14), [True, False, True]),
+        (made(12), [True, False, True]),  # the offset of the unsound batch may be what is wrong
+        (
+            made(11),
+            [True, Reason.CRC_MISMATCH],
+        ),  # not after the last good one: the length that leads here lies
+        (made(5), [True, Reason.CRC_MISMATCH]),
+        (made(14)[:40], [True, False, Reason.TORN_TAIL]),
+        (made(13)[:40], [True, Reason.CRC_MISMATCH]),  # no append carries on so
+        (made(3)[:40], [True, Reason.CRC_MISMATCH]),
+        # what a length leads to reaches over the end, and something proves itself before that
+        (made(14)[:8] + b"\0\0\x7f\xff" + made(14)[12:40] + made(16), [True, Reason.CRC_MISMATCH, True]),
+    ],
+)
+def test_an_unsound_batch_is_believed_by_the_offset_that_follows(
+    behind: bytes, expected: list[bool | Reason]
+) -> None:
+    items = [*walk(made(10) + unsound(12) + behind)]
+    assert [item.crc_valid if isinstance(item, Entry) else item.reason for item in items] == expected
+
+
+@pytest.mark.parametrize(
+    ("base_offset", "reason"), [(12, Reason.TORN_TAIL), (11, Reason.GARBAGE), (3, Reason.GARBAGE)]
+)
+def test_a_torn_tail_goes_on_after_the_last_good_batch(base_offset: int, reason: Reason) -> None:
+    assert [s[0] for s in shape(made(10) + made(base_offset)[:40])] == ["ok", reason]
+
+
+def test_a_batch_that_begins_at_the_last_offset_is_no_candidate() -> None:
+    batch = write_batch([Record(7, 5, None, b"v")])
+    found = [candidates(batch, len(batch), last_offset).tolist()[:1] for last_offset in (6, 7, 8)]
+    assert found == [[0], [], []]

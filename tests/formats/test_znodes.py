@@ -3,34 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable, Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from formats.errors import FormatError
-from formats.znode_catalogue import KINDS, kind_of_znode
-from formats.znode_others import (
-    parse_acl,
-    parse_cluster_id,
-    parse_consumer,
-    parse_delegation_token,
-    parse_feature,
-    parse_log_dir_event,
-    parse_migration,
-    parse_producer_id_block,
-)
-from formats.znode_requests import (
-    ConfigChange,
-    Requested,
-    format_election,
-    format_reassignment,
-    parse_config_change,
-    parse_election,
-    parse_reassignment,
-)
-from formats.znode_secrets import is_secret_key, redact
-from formats.znodes import (
+from formats.secrets import is_secret_key, redact
+from formats.znodes.catalogue import KINDS, ZnodeKind, kind_of_znode
+from formats.znodes.cluster import (
     edit_topic,
     format_config,
     format_topic,
@@ -40,6 +23,15 @@ from formats.znodes import (
     parse_number,
     parse_partition_state,
     parse_topic,
+)
+from formats.znodes.requests import (
+    ConfigChange,
+    Requested,
+    format_election,
+    format_reassignment,
+    parse_config_change,
+    parse_election,
+    parse_reassignment,
 )
 from tests.conftest import recording, recordings
 
@@ -165,39 +157,65 @@ def test_configurations() -> None:
         parse_config(b'{"config":{"a":5}}')
 
 
-OTHERS = [
-    (parse_cluster_id, {"version": "1", "id": "abc"}),
-    (parse_feature, {"version": 2, "status": 1, "features": {"f": 1}}),
-    (parse_producer_id_block, {"version": 1, "broker": 1, "block_start": "0", "block_end": "999"}),
-    (parse_log_dir_event, {"version": 1, "broker": 2, "event": 1}),
-    (
-        parse_acl,
+OTHERS: dict[str, tuple[dict[str, object], list[str]]] = {
+    "/cluster/id": ({"version": "1", "id": "abc"}, ["the cluster's id is abc"]),
+    "/feature": (
+        {"version": 2, "status": 1, "features": {"f": 1}},
+        ["features are enabled (form 2)", "f: 1"],
+    ),
+    "/latest_producer_id_block": (
+        {"version": 1, "broker": 1, "block_start": "0", "block_end": "999"},
+        ["broker 1 has taken the producer ids 0 to 999"],
+    ),
+    "/log_dir_event_notification/log_dir_event_0000000000": (
+        {"version": 1, "broker": 2, "event": 1},
+        ["broker 2 has lost a log directory"],
+    ),
+    "/kafka-acl/Topic/a": (
         {
             "version": 1,
             "acls": [{"principal": "User:a", "permissionType": "Allow", "operation": "Read", "host": "*"}],
         },
+        ["Allow User:a from *: Read"],
     ),
-    (parse_consumer, {"version": 1, "subscription": {"t": 2}, "pattern": "static", "timestamp": "5"}),
-    (
-        parse_migration,
+    "/consumers/g/ids/c": (
+        {"version": 1, "subscription": {"t": 2}, "pattern": "static", "timestamp": "5"},
+        ["consumer c of group g, static: t with 2 streams"],
+    ),
+    "/migration": (
         {
             "version": 0,
             "kraft_controller_id": 3000,
             "kraft_controller_epoch": 1,
             "kraft_metadata_offset": 5,
-            "kraft_metadata_epoch": 1,
+            "kraft_metadata_epoch": 2,
         },
+        [
+            "KRaft controller 3000, epoch 1, has claimed the cluster",
+            "the first copy is complete (metadata offset 5, epoch 2)",
+        ],
     ),
-]
+}
 
 
-@pytest.mark.parametrize(("parse", "values"), OTHERS, ids=lambda x: getattr(x, "__name__", ""))
-def test_the_others_survive(parse: object, values: dict[str, object]) -> None:
-    found = parse(json.dumps(values).encode())  # type: ignore[operator]
-    assert json.loads(found.encode()) == values
-    if hasattr(found, "other"):
+def described(path: str, data: bytes) -> list[str]:
+    found = kind_of_znode(path)
+    assert found is not None
+    kind, names = found
+    return kind.words(names, data)
+
+
+@pytest.mark.parametrize("path", OTHERS)
+def test_the_others_are_described(path: str) -> None:
+    values, lines = OTHERS[path]
+    assert described(path, json.dumps(values).encode()) == lines
+    if path in ("/cluster/id", "/feature", "/latest_producer_id_block", "/migration"):
         more = json.dumps({**values, "unheard": 1}).encode()
-        assert json.loads(parse(more).encode())["unheard"] == 1  # type: ignore[operator]
+        assert described(path, more) == [*lines, "keys that Kafka does not know: unheard"]
+    for key in values:  # what Kafka needs must be there
+        if key not in ("version", "timestamp", "pattern", "features"):
+            with pytest.raises(FormatError, match=key):
+                described(path, json.dumps({k: v for k, v in values.items() if k != key}).encode())
 
 
 def test_a_token_has_no_secret_in_it() -> None:
@@ -210,8 +228,15 @@ def test_a_token_has_no_secret_in_it() -> None:
         "expiryTimestamp": "3",
         "tokenId": "t",
     }
-    assert parse_delegation_token(json.dumps(values).encode()).expiry_timestamp == 3
-    assert redact("/delegation_token/tokens/t", b"{}") == b"(redacted)"
+    words = ["a token of User:a, valid until 1970-01-01 00:00:00 UTC, at most 1970-01-01 00:00:00 UTC"]
+    assert described("/delegation_token/tokens/t", json.dumps(values).encode()) == words
+    for key in values.keys() - {"version", "renewers"}:
+        with pytest.raises(FormatError, match=key):
+            described(
+                "/delegation_token/tokens/t",
+                json.dumps({k: v for k, v in values.items() if k != key}).encode(),
+            )
+    assert redact("/delegation_token/tokens/t", b"{}").startswith(b"(redacted: 2 bytes, sha256 ")
 
 
 def test_secrets_are_redacted_and_nothing_else() -> None:
@@ -270,3 +295,33 @@ def test_every_recorded_znode_with_content_is_known(name: str, path: object) -> 
             assert found[0].words(found[1], exported.data), znode
             known += 1
     assert known > 5
+
+
+def paths_of(kind: ZnodeKind) -> Iterator[str]:
+    """A path that the row is for, with names that no other row spells out; with and without what is optional."""
+    named = re.sub(r"\(\?P<(\w+)>\[\^/\]\+\)", r"any-\1", kind.pattern.pattern)
+    for optional in ("", r"\1"):
+        yield re.sub(r"\(\?:([^)]*)\)\?", optional, named)
+
+
+def shadowed(kinds: Iterable[ZnodeKind]) -> list[tuple[str, str]]:
+    """Pairs of a path and the earlier row that takes it from the row that it belongs to."""
+    seen: list[ZnodeKind] = []
+    found = []
+    for kind in kinds:
+        for path in paths_of(kind):
+            assert kind.pattern.fullmatch(path), path
+            found += [(path, earlier.name) for earlier in seen if earlier.pattern.fullmatch(path)]
+        seen.append(kind)
+    return found
+
+
+def test_no_row_of_the_catalogue_is_shadowed_by_one_before_it() -> None:
+    """A row that matches more comes behind those that it would take paths from."""
+    assert shadowed(KINDS) == []
+    general = next(kind for kind in KINDS if kind.name == "configuration")
+    assert (
+        shadowed([general, *(kind for kind in KINDS if kind is not general)])
+        == [("/config/changes/config_change_any-number", "configuration")] * 2
+    )
+    assert shadowed([*KINDS, KINDS[0]._replace(name="again")]) == [("/brokers/ids/any-id", "broker")] * 2

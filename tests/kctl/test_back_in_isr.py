@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kctl.broker_logs.events import read_events
-from kctl.broker_logs.timeline import Timeline, timeline
+from kctl.broker_logs.history.timeline import Timeline, timeline
+from kctl.broker_logs.merging import read_events
 from kctl.model import TopicPartition
 
 TP = TopicPartition("two", 0)

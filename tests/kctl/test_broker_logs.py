@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import json
+import lzma
 import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,15 +17,17 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formats.log_layouts import KAFKA, detect, layout_of_pattern
-from formats.log_lines import find_records
+from formats.broker_logs.layouts import KAFKA, detect, layout_of_pattern
+from formats.broker_logs.line import find_records
 from kctl.broker_logs import sources
 from kctl.broker_logs.blocks import Reading, blocks_of
-from kctl.broker_logs.events import Event, prepare, read_events
-from kctl.broker_logs.merging import merged
-from kctl.broker_logs.skew import estimate_skew
-from kctl.broker_logs.sources import LogFile, LogSource, find_sources
-from kctl.broker_logs.zones import Zone, iso, zone_named
+from kctl.broker_logs.clocks.skew import estimate_skew
+from kctl.broker_logs.clocks.zones import Zone, zone_named
+from kctl.broker_logs.events import Event
+from kctl.broker_logs.merging import merged, prepare, read_events
+from kctl.broker_logs.sources import LogFile, LogSource, find_sources, layouts_of
+from kctl.errors import BadValue
+from kctl.times import iso
 from tests.conftest import recording
 
 LINE = "[2026-11-21 13:{:02d}:{:02d},{:03d}] INFO [Broker id={}] {} (state.change.logger)\n"
@@ -204,6 +208,7 @@ def test_stack_traces_and_wrapped_lists_stay_with_their_line(tmp_path: Path) -> 
     assert "broker.id = 1" in two.text
 
 
+@pytest.mark.slow
 def test_bytes_that_are_no_text_and_lines_of_ten_megabytes(tmp_path: Path) -> None:
     wide = line(2, text="x" * 10_000_000)
     write(
@@ -370,3 +375,176 @@ def test_a_log_that_cannot_be_read_is_a_finding_below_a_folder(
     assert [event.broker_id for event in prepare(found).events()] == [2]
     named = find_sources([str(tmp_path / "broker-1" / "state-change.log")])
     assert "input/output error" in str(named.failures[0])
+
+
+# --- what carries lines -----------------------------------------------------------------------------------
+
+STARTS = (
+    "[Broker id=3] Leader t-0 starts at leader epoch 4 from offset 5 with high watermark 5 ISR [3,1] "
+    "addingReplicas [] removingReplicas []. Previous leader epoch was 3."
+)
+TRACE = "java.lang.IllegalStateException: no\n\tat kafka.X(Y.scala:1)\n"
+# Written by a broker in Tokyo; what carried the lines names UTC.
+PLAIN = (
+    f"[2026-11-21 22:00:00,001] ERROR {STARTS} (state.change.logger)\n{TRACE}"
+    f"[2026-11-21 22:00:00,002] INFO {STARTS} (state.change.logger)\n"
+)
+STAMP = "2026-11-21T13:00:00.003456789Z"
+
+
+def each(prefix: str) -> str:
+    return "".join(prefix + text for text in PLAIN.splitlines(keepends=True))
+
+
+def json_lines(key: str, **more: object) -> str:
+    return "".join(json.dumps({key: text, **more}) + "\n" for text in PLAIN.splitlines(keepends=True))
+
+
+LOCAL, UTC = "2026-11-21T22:00:00.001Z", "2026-11-21T13:00:00.001Z"
+CARRIED: dict[str, tuple[str, str]] = {
+    "compose": (each("kafka-3  | "), LOCAL),
+    "compose in colours": (each("\x1b[36mkafka-3  | \x1b[0m"), LOCAL),
+    "compose -t": (each(f"kafka-3  | {STAMP} "), UTC),
+    "colours": (PLAIN.replace("INFO", "\x1b[32mINFO\x1b[0m").replace("ERROR", "\x1b[31mERROR\x1b[0m"), LOCAL),
+    "Kubernetes node": (each(f"{STAMP} stdout F "), UTC),
+    "kubectl --timestamps": (each(f"{STAMP} "), UTC),
+    "kubectl --prefix": (each("[pod/kafka-3/kafka] "), LOCAL),
+    "kubectl --prefix --timestamps": (each(f"[pod/kafka-3/kafka] {STAMP} "), UTC),
+    "journald short-iso": (each("2026-11-21T14:00:00+0100 host kafka-server-start.sh[812]: "), UTC),
+    "journald short": (each("Nov 21 22:00:00 host kafka[812]: "), LOCAL),
+    "journald -o json": (
+        json_lines("MESSAGE", __REALTIME_TIMESTAMP="1795266000003000", _COMM="java"), UTC,
+    ),
+    "RFC 5424": (each("<14>1 2026-11-21T13:00:00.173Z host kafka 812 - - "), UTC),
+    "json-file": (json_lines("log", stream="stdout", time=STAMP), UTC),
+    "shipper": (json_lines("message", **{"@timestamp": STAMP, "kubernetes": {"pod": "kafka-3"}}), UTC),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CARRIED)
+def test_lines_of_containers_and_services_are_read(tmp_path: Path, name: str) -> None:
+    text, first_time = CARRIED[name]
+    path = tmp_path / "kafka.log"
+    path.write_text(text)
+    for path_given in (tmp_path, path):
+        one, two = prepare(
+            find_sources([str(path_given)]), zones={None: zone_named("UTC"), 3: zone_named("UTC")}
+        ).events()
+        assert (one.event, two.event) == ("L01", "L01")
+        assert (one.time, one.line, two.line) == (first_time, 1, 4)
+        assert (one.broker_id, one.fields["isr"], one.fields["topic"]) == (3, [3, 1], "t")
+        assert one.text == f"{STARTS}\n{TRACE.rstrip()}"
+        assert two.text == STARTS
+
+
+def test_the_broker_of_a_line_is_not_the_number_of_its_container(tmp_path: Path) -> None:
+    path = tmp_path / "compose.log"
+    said = "[2026-11-21 13:00:00,001] INFO [Broker id={}] Deleting 1 partition(s). (state.change.logger)\n"
+    path.write_text("kafka-1  | " + said.format(7) + "kafka-2  | " + said.format(8))
+    assert [event.broker_id for event in read_events([str(path)])] == [7, 8]
+
+
+ENCODINGS = {
+    "UTF-8 with a mark": b"\xef\xbb\xbf" + PLAIN.encode(),
+    "UTF-16": PLAIN.encode("utf-16"),
+    "UTF-16, big end first": b"\xfe\xff" + PLAIN.encode("utf-16-be"),
+    "CRLF": PLAIN.replace("\n", "\r\n").encode(),
+    "xz": lzma.compress(PLAIN.encode()),
+    "zstd": zstandard.ZstdCompressor().compress(PLAIN.encode()),
+    "UTF-16 in gzip": gzip.compress(PLAIN.encode("utf-16")),
+}
+
+
+@pytest.mark.parametrize(
+    "name", ["server.log", "server.log.2026-11-21-13", "server.log.1", "kafkaServer.out"]
+)
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_encodings_and_names(tmp_path: Path, name: str, encoding: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(ENCODINGS[encoding])
+    one, two = read_events([str(tmp_path)])
+    assert (one.event, two.event, one.line, two.line) == ("L01", "L01", 1, 4)
+    assert one.text.replace("\r", "") == f"{STARTS}\n{TRACE.rstrip()}"
+
+
+def test_an_xz_file_that_breaks_off(tmp_path: Path) -> None:
+    path = tmp_path / "server.log.1.xz"
+    path.write_bytes(lzma.compress(PLAIN.encode() * 5000)[:-40])
+    merge = prepare(find_sources([str(path)]))
+    assert list(merge.events())
+    assert "log-compression-damaged" in {finding.code for finding in merge.reading.findings}
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ("21.11.2026 13:00:00 INFO kafka.server.KafkaServer: a\n", "%d{ISO8601} %-5p %c: %m%n"),
+        ("kafka-3  | something without a time\n", "docker compose logs"),
+    ],
+)
+def test_of_an_unknown_layout_the_nearest_known_one_is_told(tmp_path: Path, text: str, known: str) -> None:
+    path = tmp_path / "server.log"
+    path.write_text(text * 200)
+    (finding,) = find_sources([str(tmp_path)]).findings
+    assert finding.code == "log-not-text"
+    assert repr(known) in finding.message
+
+
+def test_lines_of_unlikely_years_are_placed_by_their_neighbours_and_told(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    times = ["1970-01-01 00:00:03", "2026-11-21 13:00:00", "2000-01-01 00:00:00", "2569-11-21 13:00:05"]
+    log.write_text("".join(f"[{time},000] INFO line (kafka.server.KafkaServer)\n" for time in times))
+    merging = prepare(find_sources([str(log)]))
+    assert [event.time for event in merging.events()] == [
+        "2026-11-21T13:00:00.000Z",
+        "2026-11-21T13:00:00.000Z",
+        "2026-11-21T13:00:00.000Z",
+        "2026-11-21T13:00:05.000Z",
+    ]
+    [finding] = merging.reading.findings
+    assert finding.code == "log-year-unlikely" and "Line 1 " in finding.message and "1970" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("layout", "line"),
+    [
+        (r"(?P<level>[A-Z])\|(?P<time>[^|]*)\|(?P<logger>[\w.]+)\|(?P<message>.*)", "I|2026-11-21 13:00:05,000|kafka.server.KafkaServer|starting"),
+        ("docker compose logs", "kafka-1  | [2026-11-21 13:00:05,000] INFO starting (kafka.server.KafkaServer)"),
+        ("Kafka", "[2026-11-21 13:00:05,000] INFO starting (kafka.server.KafkaServer)"),
+    ],
+)  # fmt: skip
+def test_a_layout_is_given_by_its_name_or_described(tmp_path: Path, layout: str, line: str) -> None:
+    log = tmp_path / "server.log"
+    log.write_text(f"{line}\njava.lang.Exception: trace\n")
+    found = find_sources([str(log)], layouts=layouts_of([], [layout]))
+    [event] = prepare(found).events()
+    assert (event.time, event.event, event.message) == ("2026-11-21T13:00:05.000Z", "U11", "starting")
+
+
+@pytest.mark.parametrize("layout", ["no such name", "(", "(?P<time>.*)"])
+def test_what_is_neither_a_layout_nor_describes_one_is_wrong_usage(layout: str) -> None:
+    with pytest.raises(BadValue, match="--layout"):
+        layouts_of([], [layout])
+
+
+@pytest.mark.parametrize(
+    ("line", "system", "records"),
+    [
+        (
+            "INFO  2026-11-21 13:00:05,000 [shard 0:main] cluster - members_manager.cc:88 - joined",
+            "Redpanda",
+            0,
+        ),
+        ("[2026-11-21 13:00:05,000] INFO opened (com.automq.stream.s3.S3Storage)", "AutoMQ", 1),
+    ],
+)
+def test_logs_of_other_systems_are_told_and_not_called_damaged(
+    tmp_path: Path, line: str, system: str, records: int
+) -> None:
+    log = tmp_path / "server.log"
+    log.write_text(f"{line}\n")
+    found = find_sources([str(log)])
+    assert [(f.code, f.severity, system in f.message) for f in found.findings] == [
+        ("log-of-another-system", "info", True)
+    ]
+    assert len(list(prepare(found).events())) == records

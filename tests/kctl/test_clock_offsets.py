@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from kctl.broker_logs import clock_offsets
-from kctl.broker_logs.clock_offsets import agreed_offset
-from kctl.broker_logs.events import Merge, prepare
-from kctl.broker_logs.skew import estimate_skew
+from kctl.broker_logs.clocks import offsets as clock_offsets
+from kctl.broker_logs.clocks.offsets import agreed_offset
+from kctl.broker_logs.clocks.skew import estimate_skew
+from kctl.broker_logs.clocks.zones import Zone
+from kctl.broker_logs.history.timeline import Timeline, timeline
+from kctl.broker_logs.merging import Merge, prepare
 from kctl.broker_logs.sources import LogSource, find_sources
-from kctl.broker_logs.timeline import Timeline, timeline
-from kctl.broker_logs.zones import Zone
 from tests.conftest import kctl, recording, rows
 
 HEAD = re.compile(rb"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),", re.MULTILINE)
@@ -89,6 +89,7 @@ def unshifted(name: str) -> list[tuple[Any, ...]]:
     return told(history(recording(name))[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "minutes"), SHIFTS)
 def test_a_timeline_is_the_same_whatever_zones_the_brokers_log_in(
     name: str, minutes: dict[int, int], tmp_path: Path
@@ -119,6 +120,7 @@ def told_losses(folder: Path) -> list[tuple[Any, ...]]:
     return [tuple(str(row[key]) for key in keys) for row in found if row["kind"] == "loss"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "minutes"),
     [
@@ -135,6 +137,7 @@ def test_losses_are_the_same_whatever_zones_the_brokers_log_in(
     assert told_losses(shifted(name, minutes, tmp_path)) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["pauses-1.1", "unclean-1.1", "unclean-0.10.2", "life-0.8.2", "halt-0.10.2", "life-1.1"]
 )
@@ -144,6 +147,7 @@ def test_brokers_of_one_zone_are_left_where_they_are(name: str) -> None:
     assert not merging.doubtful
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "minutes"),
     [
@@ -175,7 +179,7 @@ def epochs_of(found: Timeline) -> list[tuple[str, int, int | None]]:
 
 
 def test_zones_that_were_given_are_believed(tmp_path: Path) -> None:
-    from kctl.broker_logs.zones import zone_named
+    from kctl.broker_logs.clocks.zones import zone_named
 
     folder = shifted("incidents/unclean-1.1", {2: 540}, tmp_path)
     given = {broker_id: zone_named("UTC") for broker_id in (1, 2, 3)}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from formats.producer_snapshot import ProducerEntry, write_snapshot
-from formats.record_batch import Record, write_batch
+from formats.log.record_batch import Record, write_batch
+from formats.log_dir.producer_snapshot import ProducerEntry, write_snapshot
 from tests.conftest import rows
 
 

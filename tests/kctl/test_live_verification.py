@@ -12,10 +12,9 @@ from kctl.cluster.state import Broker, ClusterState, EntityConfig, PartitionStat
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
-from kctl.wire import bounds, verification
-from kctl.wire.fetching import CONSUMER, EARLIEST, OFFSET_OUT_OF_RANGE, Fetched, Wanted
-from kctl.wire.verification import Options, ReplicaVerification
-from kctl.wire.verified import Verified
+from kctl.wire.replicas import verification
+from kctl.wire.replicas.fetching import CONSUMER, EARLIEST, OFFSET_OUT_OF_RANGE, Fetched, FetchPosition
+from kctl.wire.replicas.verification import Options, ReplicaVerification, Verified
 from tests.kctl.replica.test_compare import batch
 
 TP = TopicPartition("ledger", 0)
@@ -37,10 +36,10 @@ class FakeBrokers:
         self.marks = marks or {}
         self.size = 150
 
-    def fetch(self, wanted: Sequence[Wanted], size: int) -> list[Fetched | KctlError]:
+    def fetch(self, wanted: Sequence[FetchPosition], size: int) -> list[Fetched | KctlError]:
         return [self._one(one) for one in wanted]
 
-    def _one(self, one: Wanted) -> Fetched:
+    def _one(self, one: FetchPosition) -> Fetched:
         mark = self.marks.get(one.node, self.watermark)
         data = b"".join(d for _, end, d in self.logs[one.node] if end > one.offset and end <= mark)
         first = next((len(d) for _, end, d in self.logs[one.node] if end > one.offset and end <= mark), 0)
@@ -60,11 +59,10 @@ class FakeBrokers:
 def put_in_place(monkeypatch: pytest.MonkeyPatch, brokers: FakeBrokers) -> None:
     """Of what speaks to brokers."""
     monkeypatch.setattr(verification, "Fetcher", lambda wire, ids: brokers)
-    monkeypatch.setattr(bounds, "list_offsets", brokers.offsets)
-    for module in (bounds, verification):
-        monkeypatch.setattr(
-            module, "local_starts", lambda wire, wanted: brokers.offsets(wire, wanted, EARLIEST)
-        )
+    monkeypatch.setattr(verification, "list_offsets", brokers.offsets)
+    monkeypatch.setattr(
+        verification, "local_starts", lambda wire, wanted: brokers.offsets(wire, wanted, EARLIEST)
+    )
 
 
 def verified(
@@ -183,7 +181,7 @@ def test_what_was_compared_and_is_gone_is_compared_again(
 class FakeRetention(FakeBrokers):
     """Broker 2 deletes its first batch when it is first asked for it."""
 
-    def _one(self, one: Wanted) -> Fetched:
+    def _one(self, one: FetchPosition) -> Fetched:
         if one.node == 2 and one.offset < 3:
             self.logs = {**self.logs, 2: WHOLE[1:]}
             return Fetched(b"", -1, -1, OFFSET_OUT_OF_RANGE)
@@ -199,12 +197,12 @@ def test_retention_may_be_faster(monkeypatch: pytest.MonkeyPatch) -> None:
 class FakeCleaned(FakeBrokers):
     """Broker 2 has cleaned, so that bytes differ; once it is asked alone it deletes its first batches."""
 
-    def fetch(self, wanted: Sequence[Wanted], size: int) -> list[Fetched | KctlError]:
+    def fetch(self, wanted: Sequence[FetchPosition], size: int) -> list[Fetched | KctlError]:
         if [one.node for one in wanted] == [2]:
             self.logs = {**self.logs, 2: WHOLE[2:]}
         return super().fetch(wanted, size)
 
-    def _one(self, one: Wanted) -> Fetched:
+    def _one(self, one: FetchPosition) -> Fetched:
         if one.offset < self.logs[one.node][0][0]:
             return Fetched(b"", -1, -1, OFFSET_OUT_OF_RANGE)
         return super()._one(one)
@@ -226,7 +224,7 @@ class FakePartitions(FakeBrokers):
         self.limit = limit
         self.asked: list[int] = []
 
-    def fetch(self, wanted: Sequence[Wanted], size: int) -> list[Fetched | KctlError]:
+    def fetch(self, wanted: Sequence[FetchPosition], size: int) -> list[Fetched | KctlError]:
         """`limit` bytes of a broker at once; the first that is asked for is given in any case."""
         self.asked.append(len(wanted))
         given: dict[int, int] = {}
@@ -258,6 +256,7 @@ def verified_all(
     return ReplicaVerification(wire, state, Options()).results(partitions)
 
 
+@pytest.mark.slow
 def test_small_partitions_are_asked_for_together(monkeypatch: pytest.MonkeyPatch) -> None:
     brokers = FakePartitions({}, limit=1 << 30)
     found = list(verified_all(monkeypatch, brokers, 3000))
@@ -272,6 +271,7 @@ def test_partitions_that_give_nothing_hold_nobody_up(monkeypatch: pytest.MonkeyP
     assert [one.verdict for one in found] == ["unknown" if n in (1, 2, 5) else "equal" for n in range(8)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limit", "of_all"), [(1, 1 << 30), (1 << 30, 100)])
 def test_no_more_partitions_are_asked_for_than_are_given(
     monkeypatch: pytest.MonkeyPatch, limit: int, of_all: int
@@ -287,7 +287,7 @@ class FakeLag(FakePartitions):
 
     lags = 1
 
-    def _one(self, one: Wanted) -> Fetched:
+    def _one(self, one: FetchPosition) -> Fetched:
         answer = super()._one(one)
         if self.lags and one.node == 2 and one.partition.partition == 0:
             self.lags -= 1
@@ -295,6 +295,7 @@ class FakeLag(FakePartitions):
         return answer
 
 
+@pytest.mark.slow
 def test_a_follower_that_was_behind_is_looked_at_while_others_are_compared(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -316,7 +317,7 @@ class FakeQuota(FakePartitions):
         super().__init__({}, limit=1 << 30)
         self.ended = threading.Event()
 
-    def fetch(self, wanted: Sequence[Wanted], size: int) -> list[Fetched | KctlError]:
+    def fetch(self, wanted: Sequence[FetchPosition], size: int) -> list[Fetched | KctlError]:
         if self.asked:
             self.ended.wait(10)
         return super().fetch(wanted, size)
@@ -345,7 +346,7 @@ class FakeRestart(FakeBrokers):
         super().__init__({1: WHOLE, 2: WHOLE, 3: WHOLE}, 12)
         self.times = times
 
-    def _one(self, one: Wanted) -> Fetched:
+    def _one(self, one: FetchPosition) -> Fetched:
         if one.node == 2 and self.times:
             self.times -= 1
             return Fetched(b"", -1, -1, OFFSET_OUT_OF_RANGE)
@@ -363,7 +364,7 @@ class FakeRetentionOfMany(FakePartitions):
 
     asked_where = 0
 
-    def _one(self, one: Wanted) -> Fetched:
+    def _one(self, one: FetchPosition) -> Fetched:
         if one.node == 2 and one.offset < 3:
             self.logs = {**self.logs, 2: WHOLE[1:]}
             return Fetched(b"", -1, -1, OFFSET_OUT_OF_RANGE)

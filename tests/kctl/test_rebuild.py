@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from formats.index_files import TIME_ENTRY_SIZE, used_size
+from formats.log_dir.index_files import TIME_ENTRY_SIZE, used_size
 from kctl.errors import KctlError
 from kctl.log.index_rules import Interval, Rules, interval_of, likeliest_interval
 from kctl.log.rebuilding import RebuildOptions, rebuild
@@ -36,6 +36,7 @@ GENERATIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GENERATIONS)
 def test_what_brokers_closed_cleanly_is_equal_or_equivalent(name: str) -> None:
     place, rules = GENERATIONS[name]
@@ -159,7 +160,7 @@ def test_producers_stand_in_the_order_of_recorded_snapshots(rules: Rules, ids: l
 
 
 def test_an_unreadable_log_is_an_error_of_one_line(tmp_path: Path) -> None:
-    from kctl.checks.replica import ReplicaTask
+    from kctl.checks.report import ReplicaTask
     from kctl.findings import Place
 
     with pytest.raises(KctlError, match="no such file"):

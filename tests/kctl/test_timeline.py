@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from functools import cache
@@ -11,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from kctl.broker_logs.events import read_events
-from kctl.broker_logs.leaderships import Leadership
-from kctl.broker_logs.timeline import Timeline, timeline
+from kctl.broker_logs.history.leaderships import Leadership
+from kctl.broker_logs.history.timeline import Timeline, timeline
+from kctl.broker_logs.merging import read_events
 from kctl.model import TopicPartition
 from tests.conftest import recording, recordings
 
@@ -68,6 +69,7 @@ def moments(name: str) -> Iterator[tuple[int, Path]]:
             yield millis(said["utc"]), folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", INCIDENTS)
 def test_leaders_epochs_and_isrs_are_those_of_the_znodes(name: str) -> None:
     found = history(name)
@@ -89,6 +91,7 @@ def test_leaders_epochs_and_isrs_are_those_of_the_znodes(name: str) -> None:
     assert count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", INCIDENTS)
 def test_unclean_elections_are_found_where_they_were_and_nowhere_else(name: str) -> None:
     case = name.removeprefix("incidents/")
@@ -96,3 +99,23 @@ def test_unclean_elections_are_found_where_they_were_and_nowhere_else(name: str)
     expected = {"ledger"} if case.startswith("unclean") else set()
     # In diverge-0.10.2 the returning replica was the last in the ISR; the controller warned all the same.
     assert unclean == expected
+
+
+@pytest.mark.parametrize("name", INCIDENTS)
+def test_what_is_drawn_from_logs_names_file_and_line(name: str) -> None:
+    found = history(name)
+    for finding in found.findings():
+        assert finding.place.file, finding
+        if finding.code != "log-level-hides-transitions":  # says what no line holds
+            assert re.search(r"\(line [1-9]\d*\)", finding.message), finding
+    proofs = [
+        one.proofs
+        for leaderships in found.leaderships.values()
+        for one in leaderships
+        if one.leader is not None
+    ]
+    proofs += [term.proofs for term in found.controllers]
+    proofs += [state.proofs for state in found.brokers]
+    for of_row in proofs:
+        assert of_row
+        assert all(proof["file"] and proof["line"] for proof in of_row)

@@ -24,18 +24,17 @@ from kafka.protocol.parser import KafkaProtocol
 
 from kctl.changes.intents import AlterConfig
 from kctl.cluster.configs import config_altered
+from kctl.cluster.reassignment.throttles import clearing, not_in_force
 from kctl.cluster.state import UNTOLD, ClusterState, EntityConfig
-from kctl.cluster.throttles import clearing, not_in_force
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import BadValue, KctlError
 from kctl.wire.adapter import PRIVATE, Access, Wire, _again, error_name, server_list
 from kctl.wire.cluster import AdminCluster
-from kctl.wire.committing import Commit
-from kctl.wire.expectations import can_tell, is_done
 from kctl.wire.shortcuts.imports import ENDINGS, PLAIN
 from kctl.wire.shortcuts.receiving import received
 from kctl.wire.shortcuts.schemas import read_schema
-from kctl.wire.writes import operations, request
+from kctl.wire.writes.commit import Commit, can_tell, is_done
+from kctl.wire.writes.planning import operations, request
 
 ROOT = Path(__file__).parents[2]
 LIST = "leader.replication.throttled.replicas"
@@ -254,6 +253,7 @@ class Answers(Transport):
             self.parser.send_request(request)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=30)
 @given(
     sizes=st.lists(st.integers(0, 200_000), min_size=1, max_size=4),

@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 import pytest
 
 from kctl.audit.parts import PARTS
 from kctl.audit.tables import Tables
-from kctl.scan.parquet import NOBODYS, topic_folder
 from tests.conftest import kctl, recording, recordings, unchanged
 
 pytestmark = pytest.mark.spark
@@ -77,34 +75,17 @@ def files_of(out: Path) -> list[str]:
     return sorted(str(path.relative_to(out)) for path in out.rglob("*") if path.is_file())
 
 
-def test_batches_lie_in_folders_of_their_topics_and_a_second_run_replaces(spark: Any, tmp_path: Path) -> None:
+def test_files_lie_in_the_folder_of_their_table_and_an_overwriting_run_replaces(
+    spark: Any, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     kctl("audit", "run", recording(UNCLEAN), "--out", out, *ON_SPARK)
     first = files_of(out)
-    folders = {one.name for one in (out / "batches").iterdir() if one.is_dir()}
-    topics = {row["topic"] for row in Tables(out).rows("batches", ["topic"])}
-    assert folders == {topic_folder(one) for one in topics}
-    for part in (out / "batches").glob("topic=*/*.parquet"):
-        held = set(pq.read_table(part, columns=["topic"], partitioning=None).column("topic").to_pylist())
-        assert {topic_folder(one) for one in held} == {part.parent.name}
-    kctl("audit", "run", recording(UNCLEAN), "--out", out, *ON_SPARK)
+    for name in Tables(out).names():
+        assert all(one.suffix == ".parquet" for one in (out / name).iterdir())
+    assert kctl("audit", "run", recording(UNCLEAN), "--out", out, *ON_SPARK).status == 4
+    assert kctl("audit", "run", recording(UNCLEAN), "--out", out, "--overwrite", *ON_SPARK).status == 5
     assert files_of(out) == first
-
-
-@pytest.mark.parametrize(
-    ("topic", "folder"),
-    [
-        ("orders", "topic=orders"),
-        ("__consumer_offsets", "topic=__consumer_offsets"),
-        ("a/../b", "topic=a%2F..%2Fb"),
-        (None, NOBODYS),
-        ("x" * 249, "topic=" + "x" * 249),
-        ("x" * 250, NOBODYS),
-        ("\udcff", "topic=%3F"),
-    ],
-)
-def test_the_folder_of_a_topic(topic: str | None, folder: str) -> None:
-    assert topic_folder(topic) == folder
 
 
 def test_folders_with_many_batches_write_files_of_their_own_topic(
@@ -113,14 +94,13 @@ def test_folders_with_many_batches_write_files_of_their_own_topic(
     """More than `OWN_PART_ELSEWHERE` batches are in none of the recordings."""
     from benchmarks.corpus import make, shape_of
 
-    log = make(tmp_path / "evidence", shape_of("none-1x100"), 300_000)
+    make(tmp_path / "evidence", shape_of("none-1x100"), 300_000)
     for out, options in ((tmp_path / "local", ()), (tmp_path / "spark", ON_SPARK)):
         kctl("audit", "run", tmp_path / "evidence", "--out", out, *options)
     equal_audits(tmp_path / "local", tmp_path / "spark")
     assert Tables(tmp_path / "spark").count("batches") > 1000
-    topic = log.parent.name.rpartition("-")[0]
-    (part,) = (tmp_path / "spark" / "batches" / topic_folder(topic)).iterdir()
-    assert part.name.startswith("part-")
+    (part,) = (tmp_path / "spark" / "batches").iterdir()
+    assert part.name not in ("part-00000.parquet", "part-.parquet")
 
 
 def test_a_run_that_fails_leaves_no_half_table(

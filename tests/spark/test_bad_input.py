@@ -9,13 +9,14 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kctl.errors import KctlError
 from kctl.scan.tables import SCHEMAS
 from kctl.spark.listing import list_segments
-from kctl.spark.planning import Wanted, plan
+from kctl.spark.planning import Filters, plan
 from kctl.spark.reading import read_pieces
 from tests.conftest import recording
 
@@ -73,8 +74,10 @@ def test_an_object_that_is_refused_is_a_finding(options: str) -> None:
     segments = list_segments(f"s3://evidence?{options}", [])
     assert [one.topic for one in segments] == ["orders"]
     for table in ("findings", "batches"):
-        (pieces,) = plan(segments, table, Wanted())
-        found = [r for b in read_pieces(pieces, table, SCHEMAS[table].names, Wanted()) for r in b.to_pylist()]
+        (pieces,) = plan(segments, table, Filters())
+        found = [
+            r for b in read_pieces(pieces, table, SCHEMAS[table].names, Filters()) for r in b.to_pylist()
+        ]
         assert [row["code"] for row in found] == ["evidence-unreadable"] * (table == "findings")
         assert SECRET not in str(found)
 
@@ -99,3 +102,40 @@ def test_an_executor_without_numpy_is_one_line(tmp_path: Path) -> None:
     assert "No module named 'numpy'" in ran.stderr
     assert len(ran.stderr.strip().splitlines()) <= 2, ran.stderr
     assert list((tmp_path / "out").iterdir()) == []
+
+
+def fail_with(text: str) -> str:
+    raise OSError(f"cannot open {text}: denied")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "uri",
+    [f"s3a://AKIA:{SECRET}/x@bucket/logs", f"abfss://c@a.dfs.core.windows.net/x?sig={SECRET}&sv=1", f"s3://b/x?secret_key={SECRET}&region=y"],
+)  # fmt: skip
+def test_a_secret_is_not_in_an_error_of_spark(spark: Any, uri: str) -> None:
+    from kctl.spark.tasks import SparkEngine
+
+    with pytest.raises(KctlError, match="denied") as raised:  # Py4J's words, which hold the task's traceback
+        list(SparkEngine(spark, 2).ordered(fail_with, [uri]))
+    assert SECRET not in f"{raised.value} {raised.value.args}"
+    with pytest.raises(Exception, match=r"(?s).") as unread:
+        spark.read.format("kafka-segments").load(uri).collect()
+    assert SECRET not in str(unread.value)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "master", [f"sc://me:{SECRET}@127.0.0.1:1/;token={SECRET}", f"sp://me:{SECRET}/x@127.0.0.1:1"]
+)
+def test_a_secret_in_the_address_of_a_master_is_not_in_an_error(master: str, tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [
+            sys.executable, "-c", "from commands.main import run; run()", "audit", "run",
+            recording("incidents/halt-0.10.2"), "--out", tmp_path / "out", "--engine", "spark", "--master", master,
+        ],
+        capture_output=True, text=True, check=False, cwd=ROOT, env={**os.environ, "KCTL_CONFIG": "/none"},
+    )  # fmt: skip
+    assert ran.returncode == 3, ran.stderr
+    assert SECRET not in ran.stdout + ran.stderr
+    assert "did not start" in ran.stderr

@@ -1,10 +1,14 @@
-"""A standalone cluster of a master and two workers, one of which is killed in the middle of a scan."""
+"""A standalone cluster of a master and two workers: one is killed in the middle of a scan, and executors work elsewhere.
+
+Executors have working folders of their own, which tests on `local[2]` do not show.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,9 +19,13 @@ from pathlib import Path
 
 import pytest
 
+from kctl.audit.tables import Tables
 from kctl.scan.options import ScanOptions
 from kctl.scan.segment import scan_segment
 from kctl.scan.source import local_file
+from tests.conftest import recording
+from tests.spark.conftest import SHORT_LIVED, archive_of_classes
+from tests.spark.test_audit_on_spark import equal_audits
 
 pytestmark = pytest.mark.spark
 PATIENCE = 180  # seconds for anything to start on a busy machine
@@ -27,7 +35,10 @@ import json, os, signal, sys, threading, time
 from kctl.spark.session import session
 
 where, master, worker = sys.argv[1], sys.argv[2], int(sys.argv[3])
-settings = {"spark.executor.memory": "512m", "spark.driver.host": "127.0.0.1", "spark.executor.cores": "1"}
+settings = {
+    "spark.executor.memory": "512m", "spark.driver.host": "127.0.0.1", "spark.executor.cores": "1",
+    "spark.executor.extraJavaOptions": os.environ["SPARK_SUBMIT_OPTS"],
+}
 with session(master, settings=settings) as spark:
     tracker = spark.sparkContext.statusTracker()
     killed = []
@@ -46,12 +57,19 @@ with session(master, settings=settings) as spark:
         time.sleep(0.1)
     threading.Thread(target=kill, daemon=True).start()
     frame = (
-        spark.read.format("kafka-segments").option("table", "records").option("split_bytes", 12000)
+        spark.read.format("kafka-segments").option("table", "records").option("split_bytes", 40000)
         .option("least_split_bytes", 1).schema("topic string, offset bigint").load(where)
     )
     rows = sorted([row["topic"], row["offset"]] for row in frame.collect())
     print(json.dumps({"rows": rows, "killed": killed}))
 """
+
+
+def quick_start() -> str:
+    """Options of all six JVMs: the classes that kctl's own sessions keep serve them too."""
+    archive = archive_of_classes()
+    shared = f" -Xshare:auto -XX:SharedArchiveFile={archive} -Xlog:disable" if archive.exists() else ""
+    return f"{SHORT_LIVED} -XX:+UseSerialGC{shared}"
 
 
 def started(folder: Path, name: str, *args: object) -> subprocess.Popen[bytes]:
@@ -61,7 +79,7 @@ def started(folder: Path, name: str, *args: object) -> subprocess.Popen[bytes]:
     home = Path(pyspark.__file__).parent
     environment = {
         **os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_NO_DAEMONIZE": "1", "PYSPARK_PYTHON": sys.executable,
+        "SPARK_NO_DAEMONIZE": "1", "PYSPARK_PYTHON": sys.executable, "SPARK_DAEMON_JAVA_OPTS": quick_start(),
     }  # fmt: skip
     with (folder / f"{name}.log").open("wb") as log:
         return subprocess.Popen(
@@ -120,7 +138,7 @@ def test_a_worker_that_dies_costs_no_row_and_doubles_none(
     ran = subprocess.run(
         [sys.executable, "-c", DRIVER, corpus, url, str(worker)],
         capture_output=True, text=True, timeout=PATIENCE * 3, check=False,
-        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}, cwd=Path(__file__).parents[2],
+        env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_SUBMIT_OPTS": quick_start()}, cwd=Path(__file__).parents[2],
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr[-3000:]
     said = json.loads(ran.stdout.splitlines()[-1])
@@ -140,3 +158,34 @@ def test_a_worker_that_dies_costs_no_row_and_doubles_none(
                 ]
                 expected += [[log.parent.name.rpartition("-")[0], offset] for offset in offsets]
     assert said["rows"] == sorted(expected)
+
+
+def test_an_audit_into_a_relative_folder_has_every_row(cluster: tuple[str, int], tmp_path: Path) -> None:
+    from benchmarks.corpus import make, shape_of
+
+    make(tmp_path / "evidence", shape_of("none-1x100"), 400_000)
+    shutil.copytree(recording("incidents/halt-0.10.2"), tmp_path / "evidence" / "recorded", symlinks=True)
+    (tmp_path / "spark-defaults.conf").write_text("spark.executor.memory 512m\nspark.driver.host 127.0.0.1\n")
+    command = [
+        sys.executable,
+        "-c",
+        "from commands.main import run; run()",
+        "audit",
+        "run",
+        "evidence",
+        "--no-sha256",
+    ]
+    environment = {
+        **os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_CONF_DIR": str(tmp_path), "KCTL_CONFIG": "/none",
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }  # fmt: skip
+    for options in (["--out", "local"], ["--out", "spark", "--engine", "spark", "--master", cluster[0]]):
+        ran = subprocess.run(
+            [*command, *options], capture_output=True, text=True, timeout=PATIENCE * 3, check=False,
+            env=environment, cwd=tmp_path,
+        )  # fmt: skip
+        assert ran.returncode in (0, 5), ran.stderr[-3000:]
+    assert len(list((tmp_path / "spark" / "batches").iterdir())) > 1, "no task wrote a part"
+    assert Tables(tmp_path / "spark").count("batches") > 1000
+    equal_audits(tmp_path / "local", tmp_path / "spark")
+    assert list(tmp_path.glob("work-*/**/*.parquet")) == []

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from formats.log_dir_files import parse_segment_file
+from formats.log_dir.file_names import parse_segment_file
+from kctl.checks.report import CheckOptions
+from kctl.checks.verify import verify
+from kctl.evidence.discover import discover
+from kctl.findings import Finding
 from kctl.scan.options import Level, ScanOptions
 from kctl.scan.segment import scan_segment
 from kctl.scan.source import local_file
@@ -31,8 +36,9 @@ from pyspark.sql.datasource import (
 
 from kctl.errors import KctlError
 from kctl.spark.data_source import TABLES, KafkaSegments, wanted_by
-from kctl.spark.planning import Wanted, plan
+from kctl.spark.planning import Filters, plan
 from kctl.spark.reading import gathered, read_pieces
+from tests.kctl.checks.test_table import codes_of_logs
 
 SMALL, LARGE = "small", "large"
 NOW = 1_700_000_000_000
@@ -42,9 +48,22 @@ Row = dict[str, Any]
 
 
 def scanned(where: Path, table: str) -> list[Row]:
-    """The rows of a table by a plain scan of each segment from its first byte to its last."""
+    """The rows of a table by a plain scan of each segment from its first byte to its last; findings as `verify` has."""
     found: list[Row] = []
-    for one in list_segments(str(where), []):
+    listed = list_segments(str(where), [])
+    if table == "findings":
+        said = [
+            item for item in verify(discover([where]), CheckOptions(), jobs=1) if isinstance(item, Finding)
+        ]
+        codes, moments = codes_of_logs(), {one.key: one.moment for one in listed}
+        # What is called a moment is decided by the whole evidence there, by the folder's name here.
+        said = [
+            replace(one, place=replace(one.place, moment=moments[one.place.file]))
+            for one in said
+            if one.code in codes and one.place.file in moments
+        ]
+        return findings_table(said).to_pylist()
+    for one in listed:
         place = one.place()
         options = ScanOptions(
             level=Level.RECORDS, keep_records=table == "records", base_offset=one.base_offset, place=place
@@ -56,8 +75,6 @@ def scanned(where: Path, table: str) -> list[Row]:
                     found += batches_table(chunk, place).to_pylist()
                 elif table == "records" and chunk.records is not None:
                     found += records_table(chunk, place).to_pylist()
-                elif table == "findings" and chunk.findings:
-                    found += findings_table(list(chunk.findings)).to_pylist()
             if table == "segments":
                 found.append(segment_row(place, one.size_in_bytes, scan.totals))
     return found
@@ -88,9 +105,9 @@ def hurt(folder: Path) -> None:
             log.write_bytes(data)
 
 
-def in_process(where: object, table: str, wanted: Wanted | None = None, target: int = 1 << 27) -> list[Row]:
+def in_process(where: object, table: str, wanted: Filters | None = None, target: int = 1 << 27) -> list[Row]:
     """What executors would give, without Spark: each partition of the job on its own."""
-    bounds = wanted or Wanted()
+    bounds = wanted or Filters()
     segments = list_segments(str(where), [])
     return [
         row
@@ -112,6 +129,7 @@ def test_every_table_is_the_scan_s(spark: Any, table: str, hurt_evidence: Path) 
     same(arrow.to_pylist(), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("target", [20_000, 1 << 27])
 def test_no_cut_loses_or_doubles_a_row(hurt_evidence: Path, table: str, target: int) -> None:
@@ -136,6 +154,7 @@ CONDITIONS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("table", "filters", "passes"), CONDITIONS)
 def test_filters_lose_nothing_that_passes(corpus: Path, table: str, filters: list[Any], passes: Any) -> None:
     left = in_process(corpus, table, wanted_by(filters), 60_000)
@@ -176,7 +195,7 @@ def test_pushed_filters_and_pruned_columns(spark: Any, corpus: Path, condition: 
 
 def test_filters_leave_segments_unread(corpus: Path) -> None:
     segments = list_segments(str(corpus), [])
-    whole = plan(segments, "records", Wanted(), 60_000)
+    whole = plan(segments, "records", Filters(), 60_000)
     some = plan(segments, "records", wanted_by([EqualTo(("topic",), SMALL)]), 60_000)
     assert 0 < sum(map(len, some)) < sum(map(len, whole))
     assert plan(segments, "records", wanted_by([In(("topic",), ("nothing",))])) == []
@@ -190,10 +209,10 @@ def test_what_cannot_be_read_is_a_finding_and_the_rest_is_there(corpus: Path, tm
     (gone,) = folder.glob(f"{SMALL}*/*.log")
     gone.unlink()
     for table in TABLES:
-        (pieces,) = plan(segments, table, Wanted())
+        (pieces,) = plan(segments, table, Filters())
         found = [
             row
-            for batch in read_pieces(pieces, table, SCHEMAS[table].names, Wanted())
+            for batch in read_pieces(pieces, table, SCHEMAS[table].names, Filters())
             for row in batch.to_pylist()
         ]
         if table == "findings":
@@ -202,9 +221,9 @@ def test_what_cannot_be_read_is_a_finding_and_the_rest_is_there(corpus: Path, tm
         else:
             assert {row["topic"] for row in found} == {LARGE}
     gone.mkdir()
-    (pieces,) = plan(segments, "findings", Wanted())
+    (pieces,) = plan(segments, "findings", Filters())
     unreadable = [
-        r for b in read_pieces(pieces, "findings", ["code", "file"], Wanted()) for r in b.to_pylist()
+        r for b in read_pieces(pieces, "findings", ["code", "file"], Filters()) for r in b.to_pylist()
     ]
     assert [row["code"] for row in unreadable] == ["evidence-unreadable"]
 
@@ -217,7 +236,7 @@ def reader_of(where: Path, table: str, columns: str) -> Any:
 
 
 def test_what_cannot_be_listed_is_a_finding_too(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kctl.findings import Finding, Place, evidence
+    from kctl.findings import Place, evidence
 
     def listed(where: str, findings: list[Finding]) -> Any:
         findings.append(evidence.UNREADABLE.at(Place(file="locked"), reason="permission denied"))
@@ -290,6 +309,7 @@ def test_small_batches_go_to_spark_together(monkeypatch: pytest.MonkeyPatch) -> 
     assert list(gathered(iter(()))) == []
 
 
+@pytest.mark.slow
 def test_a_refusal_reaches_the_one_who_asked(spark: Any) -> None:
     with pytest.raises(Exception, match="/no/such/folder"):
         read(spark, "/no/such/folder", "batches").count()

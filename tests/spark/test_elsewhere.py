@@ -89,20 +89,21 @@ class Blocker:
 sys.meta_path.insert(0, Blocker())
 from kctl.scan.tables import SCHEMAS
 from kctl.spark.listing import list_segments
-from kctl.spark.planning import Wanted, plan
+from kctl.spark.planning import Filters, plan
 from kctl.spark.reading import read_pieces
 import hashlib, json
 
 for table in {TABLES!r}:
     total = hashlib.sha256()
-    for pieces in plan(list_segments(sys.argv[1], []), table, Wanted()):
-        for batch in read_pieces(pieces, table, SCHEMAS[table].names, Wanted()):
+    for pieces in plan(list_segments(sys.argv[1], []), table, Filters()):
+        for batch in read_pieces(pieces, table, SCHEMAS[table].names, Filters()):
             for row in batch.to_pylist():
                 total.update(json.dumps(row, sort_keys=True, default=repr).encode())
     print(total.hexdigest())
 """
 
 
+@pytest.mark.slow
 def test_an_executor_with_numpy_and_pyarrow_alone_gives_the_same_rows(hurt_evidence: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-c", BARE, hurt_evidence], capture_output=True, text=True, check=False, cwd=ROOT

@@ -9,7 +9,7 @@ import pytest
 
 from kctl.scan.source import InMemory, local_file
 from kctl.scan.splits import Split, hints_of
-from kctl.spark.planning import Wanted
+from kctl.spark.planning import Filters
 from kctl.spark.seeking import indexed_start, wanted_part
 from tests.spark.test_data_source import NOW, SMALL
 
@@ -28,7 +28,7 @@ def begin(log: bytes, index: bytes, offset: int | None, base_offset: int = 0) ->
 
 
 def part(log: bytes, index: bytes, **bounds: int) -> Split | None:
-    return wanted_part(InMemory(log), Split(0, len(log)), hints_of(index), Wanted(**bounds))
+    return wanted_part(InMemory(log), Split(0, len(log)), hints_of(index), Filters(**bounds))
 
 
 def offset_at(log: bytes, position: int) -> int:

@@ -11,6 +11,7 @@ import pytest
 
 from kctl.audit.tables import Tables
 from kctl.errors import BadValue
+from tests.commands.test_audit_output import read_by_everything
 from tests.commands.test_audit_sql import QUESTIONS, damage
 from tests.conftest import kctl, recording, rows
 
@@ -27,8 +28,19 @@ def audit(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(recording(name), folder / name, symlinks=True)
     damage(folder / "segments")
     roots = [folder / "incidents" / "unclean-2.8", folder / "segments" / "2.8.2"]
-    assert kctl("audit", "run", *roots, "--out", folder / "out", "--no-sha256", *ON_SPARK).status == 5
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kctl.audit.batch_rows.OWN_PART_ELSEWHERE", 10)
+        assert kctl("audit", "run", *roots, "--out", folder / "out", "--no-sha256", *ON_SPARK).status == 5
+    assert len(list((folder / "out" / "batches").iterdir())) > 3
     return folder / "out"
+
+
+def test_every_table_is_read_by_spark_and_by_what_people_read_tables_with(spark: Any, audit: Path) -> None:
+    for name in Tables(audit).names():
+        frame = spark.read.parquet(str(audit / name))
+        assert frame.columns == Tables(audit).dataset(name).schema.names
+        assert dict(frame.dtypes).get("topic", "string") == "string"
+        assert frame.count() == read_by_everything(audit / name), name
 
 
 def answers(rows: list[dict[str, Any]]) -> Counter[str]:

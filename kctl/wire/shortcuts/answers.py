@@ -6,7 +6,7 @@ Source: KIP-482 (flexible versions: compact texts, tagged fields)
 from collections.abc import Callable
 from typing import Any
 
-from formats.varint import read_unsigned, write_unsigned
+from formats.binary.varint import read_unsigned, write_unsigned
 
 Data = bytes | memoryview
 

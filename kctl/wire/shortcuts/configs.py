@@ -6,18 +6,40 @@ are decoded here, the rest is stepped over.
 Source: clients/src/main/resources/common/message/DescribeConfigsResponse.json @ 4.3.0 (version 4)
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from kafka.protocol.admin.configs import DescribeConfigsRequest, DescribeConfigsResponse
 
-from formats.varint import after_tags, read_unsigned, write_unsigned
+from formats.binary.varint import after_tags, read_unsigned, write_unsigned
+from kctl.cluster.state import UNTOLD
 from kctl.wire.shortcuts.answers import QuickAnswer, encoded_text, text
 
 QUICK_VERSION = 4
 NO_TAGS = b"\0"
-DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT = 1, 2, 3  # sources of values that somebody has set
-SET = (DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT)
+# Sources of values that somebody has set; the last one in a broker's own file.
+DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC_BROKER = 1, 2, 3, 4
+TOPIC, BROKER = 2, 4  # types of resources
+# What is in brokers' files is told again for each topic.
+SET_FOR_TOPICS = (DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT)
+SET = (*SET_FOR_TOPICS, STATIC_BROKER)
+
+
+class Kind(NamedTuple):
+    """A type of entity: Kafka's number of the resource, and of the source of what is set for it."""
+
+    resource: int
+    source: int
+
+
+KINDS = {
+    "topics": Kind(TOPIC, DYNAMIC_TOPIC),
+    "brokers": Kind(BROKER, DYNAMIC_BROKER),
+    "broker-loggers": Kind(8, 6),
+    "client-metrics": Kind(16, 7),
+    "groups": Kind(32, 8),
+}
+AT_THE_BROKER = ("brokers", "broker-loggers")  # only a broker itself tells and takes them
 
 
 class Config(NamedTuple):
@@ -45,7 +67,7 @@ class Resource(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """All of it, with the names that the library gives."""
+    """A whole answer, with the names that the library gives."""
 
     results: list[Result]
 
@@ -69,16 +91,33 @@ class DescribeSetConfigsRequest(QuickAnswer, DescribeConfigsRequest, init=False)
         return len(data).to_bytes(4, "big") + data
 
 
+def described(
+    kind: int, names: Sequence[str], keys: Sequence[str] | None = None
+) -> DescribeSetConfigsRequest:
+    """The request that describes resources of a type."""
+    listed = [Resource(resource_type=kind, resource_name=name, configuration_keys=keys) for name in names]
+    return DescribeSetConfigsRequest(resources=listed, include_synonyms=False, include_documentation=False)
+
+
+def values_from(result: Any, sources: Collection[int]) -> dict[str, str]:
+    """The keys of a described resource that come from these sources; a secret's value is an empty text."""
+    return {str(c.name): c.value or UNTOLD for c in result.configs if c.config_source in sources}
+
+
 def encoded(request: Any) -> bytes:
     """What a request of version 4 says, without its header."""
     parts = [write_unsigned(len(request.resources) + 1)]
     keys: dict[tuple[str, ...] | None, bytes] = {}
-    for one in request.resources:
-        asked = one.configuration_keys if one.configuration_keys is None else tuple(one.configuration_keys)
+    for resource in request.resources:
+        asked = (
+            resource.configuration_keys
+            if resource.configuration_keys is None
+            else tuple(resource.configuration_keys)
+        )
         if asked not in keys:
             size = 0 if asked is None else len(asked) + 1
             keys[asked] = write_unsigned(size) + b"".join(map(encoded_text, asked or ())) + NO_TAGS
-        parts += (one.resource_type.to_bytes(1), encoded_text(one.resource_name), keys[asked])
+        parts += (resource.resource_type.to_bytes(1), encoded_text(resource.resource_name), keys[asked])
     parts.append(bytes((request.include_synonyms, request.include_documentation)) + NO_TAGS)
     return b"".join(parts)
 
@@ -97,17 +136,18 @@ def _answer(data: bytes) -> Answer:
     for _ in range(count - 1):
         error, at = int.from_bytes(data[at : at + 2], "big", signed=True), at + 2
         _, at = text(data, at)
+        wanted = SET_FOR_TOPICS if data[at] == TOPIC else SET
         name, at = text(data, at + 1)
         keys, at = read_unsigned(data, at)
         configs: list[Config] = []
         for _ in range(keys - 1):
-            at = _config(data, at, configs)
+            at = _config(data, at, configs, wanted)
         results.append(Result(name or "", error, configs))
         at = after_tags(data, at)
     return Answer(results)
 
 
-def _config(data: bytes, at: int, found: list[Config]) -> int:
+def _config(data: bytes, at: int, found: list[Config], wanted: tuple[int, ...]) -> int:
     """Take a key where it is set; where the next one begins."""
     begin, size = at, data[at]
     at += size
@@ -117,7 +157,7 @@ def _config(data: bytes, at: int, found: list[Config]) -> int:
         at += max(size - 1, 0)
     else:
         at += data[at] or 1
-    if data[at + 1] in SET:
+    if data[at + 1] in wanted:
         name, value_at = text(data, begin)
         value, _ = text(data, value_at)
         found.append(Config(name or "", value, data[at + 1]))

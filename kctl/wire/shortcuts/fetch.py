@@ -9,7 +9,7 @@ from uuid import UUID
 
 from kafka.protocol.consumer.fetch import FetchRequest, FetchResponse
 
-from formats.varint import after_tags, read_unsigned
+from formats.binary.varint import after_tags, read_unsigned
 from kctl.wire.shortcuts.answers import QuickAnswer, text
 
 QUICK_VERSIONS = range(12, 19)
@@ -37,7 +37,7 @@ class TopicBytes(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """All of it."""
+    """A whole answer."""
 
     error_code: int
     responses: list[TopicBytes]

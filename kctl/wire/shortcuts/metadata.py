@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
-from formats.varint import after_tags, read_unsigned
+from formats.binary.varint import after_tags, read_unsigned
 from kctl.cluster.state import PartitionState, Replicas
 from kctl.wire.shortcuts.answers import QuickAnswer, text
 
@@ -56,7 +56,7 @@ def places(answer: Any) -> Places:
         return answer
     nodes = [Node(b.node_id, b.host, b.port, b.rack) for b in answer.brokers]
     return Places(
-        answer.cluster_id, answer.controller_id, nodes, [_from_library(one) for one in answer.topics]
+        answer.cluster_id, answer.controller_id, nodes, [_from_library(topic) for topic in answer.topics]
     )
 
 
@@ -65,7 +65,9 @@ def _from_library(topic: Any) -> TopicPlaces:
     states = {}
     for p in listed:
         epoch = -1 if p.leader_epoch is None else p.leader_epoch
-        states[p.partition_index] = PartitionState(p.leader_id, epoch, tuple(p.isr_nodes))
+        states[p.partition_index] = PartitionState(
+            p.leader_id, epoch, tuple(p.isr_nodes), offline_replicas=tuple(p.offline_replicas or ())
+        )
     id = getattr(topic, "topic_id", None)
     return TopicPlaces(
         topic.name,
@@ -159,7 +161,7 @@ def _partition(data: bytes, begin: int, once: Once) -> tuple[tuple[Replicas, Par
         size, at = read_unsigned(data, at)
         ids, at = _numbers(data, at, max(size - 1, 0))
         lists.append(ids)
-    known = lists[0], PartitionState(leader, epoch, lists[1])
+    known = lists[0], PartitionState(leader, epoch, lists[1], offline_replicas=lists[2])
     if is_short and data[at] == 0:
         once[data[begin : at + 1]] = known
     return known, after_tags(data, at)

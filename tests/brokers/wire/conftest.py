@@ -19,6 +19,7 @@ NUMBERS = count()
 KINDS: dict[str, tuple[Callable[..., AbstractContextManager[Cluster]], str]] = {
     "kraft-4.3": (kraft_cluster, "4.3"),
     "zookeeper-2.8": (cluster, "2.8"),
+    "kraft-4.1": (kraft_cluster, "4.1"),
     "kraft-3.9": (kraft_cluster, "3.9"),
     "zookeeper-3.9": (cluster, "3.9"),
     "zookeeper-2.4": (cluster, "2.4"),

@@ -60,6 +60,29 @@ def test_a_target_dies_during_a_reassignment(w: Cluster, k: WireKctl, topic: str
     assert configs_of(k, topic) == {}
 
 
+def test_a_move_goes_back_although_an_origin_died(
+    w: Cluster, k: WireKctl, topic: str, tmp_path: Path
+) -> None:
+    (controller,) = [c["broker_id"] for c in k("cluster", "controller").of("controller")]
+    origin, target = (b for b in (1, 2, 3) if b != controller)
+    k.change("topic", "create", topic, "--replica-assignment", f"{controller}:{origin}")
+    fill(w, topic, records=300, size=20_000)
+    plan = plan_of(tmp_path, topic, [controller, target])
+    k.change("reassign", "execute", plan, "--throttle", "1000", "--no-wait")
+    w.kill(origin)
+    w.wait_until_gone(origin)
+    for _ in eventually("the origin is seen to be dead, and out of the ISR"):
+        (partition,) = k("topic", "describe", topic).of("partition")
+        if origin not in partition["isr"]:
+            break
+    ran = k.change("reassign", "cancel", plan)
+    assert f"stay without the replicas of broker {origin}" in ran.err
+    assert k.replicas(topic) == [[controller, origin]]
+    w.heal()
+    k.change("reassign", "throttle", "clear", plan)
+    assert configs_of(k, topic) == {}
+
+
 def test_a_host_that_says_nothing_is_passed_over(w: Cluster, k: WireKctl) -> None:
     """It takes connections, as a firewall or a broker that hangs does."""
     with socket.create_server(("127.0.0.1", 0)) as silent:

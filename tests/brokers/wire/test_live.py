@@ -60,7 +60,7 @@ def test_segments_and_epochs_of_a_running_cluster(w: Cluster, k: WireKctl, topic
     assert unknown.status == 3 and unknown.err == f"kctl: {topic}-7: topic {topic} has no partition 7\n"
     assert k("transactions", "hanging", f"{topic}-0").status == 0
     followed = k("remote", "format", f"{topic}-0", "--follow")
-    assert followed.status == 2 and "--follow follows files" in followed.err
+    assert followed.status == 2 and "--follow reads files" in followed.err
     assert left_behind() == []
 
 

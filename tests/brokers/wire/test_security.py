@@ -15,8 +15,15 @@ from tests.brokers.processes import free_ports
 from tests.conftest import Ran, rows
 
 pytestmark = [pytest.mark.brokers, pytest.mark.matrix]
+SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 MODULE = "org.apache.kafka.common.security"
-LISTENERS = {"PLAINTEXT": "PLAINTEXT", "TLS": "SSL", "PLAIN": "SASL_PLAINTEXT", "SCRAM": "SASL_SSL"}
+LISTENERS = {
+    "PLAINTEXT": "PLAINTEXT",
+    "TLS": "SSL",
+    "PLAIN": "SASL_PLAINTEXT",
+    "SCRAM": "SASL_SSL",
+    "MTLS": "SSL",
+}
 
 
 @dataclass
@@ -71,17 +78,22 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         "ssl.keystore.location": folder / "server.pem",
         "listener.name.plain.sasl.enabled.mechanisms": "PLAIN",
         "listener.name.plain.plain.sasl.jaas.config": f'{MODULE}.plain.PlainLoginModule required user_ann="right";',
-        "listener.name.scram.sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        "listener.name.mtls.ssl.client.auth": "required",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": folder / "ca.pem",
+        "listener.name.scram.sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512",
         "listener.name.scram.scram-sha-256.sasl.jaas.config": f"{MODULE}.scram.ScramLoginModule required;",
+        "listener.name.scram.scram-sha-512.sasl.jaas.config": f"{MODULE}.scram.ScramLoginModule required;",
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rig, "free_ports", lambda count: [plaintext, quorum][:count])
         with rig.kraft_cluster("4.3", brokers=1, properties=properties) as c:
-            c.tool(
-                "kafka.admin.ConfigCommand",
-                *("--bootstrap-server", c.bootstrap, "--alter", "--entity-type", "users"),
-                *("--entity-name", "ann", "--add-config", "SCRAM-SHA-256=[password=right]"),
-            )
+            for mechanism in SCRAM:
+                c.tool(
+                    "kafka.admin.ConfigCommand",
+                    *("--bootstrap-server", c.bootstrap, "--alter", "--entity-type", "users"),
+                    *("--entity-name", "ann", "--add-config", f"{mechanism}=[password=right]"),
+                )
             yield Secured(ports, folder)
 
 
@@ -94,7 +106,18 @@ def test_tls(secured: Secured) -> None:
     assert plain.status == 3 and plain.err.count("\n") == 1
 
 
-@pytest.mark.parametrize(("listener", "mechanism"), [("PLAIN", "PLAIN"), ("SCRAM", "SCRAM-SHA-256")])
+def test_certificates_on_both_sides(secured: Secured) -> None:
+    own = {
+        "KCTL_TLS_CERTIFICATE": str(secured.folder / "server.crt"),
+        "KCTL_TLS_KEY": str(secured.folder / "server.key"),
+    }
+    ran = secured("MTLS", "cluster", "describe", KCTL_TLS_CA=secured.ca, **own)
+    assert ran.status == 0 and ran.of("cluster")[0]["brokers"] == 1, ran.err
+    without = secured("MTLS", "cluster", "describe", KCTL_TLS_CA=secured.ca)
+    assert without.status == 3 and without.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("listener", "mechanism"), [("PLAIN", "PLAIN"), *(("SCRAM", one) for one in SCRAM)])
 def test_sasl(secured: Secured, listener: str, mechanism: str) -> None:
     env = {"KCTL_SASL_MECHANISM": mechanism, "KCTL_SASL_USERNAME": "ann", "KCTL_SASL_PASSWORD": "right"}
     env |= {"KCTL_TLS_CA": secured.ca} if listener == "SCRAM" else {}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from kctl.changes import apply as applying
-from kctl.changes.apply import Course, deadline
+from kctl.changes.apply import ChangeRun, deadline
 from kctl.changes.entry import Entry, new_entry
 from kctl.changes.intents import (
     AddPartitions,
@@ -35,6 +36,7 @@ from kctl.changes.undo import plan_undo
 from kctl.cluster.configs import plan_configs
 from kctl.cluster.interface import Conflict
 from kctl.cluster.topics import NewTopic, plan_creation, plan_deletion, plan_growth
+from kctl.cluster.versions import V1_1, V2_4, V2_8, KafkaVersion
 from kctl.errors import KctlError, NotFinished, Refused
 from kctl.model import TopicPartition
 from kctl.zookeeper.cluster import ZookeeperCluster
@@ -51,8 +53,8 @@ def store() -> FakeStore:
 
 
 @pytest.fixture
-def course(store: FakeStore, tmp_path: Path) -> Course:
-    return Course(
+def course(store: FakeStore, tmp_path: Path) -> ChangeRun:
+    return ChangeRun(
         cluster=ZookeeperCluster(store), journal=Journal(tmp_path / "journal"), wait=True, until=deadline(1)
     )
 
@@ -70,7 +72,7 @@ def entry_of(plan: Plan) -> Entry:
     )
 
 
-def carry_out(plan: Plan, course: Course) -> Entry:
+def carry_out(plan: Plan, course: ChangeRun) -> Entry:
     entry = entry_of(plan)
     applying.apply(entry, course)
     return entry
@@ -116,7 +118,7 @@ def test_an_inverse_leads_back_or_says_why_not(intent: Intent) -> None:
             assert back.inverse() == intent
 
 
-def test_an_entry_survives_the_journal(course: Course) -> None:
+def test_an_entry_survives_the_journal(course: ChangeRun) -> None:
     entry = carry_out(plan_creation(course.cluster, NEW), course)
     found = course.journal.find(entry.id)
     assert found == entry
@@ -127,7 +129,7 @@ def test_an_entry_survives_the_journal(course: Course) -> None:
 # --- the journal's files ---
 
 
-def test_the_journal_is_private_and_chained(course: Course) -> None:
+def test_the_journal_is_private_and_chained(course: ChangeRun) -> None:
     carry_out(plan_creation(course.cluster, NEW), course)
     for path in course.journal.folder.iterdir():
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
@@ -147,21 +149,126 @@ def roll_back_and_reseal(path: Path) -> None:
 
 
 @pytest.mark.parametrize("harm", [edit, Path.unlink, roll_back_and_reseal], ids=lambda f: f.__name__)
-def test_verify_finds_a_changed_a_removed_and_a_resealed_entry(course: Course, harm: Any) -> None:
+def test_verify_finds_a_changed_a_removed_and_a_resealed_entry(course: ChangeRun, harm: Any) -> None:
     first = carry_out(plan_creation(course.cluster, NEW), course)
     carry_out(plan_growth(course.cluster, "a", 3), course)
     harm(course.journal.folder / f"{first.id}.json")
     assert course.journal.verify()
 
 
-def test_verify_finds_an_entry_that_was_put_there(course: Course) -> None:
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (path.parent / CHAIN).read_text().splitlines()]
+
+
+def write_lines(path: Path, lines: Sequence[dict[str, Any]]) -> None:
+    (path.parent / CHAIN).write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def change(path: Path, **values: Any) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+
+def change_intent(path: Path) -> None:
+    entry = json.loads(path.read_text())
+    entry["stages"][0]["undo"][0]["topic"] = "payments"
+    path.write_text(json.dumps(entry))
+
+
+def swap(path: Path) -> None:
+    other = next(p for p in sorted(path.parent.glob("*.json")) if p != path)
+    path.write_bytes(other.read_bytes())
+
+
+def seal_again(path: Path) -> None:
+    """An edit with a line of the chain that has the right digest of the file, and no right hash."""
+    edit(path)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    lines = lines_of(path)
+    write_lines(path, [*lines, {**lines[-1], "id": path.stem, "sha256": digest}])
+
+
+def break_link(path: Path) -> None:
+    lines = lines_of(path)
+    write_lines(path, [{**lines[0], "previous": "f" * 64}, *lines[1:]])
+
+
+# What somebody may do to a journal to have kctl write something else.
+TAMPERING: dict[str, Callable[[Path], object]] = {
+    "a text is edited": edit,
+    "what undoes it is edited": change_intent,
+    "its cluster is edited": lambda path: change(path, cluster_id=None),
+    "its place is edited": lambda path: change(path, location="elsewhere:2181"),
+    "its state is edited": lambda path: change(path, undone_by=None, outcome="x"),
+    "another entry's content is put in its place": swap,
+    "the chain is gone": lambda path: (path.parent / CHAIN).unlink(),
+    "the chain is empty": lambda path: write_lines(path, []),
+    "the chain lacks its first line": roll_back_and_reseal,
+    "the lines of the chain are in another order": lambda path: write_lines(path, lines_of(path)[::-1]),
+    "it is sealed again without the hash": seal_again,
+    "a line of the chain follows from nothing": break_link,
+    "a line of another entry follows from nothing": lambda path: write_lines(
+        path, [*(lines := lines_of(path))[:-1], {**lines[-1], "previous": "f" * 64}]
+    ),
+    "a line of the chain is no object": lambda path: (path.parent / CHAIN).write_text("[" * 100_000 + "\n"),
+    "it is no JSON": lambda path: path.write_text("{"),
+    "it is no object": lambda path: path.write_text("[]"),
+    "its JSON is deep": lambda path: path.write_text("[" * 100_000),
+    "it holds half of a surrogate pair": lambda path: change(path, title="\ud800"),
+}
+
+
+@pytest.mark.parametrize("tamper", TAMPERING.values(), ids=TAMPERING)
+def test_nothing_is_taken_from_an_entry_that_was_tampered_with(
+    store: FakeStore, course: ChangeRun, tamper: Callable[[Path], object]
+) -> None:
+    first = carry_out(plan_creation(course.cluster, NEW), course)
+    carry_out(plan_growth(course.cluster, "a", 3), course)
+    assert course.journal.find_sealed(first.id) == first
+    tamper(course.journal.folder / f"{first.id}.json")
+    with pytest.raises(Refused) as refused:
+        course.journal.find_sealed(first.id)
+    assert refused.value.exit_code == 4 and "nothing was written" in refused.value.hint
+
+
+def test_an_entry_under_another_name_is_none(course: ChangeRun) -> None:
+    entry = carry_out(plan_creation(course.cluster, NEW), course)
+    path = course.journal.folder / f"{entry.id}.json"
+    path.with_name("other.json").write_bytes(path.read_bytes())
+    with pytest.raises(KctlError, match=f"it says that it is {entry.id}"):
+        course.journal.find("other")
+
+
+def test_a_move_to_where_the_replicas_are_is_nothing_to_undo(store: FakeStore, course: ChangeRun) -> None:
+    add_topic(store, "b", [[1, 2]])
+    here = {TopicPartition("b", 0): (1, 2)}
+    entry = entry_of(Plan(title="t", stages=(Stage(intent=Reassign(targets=here, origins=here)),)))
+    entry.stages[0].state, entry.stages[0].undo = "finished", (Reassign(targets=here, origins=here),)
+    assert plan_undo(entry, course).stages == ()
+
+
+def test_another_entry_that_is_gone_does_not_keep_a_change_from_being_undone(course: ChangeRun) -> None:
+    first = carry_out(plan_creation(course.cluster, NEW), course)
+    second = carry_out(plan_growth(course.cluster, "a", 3), course)
+    (course.journal.folder / f"{first.id}.json").unlink()
+    assert course.journal.find_sealed(second.id) == second
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, "{", "[]", "7", '{"format": 1}', "\x00"])
+def test_what_is_no_entry_is_said_in_one_line(course: ChangeRun, content: str) -> None:
+    entry = carry_out(plan_creation(course.cluster, NEW), course)
+    (course.journal.folder / f"{entry.id}.json").write_text(content)
+    with pytest.raises(KctlError, match="no entry of a journal"):
+        course.journal.find(entry.id)
+
+
+def test_verify_finds_an_entry_that_was_put_there(course: ChangeRun) -> None:
     first = carry_out(plan_creation(course.cluster, NEW), course)
     path = course.journal.folder / f"{first.id}.json"
     (course.journal.folder / "2020-01-01T00:00:00Z-000000.json").write_bytes(path.read_bytes())
     assert [one.reason for one in course.journal.verify()] == ["the file was never sealed"]
 
 
-def test_a_line_of_the_chain_cut_off_by_a_kill_is_no_harm(course: Course) -> None:
+def test_a_line_of_the_chain_cut_off_by_a_kill_is_no_harm(course: ChangeRun) -> None:
     carry_out(plan_creation(course.cluster, NEW), course)
     chain = course.journal.folder / CHAIN
     chain.write_bytes(chain.read_bytes() + b'{"id": "20')
@@ -170,7 +277,7 @@ def test_a_line_of_the_chain_cut_off_by_a_kill_is_no_harm(course: Course) -> Non
     assert course.journal.verify() == []
 
 
-def test_only_one_writes_to_a_cluster_at_a_time(course: Course) -> None:
+def test_only_one_writes_to_a_cluster_at_a_time(course: ChangeRun) -> None:
     one, other = course.journal, Journal(course.journal.folder)
     with one.alone("cluster", deadline(0)):
         with pytest.raises(Refused, match="another kctl is writing"), other.alone("cluster", deadline(0)):
@@ -181,7 +288,7 @@ def test_only_one_writes_to_a_cluster_at_a_time(course: Course) -> None:
         assert list(other.entries(pytest.fail)) == [] and other.verify() == []
 
 
-def test_secrets_are_not_in_the_journal(store: FakeStore, course: Course) -> None:
+def test_secrets_are_not_in_the_journal(store: FakeStore, course: ChangeRun) -> None:
     store.put("/config/users/u", {"version": 1, "config": {"SCRAM-SHA-256": "salt=abc,stored_key=hush"}})
     plan = plan_configs(course.cluster, "users", "u", set={"producer_byte_rate": "100"})
     entry = carry_out(plan, course)
@@ -190,7 +297,7 @@ def test_secrets_are_not_in_the_journal(store: FakeStore, course: Course) -> Non
     assert "hush" in store.nodes["/config/users/u"].data.decode()
 
 
-def test_the_journal_is_on_disk_before_the_first_write(store: FakeStore, course: Course) -> None:
+def test_the_journal_is_on_disk_before_the_first_write(store: FakeStore, course: ChangeRun) -> None:
     seen: list[str] = []
     store.before_transact = lambda: seen.extend(e.stages[0].state for e in course.journal.entries(print))
     carry_out(plan_creation(course.cluster, NEW), course)
@@ -202,7 +309,7 @@ def test_a_journal_that_cannot_be_written_keeps_the_change_from_happening(
 ) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
-    course = Course(
+    course = ChangeRun(
         cluster=ZookeeperCluster(store), journal=Journal(blocked / "journal"), wait=True, until=deadline(1)
     )
     with pytest.raises(KctlError, match="journal"):
@@ -213,7 +320,7 @@ def test_a_journal_that_cannot_be_written_keeps_the_change_from_happening(
 # --- compare and set ---
 
 
-def test_a_change_between_plan_and_write_is_refused(store: FakeStore, course: Course) -> None:
+def test_a_change_between_plan_and_write_is_refused(store: FakeStore, course: ChangeRun) -> None:
     add_topic(store, "a", [[1, 2]])
     plan = plan_growth(course.cluster, "a", 2)
     store.put("/brokers/topics/a", {"version": 3, "partitions": {"0": [3, 2]}, "x": 1})
@@ -224,7 +331,9 @@ def test_a_change_between_plan_and_write_is_refused(store: FakeStore, course: Co
     assert entry.state == "planned" and "changed by somebody else" in (entry.outcome or "")
 
 
-def test_a_controller_that_moved_between_plan_and_write_is_noticed(store: FakeStore, course: Course) -> None:
+def test_a_controller_that_moved_between_plan_and_write_is_noticed(
+    store: FakeStore, course: ChangeRun
+) -> None:
     plan = plan_creation(course.cluster, NEW)
     store.put("/controller_epoch", b"8")
     with pytest.raises(Conflict):
@@ -235,9 +344,9 @@ def test_a_controller_that_moved_between_plan_and_write_is_noticed(store: FakeSt
 # --- unfinished, resumed, undone ---
 
 
-def test_what_is_not_done_in_time_is_journalled_as_applied(store: FakeStore, course: Course) -> None:
+def test_what_is_not_done_in_time_is_journalled_as_applied(store: FakeStore, course: ChangeRun) -> None:
     store.after_transact = lambda: None
-    quick = Course(cluster=course.cluster, journal=course.journal, wait=True, until=deadline(0))
+    quick = ChangeRun(cluster=course.cluster, journal=course.journal, wait=True, until=deadline(0))
     entry = entry_of(plan_creation(course.cluster, NEW))
     with pytest.raises(NotFinished, match="no leader"):
         applying.apply(entry, quick)
@@ -249,7 +358,7 @@ class Killed(BaseException):
     """kctl ends here."""
 
 
-def killed_at(point: str, entry: Entry, course: Course, monkeypatch: pytest.MonkeyPatch) -> Entry:
+def killed_at(point: str, entry: Entry, course: ChangeRun, monkeypatch: pytest.MonkeyPatch) -> Entry:
     """Apply until a point is reached; what the journal says then."""
 
     def reach(reached: str) -> None:
@@ -270,7 +379,7 @@ POINTS = ("journalled", "before-write:0", "after-write:0", "written:0", "finishe
 
 @pytest.mark.parametrize("point", POINTS)
 def test_a_killed_change_is_resumed(
-    store: FakeStore, course: Course, monkeypatch: pytest.MonkeyPatch, point: str
+    store: FakeStore, course: ChangeRun, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
     found = killed_at(point, entry_of(plan_creation(course.cluster, NEW)), course, monkeypatch)
     if found.is_finished:
@@ -302,7 +411,7 @@ RATE = "leader.replication.throttled.rate"
 
 @pytest.mark.parametrize("is_resumed", [True, False])
 def test_what_becomes_visible_while_a_change_is_resumed_is_no_conflict(
-    store: FakeStore, course: Course, monkeypatch: pytest.MonkeyPatch, is_resumed: bool
+    store: FakeStore, course: ChangeRun, monkeypatch: pytest.MonkeyPatch, is_resumed: bool
 ) -> None:
     for broker in (1, 2):
         store.put(f"/config/brokers/{broker}", {"version": 1, "config": {RATE: "1000"}})
@@ -326,7 +435,7 @@ def test_what_becomes_visible_while_a_change_is_resumed_is_no_conflict(
 
 @pytest.mark.parametrize("point", ("journalled", "before-write:0", "after-write:0", "written:0"))
 def test_a_change_that_nothing_waits_for_is_resumed(
-    store: FakeStore, course: Course, monkeypatch: pytest.MonkeyPatch, point: str
+    store: FakeStore, course: ChangeRun, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
     """That there is nothing to wait for does not mean that it was written."""
     add_topic(store, "a", [[1, 2]])
@@ -343,7 +452,7 @@ def test_a_change_that_nothing_waits_for_is_resumed(
 
 @pytest.mark.parametrize("point", POINTS)
 def test_a_killed_change_is_undone(
-    store: FakeStore, course: Course, monkeypatch: pytest.MonkeyPatch, point: str
+    store: FakeStore, course: ChangeRun, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
     found = killed_at(point, entry_of(plan_creation(course.cluster, NEW)), course, monkeypatch)
     plan = plan_undo(found, course)
@@ -366,7 +475,7 @@ def test_a_killed_change_is_undone(
     ],
 )
 def test_undo_of_a_creation_warns_of_what_was_written_since(
-    course: Course, monkeypatch: pytest.MonkeyPatch, ends: dict[int, int], warnings: tuple[str, ...]
+    course: ChangeRun, monkeypatch: pytest.MonkeyPatch, ends: dict[int, int], warnings: tuple[str, ...]
 ) -> None:
     found = carry_out(plan_creation(course.cluster, NEW), course)
     told = {TopicPartition("a", number): end for number, end in ends.items()}
@@ -374,7 +483,7 @@ def test_undo_of_a_creation_warns_of_what_was_written_since(
     assert plan_undo(found, course).warnings == warnings
 
 
-def test_undo_of_a_configuration_leaves_what_others_set(store: FakeStore, course: Course) -> None:
+def test_undo_of_a_configuration_leaves_what_others_set(store: FakeStore, course: ChangeRun) -> None:
     add_topic(store, "a", [[1]])
     entry = carry_out(plan_configs(course.cluster, "topics", "a", set={"retention.ms": "5"}), course)
     carry_out(plan_configs(course.cluster, "topics", "a", set={"segment.ms": "7"}), course)
@@ -382,7 +491,7 @@ def test_undo_of_a_configuration_leaves_what_others_set(store: FakeStore, course
     assert store.json("/config/topics/a") == {"version": 1, "config": {"segment.ms": "7"}}
 
 
-def test_undo_refuses_a_value_that_somebody_changed_since(store: FakeStore, course: Course) -> None:
+def test_undo_refuses_a_value_that_somebody_changed_since(store: FakeStore, course: ChangeRun) -> None:
     add_topic(store, "a", [[1]])
     entry = carry_out(plan_configs(course.cluster, "topics", "a", set={"retention.ms": "5"}), course)
     carry_out(plan_configs(course.cluster, "topics", "a", set={"retention.ms": "6"}), course)
@@ -390,7 +499,7 @@ def test_undo_refuses_a_value_that_somebody_changed_since(store: FakeStore, cour
         plan_undo(entry, course)
 
 
-def test_undo_refuses_what_has_no_way_back_with_the_reason(store: FakeStore, course: Course) -> None:
+def test_undo_refuses_what_has_no_way_back_with_the_reason(store: FakeStore, course: ChangeRun) -> None:
     add_topic(store, "a", [[1]])
     grown = carry_out(plan_growth(course.cluster, "a", 2), course)
     with pytest.raises(Refused, match="cannot take partitions away"):
@@ -400,14 +509,16 @@ def test_undo_refuses_what_has_no_way_back_with_the_reason(store: FakeStore, cou
         plan_undo(deleted, course)
 
 
-def test_undo_of_a_creation_refuses_a_topic_that_has_grown(store: FakeStore, course: Course) -> None:
+def test_undo_of_a_creation_refuses_a_topic_that_has_grown(store: FakeStore, course: ChangeRun) -> None:
     entry = carry_out(plan_creation(course.cluster, NEW), course)
     carry_out(plan_growth(course.cluster, "a", 4), course)
     with pytest.raises(Refused, match="has been changed since"):
         plan_undo(entry, course)
 
 
-def test_undo_of_a_creation_refuses_a_topic_that_somebody_made_anew(store: FakeStore, course: Course) -> None:
+def test_undo_of_a_creation_refuses_a_topic_that_somebody_made_anew(
+    store: FakeStore, course: ChangeRun
+) -> None:
     entry = carry_out(plan_creation(course.cluster, NEW), course)
     carry_out(plan_deletion(course.cluster, "a"), course)
     carry_out(plan_creation(course.cluster, NEW), course)
@@ -415,7 +526,9 @@ def test_undo_of_a_creation_refuses_a_topic_that_somebody_made_anew(store: FakeS
         plan_undo(entry, course)
 
 
-def test_undo_of_a_creation_goes_by_the_topics_id_where_it_has_one(store: FakeStore, course: Course) -> None:
+def test_undo_of_a_creation_goes_by_the_topics_id_where_it_has_one(
+    store: FakeStore, course: ChangeRun
+) -> None:
     """Same name, same replicas, same moment: only the id tells that it is another topic."""
     act = store.after_transact
 
@@ -434,14 +547,14 @@ def test_undo_of_a_creation_goes_by_the_topics_id_where_it_has_one(store: FakeSt
     assert "/brokers/topics/a" not in store.nodes
 
 
-def test_undo_of_a_move_refuses_a_dead_broker(store: FakeStore, course: Course) -> None:
+def test_undo_of_a_move_refuses_a_dead_broker(store: FakeStore, course: ChangeRun) -> None:
     add_topic(store, "a", [[1, 2]])
     intent = Reassign(targets={A0: (2, 3)}, origins={A0: (1, 2)})
     state = course.cluster.read_state()
     plan = Plan(title="move", stages=(Stage(intent=intent, writes=course.cluster.writes_for(intent, state)),))
     entry = entry_of(plan)
     entry.stages[0].state = "planned"
-    no_wait = Course(cluster=course.cluster, journal=course.journal, wait=False, until=deadline(1))
+    no_wait = ChangeRun(cluster=course.cluster, journal=course.journal, wait=False, until=deadline(1))
     applying.apply(entry, no_wait)
     assert store.json("/brokers/topics/a")["partitions"] == {"0": [2, 3]}  # type: ignore[index,call-overload]
     store.remove("/brokers/ids/1")
@@ -449,7 +562,7 @@ def test_undo_of_a_move_refuses_a_dead_broker(store: FakeStore, course: Course) 
         plan_undo(entry, course)
 
 
-def test_stages_after_the_first_are_worked_out_anew(store: FakeStore, course: Course) -> None:
+def test_stages_after_the_first_are_worked_out_anew(store: FakeStore, course: ChangeRun) -> None:
     add_topic(store, "a", [[1]])
     first = AlterConfig(
         entity_type="topics", entity_name="a", after={"retention.ms": "1"}, before={"retention.ms": None}
@@ -468,10 +581,158 @@ def test_stages_after_the_first_are_worked_out_anew(store: FakeStore, course: Co
     assert store.json("/config/topics/a")["config"] == {}  # type: ignore[index,call-overload]
 
 
-def test_an_entry_of_another_format_is_no_crash(course: Course) -> None:
+def test_an_entry_of_another_format_is_no_crash(course: ChangeRun) -> None:
     course.journal.folder.mkdir(parents=True)
     (course.journal.folder / "x.json").write_text('{"format": 99}')
     reported: list[Exception] = []
     assert list(course.journal.entries(reported.append)) == []
     assert "format 99" in str(reported[0])
     assert os.listdir(course.journal.folder) == ["x.json"]
+
+
+# --- stages, one by one ---
+
+
+def two_stages(course: ChangeRun) -> Plan:
+    """Two values of one topic after each other; the writes of both are worked out from the state before."""
+    first = AlterConfig(
+        entity_type="topics", entity_name="a", after={"retention.ms": "1"}, before={"retention.ms": None}
+    )
+    second = replace(first, after={"segment.ms": "2"}, before={"segment.ms": None})
+    state = course.cluster.read_state()
+    stages = (
+        Stage(intent=intent, writes=course.cluster.writes_for(intent, state)) for intent in (first, second)
+    )
+    return Plan(title="twice", stages=tuple(stages))
+
+
+def test_only_the_first_stage_is_written_as_it_was_shown(store: FakeStore, course: ChangeRun) -> None:
+    add_topic(store, "a", [[1]])
+    assert carry_out(two_stages(course), course).is_finished
+    assert store.json("/config/topics/a")["config"] == {"retention.ms": "1", "segment.ms": "2"}  # type: ignore[index,call-overload]
+
+
+def test_without_waiting_no_stage_is_written_behind_one_that_may_not_be_done(
+    store: FakeStore, course: ChangeRun
+) -> None:
+    add_topic(store, "a", [[1]])
+    entry = entry_of(two_stages(course))
+    with pytest.raises(NotFinished, match="stage 1 of 2 is written, the rest is not"):
+        applying.apply(entry, replace(course, wait=False))
+    assert [stage.state for stage in course.journal.find(entry.id).stages] == ["written", "planned"]
+    assert store.json("/config/topics/a")["config"] == {"retention.ms": "1"}  # type: ignore[index,call-overload]
+    applying.resume(entry, course)
+    assert course.journal.find(entry.id).is_finished
+
+
+def test_a_refused_stage_is_worked_out_anew_when_it_is_resumed(store: FakeStore, course: ChangeRun) -> None:
+    add_topic(store, "a", [[1]])
+    entry = entry_of(two_stages(course))
+    store.put("/config/topics/a", {"version": 1, "config": {"max.message.bytes": "9"}})  # somebody else
+    with pytest.raises(Refused):
+        applying.apply(entry, course)
+    assert course.journal.find(entry.id).stages[0].state == "refused"
+    applying.resume(entry, course)
+    assert store.json("/config/topics/a")["config"] == {  # type: ignore[index,call-overload]
+        "max.message.bytes": "9",
+        "retention.ms": "1",
+        "segment.ms": "2",
+    }
+
+
+def test_a_stage_that_was_written_keeps_its_writes_when_it_is_resumed(
+    store: FakeStore, course: ChangeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = killed_at("after-write:0", entry_of(plan_creation(course.cluster, NEW)), course, monkeypatch)
+    written = found.stages[0].writes
+    applying.resume(found, course)
+    assert course.journal.find(found.id).stages[0].writes == written != ()
+
+
+def test_a_topic_that_is_there_or_being_deleted_is_not_created(store: FakeStore, course: ChangeRun) -> None:
+    add_topic(store, "a", [[1]])
+    create = CreateTopic(topic="a", replicas={0: (1,)}, configs={})
+    with pytest.raises(Refused, match="topic a exists already"):
+        course.cluster.writes_for(create, course.cluster.read_state())
+    store.put("/admin/delete_topics/a", b"")
+    with pytest.raises(Refused, match="marked for deletion"):
+        course.cluster.writes_for(create, course.cluster.read_state())
+
+
+def test_what_was_read_before_an_interruption_is_read_again(
+    store: FakeStore, course: ChangeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_topic(store, "a", [[1]])
+    found = killed_at("journalled", entry_of(two_stages(course)), course, monkeypatch)
+    store.put("/config/topics/a", {"version": 1, "config": {"max.message.bytes": "9"}})  # somebody else
+    applying.resume(found, course)
+    assert len(store.json("/config/topics/a")["config"]) == 3  # type: ignore[index,call-overload,arg-type]
+
+
+def test_an_interrupted_change_that_was_undone_is_not_resumed(
+    course: ChangeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = killed_at("written:0", entry_of(plan_creation(course.cluster, NEW)), course, monkeypatch)
+    carry_out(plan_undo(found, course), course)
+    with pytest.raises(Refused, match="was undone by"):
+        applying.resume(course.journal.find(found.id), course)
+    with pytest.raises(Refused, match="was undone by"):
+        plan_undo(course.journal.find(found.id), course)
+
+
+def test_a_topic_that_is_not_as_it_was_made_is_not_taken_for_it(store: FakeStore, course: ChangeRun) -> None:
+    store.after_transact = lambda: store.put("/brokers/topics/a", {"version": 3, "partitions": {"0": [3]}})
+    entry = entry_of(plan_creation(course.cluster, NEW))
+    applying.apply(entry, replace(course, wait=False))
+    assert "created_at" not in entry.details
+
+
+@pytest.mark.parametrize(("version", "form"), [(V1_1, 1), (V2_4, 2), (V2_8, 3)])
+def test_a_topic_is_written_as_the_oldest_broker_reads_it(
+    course: ChangeRun, version: KafkaVersion, form: int
+) -> None:
+    state = replace(course.cluster.read_state(), kafka_version=version)
+    writes = course.cluster.writes_for(CreateTopic(topic="a", replicas={0: (1,)}, configs={}), state)
+    assert [
+        json.loads(w.after)["version"] for w in writes if w.target == "/brokers/topics/a" and w.after
+    ] == [form]
+
+
+def test_partitions_are_not_added_to_a_topic_that_changed_since(store: FakeStore, course: ChangeRun) -> None:
+    add_topic(store, "a", [[1]])
+    state = course.cluster.read_state()
+    store.put("/brokers/topics/a", {"version": 3, "partitions": {"0": [2]}})
+    with pytest.raises(Conflict, match="changed by somebody else"):
+        course.cluster.writes_for(AddPartitions(topic="a", replicas={1: (1,)}), state)
+
+
+def test_a_topic_that_is_gone_or_was_moved_since_is_not_deleted(store: FakeStore, course: ChangeRun) -> None:
+    entry = carry_out(plan_creation(course.cluster, NEW), course)
+    store.put("/brokers/topics/a", {"version": 3, "partitions": {"0": [3], "1": [2, 3]}})
+    with pytest.raises(Refused, match="has been changed since"):
+        plan_undo(entry, course)
+    store.remove("/brokers/topics/a")
+    with pytest.raises(Refused, match="is not there any more"):
+        plan_undo(entry, course)
+
+
+def test_entries_are_listed_by_time_and_found_by_what_only_one_begins_with(course: ChangeRun) -> None:
+    first = carry_out(plan_creation(course.cluster, NEW), course)
+    second = carry_out(plan_growth(course.cluster, "a", 3), course)
+    second.time = "9999"
+    course.journal.write(second)
+    assert [entry.id for entry in course.journal.entries(print)] == [first.id, second.id]
+    with pytest.raises(KctlError, match="stands for 2 changes"):
+        course.journal.find(first.id[:4])
+
+
+def test_a_deletion_is_of_the_topic_that_was_read(store: FakeStore, course: ChangeRun) -> None:
+    add_topic(store, "a", [[1]])
+    writes = course.cluster.writes_for(DeleteTopic(topic="a"), course.cluster.read_state())
+    versions = {write.target: write.version for write in writes if write.action == "check"}
+    assert versions["/brokers/topics/a"] == store.nodes["/brokers/topics/a"].stat.version
+
+
+def test_a_controller_that_is_another_by_now_is_left_alone(course: ChangeRun) -> None:
+    with pytest.raises(Conflict, match="broker 3 is not controller any more"):
+        course.cluster.writes_for(MoveController(broker_id=3), course.cluster.read_state())

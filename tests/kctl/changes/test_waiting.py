@@ -10,7 +10,7 @@ import pytest
 
 from kctl.changes.intents import Reassign
 from kctl.changes.waiting import wait_for
-from kctl.cluster.disk_sizes import ReplicaSize
+from kctl.cluster.reassignment.moves import ReplicaSize
 from kctl.cluster.state import Broker, ClusterState, PartitionState, Topic
 from kctl.cluster.versions import V2_8
 from kctl.errors import KctlError
@@ -117,3 +117,24 @@ def test_without_bytes_partitions_are_counted(
 ) -> None:
     watcher = watched([(set(), sizes), ({A0}, sizes), ({A0, A1}, sizes)], monkeypatch)
     assert watcher.said == [("start", 2, "partitions"), ("advance", 0), ("advance", 1), ("advance", 1)]
+
+
+def test_a_wait_that_stands_still_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kctl.changes.waiting.PAUSE", 0)
+    clock = [0.0]
+    monkeypatch.setattr(
+        "kctl.changes.waiting.time.monotonic", lambda: clock.__setitem__(0, clock[0] + 1) or clock[0]
+    )
+    still: Look = (set(), {A0: 100, A1: 100})
+    growing: list[Look] = [(set(), {A0: n, A1: n}) for n in range(100, 400)]
+    over: Look = ({A0, A1}, {A0: 1000, A1: 1000})
+    for looks, is_still in (([still] * 300, True), (growing, False)):
+        clock[0] = 0.0
+        said: list[str] = []
+        cluster = Moving([*looks, over])
+        wait_for(INTENT, cluster, until=10_000, note=said.append)  # type: ignore[arg-type]
+        assert bool(said) == is_still, said
+    clock[0], said = 0.0, []
+    wait_for(INTENT, Moving([still] * 150 + [over]), until=10_000, note=said.append)  # type: ignore[arg-type]
+    assert said[0].startswith("nothing has moved on for ")
+    assert "a-0 waits for a controller; a-1 waits for a controller" in said[0]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from struct import pack_into, unpack_from
 
-from formats.crc import crc32c
+from formats.binary.crc import crc32c
 from kctl.checks.report import CheckOptions, FileReport
 from kctl.checks.verify import verify
 from kctl.evidence.discover import discover

@@ -10,7 +10,7 @@ from struct import pack
 
 import pytest
 
-from formats.crc import crc32c
+from formats.binary.crc import crc32c
 from kctl.findings import Severity
 from tests.conftest import recording
 from tests.kctl.checks.broken import (
@@ -258,6 +258,7 @@ DAMAGE: dict[str, tuple[tuple[str, str], Edit, str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DAMAGE)
 def test_damage_is_found(name: str, tmp_path: Path) -> None:
     place, edit, code = DAMAGE[name]
@@ -267,6 +268,7 @@ def test_damage_is_found(name: str, tmp_path: Path) -> None:
     assert code in seen.codes(), seen.wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [CLEAN, CLEAN_1, KILLED, OLD, KRAFT], ids=lambda p: "/".join(p))
 def test_what_the_damage_is_done_to_is_sound(place: tuple[str, str], tmp_path: Path) -> None:
     assert not Seen(copy_of(place, tmp_path)).wrong
@@ -322,6 +324,7 @@ def test_leftovers_are_examined_and_said_to_be_what_they_are(tmp_path: Path) -> 
     assert finding.place.file == rolled(72) + ".swap"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["delete", "stray", "future"])
 def test_folders_that_are_not_live_are_examined(kind: str, tmp_path: Path) -> None:
     folder = copy_of(CLEAN, tmp_path)

@@ -7,9 +7,9 @@ from struct import pack
 
 import pytest
 
-from formats.record_batch import Record, write_batch
-from kctl.checks.replica import ReplicaTask, check_replica
-from kctl.checks.report import CheckOptions
+from formats.log.record_batch import Record, write_batch
+from kctl.checks.replica import check_replica
+from kctl.checks.report import CheckOptions, ReplicaTask
 from kctl.findings import Place, Severity
 
 INTERVAL = 4096

@@ -7,10 +7,10 @@ from struct import pack
 
 import pytest
 
-from formats.message_set import write_message
-from formats.record_batch import Record, write_batch
-from kctl.checks.replica import ReplicaTask, check_replica
-from kctl.checks.report import CheckOptions
+from formats.log.message_set import write_message
+from formats.log.record_batch import Record, write_batch
+from kctl.checks.replica import check_replica
+from kctl.checks.report import CheckOptions, ReplicaTask
 from kctl.findings import Place, Severity
 
 
@@ -60,6 +60,35 @@ def test_a_segment_without_indexes(tmp_path: Path, last: bytes, codes: list[str]
     (tmp_path / f"{1:020d}.log").write_bytes(last)
     (tmp_path / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
     assert wrong(tmp_path) == codes
+
+
+@pytest.mark.parametrize(
+    ("records", "index", "code"),
+    [
+        (3, b"", "timeindex-empty"),  # truncated after a start, then rolled
+        (3, pack(">ii", 2, 100), "timeindex-incomplete"),  # both get their entries together
+        (300, b"", "timeindex-incomplete"),  # entries were due in both
+    ],
+)
+def test_an_empty_time_index_of_a_rolled_segment(
+    tmp_path: Path, records: int, index: bytes, code: str
+) -> None:
+    batches = [
+        write_batch([Record(n, 1_000 + n, b"k", b"v" * 50)], partition_leader_epoch=0) for n in range(records)
+    ]
+    (tmp_path / f"{0:020d}.log").write_bytes(b"".join(batches))
+    (tmp_path / f"{0:020d}.index").write_bytes(index)
+    (tmp_path / f"{0:020d}.timeindex").write_bytes(b"")
+    (tmp_path / f"{records:020d}.log").write_bytes(b"")
+    (tmp_path / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    report = check_replica(ReplicaTask(tmp_path, Place(file=".")), CheckOptions())
+    codes = {
+        f.code
+        for file in report.files
+        for f in file.findings
+        if (file.place.file or "").endswith(".timeindex")
+    }
+    assert codes == {code}
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ WRONG: dict[str, tuple[tuple[str, str], str, int, int, int, str, set[str]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRONG)
 def test_the_batch_is_named_and_no_other(name: str, tmp_path: Path) -> None:
     place, log, number, byte, mask, code, others = WRONG[name]
@@ -70,6 +71,7 @@ def cut_out(number: int) -> Callable[[Path], None]:
     return edit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [CLEAN, KILLED, OLD])
 @pytest.mark.parametrize("number", [0, 3])
 def test_a_batch_cut_out(place: tuple[str, str], number: int, tmp_path: Path) -> None:

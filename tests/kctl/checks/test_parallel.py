@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from formats import records
+from formats.log import records
 from kctl.checks import parallel
 from kctl.checks.report import CheckOptions
 from kctl.checks.verify import verify
@@ -54,6 +54,7 @@ def cut(monkeypatch: pytest.MonkeyPatch, seed: int, *, lying: float = 0.0, sent:
 read_part = parallel.read_part
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_recordings(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = recording(name)
@@ -89,6 +90,7 @@ def in_order(rows: list[Row]) -> list[str]:
     return sorted(map(str, rows))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [CLEAN, KILLED, OLD])
 @pytest.mark.parametrize("seed", range(4))
 def test_damaged_recordings(
@@ -102,6 +104,7 @@ def test_damaged_recordings(
         assert in_order(found(folder)) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [Level.CRC, Level.RECORDS])
 def test_other_processes(level: Level, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = copy_of(CLEAN, tmp_path)
@@ -178,8 +181,8 @@ def test_a_log_that_goes_away_or_shrinks_behind_the_plan(
 
 
 def test_packed_columns_are_what_they_were() -> None:
-    from formats.columns.headers import NAMES as COLUMNS
-    from formats.columns.headers import PADDING, gather
+    from formats.log.columns.headers import NAMES as COLUMNS
+    from formats.log.columns.headers import PADDING, gather
     from kctl.scan.packed import packed, unpacked
     from kctl.scan.pieces import Piece
 

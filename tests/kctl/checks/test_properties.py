@@ -9,16 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from formats.record_batch import CRC_STARTS_AT
-from kctl.checks.offset_index import (
-    OffsetIndexCheck,
-    highest_so_far,
-    rises,
-    rows_within,
-    used_entries,
-)
-from kctl.checks.replica import ReplicaTask, check_replica
-from kctl.checks.report import CheckOptions, Report
+from formats.log.record_batch import CRC_STARTS_AT
+from kctl.checks.indexes import OffsetIndexCheck, highest_so_far, rises, rows_within, used_entries
+from kctl.checks.replica import check_replica
+from kctl.checks.report import CheckOptions, ReplicaTask, Report
 from kctl.findings import Place
 from kctl.scan.options import Level
 from tests.conftest import recording
@@ -137,7 +131,7 @@ def test_used_entries_and_zeros_make_up_the_whole(data: bytes, width: int) -> No
 def test_an_index_fed_in_pieces_is_judged_as_one_fed_whole(original: dict[str, bytes]) -> None:
     import numpy as np
 
-    from formats.columns.headers import PADDING, gather, walk
+    from formats.log.columns.headers import PADDING, gather, walk
 
     log = original[segment(0)]
     data = np.frombuffer(log + bytes(PADDING), np.uint8)

@@ -7,9 +7,9 @@ from struct import pack
 
 import pytest
 
-from formats.record_batch import CONTROL, TRANSACTIONAL, Record, write_batch
-from kctl.checks.replica import ReplicaTask, check_replica
-from kctl.checks.report import CheckOptions
+from formats.log.record_batch import CONTROL, TRANSACTIONAL, Record, write_batch
+from kctl.checks.replica import check_replica
+from kctl.checks.report import CheckOptions, ReplicaTask
 from kctl.findings import Place, Severity
 
 
@@ -64,3 +64,18 @@ def test_last_stable_offsets(tmp_path: Path, stable: tuple[int, ...], is_wrong: 
     report = check_replica(ReplicaTask(tmp_path, Place(file=".")), CheckOptions())
     found = [one.code for file in report.files for one in file.findings if one.severity is not Severity.INFO]
     assert sorted(set(found)) == ["txnindex-entry-missing", "txnindex-entry-wrong"] * is_wrong
+
+
+@pytest.mark.parametrize(("first", "is_wrong"), [(2, False), (1, True), (0, True)])
+def test_the_marker_of_a_transaction_without_records(tmp_path: Path, first: int, is_wrong: bool) -> None:
+    """Older brokers take the marker itself for the beginning of the transaction that it ends."""
+    log = [data(0, 7, 0), abort(1, 7), abort(2, 7), data(3, 7, 1), abort(4, 7)]
+    (tmp_path / f"{0:020d}.log").write_bytes(b"".join(log))
+    (tmp_path / f"{0:020d}.index").write_bytes(b"")
+    (tmp_path / f"{0:020d}.timeindex").write_bytes(b"")
+    (tmp_path / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    entries = [(7, 0, 1, 2), (7, first, 2, 3), (7, 3, 4, 5)]
+    (tmp_path / f"{0:020d}.txnindex").write_bytes(b"".join(pack(">hqqqq", 0, *entry) for entry in entries))
+    report = check_replica(ReplicaTask(tmp_path, Place(file=".")), CheckOptions())
+    found = [one.code for file in report.files for one in file.findings if one.severity is not Severity.INFO]
+    assert found == ["txnindex-entry-wrong"] * is_wrong

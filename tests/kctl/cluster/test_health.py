@@ -14,11 +14,11 @@ import pytest
 from kctl.changes.intents import ElectPreferred, MoveController
 from kctl.cluster.elections import candidates, controller_moved, elected, plan_preferred_election
 from kctl.cluster.health import CHECKS, Seen, check_health
+from kctl.cluster.interface import Oddity
 from kctl.cluster.log_ends import answer, log_end_offsets, request, total_lag
-from kctl.cluster.old_consumers import deal, streams
-from kctl.cluster.old_groups import OldMember
+from kctl.cluster.old_consumers import OldMember, deal, streams
 from kctl.cluster.prediction import may_be_unclean, predict
-from kctl.cluster.state import ClusterState, Quorum, QuorumMember
+from kctl.cluster.state import ClusterState, PartitionState, Problem, Quorum, QuorumMember
 from kctl.cluster.versions import parse_version
 from kctl.errors import BadValue, Refused
 from kctl.model import TopicPartition
@@ -140,7 +140,50 @@ def test_each_check_finds_what_it_is_for(store: FakeStore, check: str) -> None:
 
 
 def test_every_check_has_its_sickness() -> None:
-    assert {check.name for check in CHECKS} == {*SICK, "controller-loop", "quorum"}
+    assert {check.name for check in CHECKS} == {
+        *SICK,
+        "controller-loop",
+        "quorum",
+        "failed-disks",
+        "silent-brokers",
+    }
+
+
+def test_a_failed_disk(store: FakeStore) -> None:
+    """Its broker is alive, and the replicas on it are not; what nothing is on is told by the broker alone."""
+    tp = TopicPartition("a", 0)
+    state = look(store)
+    offline = {tp: state.partition_states[tp]._replace(offline_replicas=(1,))}
+    state = replace(state, partition_states={**state.partition_states, **offline})
+    oddity = Oddity("failed-disk", "log directory /data of broker 1", "KAFKA_STORAGE_ERROR", broker_id=1)
+    found = {r.check: r.examples for r in check_health(Seen(state, (oddity,), NOW)) if r.status != "good"}
+    assert found["failed-disks"] == (
+        "log directory /data of broker 1: KAFKA_STORAGE_ERROR",
+        "broker 1 has 1 replica on failed disks: a-0",
+    )
+    assert found["isr-not-alive"] == ("a-0: [1] in the ISR and not alive",)
+    other = {r.check for r in check_health(Seen(state, (), NOW)) if r.status != "good"}
+    assert "failed-disks" not in other, (
+        "its broker says that no disk has failed: it stops, or has just started"
+    )
+    assert {str(c.partition): c.reason for c in candidates(state)}["a-0"] is None, "it still leads"
+    put_state(store, "a", 0, 2, [2])
+    led = replace(
+        state,
+        partition_states={
+            **look(store).partition_states,
+            tp: PartitionState(2, 1, (2,), offline_replicas=(1,)),
+        },
+    )
+    assert candidates(led, ["a"])[0].reason == "broker 1, its preferred leader, has it on a failed disk"
+
+
+def test_a_broker_that_does_not_answer_is_nothing_unreadable(store: FakeStore) -> None:
+    """Killed a moment ago, and its session is not over yet."""
+    problem = Problem("configuration of broker 2", "broker 2 does not answer: connection refused", 2)
+    state = replace(look(store), problems=(problem,))
+    found = {r.check: r.examples for r in check_health(Seen(state, (), NOW)) if r.status != "good"}
+    assert found == {"silent-brokers": ("broker 2 does not answer: connection refused",)}
 
 
 def test_voters_that_are_behind(store: FakeStore) -> None:

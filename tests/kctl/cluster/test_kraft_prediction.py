@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from kctl.cluster.kraft_prediction import ELR_FEATURE
 from kctl.cluster.prediction import Prediction, predict
 from kctl.cluster.state import (
+    ELR_FEATURE,
     Broker,
     ClusterState,
     Controller,

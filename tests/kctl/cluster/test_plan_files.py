@@ -7,11 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formats.znode_requests import Requested, format_reassignment
-from kctl.cluster.batches import EMPTY_REQUEST, cut, encoded_size
-from kctl.cluster.disk_sizes import partition_sizes, read_disk_sizes
-from kctl.cluster.moves import by_rack, holdings, moves_of, seconds_to_move
-from kctl.cluster.plan_files import identity_of, plan_json, read_plan, write_plan
+from formats.znodes.requests import Requested, format_reassignment
+from kctl.cluster.reassignment.moves import (
+    EMPTY_REQUEST,
+    by_rack,
+    cut,
+    encoded_size,
+    holdings,
+    moves_of,
+    seconds_to_move,
+)
+from kctl.cluster.reassignment.plan_files import identity_of, plan_json, read_plan, write_plan
+from kctl.cluster.reassignment.replica_sizes import partition_sizes, read_disk_sizes
 from kctl.errors import BadValue, Refused, UnreadableFile
 from kctl.model import TopicPartition
 from tests.conftest import recording
@@ -25,6 +32,7 @@ plans = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(plans)
 def test_a_plan_survives_its_file(targets: dict[TopicPartition, tuple[int, ...]]) -> None:
     values = json.loads(plan_json(targets))
@@ -80,6 +88,7 @@ def test_a_disk_that_is_full_before_the_way_back_leaves_no_plan(tmp_path: Path) 
     [
         ("{", UnreadableFile, "is not JSON: Expecting property name"),
         ("[]", UnreadableFile, "no list `partitions`"),
+        ('{"partitions":{}}', UnreadableFile, "no list `partitions`"),
         ('{"version":2,"partitions":[]}', BadValue, "version 2"),
         ('{"partitions":[{"topic":"a","partition":0,"replicas":[]}]}', BadValue, "would lose the partition"),
         ('{"partitions":[{"topic":"a","partition":0,"replicas":[4,4]}]}', BadValue, "a broker twice"),
@@ -113,6 +122,7 @@ def test_log_dirs_of_kafkas_own_tool_are_left_out(tmp_path: Path) -> None:
 # --- batches ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(plans, st.integers(200, 1000), st.none() | st.integers(1, 50), st.none() | st.integers(1, 5))
 def test_batches_hold_everything_once_and_keep_their_bounds(
     targets: dict[TopicPartition, tuple[int, ...]], most_bytes: int, most_data: int | None, most: int | None
@@ -132,10 +142,18 @@ def test_batches_hold_everything_once_and_keep_their_bounds(
         assert most is None or len(batch) <= most
 
 
+@pytest.mark.slow
 @given(plans)
 def test_the_encoded_size_is_known_beforehand(targets: dict[TopicPartition, tuple[int, ...]]) -> None:
     encoded = format_reassignment(Requested(tp.topic, tp.partition, r) for tp, r in targets.items())
     assert len(encoded) <= EMPTY_REQUEST + sum(encoded_size(tp, r) for tp, r in targets.items())
+
+
+def test_a_batch_takes_what_fits_exactly() -> None:
+    targets = {A0: (1, 2), A1: (2, 3)}
+    both = EMPTY_REQUEST + sum(encoded_size(tp, replicas) for tp, replicas in targets.items())
+    for most_bytes, batches in ((both, 1), (both - 1, 2)):
+        assert len(cut(targets, lambda tp: 0, most_bytes=most_bytes)) == batches
 
 
 def test_batches_of_data_are_about_equal() -> None:
@@ -151,17 +169,17 @@ def test_batches_of_data_are_about_equal() -> None:
 
 
 def test_moves_and_holdings() -> None:
-    origins = {A0: (1, 2), A1: (2, 3), B0: (3, 1)}
+    origins = {A0: (1, 2), A1: (1, 3), B0: (3, 2)}
     sizes = {A0: 100, A1: 50, B0: 7}
-    moves = list(moves_of({A0: (1, 4), A1: (2, 3), B0: (1, 3)}, origins, sizes))
+    moves = list(moves_of({A0: (1, 4), A1: (1, 3), B0: (2, 3)}, origins, sizes))
     assert [(str(m.partition), m.adding, m.removing, m.data) for m in moves] == [
         ("a-0", (4,), (2,), 100),
         ("b-0", (), (), 0),
     ]
     held = holdings(origins, sizes, [1, 2, 3, 4])
     assert [(b, h.replicas, h.leaders, h.size_in_bytes) for b, h in held.items()] == [
-        (1, 2, 1, 107),
-        (2, 2, 1, 150),
+        (1, 2, 2, 150),
+        (2, 2, 0, 107),
         (3, 2, 1, 57),
         (4, 0, 0, 0),
     ]

@@ -1,19 +1,24 @@
 """The planner: complete, minimal, even, rack-aware, deterministic; held against an exact flow on small clusters."""
 
 from collections import Counter, deque
+from collections.abc import Mapping
 from random import Random
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from kctl.cluster.goals import Goal, Situation
 from kctl.cluster.placement import draw, place_replicas
-from kctl.cluster.planner import moves_needed, plan_placement
+from kctl.cluster.reassignment.planner import Goal, Situation, plan_placement
 from kctl.errors import BadValue, KctlError, Refused
 from kctl.model import TopicPartition
 
 Replicas = tuple[int, ...]
+
+
+def moves_needed(before: Mapping[TopicPartition, Replicas], after: Mapping[TopicPartition, Replicas]) -> int:
+    """Replicas that are new on their broker."""
+    return sum(len(set(replicas) - set(before[tp])) for tp, replicas in after.items())
 
 
 def tp(text: str) -> TopicPartition:
@@ -171,6 +176,7 @@ def shuffled(now: Situation) -> Situation:
     return Situation(replicas=dict(items), racks=dict(brokers), sizes=now.sizes)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(clusters(), st.data())
 def test_a_drain_is_complete_and_minimal(now: Situation, data: st.DataObject) -> None:
@@ -197,6 +203,7 @@ def test_a_drain_is_complete_and_minimal(now: Situation, data: st.DataObject) ->
     assert plan_placement(Situation(replicas=result, racks=now.racks), goal) == {}
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(clusters(), st.data())
 def test_evening_out_is_complete_even_and_minimal(now: Situation, data: st.DataObject) -> None:
@@ -243,6 +250,7 @@ def can_lead_evenly(replicas: dict[TopicPartition, Replicas], brokers: set[int],
     return False
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(clusters(), st.integers(1, 4))
 def test_the_replication_factor_becomes_what_was_asked_for(now: Situation, factor: int) -> None:

@@ -8,29 +8,29 @@ from typing import Any
 
 import pytest
 
-from kctl.changes.apply import Course, apply, deadline
+from kctl.changes.apply import ChangeRun, apply, deadline
 from kctl.changes.entry import Entry, new_entry
 from kctl.changes.intents import ClearThrottle, Reassign, intent_from_json, intent_to_json
 from kctl.changes.journal import Journal
 from kctl.changes.plan import Plan
 from kctl.changes.undo import plan_undo
-from kctl.cluster.cancellation import plan_cancellation
-from kctl.cluster.disk_sizes import ReplicaSize
-from kctl.cluster.goals import Goal
-from kctl.cluster.moving import moving_targets
-from kctl.cluster.plan_files import PlanFile
-from kctl.cluster.planned import plan, plan_like_kafka
-from kctl.cluster.reassignment import Execution, plan_execution, reassigned
-from kctl.cluster.state import ClusterState, Replicas
-from kctl.cluster.stuck import explain
-from kctl.cluster.throttle_keys import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
-from kctl.cluster.throttles import (
+from kctl.cluster.reassignment.cancellation import plan_cancellation
+from kctl.cluster.reassignment.execution import Execution, plan_execution, reassigned
+from kctl.cluster.reassignment.moves import ReplicaSize, by_replica, moving_targets
+from kctl.cluster.reassignment.plan_files import PlanFile
+from kctl.cluster.reassignment.planner import Goal, plan, plan_like_kafka
+from kctl.cluster.reassignment.throttles import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
     clearing_changes,
     left_over,
     throttles_set,
     unused_throttles,
 )
-from kctl.cluster.verification import by_replica, entries_of, owners, standings, throttle_of
+from kctl.cluster.reassignment.verification import entries_of, explain, owners, standings, throttle_of
+from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.versions import parse_version
 from kctl.errors import BadValue, KctlError, Refused
 from kctl.model import TopicPartition
@@ -80,8 +80,8 @@ def entry_of(made: Plan) -> Entry:
     )
 
 
-def course(cluster: ZookeeperCluster, folder: Path) -> Course:
-    return Course(cluster=cluster, journal=Journal(folder), wait=True, until=deadline(5))
+def course(cluster: ZookeeperCluster, folder: Path) -> ChangeRun:
+    return ChangeRun(cluster=cluster, journal=Journal(folder), wait=True, until=deadline(5))
 
 
 # --- execution ----------------------------------------------------------------------------------------

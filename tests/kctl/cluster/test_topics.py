@@ -11,6 +11,7 @@ from kctl.cluster.topics import NewTopic, parse_replica_assignment, plan_creatio
 from kctl.cluster.versions import KafkaVersion, parse_version
 from kctl.errors import BadValue, KctlError, Refused
 from kctl.zookeeper.cluster import ZookeeperCluster
+from kctl.zookeeper.writes import notification_form
 from tests.fakes import FakeStore, add_topic, fake_cluster, put_state
 
 V28, V082 = KafkaVersion(2, 8), KafkaVersion(0, 8, 2)
@@ -80,6 +81,21 @@ def test_what_kafka_would_refuse_is_refused(
         plan_creation(cluster, new)
     assert caught.value.exit_code == error.exit_code
     assert store.transactions == []
+
+
+@pytest.mark.parametrize(
+    ("own", "default", "warned"), [("3", None, "=3"), (None, "3", "=3"), ("2", "3", ""), (None, None, "")]
+)
+def test_a_topic_that_nobody_can_write_to_with_all_acks_is_warned_of(
+    store: FakeStore, cluster: ZookeeperCluster, own: str | None, default: str | None, warned: str
+) -> None:
+    if default:
+        config = {"version": 1, "config": {"min.insync.replicas": default}}
+        store.put("/config/brokers/<default>", config)
+    configs = {"min.insync.replicas": own} if own else {}
+    plan = plan_creation(cluster, NewTopic(name="x", partitions=1, replication_factor=2, configs=configs))
+    said = [w for w in plan.warnings if "min.insync.replicas" in w]
+    assert len(said) == bool(warned) and all(warned in w and "acks=all never works" in w for w in said)
 
 
 def test_growth_keeps_every_key_of_the_topic(store: FakeStore, cluster: ZookeeperCluster) -> None:
@@ -348,3 +364,12 @@ def test_states_are_read_with_what_is_wrong(store: FakeStore, cluster: Zookeeper
     state = cluster.read_state()
     assert [(p.place, p.reason[:8]) for p in state.problems] == [("/brokers/topics/b", "not JSON")]
     assert state.topic_names == ("a", "b") and list(state.topics) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("version", "form"), [("0.8.2", 0), ("0.9", 1), ("0.10.0", 1), ("0.10.1", 2), ("2.8", 2)]
+)
+def test_the_form_of_a_notification_is_that_of_the_version(version: str, form: int) -> None:
+    assert notification_form(parse_version(version), "topics") == form
+    if form == 2:
+        assert notification_form(parse_version(version), "users") == form

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from formats.compression import Codec
-from formats.record_batch import Record, write_batch
+from formats.log.record_batch import Record, write_batch
 from kctl.dump.files import dump_lines, dump_rows
-from kctl.dump.wanted import Wanted
+from kctl.dump.selection import DumpSelection
 from tests.conftest import kctl, recording, recordings
 from tests.log_examples import EXAMPLES, LOG
 
@@ -17,7 +17,7 @@ T = 1_700_000_000_000
 decode = msgspec.json.Decoder().decode
 
 
-def lines(files: list[str], wanted: Wanted) -> list[object]:
+def lines(files: list[str], wanted: DumpSelection) -> list[object]:
     said: list[Exception] = []
     found: list[object] = []
     for item in dump_lines(files, wanted, said.append):
@@ -26,17 +26,18 @@ def lines(files: list[str], wanted: Wanted) -> list[object]:
     return found
 
 
-def rows(files: list[str], wanted: Wanted) -> list[object]:
+def rows(files: list[str], wanted: DumpSelection) -> list[object]:
     said: list[Exception] = []
     found: list[object] = list(dump_rows(files, wanted, said.append))
     assert not said
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", recordings("segments"))
 def test_recorded_logs(name: str) -> None:
     files = [str(path) for path in sorted(recording(name).rglob("data-*/**/*.log"))]
-    assert lines(files, Wanted(records=True)) == rows(files, Wanted(records=True))
+    assert lines(files, DumpSelection(records=True)) == rows(files, DumpSelection(records=True))
 
 
 def log() -> bytes:
@@ -77,7 +78,7 @@ FORMS = ["utf8", "hex", "base64", "json"]
 def test_every_form_of_what_is_no_plain_text(form: str, tmp_path: Path) -> None:
     file = tmp_path / "00000000000000000000.log"
     file.write_bytes(log())
-    wanted = Wanted(records=True, keys=form, values=form)
+    wanted = DumpSelection(records=True, keys=form, values=form)
     found = lines([str(file)], wanted)
     assert found == rows([str(file)], wanted)
     assert sum(isinstance(r, dict) and r["kind"] == "record" for r in found) == 5 * 59
@@ -86,24 +87,25 @@ def test_every_form_of_what_is_no_plain_text(form: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "wanted",
     [
-        Wanted(records=True, from_offset=5, to_offset=200),
-        Wanted(records=True, from_time=T + 70, to_time=T + 150),
-        Wanted(records=True, key=b"key"),
-        Wanted(records=True, to_offset=0),
-        Wanted(records=True, max_decompressed_bytes=100),
-        *(Wanted(records=True, limit=limit) for limit in (0, 1, 8, 9, 10, 59, 60, 200, 294, 295, 296)),
-        *(Wanted(limit=limit) for limit in (0, 1, 3, 14, 15, 16)),
-        Wanted(),
-        Wanted(from_offset=70),
+        DumpSelection(records=True, from_offset=5, to_offset=200),
+        DumpSelection(records=True, from_time=T + 70, to_time=T + 150),
+        DumpSelection(records=True, key=b"key"),
+        DumpSelection(records=True, to_offset=0),
+        DumpSelection(records=True, max_decompressed_bytes=100),
+        *(DumpSelection(records=True, limit=limit) for limit in (0, 1, 8, 9, 10, 59, 60, 200, 294, 295, 296)),
+        *(DumpSelection(limit=limit) for limit in (0, 1, 3, 14, 15, 16)),
+        DumpSelection(),
+        DumpSelection(from_offset=70),
     ],
     ids=str,
 )
-def test_filters(wanted: Wanted, tmp_path: Path) -> None:
+def test_filters(wanted: DumpSelection, tmp_path: Path) -> None:
     file = tmp_path / "00000000000000000000.log"
     file.write_bytes(log())
     assert lines([str(file)], wanted) == rows([str(file)], wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tail", [b"", bytes(100), b"\xa5" * 100, EXAMPLES["E6"][:40]], ids=len)
 @pytest.mark.parametrize("at", [5, 8, 16, 40, 80, 200, 1000, 2500])
 def test_damage_and_every_magic(at: int, tail: bytes, tmp_path: Path) -> None:
@@ -111,7 +113,7 @@ def test_damage_and_every_magic(at: int, tail: bytes, tmp_path: Path) -> None:
     data[at] ^= 0x41
     file = tmp_path / "00000000000000000000.log"
     file.write_bytes(data)
-    assert lines([str(file)], Wanted(records=True)) == rows([str(file)], Wanted(records=True))
+    assert lines([str(file)], DumpSelection(records=True)) == rows([str(file)], DumpSelection(records=True))
 
 
 @pytest.mark.parametrize(
@@ -137,7 +139,7 @@ def test_batches_of_one_record(tmp_path: Path, count: int, codec: Codec) -> None
         write_batch([Record(n, T + n, b"k%d" % n, b"v" * (n % 50), ())], codec=codec) for n in range(count)
     ]
     log.write_bytes(b"".join(made))
-    wanted = Wanted(records=True)
+    wanted = DumpSelection(records=True)
     right = rows([str(log)], wanted)
     assert len(right) == 2 * count
     assert lines([str(log)], wanted) == right

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl.dump.json_texts import json_texts
+from kctl.dump.json_columns import json_texts
 from kctl.dump.text_columns import at_first_rows, joined, lines_of
 
 NUMBERS = st.sampled_from(

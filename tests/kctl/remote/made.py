@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from formats.record_batch import Record, write_batch
-from formats.records import Entry, walk
-from formats.remote_log_metadata import RemoteLogMetadata, write_remote_log_metadata
+from formats.log.record_batch import Record, write_batch
+from formats.log.records import Entry, walk
+from formats.messages.remote_log_metadata import RemoteLogMetadata, write_remote_log_metadata
 from tests.conftest import recording
 
 

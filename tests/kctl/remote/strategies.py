@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from formats.message_schema import uuid_text
-from formats.remote_log_metadata import (
+from formats.messages.remote_log_metadata import (
     Layout,
     PartitionDelete,
     PartitionDeleteState,
@@ -15,6 +14,7 @@ from formats.remote_log_metadata import (
     SegmentState,
     TopicIdPartition,
 )
+from formats.messages.schema import uuid_text
 
 # Few enough that records meet.
 ids = st.integers(0, 5).map(
@@ -37,7 +37,7 @@ def metadata_records(draw: st.DrawFn) -> RemoteLogMetadata:
     custom = draw(customs) if layout is Layout.WITH_CUSTOM_METADATA else None
     kind = draw(st.integers(0, 5))
     if kind == 0:
-        return PartitionDelete(where, broker, time, draw(st.sampled_from(PartitionDeleteState)), extra={})
+        return PartitionDelete(where, broker, time, draw(st.sampled_from(PartitionDeleteState)))
     state = draw(st.sampled_from(SegmentState))
     if kind < 3:
         start = draw(st.integers(0, 1 << 62))
@@ -46,6 +46,6 @@ def metadata_records(draw: st.DrawFn) -> RemoteLogMetadata:
         size = draw(int32s)
         return SegmentMetadata(
             where, segment_id, start, end, broker, draw(int64s), time, tuple(sorted(epochs.items())), size,
-            custom, state, layout, {},
+            custom, state, layout,
         )  # fmt: skip
-    return SegmentMetadataUpdate(where, segment_id, broker, time, custom, state, layout, {})
+    return SegmentMetadataUpdate(where, segment_id, broker, time, custom, state, layout)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formats.remote_log_metadata import (
+from formats.messages.remote_log_metadata import (
     Layout,
     PartitionDelete,
     PartitionDeleteState,
@@ -20,17 +20,17 @@ from formats.remote_log_metadata import (
     write_remote_log_metadata,
 )
 from kctl.findings import Finding
-from kctl.remote import fold_rows
-from kctl.remote.asking import AsOf
-from kctl.remote.cache import MetadataCache
-from kctl.remote.fold import Fold
-from kctl.remote.listing import Totals, fold_findings, folded, segment_lines, segment_row, segment_rows
-from kctl.remote.metadata_log import chunk_of
-from kctl.remote.partitioner import metadata_partition
+from kctl.tier.metadata import remote_segments
+from kctl.tier.metadata.asking import AsOf
+from kctl.tier.metadata.fold import Fold, fold_findings, folded
+from kctl.tier.metadata.log import chunk_of
+from kctl.tier.metadata.partitioner import metadata_partition
+from kctl.tier.metadata.remote_log_metadata_cache import MetadataCache
+from kctl.tier.metadata.rows import Totals, segment_lines, segment_row, segment_rows
 from tests.kctl.remote.strategies import metadata_records
 
 TIP = TopicIdPartition("LWgrMmVrT0a__7a4SasuPA", "orders", 0)
-A, B = "bCqX9U--S-6U8XUM9II25Q", "oAtiIQ95REujbuzNd_lkLQ"
+A, B, C = "bCqX9U--S-6U8XUM9II25Q", "oAtiIQ95REujbuzNd_lkLQ", "LWgrMmVrT0a__7a4SasuPQ"
 STARTED, FINISHED, DELETING, DELETED = SegmentState
 
 
@@ -65,6 +65,7 @@ def codes(found: list[Finding]) -> list[str]:
     return [f"{one.code} {one.severity}" for one in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", [1, 1 << 10])  # rows and bytes that are there before there is need for more
 @settings(deadline=None, max_examples=100)
 @given(records=st.lists(metadata_records(), max_size=30), size=st.sampled_from([1, 2, 5, 30]))
@@ -73,8 +74,8 @@ def test_what_is_left_is_what_the_brokers_cache_holds(
 ) -> None:
     caches: dict[str, MetadataCache] = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fold_rows, "SMALLEST", room)
-        patch.setattr(fold_rows, "FEWEST_POOLED", room)
+        patch.setattr(remote_segments, "SMALLEST", room)
+        patch.setattr(remote_segments, "FEWEST_POOLED", room)
         fold, _ = fold_of(*records, size=size)
     # The cache is one a partition; ids are unique in truth, so here one cache for all stands for them.
     cache = caches.setdefault("", MetadataCache())
@@ -84,15 +85,14 @@ def test_what_is_left_is_what_the_brokers_cache_holds(
         elif isinstance(record, SegmentMetadataUpdate):
             cache.update(record)
     found = {
-        s.metadata.remote_log_segment_id: s.metadata._replace(layout=Layout.WITH_CUSTOM_METADATA, extra=None)
+        s.metadata.remote_log_segment_id: s.metadata._replace(layout=Layout.WITH_CUSTOM_METADATA)
         for s in fold.segments()
     }
-    held = {
-        id: s._replace(layout=Layout.WITH_CUSTOM_METADATA, extra=None) for id, s in cache.segments.items()
-    }
+    held = {id: s._replace(layout=Layout.WITH_CUSTOM_METADATA) for id, s in cache.segments.items()}
     assert found == held
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(records=st.lists(metadata_records(), max_size=30), size=st.sampled_from([1, 2, 5]))
 def test_what_is_said_does_not_depend_on_where_chunks_end(
@@ -239,8 +239,8 @@ def test_two_ids_of_one_name_are_told() -> None:
 
 def test_totals_by_topic_id_and_state() -> None:
     totals = Totals()
-    for record in (add(), add(B)._replace(state=FINISHED), add()._replace(state=DELETING)):
-        totals.add(record)
+    fold, _ = fold_of(add(), add(B), update(FINISHED, B), add(C), update(DELETING, C))
+    assert len(list(segment_rows(fold, totals))) == 3
     of_topic, of_all = totals.rows()
     assert of_topic["topic"] == "orders" and of_all["topic"] is None
     for row in (of_topic, of_all):
@@ -251,7 +251,7 @@ def test_totals_by_topic_id_and_state() -> None:
 def test_memory_is_small_and_does_not_grow_with_history() -> None:
     ids = np.random.default_rng(3).bytes(16 * 2000)
     records: list[RemoteLogMetadata] = []
-    from formats.message_schema import uuid_text
+    from formats.messages.schema import uuid_text
 
     for n in range(2000):
         id = uuid_text(ids[16 * n : 16 * n + 16])
@@ -268,17 +268,19 @@ def test_memory_is_small_and_does_not_grow_with_history() -> None:
 @given(records=st.lists(metadata_records(), max_size=40))
 def test_rows_made_in_columns_are_those_of_single_segments(records: list[RemoteLogMetadata]) -> None:
     fold, _ = fold_of(*records, keep_deleted=True)
-    totals, counted = Totals(), Totals()
+    totals = Totals()
     rows = list(segment_rows(fold, totals))
-    for one in fold.segments():
-        counted.add(one.metadata)
     single = [
         segment_row(one, fold.newest, fold.deletions.get(one.metadata.topic_id_partition))
         for one in fold.segments()
     ]
     assert rows == single
     assert [list(row) for row in rows] == [list(row) for row in single]
-    assert list(totals.rows()) == list(counted.rows())
+    *_, of_all = totals.rows()
+    assert (of_all["segments"], of_all["size_in_bytes"]) == (
+        len(rows),
+        sum(row["size_in_bytes"] for row in rows),
+    )
     lines = b"".join(segment_lines(fold, Totals(), msgspec.json.encode))
     assert lines == b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
     some = [one for one in single if one["topic"] == "orders" and one["partition"] == 3]

@@ -11,13 +11,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formats.aiven_manifest import parse_manifest, read_chunk_sizes, write_chunk_sizes
 from formats.compression import compress
 from formats.errors import FormatError
-from formats.tier_layouts import AIVEN, LOCAL_TIERED_STORAGE, Layout, ObjectKind, ObjectName, parse_layout
-from kctl.remote.inventory import detect_layout
-from kctl.remote.manifest_log import ChunkedLog
+from formats.tier.aiven_manifest import parse_manifest, read_chunk_sizes, write_chunk_sizes
+from formats.tier.object_names import (
+    AIVEN,
+    LOCAL_TIERED_STORAGE,
+    Layout,
+    ObjectKind,
+    ObjectName,
+    parse_layout,
+)
 from kctl.scan.source import InMemory
+from kctl.tier.audit.inventory import detect_layout
+from kctl.tier.audit.manifest_log import ChunkedLog
 
 TOPIC_ID, SEGMENT = "LWgrMmVrT0a__7a4SasuPA", "-CqX9U--S-6U8XUM9II25Q"
 FILE = """

@@ -5,13 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from formats.remote_log_metadata import SegmentMetadata, SegmentMetadataUpdate, SegmentState, TopicIdPartition
+from formats.messages.remote_log_metadata import (
+    SegmentMetadata,
+    SegmentMetadataUpdate,
+    SegmentState,
+    TopicIdPartition,
+)
 from kctl.findings import Finding
 from kctl.model import TopicPartition
-from kctl.remote.local_logs import LocalLog, LocalPartition
-from kctl.remote.metadata_checks import GIVEN_UP_MS, Judged, against_local, unfinished
-from kctl.remote.partition_tier import PartitionTier, partition_tiers, unserved
 from kctl.replication.epochs import Entries
+from kctl.tier.audit.metadata_checks import GIVEN_UP_MS, Judged, against_local, unfinished
+from kctl.tier.metadata.partition_tier import PartitionTier, partition_tiers, unserved
+from kctl.tier.rules.local_logs import LocalLog, LocalPartition
 from tests.kctl.remote.test_fold import TIP, fold_of
 
 STARTED, FINISHED, DELETING, DELETED = SegmentState
@@ -235,3 +240,13 @@ def test_ranges_that_nothing_serves_are_cut_at_epochs() -> None:
     tier = tier_of(*copy("a", 5, 9), *copy("b", 12, 20, ((0, 12), (1, 15))))
     assert list(unserved(tier.cache, ((0, 0), (1, 15)), 0, 30)) == [(0, 5, 0), (10, 12, 0), (21, 30, 1)]
     assert list(unserved(tier.cache, ((0, 3),), 0, 5)) == [(0, 3, None), (3, 5, 0)]
+
+
+def test_a_step_behind_the_end_of_a_deletion_is_left_out() -> None:
+    """As brokers do, which know nothing of the segment any more."""
+    records = [*copy("a", 0, 9), *copy("b", 10, 19)[:1], *steps("b", DELETING, DELETED, FINISHED)]
+    fold, found = fold_of(*records, keep_deleted=True)
+    assert [finding.code for finding in found] == ["remote-metadata-update-unknown"]
+    (tier,) = partition_tiers(fold).values()
+    assert [one.remote_log_segment_id for one in tier.cache.all_listed()] == [id_of("a")]
+    assert tier.cache.segment_for(0, 3) and not tier.cache.segment_for(0, 12)

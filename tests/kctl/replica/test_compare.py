@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from formats.message_set import write_message, write_wrapper
-from formats.record_batch import Record, write_batch
+from formats.log.message_set import write_message, write_wrapper
+from formats.log.record_batch import Record, write_batch
 from tests.conftest import Ran, rows
 
 TOPIC_IDS = ("AAAAAAAAAAAAAAAAAAAAAg", "AAAAAAAAAAAAAAAAAAAAAw")
@@ -382,7 +382,7 @@ def encoded(value: object) -> str:
 
 def test_a_batch_that_cannot_be_decoded_is_said_not_raised(tmp_path: Path) -> None:
     noise = b"\x1f\x8b" + b"\xff" * 40
-    from formats.record_batch import read_header, seal
+    from formats.log.record_batch import read_header, seal
 
     header = read_header(batch(5, 10, codec=1))
     log_dir(tmp_path, 1, FRONT)
@@ -418,6 +418,7 @@ pieces = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(pieces, max_size=5), min_size=2, max_size=3))
 def test_any_bytes_end_in_a_verdict(tmp_path_factory: pytest.TempPathFactory, logs: list[Batches]) -> None:
@@ -431,7 +432,7 @@ def test_any_bytes_end_in_a_verdict(tmp_path_factory: pytest.TempPathFactory, lo
 
 
 def test_large_logs_read_by_processes_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kctl.replica.scanned.LARGE", 1)
+    monkeypatch.setattr("kctl.replica.copies.scanned.LARGE", 1)
     monkeypatch.setattr("kctl.scan.pool.ALONE_FOR", 0)
     other = [*FRONT[:2], batch(10, 15, "x"), batch(15, 30)]
     log_dir(tmp_path, 1, [*FRONT, batch(15, 20)])
@@ -454,3 +455,36 @@ def test_many_partitions_over_processes_come_in_order(
     ran = compared(tmp_path, "--jobs", 2)
     assert [row["partition"] for row in ran.of("verdict")] == list(range(9))
     assert ran.rows == compared(tmp_path, "--jobs", 1).rows
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_checkpoint_without_the_first_epochs_is_damaged_where_the_log_start_is_known(
+    tmp_path: Path, is_clean: bool
+) -> None:
+    """Deleting records up to offset 15 leaves the same file, and a broker that dies then has written no log start."""
+    later = batch(18, 20, "b", 3)  # the cleaner took [15, 18)
+    log_dir(tmp_path, 1, [*FRONT, later], epochs=[[0, 0], [3, 15]])
+    folder = log_dir(tmp_path, 2, [*FRONT, later], epochs=[[3, 15]])
+    if is_clean:
+        (folder / ".kafka_cleanshutdown").touch()
+    verified = rows("segment", "verify", folder)
+    findings = [f for f in verified.of("finding") if f["file"].endswith("leader-epoch-checkpoint")]
+    code, severity = ("epoch-entry-missing", "error") if is_clean else ("epochs-begin-late", "info")
+    assert [(f["code"], f["severity"]) for f in findings] == [(code, severity)]
+    (judgement,) = compared(tmp_path, "--compacted", "orders").of("judgement")
+    assert judgement["verdict"] == ("sound" if is_clean else "could_not_judge")
+    if not is_clean:
+        assert "leader-epoch-checkpoint of broker 2 begins at offset 15" in judgement["reason"]
+
+
+def test_a_batch_whose_last_offset_overflows_is_damage(tmp_path: Path) -> None:
+    record = Record(0, 0, b"k", b"v")
+    last = Record(2**63 - 1, 0, b"k", b"v")
+    for broker, count in ((1, 1), (2, 2)):
+        folder = tmp_path / f"broker-{broker}" / "orders-0"
+        folder.mkdir(parents=True)
+        high = write_batch([last], last_offset_delta=count - 1)
+        (folder / f"{0:020d}.log").write_bytes(write_batch([record]) + high)
+    ran = rows("replica", "compare", tmp_path)
+    assert ran.status == 5
+    assert "sound" not in [row["verdict"] for row in ran.of("judgement")]

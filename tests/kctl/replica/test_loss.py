@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from formats.message_set import write_message
-from formats.record_batch import Record, write_batch
+from commands.cli.render import Page
+from commands.replica.loss_text import loss_text
+from formats.log.message_set import write_message
+from formats.log.record_batch import Record, write_batch
 from tests.conftest import Ran, kctl, recording, rows
 from tests.kctl.replica.test_compare import FRONT, TOPIC_IDS, batch, encoded, log_dir
 
@@ -75,7 +77,7 @@ def test_the_order_of_copying_is_no_loss(tmp_path: Path) -> None:
     log_dir(tmp_path, 2, FRONT, epochs=[[0, 0]])
     znodes(tmp_path, 1, 0, [1, 2])
     ran = lost(tmp_path)
-    assert (ran.rows, ran.status) == ([], 0)
+    assert (ran.of("loss"), ran.codes(), ran.status) == ([], [], 0)
 
 
 def test_an_election_between_two_copies_of_one_moment_is_no_loss(tmp_path: Path) -> None:
@@ -83,7 +85,8 @@ def test_an_election_between_two_copies_of_one_moment_is_no_loss(tmp_path: Path)
     log_dir(tmp_path, 1, FRONT[:2], epochs=[[0, 0], [1, 15]])
     log_dir(tmp_path, 2, [*FRONT, batch(15, 18, epoch=1)], epochs=[[0, 0], [1, 15]])
     znodes(tmp_path, 1, 1, [1, 2])
-    assert lost(tmp_path).rows == []
+    ran = lost(tmp_path)
+    assert (ran.of("loss"), ran.codes(), ran.status) == ([], [], 0)
 
 
 def test_a_tail_without_epochs_on_a_broker_that_may_be_following_is_undecided(tmp_path: Path) -> None:
@@ -102,7 +105,8 @@ def test_retention_is_no_loss(tmp_path: Path) -> None:
     log_dir(tmp_path, 1, FRONT[2:], base=10, epochs=[[0, 10]])
     log_dir(tmp_path, 2, FRONT, epochs=[[0, 0]])
     znodes(tmp_path, 1, 0, [1, 2])
-    assert lost(tmp_path).rows == []
+    ran = lost(tmp_path)
+    assert (ran.of("loss"), ran.codes(), ran.status) == ([], [], 0)
 
 
 def test_compaction_is_no_loss(tmp_path: Path) -> None:
@@ -176,6 +180,28 @@ def test_a_leader_does_not_shorten_its_log_within_an_epoch(tmp_path: Path) -> No
     ran = lost(tmp_path)
     assert ran.of("loss") == []
     assert set(ran.codes("warning")) == {"replica-present-incomplete"}
+
+
+@pytest.mark.parametrize("is_one_batch", [True, False])
+def test_a_record_of_a_superseded_epoch_is_lost_also_where_the_cleaner_left_a_hole(
+    tmp_path: Path, is_one_batch: bool
+) -> None:
+    cut = [batch(15, 20, "a", 1)] if is_one_batch else [batch(o, o + 1, "a", 1) for o in range(15, 20)]
+    log_dir(tmp_path, 1, [*FRONT, *cut], epochs=[[0, 0], [1, 15]])
+    now = [FRONT[0], FRONT[2], batch(16, 17, "b", 3), batch(20, 22, "b", 3)]  # [5, 10) was cleaned
+    log_dir(tmp_path, 2, now, epochs=[[0, 0], [3, 15]])
+    znodes(tmp_path, 2, 3, [2], live=(2,))
+    ran = lost(tmp_path, "--compacted", "orders")
+    assert [(a, b) for a, b, _ in spans(ran)] == [(15, 20)]
+    assert (ran.of("loss")[0]["replaced"], ran.of("loss")[0]["missing"]) == ([[16, 17]], [[15, 16], [17, 20]])
+
+
+def test_what_the_same_epoch_held_the_cleaner_took(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, [*FRONT, batch(15, 20, "a", 3)], epochs=[[0, 0], [3, 15]])
+    now = [FRONT[0], batch(16, 17, "a", 3), batch(20, 22, "b", 3)]
+    log_dir(tmp_path, 2, now, epochs=[[0, 0], [3, 15]])
+    znodes(tmp_path, 2, 3, [2], live=(2,))
+    assert lost(tmp_path, "--compacted", "orders").of("loss") == []
 
 
 def test_a_topic_made_again_lost_nothing(tmp_path: Path) -> None:
@@ -456,10 +482,21 @@ def test_a_tail_that_a_leader_had_when_it_was_told_to_stop(
     line = "[2026-11-21 10:00:00,990] INFO [Controller id=2] Shutting down broker 1 (kafka.controller.KafkaController)\n"
     log.with_name("controller.log").write_text(line)
     ran = lost(tmp_path)
-    # What was never committed, its producers were told to send again; what was, is lost all the same.
-    assert [(a, b) for a, b, _ in spans(ran)] == ([(15, 17)] if is_lost else [])
+    # What was never committed, its producers with acks=all were told to send again; what was, is lost all the same.
+    assert spans(ran) == [(15, 17, "committed" if is_lost else "uncommitted")]
+    assert ran.of("loss")[0]["cause"] == ("unknown" if is_lost else "handover")
     assert ran.codes() == ([] if is_lost else ["replica-tail-of-handover"])
     assert ran.status == (5 if is_lost else 0)
+    assert lost(tmp_path, "--acks", "all").status == ran.status
+    assert lost(tmp_path, "--acks", "1").status == lost(tmp_path, "--acks", "0").status == 5
+    last = list(loss_text([*ran.of("loss"), *ran.of("finding")], Page(80, color=False)))[-1]
+    assert (
+        "2 committed records are gone from the cluster" if is_lost else "were dropped at a handover"
+    ) in last
+    audit = rows("audit", "run", tmp_path, "--out", tmp_path.with_name(f"{tmp_path.name}-report"))
+    said = audit.of("audit")[0]["verdict"]
+    assert ("2 records are lost" if is_lost else "2 uncommitted records were dropped at a handover") in said
+    assert audit.of("audit")[0]["lost_records"] == (2 if is_lost else 0)
 
 
 def test_explain_names_both_records(tmp_path: Path) -> None:
@@ -607,6 +644,7 @@ def test_moments_that_nothing_dates_prove_no_loss(tmp_path: Path) -> None:
     assert ran.codes("info") == ["replica-moments-undated"]
 
 
+@pytest.mark.slow
 def test_a_tier_remembers_what_every_replica_lost() -> None:
     from tests.conftest import recording
 

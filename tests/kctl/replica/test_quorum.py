@@ -7,8 +7,7 @@ from pathlib import Path
 from kctl.errors import KctlError
 from kctl.evidence.discover import discover
 from kctl.model import TopicPartition
-from kctl.replica.moments import Znodes
-from kctl.replica.quorum import clusters_of
+from kctl.replica.copies.moments import Znodes, clusters_of
 from tests.conftest import recording
 
 
@@ -38,9 +37,15 @@ def test_who_is_eligible_besides_the_isr_is_known() -> None:
     assert found.minimum_isr["el"] == 2
 
 
-def test_every_decision_since_the_snapshot_is_known() -> None:
+def test_every_decision_that_the_log_still_has_is_known() -> None:
     (found,) = clusters(recording("segments/3.9.1-kraft")).values()
     decided = found.decisions[TopicPartition("txn-mix", 0)]
-    assert [(one.leader, one.leader_epoch, one.isr) for one in decided] == [(1, 2, (1,)), (-1, 3, (1,))]
+    assert [(one.leader, one.leader_epoch, one.isr, one.how) for one in decided] == [
+        (1, 0, (1,), "creation"),
+        (1, 0, (1,), "creation"),  # the broker said in which directory it keeps the replica
+        (-1, 1, (1,), "none"),
+        (1, 2, (1,), "failure"),
+        (-1, 3, (1,), "none"),
+    ]
     assert found.state(TopicPartition("txn-mix", 0)) is None  # nobody leads
     assert found.live == set()

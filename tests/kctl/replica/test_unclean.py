@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
-from kctl.replica.drops import is_unclean
-from kctl.replica.leaders import Leaders, Led
+from kctl.model import TopicPartition
+from kctl.replica.copies.leaders import Leaders, Led
+from kctl.replica.copies.lineage import Lineage
+from kctl.replica.copies.log_notes import LogNotes, Note
+from kctl.replica.loss.causes import PartitionFacts, costs_unknown, explain_drop, is_unclean
+from kctl.replica.loss.present_lineage import Present
+
+ORDERS = TopicPartition("orders", 0)
 
 
 def leaders(*known: Led) -> Leaders:
@@ -45,3 +54,84 @@ def test_an_eligible_leader_replica_leads_cleanly() -> None:
     before = Led(4, -1, (), (), is_isr_last=True, eligible=(2,))
     elected = led(5, 2, 2)
     assert not is_unclean(leaders(led(3, 1, 1), before, elected), elected)
+
+
+@pytest.mark.parametrize("writer", [0, 3])
+def test_the_leader_before_wrote_the_records_also_where_its_id_is_0(writer: int) -> None:
+    known = leaders(led(4, writer, writer, 1), led(5, 1, 1))
+    assert explain_drop(replace(facts_of(), leaders=known), 5, 10, None, [writer]).written_by == writer
+
+
+def facts_of(*notes: Note, before: int = 1, recorded: tuple[tuple[int, int], ...] = ((4, 0), (5, 42))) -> Any:
+    """Broker 2 leads in epoch 5 at second 10, `before` in epoch 4 at second 1; nothing is held by any copy."""
+    known = Leaders(
+        (Led(4, before, (1, 2), (1, 2), 1_000), Led(5, 2, (2,), (2,), 10_000)),
+        {4: Led(4, before, (1, 2), (1, 2), 1_000), 5: Led(5, 2, (2,), (2,), 10_000)},
+    )
+    lineage = Lineage(0, 500, recorded=recorded)
+    present = Present(None, None, 2, None, None, 500, lineage)  # type: ignore[arg-type]
+    log_notes = LogNotes(notes={ORDERS: list(notes)}, starts={2: [500, 8_000]})
+    return PartitionFacts(ORDERS, present, known, log_notes, [])
+
+
+def note(what: str, second: float, offset: int | None = None, end: int | None = None) -> Note:
+    return Note(what, 2, int(1000 * second), {"line": int(second)}, offset, end)
+
+
+@pytest.mark.parametrize(
+    ("notes", "recorded", "cause"),
+    [
+        # It was loaded with the records and cut them to its own mark.
+        ([note("loaded", 2, end=60), note("fell_back", 3), note("cut", 3, 42)], None, "high_watermark_truncation"),
+        ([note("loaded", 2, end=60), note("asked_to_cut", 3, 42)], (), "high_watermark_truncation"),
+        # With epochs the leader had told it where to cut.
+        ([note("loaded", 2, end=60), note("cut", 3, 42)], None, "unknown"),
+        # The records at these offsets then were others: these were written in epoch 4, from second 1 on.
+        ([note("loaded", -9, end=60), note("fell_back", -8), note("cut", -8, 42)], None, "unknown"),
+    ],
+)  # fmt: skip
+def test_a_cut_drops_the_records_that_were_there_then(
+    notes: list[Note], recorded: tuple[tuple[int, int], ...] | None, cause: str
+) -> None:
+    facts = facts_of(*notes) if recorded is None else facts_of(*notes, recorded=recorded)
+    assert explain_drop(facts, 5, 42, 4, [1]).cause == cause
+
+
+@pytest.mark.parametrize(
+    ("notes", "before", "cause"),
+    [
+        ([note("loaded", 1, end=60), note("loaded", 8, end=0), note("created", 8)], 1, "disk_lost"),
+        ([note("leader", 1), note("created", 8)], 2, "disk_lost"),  # it wrote them itself
+        ([note("follower", 1, end=30), note("created", 8)], 1, "unknown"),  # nothing says that it had them
+        ([note("created", 1)], 2, "unknown"),  # a topic that is made
+        # What it cut as a follower, it had fetched since.
+        ([note("loaded", 1, end=60), note("created", 8), note("cut", 9, 42)], 1, "unknown"),
+        ([note("loaded", 1, end=60), note("loaded", 8, end=0)], 1, "unknown"),
+    ],
+)
+def test_a_disk_is_lost_where_a_log_is_created_anew(notes: list[Note], before: int, cause: str) -> None:
+    drop = explain_drop(facts_of(*notes, before=before), 5, 42, 4, [1])
+    assert (drop.cause, drop.leader_epoch) == (cause, 5)
+    assert [proof.line for proof in drop.proofs if proof.kind == "disk_lost"] == (
+        [1, 8] if cause == "disk_lost" else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("notes", "is_said"),
+    [
+        ([], True),
+        ([note("loaded", 11, end=60)], False),
+        ([note("loaded", 11, end=0)], False),  # an empty log that is still there
+        ([note("loaded", 11, end=0), note("created", 11)], True),
+        ([note("loaded", 11, end=0), note("created", 11), note("follower", 12)], True),
+        ([note("follower", 11), note("created", 12)], False),
+    ],
+)
+def test_a_log_created_anew_is_no_witness(notes: list[Note], is_said: bool) -> None:
+    facts = facts_of(*[one._replace(broker_id=1) for one in notes])
+    elected = Led(5, 2, (2,), (2,), 10_000, how="unclean")
+    before = Led(4, 1, (1,), (1,), 1_000, is_isr_last=True)
+    known = Leaders((before, elected), {4: before, 5: elected})
+    found = list(costs_unknown(replace(facts, leaders=known), ()))
+    assert [finding.code for finding in found] == (["replica-unclean-cost-unknown"] if is_said else [])

@@ -122,3 +122,37 @@ def test_what_is_left_after_truncation_is_a_prefix_of_the_leader(
     assert left.log_end_offset <= follower.log_end_offset
     for offset in range(left.log_end_offset):
         assert epoch_for_offset(left.epochs, offset) == epoch_for_offset(leader.epochs, offset)
+
+
+# --- bounds -------------------------------------------------------------------------------------------
+
+
+def test_a_cut_takes_the_high_watermark_along() -> None:
+    replica = ReplicaLog(((0, 0),), 10, 8)
+    cut = [replica.cut_to(offset) for offset in (5, 9, 12)]
+    assert [(one.log_end_offset, one.high_watermark) for one in cut] == [(5, 5), (9, 8), (10, 8)]
+
+
+def test_nobody_truncates_above_its_own_end() -> None:
+    replica = ReplicaLog(((0, 0),), 10, 12)
+    for answer in (EpochEnd(None, 20), EpochEnd(-1, 20)):
+        assert decide(replica, answer, 0) == (10, True, "leader_epoch_undefined")
+    for own, cut in ((replica, 10), (ReplicaLog(((0, 0),), 10, 8), 8)):
+        (round_,) = truncate(own, replica, Algorithm.HIGH_WATERMARK).rounds
+        assert round_.truncate_to == cut
+
+
+def test_a_fetch_at_the_end_is_in_range() -> None:
+    leader = ReplicaLog((), 10, 8, 3)
+    answers = [fetch_epoch_check(leader, offset, None) for offset in (2, 3, 10, 11)]
+    assert answers == ["OFFSET_OUT_OF_RANGE", "data", "data", "OFFSET_OUT_OF_RANGE"]
+
+
+def test_what_follows_upon_out_of_range() -> None:
+    asked = [(5, 0, 4), (5, 0, 5), (5, 5, 9), (5, 6, 9)]
+    assert [out_of_range(*offsets) for offsets in asked] == [
+        ("truncate_to_leader_end", 4, 4),
+        ("keep_and_retry", None, 5),
+        ("keep_and_retry", None, 5),
+        ("truncate_fully_and_start_at", 6, 6),
+    ]

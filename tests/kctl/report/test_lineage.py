@@ -9,7 +9,8 @@ from xml.etree import ElementTree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kctl.report.lineage import bands_of, lineage_picture
+from kctl.report.lineage import bands_of, legend, lineage_picture, patterns
+from kctl.report.remote import legend as tier_legend
 from tests.conftest import recording, rows
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -104,10 +105,27 @@ def test_damage_is_hatched() -> None:
         "last_offset": 19,
     }
     root = parsed(lineage_picture([lineage()], (), (), [damaged]))
-    (hatched,) = [r for r in root.iter("rect") if (r.get("fill") or "").startswith("url(#")]
+    (hatched,) = [r for r in root.iter("rect") if r.get("fill") == "url(#damage)"]
     assert hatched.findtext("title") == "damaged: offsets [10, 20)"
-    (pattern,) = root.iter("pattern")
-    assert hatched.get("fill") == f"url(#{pattern.get('id')})"
+    assert "damaged: offsets [10, 20)." in (root.findtext("desc") or "")
+
+
+def test_every_fill_of_a_picture_is_a_pattern_of_the_page() -> None:
+    fills = {f"url(#{one.get('id')})" for one in parsed(patterns()).iter("pattern")}
+    markup = lineage_picture([lineage(epochs=[[0, 0], [1, 10], [3, 40]])], (), [loss()])
+    assert set(re.findall(r"url\(#[\w-]+\)", markup)) == {"url(#band-a)", "url(#band-b)", "url(#band-c)"}
+    assert set(re.findall(r"url\(#[\w-]+\)", markup + legend() + tier_legend())) <= fills
+
+
+def test_the_axis_says_what_it_is_and_its_numbers_do_not_overlap() -> None:
+    for end in (1, 2, 54, 2**40, 2**63 - 1):
+        root = parsed(lineage_picture([lineage(epochs=[[0, 0]], log_end_offset=end, high_watermark=None)]))
+        texts = [one for one in root.iter("text") if one.get("class") == "quiet"]
+        assert [one.text for one in texts][-1] == "offset"
+        numbers = texts[:-1]
+        assert (numbers[0].text, numbers[-1].text) == ("0", f"{end:,}")
+        places = [float(one.get("x", 0)) for one in numbers]
+        assert places == sorted(set(places))
 
 
 def test_a_loss_without_an_end_goes_to_the_edge() -> None:
@@ -119,7 +137,7 @@ def test_lists_may_be_json_text_as_tables_hold_them() -> None:
     as_text = lineage(epochs="[[0, 0], [3, 40]]")
     assert bands_of(as_text) == [(0, 40, 0), (40, 54, 3)]
     told = lineage_picture([as_text], (), [loss(recoverable_from='[{"moment": null, "broker_id": 1}]')])
-    assert told.count("lost: offsets") == 2
+    assert told.count("<title>lost: offsets") == 2
 
 
 def test_offsets_without_an_epoch_are_a_band_of_their_own() -> None:
@@ -141,6 +159,6 @@ def test_nothing_in_evidence_writes_the_page(topic: str, moment: str, epochs: li
     )
     root = parsed(lineage_picture([row, lineage(None)], [{"from_offset": 5}], [loss()]))
     assert {one.tag for one in root.iter()} <= {
-        "svg", "title", "defs", "pattern", "rect", "line", "text",
+        "svg", "title", "desc", "rect", "line", "text",
     }  # fmt: skip
     assert not any(key.startswith("on") for one in root.iter() for key in one.attrib)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from formats.compression import compress
-from formats.message_set import write_message
-from formats.record_batch import (
+from formats.log.message_set import write_message
+from formats.log.record_batch import (
     CONTROL,
     TRANSACTIONAL,
     Record,
@@ -19,7 +19,7 @@ from formats.record_batch import (
     write_batch,
     write_records,
 )
-from kctl.checks.edges import stitched
+from kctl.checks.table import LogChecks
 from kctl.findings import FindingType, Place, Severity, all_findings, segments
 from kctl.scan.options import Level, ScanOptions
 from kctl.scan.segment import scan_segment
@@ -118,7 +118,7 @@ def found_in(data: bytes, level: Level = Level.RECORDS, **options: int) -> list[
     asked = {"base_offset": 0, "max_decompressed_bytes": 1 << 19, **options}
     scan = scan_segment(InMemory(data), ScanOptions(level=level, place=PLACE, **asked))  # type: ignore[arg-type]
     said = [one for chunk in scan for one in chunk.findings]
-    said += stitched([scan.edge], is_compacted=False)
+    said += scan.checks.finish(is_compacted=False)
     for one in said:
         assert one.place.topic == "orders"
         assert one.place.position is not None
@@ -165,8 +165,8 @@ def test_a_gap_in_a_compacted_topic_is_normal() -> None:
     data = producer(0, 0) + producer(30, 9)
     scan = scan_segment(InMemory(data), ScanOptions())
     assert [f for chunk in scan for f in chunk.findings] == []
-    assert stitched([scan.edge], is_compacted=True) == []
-    gaps = stitched([scan.edge], is_compacted=None)
+    assert scan.checks.finish(is_compacted=True) == []
+    gaps = scan.checks.finish(is_compacted=None)
     assert {gap.code for gap in gaps} == {"batch-offset-gap", "producer-sequence-gap"}
     assert all(gap.severity is Severity.INFO and "unknown" in gap.message for gap in gaps)
 
@@ -184,10 +184,16 @@ def test_offset_commits_of_a_coordinator_repeat_sequence_0() -> None:
 
 def test_segments_of_a_partition_are_stitched() -> None:
     def edges(*parts: bytes) -> list[str]:
-        scans = [scan_segment(InMemory(part), ScanOptions(place=PLACE)) for part in parts]
-        for scan in scans:
-            assert [f for chunk in scan for f in chunk.findings] == []
-        return [one.code for one in stitched([scan.edge for scan in scans], is_compacted=False)]
+        """Codes of what is wrong between segments of which each alone is sound."""
+        checks = LogChecks()
+        said = []
+        for part in parts:
+            assert [f for chunk in scan_segment(InMemory(part)) for f in chunk.findings] == [] or len(
+                parts
+            ) == 1
+            scan = scan_segment(InMemory(part), ScanOptions(place=PLACE), checks=checks)
+            said += [f.code for chunk in scan for f in chunk.findings]
+        return said + [f.code for f in checks.finish(is_compacted=False)]
 
     assert edges(batch(0), b"", batch(3)) == []
     assert edges(batch(5), batch(6)) == ["batch-offsets-go-back"]

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from formats.columns.headers import PADDING, gather, walk
 from formats.compression import Codec
-from formats.record_batch import Record, write_batch
+from formats.log.columns.headers import PADDING, gather, walk
+from formats.log.record_batch import Record, write_batch
 from kctl.scan.block import Block
 from kctl.scan.record_groups import GROUP_BYTES, ROOM, batch_groups
 from kctl.scan.source import InMemory

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formats import records as walker
 from formats.errors import FormatError
-from formats.message_set import write_message, write_wrapper
-from formats.record_batch import Record, write_batch
-from formats.records import Damage, Entry
+from formats.log import records as walker
+from formats.log.message_set import write_message, write_wrapper
+from formats.log.record_batch import Record, write_batch
+from formats.log.records import Damage, Entry
 from kctl.scan import runs
 from kctl.scan.options import Level, ScanOptions
 from kctl.scan.segment import SegmentScan, scan_segment
@@ -103,6 +103,7 @@ def test_a_scan_gives_what_the_walk_gives(seed: int) -> None:
     assert items_of_scan(data)[0] == items_of_walk(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [None, 1 << 12])
 @given(st.integers(0, 10_000), st.integers(0, 10_000))
 @settings(max_examples=80, deadline=None)
@@ -112,6 +113,7 @@ def test_also_where_bytes_are_damaged(block: int | None, seed: int, edit: int) -
         assert items_of_scan(data)[0] == items_of_walk(data)
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=400), st.integers(0, 50))
 @settings(max_examples=100, deadline=None)
 def test_any_bytes_at_any_level(junk: bytes, seed: int) -> None:
@@ -161,6 +163,7 @@ def readable_records(data: bytes) -> Iterator[tuple[object, ...]]:
             yield one.offset, one.timestamp, one.key, one.value, one.headers, one.sequence
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_records_are_those_of_the_decoder_of_single_batches(seed: int) -> None:
     data = log(seed, 20)
@@ -170,12 +173,13 @@ def test_records_are_those_of_the_decoder_of_single_batches(seed: int) -> None:
     assert not [f for chunk in scan_segment(InMemory(data)) for f in chunk.findings]
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10_000), st.integers(0, 10_000))
 @settings(max_examples=100, deadline=None)
 def test_also_of_bodies_that_are_wrong_under_a_right_crc(seed: int, edit: int) -> None:
     rng = random.Random(edit)
     made = write_batch(records(7, rng.choice([1, 2, 30]), rng), codec=0)
-    from formats.record_batch import read_header, seal
+    from formats.log.record_batch import read_header, seal
 
     body = edited(made[61:], edit)
     header = read_header(made)
@@ -194,6 +198,7 @@ def test_also_of_bodies_that_are_wrong_under_a_right_crc(seed: int, edit: int) -
     assert sum(f.code in ("record-malformed", "batch-records-count") for f in found) >= expected
 
 
+@pytest.mark.slow
 @given(st.integers(0, 30), st.integers(0, 1 << 30), st.integers(0, 7))
 @settings(max_examples=80, deadline=None)
 def test_a_flipped_bit_under_a_crc_is_found(seed: int, place: int, bit: int) -> None:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from formats import records as walker
-from formats.record_batch import CONTROL, TRANSACTIONAL, Record, write_batch
-from kctl.checks.edges import Edge, stitched
+from formats.log import records as walker
+from formats.log.record_batch import CONTROL, TRANSACTIONAL, Record, write_batch
+from kctl.checks.table import LogChecks
 from kctl.findings import Finding
 from kctl.scan.options import ScanOptions
 from kctl.scan.segment import scan_segment
@@ -55,24 +55,24 @@ def boundaries(data: bytes) -> list[int]:
 def scanned(data: bytes, splits: list[Split]) -> tuple[list[Finding], list[object], list[int]]:
     findings: list[Finding] = []
     items: list[object] = []
-    edges: list[Edge] = []
+    checks = LogChecks()
     totals = np.zeros(4, np.int64)
     for split in splits:
-        scan = scan_segment(InMemory(data), ScanOptions(start=split.start, end=split.end))
+        scan = scan_segment(InMemory(data), ScanOptions(start=split.start, end=split.end), checks=checks)
         for chunk in scan:
             findings += chunk.findings
             items += chunk.headers.position.tolist()
             items += [(one.position, one.size_in_bytes, one.reason) for one in chunk.damage]
-        edges.append(scan.edge)
         t = scan.totals
         totals += (t.batches, t.records, t.good_bytes, t.damaged_bytes)
-    return [*findings, *stitched(edges)], items, totals.tolist()
+    return [*findings, *checks.finish()], items, totals.tolist()
 
 
 def by_place(findings: list[Finding]) -> list[tuple[object, ...]]:
     return sorted((f.place.position or 0, f.code, f.severity, f.message) for f in findings)
 
 
+@pytest.mark.slow
 @given(
     st.integers(0, 10_000), st.integers(0, 10_000), st.booleans(), st.lists(st.integers(0, 99), max_size=4)
 )

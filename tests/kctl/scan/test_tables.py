@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from formats import records as walker
-from formats.record_batch import Record, write_batch
+from formats.log import records as walker
+from formats.log.record_batch import Record, write_batch
 from kctl.findings import Place
 from kctl.scan.options import ScanOptions
 from kctl.scan.parquet import ParquetPart
@@ -82,11 +82,11 @@ def test_findings_are_rows() -> None:
 
 def test_a_part_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     schema = pa.schema([("n", pa.int64())])
-    with ParquetPart(tmp_path, "numbers", "a", schema) as part:
+    with ParquetPart(tmp_path / "numbers" / "a.parquet", schema) as part:
         for number in range(5):
             part.write(pa.RecordBatch.from_pydict({"n": [number]}, schema=schema))
         assert list((tmp_path / "numbers").glob("*.parquet")) == []
     assert pq.read_table(tmp_path / "numbers").column("n").to_pylist() == [0, 1, 2, 3, 4]
-    with pytest.raises(ZeroDivisionError), ParquetPart(tmp_path, "numbers", "b", schema):
+    with pytest.raises(ZeroDivisionError), ParquetPart(tmp_path / "numbers" / "b.parquet", schema):
         raise ZeroDivisionError
     assert [path.name for path in (tmp_path / "numbers").iterdir()] == ["a.parquet"]

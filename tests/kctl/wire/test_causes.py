@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from kctl.wire.causes import cause_among, cause_of, listening
-from kctl.wire.first_ready import bootstrap
+from kctl.wire.adapter import bootstrap, cause_among, cause_of, listening
 
 REFUSED = (
     "Bootstrap connection to bootstrap-0 failed: [Error 58] SaslAuthenticationFailedError (backoff 0.10 secs)"

@@ -10,13 +10,15 @@ import pytest
 
 from kctl.changes.intents import AlterConfig, Reassign
 from kctl.changes.plan import Write
-from kctl.cluster.state import UNTOLD, Broker, ClusterState, EntityConfig, Quorum, Topic
+from kctl.cluster.reassignment.execution import reassigned
+from kctl.cluster.state import UNTOLD, Broker, ClusterState, EntityConfig, PartitionState, Quorum, Topic
 from kctl.cluster.versions import KafkaVersion
+from kctl.errors import Refused
 from kctl.model import TopicPartition
-from kctl.wire import committing
 from kctl.wire.cluster import AdminCluster
-from kctl.wire.committing import MOVES, Commit
-from kctl.wire.writes import reassign, request
+from kctl.wire.writes import commit as committing
+from kctl.wire.writes.commit import MOVES, Commit
+from kctl.wire.writes.planning import reassign, request
 
 RATE = "leader.replication.throttled.rate"
 THROTTLE = request(
@@ -106,3 +108,52 @@ def test_what_a_change_has_set_before_it_was_cut_off_is_not_in_its_way(
         topics={"t": Topic(name="t", partitions={0: (1, 2)})},
     )
     assert [write.target.split()[0] for write in reassign(now, intent, now)] == expected
+
+
+def moving(isr: tuple[int, ...], alive: tuple[int, ...], offline: tuple[int, ...] = ()) -> ClusterState:
+    """`t-0` on its way from brokers 1 and 2 to 3 and 2."""
+    topic = Topic(name="t", partitions={0: (3, 2, 1)}, adding_replicas={0: (3,)}, removing_replicas={0: (1,)})
+    leader = next((b for b in isr if b in alive), -1)
+    return replace(
+        state(None, KRAFT),
+        brokers={id: Broker(broker_id=id, host="h", port=1) for id in alive},
+        topic_names=("t",),
+        topics={"t": topic},
+        partition_states={TopicPartition("t", 0): PartitionState(leader, 5, isr, offline_replicas=offline)},
+    )
+
+
+BACK = Reassign(targets={TopicPartition("t", 0): (1, 2)}, origins={TopicPartition("t", 0): (3, 2)})
+
+
+@pytest.mark.parametrize("alive", [(2, 3), (1, 2), (1, 2, 3)])
+def test_a_move_goes_back_past_a_dead_broker(alive: tuple[int, ...]) -> None:
+    now = moving((2,), alive)
+    assert [write.target.split()[1] for write in reassign(now, BACK, now)] == ["cancel", "order"]
+    over = replace(
+        now,
+        topics={"t": Topic(name="t", partitions={0: (1, 2)})},
+    )
+    # The broker that is dead does not hold the wait up; one that lives is waited for.
+    assert reassigned(BACK, over).is_done == (1 not in alive)
+
+
+def test_a_move_goes_back_past_a_failed_disk() -> None:
+    now = moving((2,), (1, 2, 3), offline=(1,))
+    assert len(reassign(now, BACK, now)) == 2
+    over = replace(now, topics={"t": Topic(name="t", partitions={0: (1, 2)})})
+    assert reassigned(BACK, over).is_done
+
+
+@pytest.mark.parametrize(("isr", "alive"), [((3,), (1, 2, 3)), ((2,), (1, 3)), ((), (1, 2, 3))])
+def test_a_move_does_not_go_back_to_nobody_in_sync(isr: tuple[int, ...], alive: tuple[int, ...]) -> None:
+    now = moving(isr, alive)
+    with pytest.raises(Refused, match="none of these is alive and in the ISR"):
+        reassign(now, BACK, now)
+
+
+def test_a_new_move_to_a_dead_broker_is_refused() -> None:
+    now = replace(moving((1, 2), (1, 2)), topics={"t": Topic(name="t", partitions={0: (1, 2)})})
+    intent = Reassign(targets={TopicPartition("t", 0): (3, 2)}, origins={TopicPartition("t", 0): (1, 2)})
+    with pytest.raises(Refused, match="not alive"):
+        reassign(now, intent, now)

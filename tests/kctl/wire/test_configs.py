@@ -7,20 +7,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.protocol.admin.configs import DescribeConfigsRequest, DescribeConfigsResponse
 
-from kctl.wire.shortcuts.configs import SET, DescribeSetConfigsRequest, Resource, decoded
+from kctl.wire.shortcuts.configs import SET, SET_FOR_TOPICS, DescribeSetConfigsRequest, Resource, decoded
 
 TEXTS = st.text(max_size=300)
 CONFIGS = st.tuples(TEXTS, st.none() | TEXTS, st.sampled_from([0, 1, 4, 5]), st.none() | TEXTS)
 RESULTS = st.lists(st.tuples(TEXTS, st.sampled_from([0, 3, 29]), st.lists(CONFIGS, max_size=5)), max_size=4)
 
 
-def encoded(results: list[tuple[str, int, list[tuple[str, str | None, int, str | None]]]]) -> bytes:
+def encoded(
+    results: list[tuple[str, int, list[tuple[str, str | None, int, str | None]]]], resource_type: int = 2
+) -> bytes:
     kind = DescribeConfigsResponse.DescribeConfigsResult
     listed = [
         kind(
             error_code=error,
             error_message="no" if error else None,
-            resource_type=2,
+            resource_type=resource_type,
             resource_name=name,
             configs=[
                 kind.DescribeConfigsResourceResult(
@@ -41,15 +43,19 @@ def encoded(results: list[tuple[str, int, list[tuple[str, str | None, int, str |
     return bytes(DescribeConfigsResponse(throttle_time_ms=7, results=listed).encode(version=4))
 
 
+@pytest.mark.slow
 @settings(deadline=None)
-@given(RESULTS)
-def test_what_topics_set_is_found(
+@given(RESULTS, st.sampled_from([(2, SET_FOR_TOPICS), (4, SET)]))
+def test_what_topics_and_brokers_set_is_found(
     results: list[tuple[str, int, list[tuple[str, str | None, int, str | None]]]],
+    wanted: tuple[int, tuple[int, ...]],
 ) -> None:
-    found = decoded(encoded(results)).results
+    """A value in a broker's own file counts for the broker; each topic would tell it again."""
+    resource_type, sources = wanted
+    found = decoded(encoded(results, resource_type)).results
     assert [(one.resource_name, one.error_code) for one in found] == [(n, e) for n, e, _ in results]
     for one, (_, _, configs) in zip(found, results, strict=True):
-        set_by_it = [(key, value, source) for key, value, source, _ in configs if source in SET]
+        set_by_it = [(key, value, source) for key, value, source, _ in configs if source in sources]
         assert list(map(tuple, one.configs)) == set_by_it
 
 

@@ -17,18 +17,18 @@ from kctl.evidence.discover import discover
 from kctl.evidence.model import Evidence
 from kctl.internal_topics.reading import entries
 from kctl.model import TopicPartition
-from kctl.remote.metadata_log import METADATA_TOPIC, find_metadata
-from kctl.remote.metadata_replicas import values_of
-from kctl.replica.epoch_views import every_copy, show_rows
-from kctl.wire import copying
-from kctl.wire.fetching import (
+from kctl.replica.copies.copy import every_copy
+from kctl.replica.epoch_rows import show_rows
+from kctl.tier.metadata.log import METADATA_TOPIC, ValueChunk, find_metadata, values_of
+from kctl.wire.replicas import copying
+from kctl.wire.replicas.fetching import (
     CONSUMER,
     EARLIEST,
     EARLIEST_LOCAL,
     LATEST,
     OFFSET_OUT_OF_RANGE,
     Fetched,
-    Wanted,
+    FetchPosition,
 )
 from tests.conftest import recording
 from tests.kctl.replica.test_compare import batch
@@ -46,7 +46,7 @@ class FakeLeader:
         self.fails_at: int | None = None
         self.local_start: int | None = None  # of a tiered topic
 
-    def fetch(self, wanted: Sequence[Wanted], size: int) -> list[Fetched | KctlError]:
+    def fetch(self, wanted: Sequence[FetchPosition], size: int) -> list[Fetched | KctlError]:
         (one,) = wanted
         self.asked.append(one.offset)
         if self.fails_at is not None and one.offset >= self.fails_at:
@@ -190,6 +190,10 @@ def test_a_full_disk_is_no_end_of_the_log(
     assert list(tmp_path.rglob("*.log")) == []
 
 
+def numbered(chunk: ValueChunk) -> list[tuple[int, object]]:
+    return [(int(chunk.offsets[row]), record) for row, record in chunk.records(lambda finding: None)]
+
+
 def test_metadata_of_a_tier_comes_as_from_files(tmp_path: Path) -> None:
     log = find_metadata(discover([recording("tier/a-healthy")]))
     assert log.replicas
@@ -204,5 +208,5 @@ def test_metadata_of_a_tier_comes_as_from_files(tmp_path: Path) -> None:
 
         (tmp_path / "broker-1" / "replication-offset-checkpoint").write_text("0\n0\n")
         streamed = find_metadata(discover([tmp_path / "broker-1"]).with_arriving({folder: one_by_one}))
-        expected = [item for chunk in values_of(replica, lambda _: None) for item in chunk.records()]
-        assert [item for chunk in streamed.chunks(number) for item in chunk.records()] == expected
+        expected = [item for chunk in values_of(replica, lambda _: None) for item in numbered(chunk)]
+        assert [item for chunk in streamed.chunks(number) for item in numbered(chunk)] == expected

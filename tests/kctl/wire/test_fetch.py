@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from kafka.protocol.consumer.fetch import FetchResponse
 from kafka.protocol.consumer.offsets import ListOffsetsResponse
 
-from formats.columns.headers import PADDING
+from formats.log.columns.headers import PADDING
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
-from kctl.wire import fetching
-from kctl.wire.fetched_bytes import begin_alike, padded, place
-from kctl.wire.fetching import LATEST, Fetched, Fetcher, Wanted, foremost, list_offsets
+from kctl.wire.replicas import fetching
+from kctl.wire.replicas.fetching import LATEST, Fetched, Fetcher, FetchPosition, foremost, list_offsets
+from kctl.wire.replicas.fronts import begin_alike, padded, place
 from kctl.wire.shortcuts.fetch import QUICK_VERSIONS, Answer, PartitionBytes, TopicBytes, decoded
 
 TOPIC = FetchResponse.FetchableTopicResponse
@@ -59,6 +59,7 @@ def answer(
     return FetchResponse(throttle_time_ms=4, error_code=0, session_id=0, responses=listed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 @settings(deadline=None, max_examples=30)
 @given(topics=TOPICS)
@@ -137,7 +138,7 @@ class ThrottlingWire:
 
 def test_a_broker_that_asks_to_wait_is_asked_again() -> None:
     wire = ThrottlingWire(times=2)
-    wanted = [Wanted(node, TopicPartition("t", 0), 0) for node in (1, 2)]
+    wanted = [FetchPosition(node, TopicPartition("t", 0), 0) for node in (1, 2)]
     found = Fetcher(wire, {"t": None}).fetch(wanted, 100)  # type: ignore[arg-type]
     assert [bytes(one.data) for one in found if isinstance(one, Fetched)] == [b"bytes of 1", b"bytes of 2"]
     assert wire.asked == [[1, 2], [2], [2]]
@@ -145,14 +146,14 @@ def test_a_broker_that_asks_to_wait_is_asked_again() -> None:
 
 def test_what_an_answer_leaves_out_without_a_reason_is_an_error() -> None:
     wire = ThrottlingWire(times=0)
-    (found,) = Fetcher(wire, {"t": None}).fetch([Wanted(1, TopicPartition("t", 3), 0)], 100)  # type: ignore[arg-type]
+    (found,) = Fetcher(wire, {"t": None}).fetch([FetchPosition(1, TopicPartition("t", 3), 0)], 100)  # type: ignore[arg-type]
     assert isinstance(found, KctlError) and wire.asked == [[1]]
 
 
 def test_a_broker_that_never_has_a_quota_left_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetching, "STARVING", 0.0)
     wire = ThrottlingWire(times=1000)
-    wanted = [Wanted(node, TopicPartition("t", 0), 0) for node in (1, 2)]
+    wanted = [FetchPosition(node, TopicPartition("t", 0), 0) for node in (1, 2)]
     one, other = Fetcher(wire, {"t": None}).fetch(wanted, 100)  # type: ignore[arg-type]
     assert isinstance(one, Fetched) and isinstance(other, KctlError)
     assert "broker 2" in str(other) and "quota" in str(other) and len(wire.asked) < 10
@@ -171,7 +172,7 @@ class CountingWire(ThrottlingWire):
 @pytest.mark.parametrize("brokers", [1, 3, 100])
 def test_what_is_asked_for_at_once_is_bounded_however_many_brokers_there_are(brokers: int) -> None:
     wire = CountingWire(times=0)
-    wanted = [Wanted(n, TopicPartition("t", p), 0) for n in range(brokers) for p in range(64)]
+    wanted = [FetchPosition(n, TopicPartition("t", p), 0) for n in range(brokers) for p in range(64)]
     Fetcher(wire, {"t": None}).fetch(wanted, 1 << 20)  # type: ignore[arg-type]
     assert wire.most == min(brokers * fetching.A_ROUND, fetching.OF_ALL // brokers * brokers)
 
@@ -196,5 +197,10 @@ def test_an_offset_that_a_broker_leaves_out_is_an_error() -> None:
 
 def test_the_first_that_a_broker_is_asked_for_is_given_whatever_its_limits() -> None:
     one, two = TopicPartition("t", 0), TopicPartition("t", 1)
-    wanted = [Wanted(1, two, 0), Wanted(1, one, 0), Wanted(2, one, 0), Wanted(2, two, 0)]
+    wanted = [
+        FetchPosition(1, two, 0),
+        FetchPosition(1, one, 0),
+        FetchPosition(2, one, 0),
+        FetchPosition(2, two, 0),
+    ]
     assert foremost(wanted) == {(1, two), (2, one)} and foremost([]) == set()

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from kctl.errors import KctlError
-from kctl.wire import first_ready as module
-from kctl.wire.adapter import Access, Wire
-from kctl.wire.first_ready import first_ready
+from kctl.errors import BadValue, KctlError
+from kctl.wire import adapter as module
+from kctl.wire.adapter import Access, Wire, first_ready
 
 
 class FakeFuture:
@@ -99,6 +99,35 @@ def test_nobody_that_can_be_used_is_one_line(
         Wire(Access(servers=servers, timeout=1, tls=tls))
     assert str(raised.value).startswith(f"no broker of {servers} can be used: ")
     assert "\n" not in str(raised.value) and "KafkaConnection" not in str(raised.value)
+
+
+def test_each_failure_is_named_once(refusing: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All hosts are tried side by side, and none for longer than a connection may take."""
+    held = threading.Event()
+
+    def create_connection(address: tuple[str, int], timeout: float) -> Any:
+        if address[0] == "far":
+            held.wait(timeout)
+            raise TimeoutError("timed out")
+        raise OSError(111, "Connection refused")
+
+    monkeypatch.setattr(socket, "create_connection", create_connection)
+    monkeypatch.setattr(module, "CONNECT", 0.3)
+    started = time.monotonic()
+    with pytest.raises(KctlError) as raised:
+        Wire(Access(servers="near,far:1,other:2,far:2", timeout=60))
+    assert time.monotonic() - started < 20
+    assert str(raised.value) == (
+        "no broker of near:9092,far:1,other:2,far:2 can be used: near:9092, other:2: connection refused; "
+        "far:1, far:2: no answer in time"
+    )
+    held.set()
+
+
+def test_a_login_that_cannot_work_is_not_tried() -> None:
+    for mechanism, says in (("OAUTHBEARER", "is not supported"), ("PLAIN", "needs sasl_username")):
+        with pytest.raises(BadValue, match=says):
+            Wire(Access(servers="h", sasl_mechanism=mechanism))
 
 
 class FakeCluster(FakeManager):

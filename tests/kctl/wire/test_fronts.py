@@ -6,9 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formats.columns.headers import PADDING, check_crc, gather, walk
-from kctl.wire.fetched_bytes import Data
-from kctl.wire.fronts import agree, fronts
+from formats.log.columns.headers import PADDING, check_crc, gather, walk
+from kctl.wire.replicas.fronts import Data, agree, fronts
 from tests.kctl.replica.test_compare import batch
 
 GOOD = [batch(n, n + 1 + n % 3, "v" * (n % 5), n % 2) for n in range(0, 12, 3)]

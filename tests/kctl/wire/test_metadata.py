@@ -67,6 +67,7 @@ def both(data: bytes, version: int) -> tuple[Places, Places]:
     return decoded(data, version), places(MetadataResponse[version].decode(data))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", QUICK_VERSIONS)
 @settings(deadline=None, max_examples=40)
 @given(topics=TOPICS, rack=st.none() | st.text(max_size=20))

@@ -9,8 +9,8 @@ import pytest
 
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
-from kctl.wire import fetching
-from kctl.wire.fetching import LATEST, UNKNOWN_TOPIC_OR_PARTITION, list_offsets
+from kctl.wire.replicas import fetching
+from kctl.wire.replicas.fetching import LATEST, UNKNOWN_TOPIC_OR_PARTITION, list_offsets
 
 NOT_LEADER = 6
 WANTED = [(node, TopicPartition("t", p)) for node in (1, 2) for p in (0, 1)]

@@ -94,7 +94,7 @@ def test_a_broker_that_takes_over_in_the_middle_is_waited_for(
     monkeypatch.setattr(reading, "read_from_controller", lambda wire: None)
     monkeypatch.setattr(reading, "read_reassignments", lambda wire: {})
     monkeypatch.setattr(reading, "read_quorum", lambda wire: QUORUM)
-    monkeypatch.setattr(reading, "read_configs", lambda *_: ({}, []))
+    monkeypatch.setattr(reading, "read_configs", lambda *_: ({}, {}, []))
     monkeypatch.setattr(reading, "await_metadata", lambda wire, quorum: found.append(wire.node) or {})
     reading.read_cluster(wire, is_exact=is_exact)  # type: ignore[arg-type]
     assert found == waited_for

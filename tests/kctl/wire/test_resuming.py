@@ -9,8 +9,8 @@ import pytest
 
 from kctl.errors import KctlError, Refused
 from kctl.model import TopicPartition
-from kctl.wire import resuming
-from kctl.wire.resuming import Progressed
+from kctl.wire.replicas import verification as resuming
+from kctl.wire.replicas.verification import Progressed
 
 
 def offsets(path: Path) -> dict[str, int]:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kctl.changes.plan import Write
-from kctl.wire import sending
-from kctl.wire.sending import QUOTA_EXCEEDED, Item, send
+from kctl.wire.writes import requests as sending
+from kctl.wire.writes.requests import QUOTA_EXCEEDED, RequestItem, send
 
 
 class Waiting:
@@ -25,8 +25,8 @@ class Waiting:
 def answering(monkeypatch: pytest.MonkeyPatch, codes: list[int]) -> None:
     """The answers to one request, one after the other."""
 
-    def sender(wire: Any, after: Mapping[str, Any], validate_only: bool) -> Iterator[Item]:
-        yield Item("topic t", codes.pop(0), None, "t")
+    def sender(wire: Any, after: Mapping[str, Any], validate_only: bool) -> Iterator[RequestItem]:
+        yield RequestItem("topic t", codes.pop(0), None, "t")
 
     monkeypatch.setitem(sending.SENDERS, "CreateTopics", sender)
 

@@ -61,7 +61,7 @@ def test_pauses_of_several_brokers_end_together(wire: Wire, monkeypatch: pytest.
     looks = count()
     monkeypatch.setattr(adapter, "time", SimpleNamespace(monotonic=lambda: float(next(looks))))
     monkeypatch.setattr(adapter, "LONGEST_PAUSE", 20.0)
-    monkeypatch.setattr(adapter, "LOOK", 0.0)
+    monkeypatch.setattr(adapter, "POLL_INTERVAL", 0.0)
     wire._manager._conns |= dict.fromkeys(range(2, 11), wire._manager._conns[1])
     found = wire.send_all([(node, "a request") for node in range(1, 11)])
     assert all(isinstance(one, NoAnswer) for one in found) and next(looks) < 2 * 20

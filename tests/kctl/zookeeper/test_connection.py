@@ -10,8 +10,7 @@ from struct import pack, unpack
 import pytest
 
 from kctl.errors import KctlError
-from kctl.zookeeper.access import Access
-from kctl.zookeeper.connection import Ensemble
+from kctl.zookeeper.connection import Access, Ensemble
 
 
 @pytest.fixture

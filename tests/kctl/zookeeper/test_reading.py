@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 from kazoo.exceptions import ConnectionLoss, NoNodeError
 
 from formats.errors import FormatError
-from formats.znodes import parse_partition_state, parse_topic
+from formats.znodes.cluster import parse_partition_state, parse_topic
 from kctl.changes.plan import Write
 from kctl.cluster.state import PartitionState
 from kctl.cluster.versions import KafkaVersion, parse_version
 from kctl.errors import BadValue, KctlError, Refused
-from kctl.zookeeper import quick_parsing
 from kctl.zookeeper.bulk import (
     GET_CHILDREN,
     GET_DATA,
@@ -25,14 +24,14 @@ from kctl.zookeeper.bulk import (
     INTEGER,
     Answers,
     MultiRead,
-    Read,
+    ReadRequest,
     Slot,
     multi_read,
     pipelined,
 )
 from kctl.zookeeper.cluster import ZookeeperCluster
 from kctl.zookeeper.export import export_lines, export_to
-from kctl.zookeeper.reading import read_cluster
+from kctl.zookeeper.reading import parse_partition_state_quickly, parse_topic_quickly, read_cluster
 from kctl.zookeeper.snapshot import read_snapshot
 from kctl.zookeeper.store import LARGEST_REQUEST, Stat, request_size, walk
 from tests.conftest import recording
@@ -64,8 +63,8 @@ def test_the_answers_of_a_multi_read() -> None:
 
 
 def test_single_reads() -> None:
-    assert Read(GET_DATA, "/a").serialize() == INTEGER.pack(2) + b"/a\0"
-    assert Read(GET_DATA, "/a").deserialize(b"xx" + INTEGER.pack(1) + b"y" + PACKED, 2) == (b"y", STAT)
+    assert ReadRequest(GET_DATA, "/a").serialize() == INTEGER.pack(2) + b"/a\0"
+    assert ReadRequest(GET_DATA, "/a").deserialize(b"xx" + INTEGER.pack(1) + b"y" + PACKED, 2) == (b"y", STAT)
 
 
 def answering(requests: list[object], answer: object) -> object:
@@ -155,8 +154,8 @@ STATES = st.fixed_dictionaries(
 )
 def test_quick_and_slow_parsers_agree(data: bytes, more: bytes) -> None:
     for quick, slow in (
-        (lambda d: quick_parsing.partition_state(d, 7), _state),
-        (quick_parsing.topic, parse_topic),
+        (lambda d: parse_partition_state_quickly(d, 7), _state),
+        (parse_topic_quickly, parse_topic),
     ):
         try:
             wanted: object = slow(data + more)  # type: ignore[operator]

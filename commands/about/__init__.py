@@ -1,0 +1,1 @@
+"""Commands about kctl itself: findings, schemas, completion, man pages, doctor."""

@@ -1,0 +1,74 @@
+"""`kctl finding`: the table of findings, and the meaning of one."""
+
+import re
+import textwrap
+from collections.abc import Iterable, Iterator
+
+import click
+from click.shell_completion import CompletionItem
+
+from commands.cli.frame import Frame, command
+from commands.cli.render import Outcome, Page, Row, folding
+
+
+def codes(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
+    """The codes for shell completion, each with its severity."""
+    from kctl.findings import all_findings
+
+    return [
+        CompletionItem(template.code, help=template.severity)
+        for template in sorted(all_findings(), key=lambda template: template.code)
+        if template.code.startswith(begun)
+    ]
+
+
+@command(
+    "finding",
+    examples="""
+    kctl finding
+    kctl finding batch-crc-mismatch
+    """,
+    status="0 printed · 2 no such code",
+)
+@click.argument("code", required=False, shell_complete=codes)
+def finding(frame: Frame, code: str | None) -> Outcome:
+    """Explain a finding: meaning, cause and action; without CODE list all."""
+    from kctl.findings import all_findings
+    from kctl.rows.house import FINDING_TYPE
+
+    table = {
+        template.code: template for template in sorted(all_findings(), key=lambda template: template.code)
+    }
+    if code is not None and code not in table:
+        from difflib import get_close_matches
+
+        near = get_close_matches(code, table, n=3)
+        hint = f" Near: {', '.join(near)}" if near else " See `kctl finding`"
+        raise click.UsageError(f"no finding {code!r}.{hint}")
+    rows = [
+        FINDING_TYPE.of(template, severity=str(template.severity))
+        for template in (table.values() if code is None else [table[code]])
+    ]
+    return Outcome(rows, text=explained if code else folding(listed))
+
+
+SLOT = re.compile(r"\{[^}]*\}")  # a detail of a sentence
+
+
+def listed(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """Two lines a code."""
+    for row in rows:
+        severity = str(row["severity"])
+        yield f"{page.style(f'{severity:<8}', severity)} {row['code']}"
+        yield f"    {SLOT.sub('…', str(row['sentence']))}"
+
+
+def explained(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """A code with its sentence, meaning, cause and action."""
+    for row in rows:
+        yield f"{page.style(str(row['severity']), str(row['severity']))}  {page.style(str(row['code']), 'bold')}"
+        for title in ("sentence", "meaning", "cause", "action"):
+            yield ""
+            text = SLOT.sub("…", str(row[title])) if title == "sentence" else row[title]
+            text = f"{title.capitalize()}: {text}"
+            yield from textwrap.wrap(text, min(page.width, 100), subsequent_indent="  ")

@@ -1,0 +1,1 @@
+"""What every command shares: frame, options, connection, confirmation, rendering."""

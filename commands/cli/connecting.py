@@ -1,0 +1,212 @@
+"""The cluster that a command works on: a live one, or with `--snapshot` a recorded one.
+
+@command("list", examples="...")
+@reads
+def list_topics(frame: Frame, at: At) -> Outcome:
+    with at.open(frame) as cluster: ...
+
+with open_for_change(frame) as cluster: ...        # a changing command
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import click
+
+from commands.cli.frame import Frame
+from commands.cli.options import KAFKA_VERSION, SNAPSHOT, Duration, as_one_value
+from kctl.errors import BadValue, Refused
+
+if TYPE_CHECKING:
+    from kctl.cluster.interface import Cluster
+    from kctl.cluster.versions import KafkaVersion
+    from kctl.wire.adapter import Access, Wire
+    from kctl.wire.cluster import AdminCluster
+
+AnyCluster = TypeVar("AnyCluster", bound="Cluster")
+ANSWER_TIMEOUT = 10.0  # seconds, where neither an option nor KCTL_ANSWER_TIMEOUT says how long
+
+
+def answer_timeout() -> float:
+    """How long a cluster may take for a connection and for each answer, in seconds."""
+    given = os.environ.get("KCTL_ANSWER_TIMEOUT")
+    return Duration().convert(given, None, None) if given else ANSWER_TIMEOUT
+
+
+class At(NamedTuple):
+    """Where a reading command looks, from its options."""
+
+    snapshot: Path | None
+    allow_stale: bool
+    timeout: float
+    kafka_version: str | None
+
+    @property
+    def version(self) -> KafkaVersion | None:
+        """The pinned version."""
+        return pinned(self.kafka_version)
+
+    def open(self, frame: Frame, *, needs_controller: bool = False) -> Cluster:
+        """The cluster. Raises KctlError where it cannot be reached or read.
+
+        Without an active controller its reads warn and give what brokers know, or raise where one is needed.
+        """
+        if self.snapshot is not None:
+            from kctl.zookeeper.cluster import RecordedCluster
+            from kctl.zookeeper.snapshot import read_snapshot
+
+            return RecordedCluster(read_snapshot(self.snapshot))
+        return connect(
+            frame, timeout=self.timeout, allow_stale=self.allow_stale, needs_controller=needs_controller
+        )
+
+
+def pinned(text: str | None) -> KafkaVersion | None:
+    """The version that `--kafka-version` names."""
+    if text is None:
+        return None
+    from kctl.cluster.versions import parse_version
+
+    return parse_version(text)
+
+
+# The options of every command that reads a cluster; the function gets them as `At`, after the frame.
+reads = as_one_value(
+    At,
+    [
+        SNAPSHOT,
+        click.option(
+            "--allow-stale", is_flag=True, help="Accept a ZooKeeper server that is cut off from its quorum."
+        ),
+        click.option(
+            "--timeout", type=Duration(), default="10s", show_default=True, envvar="KCTL_ANSWER_TIMEOUT",
+            help="Maximum wait for each answer.",
+        ),
+        KAFKA_VERSION,
+    ],
+)  # fmt: skip
+
+
+def connect(
+    frame: Frame,
+    *,
+    timeout: float | None = None,
+    allow_stale: bool = False,
+    needs_controller: bool = True,
+) -> Cluster:
+    """The live cluster of the context in force: by ZooKeeper, else over Kafka's own protocol."""
+    context = frame.context
+    timeout = answer_timeout() if timeout is None else timeout
+    if frame.given.get("bootstrap_server") and not frame.given.get("zookeeper"):
+        return _by_protocol(frame, timeout, needs_controller)
+    if context.zookeeper:
+        from kctl.zookeeper.cluster import ZookeeperCluster
+        from kctl.zookeeper.connection import Ensemble, access_from
+
+        ensemble = Ensemble(access_from(context, timeout=timeout, read_only=allow_stale))
+        if ensemble.is_read_only:
+            frame.note(f"ZooKeeper {ensemble.location} is cut off from its quorum: its data may be stale")
+        return ZookeeperCluster(ensemble)
+    if context.bootstrap_server:
+        return _by_protocol(frame, timeout, needs_controller)
+    raise BadValue(
+        "no cluster is named", "give --zookeeper HOSTS/chroot, --bootstrap-server HOSTS or --context NAME"
+    )
+
+
+def _by_protocol(frame: Frame, timeout: float, needs_controller: bool) -> Cluster:
+    from kctl.wire.cluster import AdminCluster
+
+    return AdminCluster(wire(frame, timeout=timeout), needs_controller=needs_controller)
+
+
+def wire(frame: Frame, *, timeout: float = ANSWER_TIMEOUT) -> Wire:
+    """Connections to the brokers of the context in force. Raises KctlError where there are none."""
+    from kctl.wire.adapter import Wire
+
+    servers = frame.context.bootstrap_server
+    if not servers:
+        raise BadValue("no brokers are named", "give --bootstrap-server HOSTS or --context NAME")
+    return Wire(access_to(frame, servers, timeout), frame.note)
+
+
+def access_to(frame: Frame, servers: str, timeout: float) -> Access:
+    """Servers with the TLS and SASL settings of the context in force."""
+    from kctl.wire.adapter import Access
+
+    context = frame.context
+    return Access(
+        servers=servers,
+        timeout=timeout,
+        tls=context.tls,
+        tls_ca=context.tls_ca,
+        tls_certificate=context.tls_certificate,
+        tls_key=context.tls_key,
+        tls_key_password=context.tls_key_password,
+        sasl_mechanism=context.sasl_mechanism,
+        sasl_username=context.sasl_username,
+        sasl_password=context.sasl_password,
+    )
+
+
+def open_for_change(frame: Frame, *, timeout: float | None = None) -> Cluster:
+    """The live cluster, where it may be changed. Raises Refused for a read-only context or another cluster."""
+    _refuse_read_only(frame)
+    return _changeable(frame, connect(frame, timeout=timeout))
+
+
+def open_brokers_for_change(frame: Frame) -> AdminCluster:
+    """As `open_for_change`, for what brokers alone can do: always over Kafka's own protocol."""
+    from kctl.wire.cluster import AdminCluster
+
+    _refuse_read_only(frame)
+    return _changeable(frame, AdminCluster(wire(frame, timeout=answer_timeout())))
+
+
+def _refuse_read_only(frame: Frame) -> None:
+    context = frame.context
+    if context.read_only:
+        raise Refused(
+            f"context {context.name or ''!r} is read-only; nothing was written".replace("context ''", "it")
+        )
+
+
+def _changeable(frame: Frame, cluster: AnyCluster) -> AnyCluster:
+    try:
+        refuse_other_cluster(frame, cluster)
+        _refuse_direct_writes(frame, cluster)
+    except BaseException:
+        cluster.close()
+        raise
+    return cluster
+
+
+def _refuse_direct_writes(frame: Frame, cluster: Cluster) -> None:
+    """Raise Refused for writes into ZooKeeper that brokers should make, unless --zookeeper was given."""
+    from kctl.cluster.versions import V2_4
+
+    if cluster.backend != "zookeeper" or frame.given.get("zookeeper"):
+        return
+    version = cluster.read_state((), partition_states=False, recent=True).kafka_version
+    if version >= V2_4:
+        raise Refused(
+            f"brokers of Kafka {version} make and check this change themselves; nothing was written into ZooKeeper",
+            "give --bootstrap-server HOSTS, or --zookeeper to write there anyway",
+        )
+
+
+def refuse_other_cluster(frame: Frame, cluster: Cluster) -> None:
+    """Raise Refused where the cluster has another id than the context expects, or is migrating to KRaft."""
+    context = frame.context
+    state = cluster.read_state((), partition_states=False, recent=True)
+    if context.cluster_id and state.cluster_id != context.cluster_id:
+        setting = f"context `{context.name}`" if context.name else "KCTL_CLUSTER_ID"
+        actual = state.cluster_id or "not known"
+        raise Refused(f"cluster id is {actual}, {setting} expects {context.cluster_id}; nothing was written")
+    if state.is_migrating:
+        raise Refused(
+            "the cluster is migrating to KRaft, which overwrites ZooKeeper's data; nothing was written"
+        )

@@ -1,0 +1,168 @@
+"""The arguments of commands that read evidence, as one value.
+
+@command("compare", examples="...")
+@evidence("broker", "moment", "topic", "partition")
+def compare(frame: Frame, options: EvidenceOptions) -> Outcome:
+    evidence = options.find(frame)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from commands.cli.frame import Frame
+from commands.cli.options import GIVEN, JOBS, PARTITION, TOPIC, Decorator, as_one_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from kctl.errors import KctlError
+    from kctl.evidence.model import Arriving, Evidence
+    from kctl.internal_topics.reading import AsOf
+    from kctl.model import TopicPartition
+
+OPTIONS: dict[str, Decorator] = {
+    "broker": click.option(
+        "--broker", "brokers", multiple=True, metavar="ID=FOLDER", help="Set the broker id of a folder; repeatable."
+    ),
+    "moment": click.option(
+        "--moment", "moments", multiple=True, metavar="NAME=FOLDER",
+        help="Name the moment that a folder was copied at; repeatable.",
+    ),
+    "topic": TOPIC,
+    "partition": PARTITION,
+    "compacted": click.option(
+        "--compacted", multiple=True, metavar="TOPIC", help="Treat this topic as compacted; repeatable."
+    ),
+    "acks": click.option(
+        "--acks", type=click.Choice(["0", "1", "all"]), default="all", show_default=True,
+        help="How producers wrote. With 0 or 1, uncommitted records that a handover dropped end with status 5.",
+    ),
+    "jobs": JOBS,
+    "as-of": click.option(
+        "--as-of", metavar="OFFSET|TIME",
+        help="Show the state before this offset of the internal topic, or at this time (ISO 8601, -2h, epoch ms).",
+    ),
+}  # fmt: skip
+
+# Digits from here on are milliseconds, not an offset: 2001-09-09.
+FIRST_MILLISECONDS = 1_000_000_000_000
+
+
+class EvidenceOptions(NamedTuple):
+    """Which evidence to read and what of it, as given; what a command does not ask for is empty."""
+
+    paths: tuple[str, ...]
+    brokers: tuple[str, ...] = ()
+    moments: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    partitions: tuple[int, ...] = ()
+    compacted: tuple[str, ...] = ()
+    acks: str = "all"
+    jobs: int | None = None
+    as_of: str | None = None
+
+    def given(self) -> list[str]:
+        """The paths and what was said about them, as words of a command line."""
+        return [*self.paths, *(word for option in self.named() for word in option)]
+
+    def named(self) -> tuple[tuple[str, str], ...]:
+        """What was said about the folders: options with their values."""
+        return (
+            *(("--broker", broker) for broker in self.brokers),
+            *(("--moment", moment) for moment in self.moments),
+        )
+
+    @property
+    def bound(self) -> AsOf:
+        """What `--as-of` says about an internal topic."""
+        from kctl.internal_topics.reading import NOW, AsOf
+        from kctl.times import parse_time
+
+        if self.as_of is None:
+            return NOW
+        if self.as_of.isdigit() and int(self.as_of) < FIRST_MILLISECONDS:
+            return AsOf(offset=int(self.as_of))
+        return AsOf(timestamp=parse_time(self.as_of))
+
+    def find(self, frame: Frame, *, may_be_nothing: bool = False, reads_once: bool = False) -> Evidence:
+        """What lies below the paths; those that cannot be opened are reported and the rest goes on.
+
+        `reads_once`: logs are read from front to end by code that knows `Replica.arriving`, so that a topic of a
+        running cluster need not be copied.
+        """
+        from kctl.evidence.discover import discover
+
+        paths = self.paths
+        arriving: dict[Path, Arriving] = {}
+        if frame.given.get("bootstrap_server"):
+            from commands.cli.live_paths import with_arriving, with_live
+
+            if reads_once:
+                paths, arriving = with_arriving(frame, paths)
+            else:
+                paths = with_live(frame, paths)
+        evidence = discover(paths, brokers=self.brokers, moments=self.moments).with_arriving(arriving)
+        for failure in evidence.failures:
+            frame.report(failure)
+        if not may_be_nothing:
+            refuse_nothing(evidence)
+        return evidence
+
+    def report_absent(self, frame: Frame, evidence: Evidence, told: Iterable[TopicPartition] = ()) -> None:
+        """Report topics and partitions that were asked for and that nothing has; the others go on.
+
+        `told` are partitions that the evidence has metadata of. A name that nothing has is wrong usage, but where a
+        path could not be opened: it may lie there.
+        """
+        from difflib import get_close_matches
+
+        from kctl.errors import BadValue, KctlError
+
+        absent = KctlError if evidence.unopened else BadValue
+        known: dict[str, set[int]] = {}
+        for partition in (*(replica.topic_partition for replica in evidence.replicas), *told):
+            known.setdefault(partition.topic, set()).add(partition.partition)
+        for topic in self.topics:
+            if topic not in known:
+                near = get_close_matches(topic, known, n=3) or sorted(known)[:3]
+                hint = f"the evidence holds copies of {', '.join(near)}" if near else ""
+                frame.report(absent(f"no copy of topic {topic} is in the evidence", hint))
+        numbers = [known[topic] for topic in self.topics or known if topic in known]
+        for number in self.partitions:
+            if numbers and not any(number in of_topic for of_topic in numbers):
+                names = ", ".join(f"{topic}-{number}" for topic in self.topics) or f"a partition {number}"
+                has = ", ".join(map(str, sorted(set().union(*numbers))[:10]))
+                frame.report(absent(f"no copy of {names} is in the evidence", f"it has partitions {has}"))
+        if not known and not evidence.failures and not self.topics:
+            frame.report(
+                KctlError("no copy of any partition is in the evidence", "name brokers' log directories")
+            )
+
+    def no_copy(self, topic: str) -> KctlError:
+        """The error that there is no copy of an internal topic."""
+        from kctl.errors import KctlError
+
+        return KctlError(f"no copy of {topic} in {' '.join(self.paths)}", "name a broker's log directory")
+
+
+def evidence(*names: str, metavar: str = "EVIDENCE...") -> Decorator:
+    """Add the paths and the named options; the function gets them as `EvidenceOptions`, after the frame."""
+    paths = click.argument("paths", nargs=-1, required=True, type=GIVEN, metavar=metavar)
+    return as_one_value(EvidenceOptions, [paths, *(OPTIONS[name] for name in names)])
+
+
+def refuse_nothing(evidence: Evidence) -> None:
+    """Raise KctlError where folders were opened and hold nothing that kctl knows: silence would read as health."""
+    from kctl.errors import KctlError
+
+    known = (evidence.log_dirs, evidence.broker_logs, evidence.tiers, evidence.znode_exports, evidence.files)
+    if evidence.roots and not any((*known, evidence.findings)):
+        raise KctlError(
+            f"{', '.join(root.given for root in evidence.roots)}: no log directory, broker log, znode export or tier "
+            "found here",
+            "nothing was examined",
+        )

@@ -1,0 +1,236 @@
+"""The frame around every command: options accepted before the group and after the verb, and the exit status.
+
+`@command` makes a click command whose function gets a `Frame` first and returns an `Outcome`, rows or nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from commands.cli.leaving import Chunk, say
+from commands.cli.render import Outcome, Row, deliver, json_encoder
+
+if TYPE_CHECKING:
+    from commands.cli.progress import Bar
+    from kctl.model import Progress
+    from kctl.settings import Context
+
+COLORS = ("auto", "always", "never")
+OUTPUTS = ("text", "json", "jsonl")
+
+
+class ReaderGone(Exception):
+    """The reader of standard output went away."""
+
+
+class GlobalOption(click.Option):
+    """An option that every command has, listed after its own."""
+
+
+def context_names(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    """The contexts of the configuration file, for shell completion."""
+    from kctl.errors import KctlError
+    from kctl.settings import contexts_of
+
+    try:
+        return [name for name in contexts_of() if name.startswith(begun)]
+    except KctlError:  # says so when the command runs
+        return []
+
+
+def global_options() -> list[click.Parameter]:
+    """The options of every command; unset is None, so that the verb's value wins over the root's."""
+    return [
+        GlobalOption(
+            ["--context"], metavar="NAME", envvar="KCTL_CONTEXT", shell_complete=context_names,
+            help="Use this cluster of the configuration file.",
+        ),
+        GlobalOption(
+            ["--zookeeper"], metavar="HOSTS[/chroot]", envvar="KCTL_ZOOKEEPER", help="Connect to this ZooKeeper ensemble."
+        ),
+        GlobalOption(
+            ["--bootstrap-server"], metavar="HOSTS", envvar="KCTL_BOOTSTRAP_SERVER",
+            help="Connect to these brokers over Kafka's protocol.",
+        ),
+        GlobalOption(
+            ["--output"], type=click.Choice(OUTPUTS), envvar="KCTL_OUTPUT", help="Output format.  [default: text]"
+        ),
+        GlobalOption(
+            ["--color"], type=click.Choice(COLORS), envvar="KCTL_COLOR", help="When to use colors.  [default: auto]"
+        ),
+        GlobalOption(
+            ["-v", "--verbose"], is_flag=True, default=None, envvar="KCTL_VERBOSE", help="Print more detail."
+        ),
+        GlobalOption(
+            ["-q", "--quiet"], is_flag=True, default=None, envvar="KCTL_QUIET", help="Print no notes and no progress."
+        ),
+    ]  # fmt: skip
+
+
+GLOBAL_NAMES = ("context", "zookeeper", "bootstrap_server", "output", "color", "verbose", "quiet")
+
+
+def remember_globals(ctx: click.Context, /, **values: Any) -> None:
+    """Keep what was given before the group, for the verb to take over."""
+    ctx.obj = {name: value for name, value in values.items() if value is not None}
+
+
+class Frame:
+    """One run of a command: output format, settings, progress and exit status."""
+
+    def __init__(self, values: dict[str, Any], origins: dict[str, str] | None = None) -> None:
+        self.given = values
+        self.origins = origins or {}
+        self.output: str = values.get("output") or "text"
+        self.color: str = values.get("color") or "auto"
+        if self.color == "auto" and (os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"):
+            self.color = "never"
+        self.verbose = bool(values.get("verbose"))
+        self.quiet = bool(values.get("quiet"))
+        self.status = 0
+        self.acks = "all"
+        """How producers wrote, as far as the command was told."""
+        self._bar: Bar | None = None
+        self._context: Context | None = None
+
+    @property
+    def context(self) -> Context:
+        """The settings of the context in force, with flags and environment on top."""
+        if self._context is None:
+            from kctl.settings import read_context
+
+            self._context = read_context(self.given, warn=self.note)
+        return self._context
+
+    def reach(self, backend: str, location: str) -> None:
+        """Work on this cluster, as if it had been named."""
+        self.given["zookeeper" if backend == "zookeeper" else "bootstrap_server"] = location
+        self._context = None
+
+    def raise_status(self, status: int) -> None:
+        """End with this status unless one that says more is already known: 2 over 4 over 5 over 3 over 0."""
+        order = (0, 3, 5, 4, 2)
+        self.status = max(self.status, status, key=order.index)
+
+    def checked(self, row: Row) -> Row:
+        """The row; the exit status becomes 5 for one that means that something is wrong, 3 for one that was not judged."""
+        from kctl.rows import is_open, is_wrong
+
+        if is_wrong(row, self.acks):
+            self.raise_status(5)
+        elif is_open(row):
+            self.raise_status(3)
+        return row
+
+    def checked_rows(self, outcome: Outcome) -> Iterator[Row]:
+        """The rows of the outcome, checked; the outcome's note in text output when there is none."""
+        is_empty = True
+        for row in outcome.rows:
+            is_empty = False
+            yield self.checked(row)
+        if is_empty and outcome.nothing and self.output == "text" and not self.status:
+            self.note(outcome.nothing)
+
+    def json_lines(self, items: Iterable[Chunk | Row]) -> Iterator[Chunk]:
+        """Encoded lines as they are, rows checked and encoded."""
+        encode = json_encoder()
+        for item in items:
+            yield encode(self.checked(item)) + b"\n" if isinstance(item, dict) else item
+
+    def report(self, error: Exception) -> None:
+        """Print an error on one line and go on; the exit status remembers it."""
+        self.make_room()
+        say(f"kctl: {error}")
+        self.raise_status(getattr(error, "exit_code", 3))
+
+    def note(self, text: str) -> None:
+        """Print a line on standard error, unless quiet."""
+        if not self.quiet:
+            self.make_room()
+            say(f"kctl: {text}")
+
+    def progress(self) -> Progress:
+        """A progress bar with rate and time left on a terminal, nothing elsewhere."""
+        from kctl.model import SILENT
+
+        if self.quiet or not sys.stderr.isatty():
+            return SILENT
+        from commands.cli.progress import Bar
+
+        self._bar = Bar(color=self.color != "never")
+        return self._bar
+
+    def make_room(self) -> None:
+        """Erase the progress bar before a line is written; it comes back below."""
+        if self._bar is not None:
+            self._bar.erase()
+
+    def end_progress(self) -> None:
+        """Remove the progress bar."""
+        if self._bar is not None:
+            self._bar.close()
+
+
+class KctlCommand(click.Command):
+    """A command with the global options, examples in its help, and rows as its result."""
+
+    def __init__(self, *args: Any, examples: str = "", status: str = "", **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.examples = examples.strip()
+        self.status_text = status or "0 done, nothing wrong · 3 failed · 5 something is wrong"
+        self.params += global_options()
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_help_text(ctx, formatter)
+        if self.examples:
+            with formatter.section("Examples"):
+                for line in self.examples.splitlines():
+                    formatter.write(f"{'':>{formatter.current_indent}}{line.strip()}".rstrip() + "\n")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, is_global in (("Options", False), ("Global options", True)):
+            options = [p for p in self.get_params(ctx) if isinstance(p, click.Option)]
+            records = [p.get_help_record(ctx) for p in options if isinstance(p, GlobalOption) is is_global]
+            if any(records):
+                with formatter.section(title):
+                    formatter.write_dl([record for record in records if record])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_paragraph()
+        formatter.write_text(f"Exit status: {self.status_text}")
+
+    def invoke(self, ctx: click.Context) -> int:
+        values = {**(ctx.obj or {})}
+        for name in GLOBAL_NAMES:
+            value = ctx.params.pop(name, None)
+            if value is not None:
+                values[name] = value
+        frame = Frame(values)
+        assert self.callback is not None
+        try:
+            with ctx:
+                result = ctx.invoke(self.callback, frame, **ctx.params)
+                if result is not None:
+                    outcome = result if isinstance(result, Outcome) else Outcome(result)
+                    rows = frame.checked_rows(outcome)
+                    deliver(outcome._replace(rows=rows), frame.output, frame.color, frame.make_room)
+        except BrokenPipeError as error:
+            raise ReaderGone from error  # click would end with 1, the status of a bug
+        finally:
+            frame.end_progress()  # also where an error or ^C is about to be told
+        return frame.status
+
+
+Callback = Callable[..., Outcome | Iterable[dict[str, object]] | None]
+
+
+def command(
+    name: str, *, examples: str, status: str = "", **attributes: Any
+) -> Callable[[Callback], click.Command]:
+    """Make a function a command: its docstring is the help, `examples` are shown line by line."""
+    return click.command(name, cls=KctlCommand, examples=examples, status=status, **attributes)

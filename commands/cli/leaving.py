@@ -1,0 +1,90 @@
+"""The way out: all that kctl prints passes here, where no character of evidence may command a terminal.
+
+Escaped are control characters (C0, DEL, C1) but the line ends and tabs that kctl writes itself, line and paragraph
+separators, bidirectional controls, and lone surrogates, by which Python holds bytes that are no UTF-8. This holds in a
+pipe too, which may end in a pager. Text gets \\xNN and \\uNNNN, JSON \\uNNNN.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from codecs import getincrementaldecoder
+from collections.abc import Iterable, Iterator
+
+Chunk = bytes | memoryview
+
+OWN_COLOUR = f"\x1b[{os.urandom(8).hex()};"
+"""How a colour sequence of kctl begins until it leaves; evidence cannot know it."""
+
+ELSE = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+IN_A_LINE = re.compile(f"[\x00-\x1f{ELSE}]")
+# A carriage return before a line end moves no cursor over what was written: line ends stay as they are.
+IN_LINES = re.compile(f"[\x00-\x08\x0b\x0c\x0e-\x1f{ELSE}]|\r(?!\n)")
+IN_JSON = re.compile(
+    rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]|\xed[\xa0-\xbf][\x80-\xbf]"
+)
+HARMLESS = bytes(range(0x20, 0x7F)) + b"\t\n"
+SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return SHORT.get(found[0]) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
+
+
+def visible(text: str) -> str:
+    """The text as one line that no terminal obeys."""
+    return text if text.isprintable() else IN_A_LINE.sub(_escape, text)
+
+
+def laid_out(line: str) -> str:
+    """A line of a layout as it leaves: kctl's own colours work, all else is visible."""
+    first, *coloured = line.split(OWN_COLOUR)
+    parts = (part.partition("m") for part in coloured)
+    return visible(first) + "".join(f"\x1b[{style}m{visible(rest)}" for style, _, rest in parts)
+
+
+def text_chunks(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+    """Lines of text as they leave; a chunk may end anywhere in a character, but not in a colour sequence."""
+    decoder = getincrementaldecoder("utf-8")("backslashreplace")
+    held = b""
+    for chunk in chunks:
+        data = held + bytes(chunk)
+        held = b"\r" if data.endswith(b"\r") else b""
+        if not decoder.getstate()[0] and not data.replace(b"\r\n", b"\n").translate(None, HARMLESS):
+            yield data
+            continue
+        first, *coloured = decoder.decode(data.removesuffix(held)).split(OWN_COLOUR)
+        yield IN_LINES.sub(_escape, first).encode()
+        for part in coloured:
+            style, _, rest = part.partition("m")
+            yield f"\x1b[{style}m{IN_LINES.sub(_escape, rest)}".encode()
+    yield IN_LINES.sub(_escape, decoder.decode(held, final=True)).encode()
+
+
+def json_chunks(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+    """JSON as it leaves; a chunk holds whole lines. What is escaped here can stand only inside strings."""
+    for chunk in chunks:
+        data = bytes(chunk)
+        if data.isascii() and b"\x7f" not in data:
+            yield chunk
+        else:
+            yield IN_JSON.sub(lambda found: b"\\u%04x" % ord(found[0].decode("utf-8", "surrogatepass")), data)
+
+
+def write(chunks: Iterable[Chunk]) -> None:
+    """Write to standard output."""
+    out = sys.stdout.buffer
+    for chunk in chunks:
+        out.write(chunk)
+    out.flush()
+
+
+def say(line: str, *, end: str = "\n") -> None:
+    """Write a line to standard error, without the secrets that a library or an argument put into it."""
+    from formats.secrets import redact_text
+
+    sys.stderr.write(laid_out(redact_text(line)) + end)
+    sys.stderr.flush()

@@ -1,0 +1,159 @@
+"""TOPIC[-PARTITION] in place of a path: with `--bootstrap-server` the partitions are read from their leaders.
+
+The copies lie below TMPDIR until the command ends. Commands that read files one by one, or each log once, need
+space for two segments; those that compare copies need space for the partitions.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from commands.cli.connecting import wire
+from commands.cli.frame import Frame
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kctl.cluster.state import ClusterState
+    from kctl.evidence.model import Arriving
+    from kctl.model import TopicPartition
+    from kctl.wire.adapter import Wire
+
+
+PREFIX = "kctl-live-"
+
+
+def with_live(frame: Frame, paths: tuple[str, ...]) -> tuple[str, ...]:
+    """The paths; names of topics and partitions of the cluster are replaced by copies.
+
+    Raises KctlError for a name that is neither a file nor in the cluster.
+    """
+    names = _names(frame, paths)
+    if not names:
+        return paths
+    folder = _folder()
+    _copy(frame, names, folder)
+    return _replaced(paths, names, folder)
+
+
+def with_arriving(frame: Frame, paths: tuple[str, ...]) -> tuple[tuple[str, ...], dict[Path, Arriving]]:
+    """Like `with_live`, without copying: gives also the source of each folder's segments, for use while reading.
+
+    The connections stay open until the command ends.
+    """
+    names = _names(frame, paths)
+    if not names:
+        return paths, {}
+    from kctl.wire.replicas.copying import arriving_segments
+
+    folder, connected = _folder(), wire(frame)
+    click.get_current_context().call_on_close(connected.close)
+    state, partitions = _chosen(connected, names)
+    arriving = arriving_segments(
+        connected, state, partitions, folder, frame.report, progress=frame.progress()
+    )
+    return _replaced(paths, names, folder), arriving
+
+
+def sources(frame: Frame, paths: tuple[str, ...]) -> tuple[tuple[str, ...], dict[Path, Arriving]]:
+    """The same for a command that compares replicas: copies if files are given too."""
+    names = _names(frame, paths)
+    if any(path not in names and path != "-" for path in paths):
+        return with_live(frame, paths), {}
+    return with_arriving(frame, paths)
+
+
+def _folder() -> Path:
+    """A folder that exists until the command ends. Its path has no symbolic links, like paths of evidence."""
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()
+    click.get_current_context().call_on_close(lambda: _remove(folder))
+    return folder
+
+
+def _replaced(paths: tuple[str, ...], names: list[str], folder: Path) -> tuple[str, ...]:
+    return (*(path for path in paths if path not in names), *map(str, sorted(folder.iterdir())))
+
+
+def is_live(frame: Frame, paths: tuple[str, ...], *names: str) -> bool:
+    """Whether one of these names was given in place of a path, and so read from the running cluster."""
+    return bool(set(_names(frame, paths)) & set(names))
+
+
+def _names(frame: Frame, paths: tuple[str, ...]) -> list[str]:
+    """The arguments that are not paths, if brokers are named."""
+    if not frame.given.get("bootstrap_server"):
+        return []
+    return [path for path in dict.fromkeys(paths) if path != "-" and not Path(path).exists()]
+
+
+def _remove(folder: Path) -> None:
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _copy(frame: Frame, names: list[str], folder: Path) -> None:
+    from kctl.wire.replicas.copying import copy_partitions
+
+    with wire(frame) as connected:
+        state, partitions = _chosen(connected, names)
+        for failure in copy_partitions(connected, state, partitions, folder, progress=frame.progress()):
+            frame.report(failure)
+
+
+def _chosen(connected: Wire, names: list[str]) -> tuple[ClusterState, list[TopicPartition]]:
+    """The state of the topics that are named, and their partitions that are. Raises KctlError for another name."""
+    from kctl.wire.reading import read_cluster
+
+    everything = read_cluster(connected, (), partition_states=False)
+    chosen = {name: _split(name, everything) for name in names}
+    state = read_cluster(connected, {topic for topic, _ in chosen.values()})
+    return state, [tp for name in names for tp in _partitions(name, chosen[name], state)]
+
+
+def _split(name: str, state: ClusterState) -> tuple[str, int | None]:
+    from kctl.errors import KctlError
+
+    if name in state.topic_names:
+        return name, None
+    topic, dash, number = name.rpartition("-")
+    if dash and number.isdecimal() and topic in state.topic_names:
+        return topic, int(number)
+    raise KctlError(f"{name}: no such file, and no such topic or partition in the cluster")
+
+
+def _partitions(name: str, chosen: tuple[str, int | None], state: ClusterState) -> list[TopicPartition]:
+    from kctl.errors import KctlError
+    from kctl.model import TopicPartition
+
+    topic, number = chosen
+    numbers = sorted(state.topics[topic].partitions) if number is None else [number]
+    if number is not None and number not in state.topics[topic].partitions:
+        raise KctlError(f"{name}: topic {topic} has no partition {number}")
+    return [TopicPartition(topic, p) for p in numbers]
+
+
+def live_files(frame: Frame, paths: tuple[str, ...]) -> tuple[tuple[str, ...], Iterator[str]]:
+    """For a command that reads files one by one: the paths, and the segments of names of the cluster.
+
+    A segment is copied when it is asked for, and deleted when the next one is.
+    """
+    names = _names(frame, paths)
+    return tuple(path for path in paths if path not in names), _segments(frame, names)
+
+
+def _segments(frame: Frame, names: list[str]) -> Iterator[str]:
+    if not names:
+        return
+    from kctl.wire.replicas.copying import copied_pieces
+
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as folder, wire(frame) as connected:
+        state, partitions = _chosen(connected, names)
+        pieces = copied_pieces(
+            connected, state, partitions, Path(folder), frame.report, progress=frame.progress()
+        )
+        yield from map(str, pieces)

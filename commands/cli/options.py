@@ -1,0 +1,154 @@
+"""Types of options and arguments, and options that several commands share."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+# Shells complete paths; whoever opens one says what is wrong with it, with status 3. click would look first, and
+# end with 2, wrong usage, for a folder in place of a file or an unreadable file.
+GIVEN = click.Path(readable=False)
+
+
+class LocalPath(click.Path):
+    """A path of this machine; a URL is wrong usage, as it would become a folder `s3:`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", value):
+            self.fail(f"{value!r} is a URL, and only paths of this machine are supported here", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+GIVEN_PATH = LocalPath(readable=False, path_type=Path)
+WRITTEN = LocalPath(readable=False)  # of what is written
+
+
+def as_one_value(kind: Any, options: Sequence[Decorator]) -> Decorator:
+    """Add options that the function gets as one value of `kind`, a named tuple, after the frame."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*positional: Any, **values: Any) -> Any:
+            shared = {name: values.pop(name) for name in kind._fields if name in values}
+            return function(*positional, kind(**shared), **values)
+
+        decorated: Callable[..., Any] = functools.wraps(function)(wrapped)
+        for option in reversed(options):
+            decorated = option(decorated)
+        return decorated
+
+    return decorate
+
+
+class Size(click.ParamType[int]):
+    """A number of bytes, with or without KiB, MiB, GiB or their first letters."""
+
+    name = "size"
+    UNITS = ("", "k", "m", "g", "t")
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number of bytes."""
+        if isinstance(value, int):
+            return value
+        text = str(value).strip().lower().removesuffix("ib").removesuffix("b")
+        unit = text[-1:] if text[-1:].isalpha() else ""
+        digits = text.removesuffix(unit).strip()
+        if unit not in self.UNITS or not (digits.isascii() and digits.isdigit()):
+            self.fail(f"{value!r} is not a number of bytes such as 268435456 or 256MiB", param, ctx)
+        return int(digits) << 10 * self.UNITS.index(unit)
+
+
+class Duration(click.ParamType[float]):
+    """Seconds, or a number with s, m, h or d."""
+
+    name = "DURATION"
+    UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}  # noqa: RUF012  # never changed
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The seconds."""
+        text = str(value)
+        number, unit = (text[:-1], self.UNITS[text[-1]]) if text[-1:] in self.UNITS else (text, 1)
+        try:
+            seconds = float(number) * unit
+        except ValueError:
+            seconds = -1.0
+        if not 0 <= seconds < float("inf"):
+            self.fail(f"{value!r} is not a duration; write 90, 90s, 15m or 2h", param, ctx)
+        return seconds
+
+
+class OrderedBrokers(click.ParamType[tuple[int, ...]]):
+    """Broker ids separated by commas, in the order given."""
+
+    name = "IDS"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        """The ids."""
+        if isinstance(value, tuple):
+            return value
+        parts = [part.strip() for part in str(value).split(",")]
+        if not all(part.isascii() and part.isdigit() for part in parts):
+            self.fail(f"{value!r} is not broker ids such as 1,2,3", param, ctx)
+        if len(set(parts)) < len(parts):
+            self.fail(f"{value!r} names a broker twice", param, ctx)
+        return tuple(map(int, parts))
+
+
+class Brokers(click.ParamType[frozenset[int]]):
+    """Broker ids separated by commas."""
+
+    name = "IDS"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[int]:
+        """The ids."""
+        return (
+            value if isinstance(value, frozenset) else frozenset(OrderedBrokers().convert(value, param, ctx))
+        )
+
+
+class Names(click.ParamType[frozenset[str]]):
+    """Names separated by commas, taken literally."""
+
+    name = "A,B"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[str]:
+        """The names."""
+        if isinstance(value, frozenset):
+            return value
+        names = frozenset(part.strip() for part in str(value).split(","))
+        if "" in names:
+            self.fail(f"{value!r} holds an empty name", param, ctx)
+        return names
+
+
+TOPIC = click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic; repeatable.")
+PARTITION = click.option(
+    "--partition", "partitions", multiple=True, type=int, metavar="N", help="Only this partition; repeatable."
+)
+TOPICS = click.option("--topics", type=Names(), metavar="A,B", help="Only these topics.")
+JOBS = click.option(
+    "--jobs", type=click.IntRange(1), metavar="N", help="Number of worker processes.  [default: one per core]"
+)
+RULES_OF_VERSION = click.option(
+    "--kafka-version", metavar="VERSION", default="3.9", show_default=True,
+    help="Apply the rules of this Kafka version.",
+)  # fmt: skip
+TIMEOUT = click.option(
+    "--timeout", type=Duration(), default="10s", show_default=True, help="Maximum wait for each answer."
+)
+KAFKA_VERSION = click.option(
+    "--kafka-version", metavar="VERSION", envvar="KCTL_KAFKA_VERSION",
+    help="Version of the oldest broker, when ZooKeeper does not show it.",
+)  # fmt: skip
+SNAPSHOT = click.option(
+    "--snapshot", type=GIVEN_PATH, metavar="FILE", envvar="KCTL_SNAPSHOT",
+    help="Read this export of `kctl znode export` instead of a live ZooKeeper.",
+)  # fmt: skip

@@ -1,0 +1,298 @@
+"""Rows to text, tab-separated lines, JSON or JSON lines.
+
+On a terminal the command's `text` function lays its rows out, else they are aligned in columns. In a pipe text
+is tab-separated, with a header line before the first row of each kind, and never cut.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from commands.cli.leaving import (
+    IN_A_LINE,
+    OWN_COLOUR,
+    Chunk,
+    json_chunks,
+    laid_out,
+    text_chunks,
+    visible,
+    write,
+)
+
+Row = dict[str, object]
+COLOUR = re.compile(rf"{re.escape(OWN_COLOUR)}[0-9;]*m")
+WORDS = re.compile(rf"{COLOUR.pattern}|\s+|(?:(?!{COLOUR.pattern})\S)+")
+STYLES = {"error": "31;1", "warning": "33", "info": "36", "good": "32", "dim": "2", "bold": "1"}
+
+
+class Page(NamedTuple):
+    """The terminal that text is laid out for."""
+
+    width: int
+    color: bool
+
+    def style(self, text: str, name: str) -> str:
+        """The text in a colour that marks severity; as it is where colour is off."""
+        return f"{OWN_COLOUR}{STYLES[name]}m{text}{OWN_COLOUR}0m" if self.color and text else text
+
+
+Text = Callable[[Iterable[Row], Page], Iterable[str]]
+
+
+class Outcome(NamedTuple):
+    """The result of a command: rows; how to lay them out on a terminal; or bytes that it encodes itself."""
+
+    rows: Iterable[Row] = ()
+    text: Text | None = None
+    # A note when there is no row at all: without it nobody knows whether anything was examined.
+    nothing: str = ""
+    # For output too large for a dict a row: gives the bytes of an output form ("text", "json", "jsonl"), or None for
+    # one that the rows are written in. Where there is a layout as well, terminals get that.
+    encoded: Callable[[str], Iterable[Chunk] | None] | None = None
+    # Whether a file or pipe gets encoded text byte for byte, since a tool of Kafka's writes or reads it so.
+    is_exact: bool = False
+
+
+NEXT = "next     "  # begins a line with a command to copy
+
+
+def folding(text: Text) -> Text:
+    """A layout whose lines, but for commands to copy, are broken between words where the page is too narrow."""
+    return lambda rows, page: (
+        part
+        for line in text(rows, page)
+        for part in ([line] if line.startswith(NEXT) else folded(line, page.width))
+    )
+
+
+def folded(line: str, width: int) -> Iterator[str]:
+    """The line in pieces that fit, those after the first indented by 4 more than it; a word is never broken."""
+    plain = COLOUR.sub("", line)
+    if len(plain) <= width:
+        yield line
+        return
+    indent = " " * (min(len(plain) - len(plain.lstrip()), width // 2) + 4)
+    piece, used, gap = "", 0, ""
+    for token in WORDS.findall(line):
+        if token.startswith(OWN_COLOUR):
+            piece += gap + token
+            used, gap = used + len(gap), ""
+        elif token.isspace():
+            gap = token
+        elif gap and used + len(gap) + len(token) > width and piece.strip():
+            yield piece
+            piece, used, gap = indent + token, len(indent) + len(token), ""
+        else:
+            piece, used, gap = piece + gap + token, used + len(gap) + len(token), ""
+    yield piece
+
+
+def ids(value: object) -> str:
+    """A list of broker ids as `1,2,3`; empty for null."""
+    return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else ""
+
+
+def epochs(value: object) -> str:
+    """Leader epochs with their start offsets, as `3@120 4@125`."""
+    pairs = value if isinstance(value, (list, tuple)) else ()
+    return " ".join(f"{epoch}@{start}" for epoch, start in pairs) or "none"
+
+
+def finding_line(row: Row, page: Page) -> str:
+    """A finding on one line: severity, code and message."""
+    return f"{page.style(str(row['severity']), str(row['severity']))} {row['code']}: {row['message']}"
+
+
+SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def in_unit(size: float) -> tuple[float, str]:
+    """A number of bytes in the largest unit that leaves at least one."""
+    unit = 0
+    while size >= 1024 and unit < len(SIZES) - 1:
+        size, unit = size / 1024, unit + 1
+    return size, SIZES[unit]
+
+
+def deliver(outcome: Outcome, output: str, color: str, make_room: Callable[[], None]) -> None:
+    """Write the outcome to standard output in an output form ("text", "json", "jsonl").
+
+    `make_room` is called before each line on a terminal, where progress may be shown.
+    """
+    is_terminal = sys.stdout.isatty()
+    is_laid_out = output == "text" and (is_terminal or color == "always")
+    if outcome.encoded is not None and not (outcome.text and is_laid_out):
+        encoded = outcome.encoded(output)
+        if encoded is not None:
+            is_exact = outcome.is_exact and not is_terminal
+            write(encoded if is_exact else (text_chunks if output == "text" else json_chunks)(encoded))
+            return
+    if output == "jsonl":
+        write(json_chunks(_json_lines(outcome.rows)))
+    elif output == "json":
+        write(json_chunks(_json_array(outcome.rows)))
+    elif is_terminal:
+        from shutil import get_terminal_size
+
+        page = Page(get_terminal_size().columns, color != "never")
+        for line in (outcome.text or aligned)(outcome.rows, page):
+            make_room()
+            write([f"{laid_out(line)}\n".encode()])
+    elif outcome.text and color == "always":
+        write(f"{laid_out(line)}\n".encode() for line in outcome.text(outcome.rows, Page(80, color=True)))
+    else:
+        write(text_chunks(f"{line}\n".encode() for line in tab_separated(outcome.rows)))
+
+
+def json_encoder() -> Callable[[Row], bytes]:
+    """One row as JSON. Bytes of file names that are no UTF-8, which JSON cannot hold, become \\udcNN."""
+    import msgspec
+
+    encoder = msgspec.json.Encoder()
+
+    def encode(row: Row) -> bytes:
+        try:
+            return encoder.encode(row)
+        except UnicodeEncodeError:
+            return encoder.encode(_with_surrogates_escaped(row))
+
+    return encode
+
+
+def _with_surrogates_escaped(value: object) -> object:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_with_surrogates_escaped(k): _with_surrogates_escaped(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_with_surrogates_escaped(element) for element in value]
+    return value
+
+
+def _json_lines(rows: Iterable[Row]) -> Iterator[bytes]:
+    encode = json_encoder()
+    for row in rows:
+        yield encode(row) + b"\n"
+
+
+def _json_array(rows: Iterable[Row]) -> Iterator[bytes]:
+    encode = json_encoder()
+    before = b"["
+    for row in rows:
+        yield before + b"\n" + encode(row)
+        before = b","
+    yield b"\n]\n" if before == b"," else b"[]\n"
+
+
+def cell(value: object) -> str:
+    """A value in a line of text: empty for null, JSON for lists, tabs and line ends escaped."""
+    return CELLS.get(type(value), _other_cell)(value)
+
+
+def text_cell(value: str) -> str:
+    """A text in a line: backslashes and what no line may hold escaped."""
+    return visible(value if "\\" not in value else value.replace("\\", "\\\\"))
+
+
+def _list_cell(value: list[object]) -> str:
+    if INTEGERS.issuperset(map(type, value)):
+        return str(value).replace(" ", "")
+    return _json_cell(value)
+
+
+def _json_cell(value: object) -> str:
+    import json
+
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    return text if text.isprintable() else IN_A_LINE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _other_cell(value: object) -> str:
+    if isinstance(value, (list, tuple, dict)):
+        return _json_cell(value)
+    return text_cell(str(value))
+
+
+INTEGERS = frozenset({int})
+CELLS: dict[type, Callable[[Any], str]] = {  # by type, since large tables have millions of them
+    str: text_cell,
+    int: str,
+    type(None): lambda _: "",
+    bool: lambda value: "true" if value else "false",
+    list: _list_cell,
+}
+
+
+def tab_separated(rows: Iterable[Row]) -> Iterator[str]:
+    """A header line before the first row of each kind, and where its keys change; then a line a row."""
+    seen: dict[object, tuple[str, ...]] = {}
+    for row in rows:
+        keys = tuple(row)
+        if seen.get(row["kind"]) != keys:
+            seen[row["kind"]] = keys
+            yield "\t".join(map(text_cell, row))
+        yield "\t".join([CELLS.get(type(value), _other_cell)(value) for value in row.values()])
+
+
+def aligned(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """Rows in columns, a table for each run of one kind; empty columns left out. Works in runs of 1,000 rows."""
+    run: list[Row] = []
+    for row in rows:
+        if run and (row["kind"] != run[0]["kind"] or len(run) == 1000):
+            yield from table(run, page)
+            run = []
+        run.append(row)
+    yield from table(run, page)
+
+
+def table(rows: Sequence[Row], page: Page) -> Iterator[str]:
+    """Rows of one kind in aligned columns, numbers to the right; a single row that is too wide in lines.
+
+    Columns that do not fit the page stand indented below the first, their names likewise.
+    """
+    if not rows:
+        return
+    names = [n for n in rows[0] if n != "kind" and any(r.get(n) is not None for r in rows)]
+    cells = [[visible(readable(n, row.get(n))) for n in names] for row in rows]
+    widths = [max(len(n), *(len(c[i]) for c in cells)) for i, n in enumerate(names)]
+    if len(rows) == 1 and sum(widths) + 2 * len(widths) - 2 > page.width:
+        longest = max(map(len, names))
+        yield from (
+            f"{page.style(n.ljust(longest), 'dim')}  {c}" for n, c in zip(names, cells[0], strict=True)
+        )
+        return
+    right = [all(isinstance(r.get(n), (int, float, type(None))) for r in rows) for n in names]
+    lines = list(_fitting(widths, page.width))
+    for n, row in enumerate([names, *cells]):
+        for columns in lines:
+            line = "  ".join(
+                row[i].rjust(widths[i]) if right[i] else row[i].ljust(widths[i]) for i in columns
+            )
+            text = (line if columns.start == 0 else "    " + line).rstrip()
+            if n == 0:
+                yield page.style(text, "dim")
+            elif text or columns.start == 0:
+                yield text
+
+
+def _fitting(widths: list[int], room: int) -> Iterator[range]:
+    """Which columns share a line: as many as fit, at least one; lines after the first are indented by 4."""
+    start, used = 0, 0
+    for i, width in enumerate(widths):
+        if i > start and used + width > room:
+            yield range(start, i)
+            start, used = i, 4
+        used += width + 2
+    yield range(start, len(widths))
+
+
+def readable(name: str, value: object) -> str:
+    """A cell for people: milliseconds since the epoch, which rows have, are a time in UTC."""
+    if name.endswith(("timestamp", "_at", "time")) and type(value) is int and value > 10**11:
+        from kctl.times import iso
+
+        return iso(value) or cell(value)
+    return cell(value)

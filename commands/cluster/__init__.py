@@ -1,0 +1,1 @@
+"""`kctl cluster`, `kctl quorum`, `kctl feature`."""

@@ -1,0 +1,521 @@
+"""`kctl cluster`: describe, brokers, disks, controller, health, predict, rolling, unregister."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
+from commands.cli.connecting import At, open_for_change, reads
+from commands.cli.frame import Frame, command
+from commands.cli.options import TOPICS, OrderedBrokers
+from commands.cli.render import Outcome, Page, Row, ids, table
+from commands.cluster.quorum import member_rows, quorum_row
+from commands.topic import READ_STATUS, note_problems, note_unknown_moves
+
+if TYPE_CHECKING:
+    from kctl.cluster.disks import LogDir
+    from kctl.cluster.interface import Cluster
+    from kctl.cluster.state import ClusterState, Quorum
+
+
+def cluster_row(state: ClusterState, backend: str) -> Row:
+    """The cluster in one row."""
+    from kctl.cluster.partition_health import health_of
+    from kctl.rows.cluster_wide import CLUSTER
+
+    healths = [health_of(tp, state) for tp in state.partitions()]
+    return CLUSTER(
+        cluster_id=state.cluster_id,
+        kafka_version=str(state.kafka_version),
+        backend=backend,
+        brokers=len(state.live_brokers),
+        controller=state.controller.broker_id if state.controller else None,
+        controller_epoch=state.controller.epoch if state.controller else None,
+        topics=len(state.topic_names),
+        partitions=len(healths),
+        replicas=sum(len(health.replicas) for health in healths),
+        offline_partitions=sum(health.is_offline for health in healths),
+        under_replicated_partitions=sum(health.is_under_replicated for health in healths),
+        under_min_isr_partitions=sum(health.is_under_min_isr for health in healths),
+        non_preferred_leaders=sum(not health.is_leader_preferred for health in healths),
+        reassigning_partitions=sum(state.is_reassigning(health.partition) for health in healths),
+        is_migrating=state.is_migrating,
+    )
+
+
+def feature_rows(state: ClusterState) -> Iterator[Row]:
+    """The features of a KRaft cluster and their levels."""
+    from kctl.rows.kraft import FEATURE
+
+    for name, level in sorted(state.features.items()):
+        yield FEATURE(feature=name, level=level)
+
+
+def broker_rows(state: ClusterState) -> Iterator[Row]:
+    """Every broker that is alive or holds a replica, by id."""
+    from kctl.cluster.election_rules import leader_imbalance
+    from kctl.rows.cluster_wide import BROKER
+
+    replicas: Counter[int] = Counter()
+    leaders: Counter[int] = Counter()
+    prefer: dict[object, tuple[tuple[int, ...], int]] = {}
+    for tp in state.partitions():
+        assigned = state.topics[tp.topic].partitions[tp.partition]
+        stored = state.partition_states.get(tp)
+        replicas.update(assigned)
+        if stored is not None and stored.leader >= 0:
+            leaders[stored.leader] += 1
+        prefer[tp] = assigned, stored.leader if stored else -1
+    imbalance = leader_imbalance(prefer)
+    for id in sorted(set(state.brokers) | set(replicas)):
+        broker, preferred = state.brokers.get(id), imbalance.get(id)
+        endpoints = broker.endpoints if broker else ()
+        yield BROKER(
+            broker_id=id,
+            is_alive=state.is_alive(id),
+            is_controller=state.controller is not None and state.controller.broker_id == id,
+            host=broker.host if broker else None,
+            port=broker.port if broker else None,
+            rack=broker.rack if broker else None,
+            endpoints=[f"{point.listener}://{point.host}:{point.port}" for point in endpoints],
+            broker_epoch=broker.broker_epoch if broker else None,
+            registered_at=broker.registered_at if broker else None,
+            replicas=replicas[id],
+            leaders=leaders[id],
+            preferred_leaders=preferred.total if preferred else 0,
+            imbalance=100 * preferred.not_led // preferred.total if preferred else None,
+        )
+
+
+def brokers_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """A line for each broker, with the keys that matter most."""
+    shown: list[Row] = []
+    for row in rows:
+        state = "alive" if row["is_alive"] else "DEAD"
+        imbalance = (
+            None if row["imbalance"] is None else f"{row['imbalance']} % of {row['preferred_leaders']}"
+        )
+        shown.append(
+            {
+                "kind": "broker",
+                "broker": row["broker_id"],
+                "state": f"{state}, controller" if row["is_controller"] else state,
+                "address": None if row["host"] is None else f"{row['host']}:{row['port']}",
+                "rack": row["rack"],
+                "replicas": row["replicas"],
+                "leads": row["leaders"],
+                "imbalance": imbalance,
+            }
+        )
+    yield from table(shown, page)
+
+
+def controller_row(state: ClusterState) -> Row:
+    """The controller; without a broker id if there is none."""
+    from kctl.rows.cluster_wide import CONTROLLER
+
+    controller = state.controller
+    broker = (
+        state.brokers.get(controller.broker_id) if controller and controller.broker_id is not None else None
+    )
+    return CONTROLLER(
+        broker_id=controller.broker_id if controller else None,
+        controller_epoch=controller.epoch if controller else None,
+        is_alive=state.has_controller
+        and (broker is not None or (controller is not None and controller.is_kraft)),
+        is_kraft=controller.is_kraft if controller else False,
+        elected_at=controller.elected_at if controller else None,
+        host=broker.host if broker else None,
+        port=broker.port if broker else None,
+    )
+
+
+def health_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """Problems with examples, then the number of good checks."""
+    good = 0
+    for row in rows:
+        status, examples = str(row["status"]), row["examples"]
+        if status == "good":
+            good += 1
+            continue
+        yield f"{page.style(f'{status:<7}', status)}  {row['check']}  {row['count']}  {row['message']}"
+        if isinstance(examples, list):
+            yield from (f"    {example}" for example in examples)
+    yield page.style(f"{good} checks found no problem", "good")
+
+
+def prediction_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """Partitions in columns, then the number of each outcome."""
+    listed: list[Row] = []
+    for row in rows:
+        if row["kind"] == "quorum":
+            yield page.style(str(row["message"]), "good" if row["has_majority"] else "error")
+        else:
+            listed.append(row)
+    yield from table(
+        [
+            {
+                "kind": "prediction",
+                "partition": f"{row['topic']}-{row['partition']}",
+                "outcome": str(row["outcome"]).replace("_", " "),
+                "leader": f"{row['leader_before']} -> {'none' if row['leader'] == -1 else row['leader']}",
+                "isr": f"{ids(row['isr_before'])} -> {ids(row['isr'])}",
+                "eligible": ids(row["eligible_leaders"]) or None,
+                "": "under min ISR" if row["is_under_min_isr"] else None,
+            }
+            for row in listed
+        ],
+        page,
+    )
+    counts = sorted(Counter(str(row["outcome"]).replace("_", " ") for row in listed).items())
+    summary = ", ".join(f"{number} {outcome}" for outcome, number in counts)
+    yield page.style(summary or "no partition is affected", "bold")
+
+
+@command(
+    "describe",
+    examples="""
+    kctl cluster describe
+    kctl cluster describe --snapshot znodes.jsonl --output json
+    """,
+    status=READ_STATUS,
+)
+@reads
+def describe(frame: Frame, at: At) -> Outcome:
+    """Describe the cluster: version, controller, counts, KRaft quorum and features."""
+    with at.open(frame) as cluster:
+        state = cluster.read_state(configs=("topics", "brokers"), kafka_version=at.version)
+        backend = cluster.backend
+    note_problems(frame, state)
+    note_unknown_moves(frame, state)
+    return Outcome([cluster_row(state, backend), *member_rows(state.quorum), *feature_rows(state)])
+
+
+@command(
+    "brokers",
+    examples="""
+    kctl cluster brokers
+    kctl cluster brokers --output jsonl
+    """,
+    status=READ_STATUS,
+)
+@reads
+def brokers(frame: Frame, at: At) -> Outcome:
+    """List brokers with their replicas and leaders.
+
+    Brokers that are dead but have replicas are listed too.
+    """
+    with at.open(frame) as cluster:
+        state = cluster.read_state(kafka_version=at.version)
+    note_problems(frame, state)
+    return Outcome(broker_rows(state), text=brokers_text)
+
+
+def log_dir_row(found: LogDir) -> Row:
+    """The row of a log directory; what nobody tells of one that failed is null."""
+    from kctl.rows.cluster_wide import LOG_DIR
+
+    is_told = found.path is not None and found.error is None
+    return LOG_DIR.of(
+        found,
+        log_dir=found.path,
+        size_in_bytes=found.size_in_bytes if is_told else None,
+        partitions=len({one.partition for one in found.replicas}) if is_told else None,
+        future_partitions=sum(one.is_future for one in found.replicas) if is_told else None,
+    )
+
+
+def disks_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """A line for each log directory, those that are not online last in words."""
+    shown = [
+        {
+            "kind": "log_dir",
+            "broker": row["broker_id"],
+            "log directory": row["log_dir"] or "?",
+            "state": row["state"],
+            "replicas": None if row["partitions"] is None else f"{row['partitions']:,}",
+            "future": row["future_partitions"] or None,
+            "bytes": None if row["size_in_bytes"] is None else f"{row['size_in_bytes']:,}",
+            "usable": None if row["usable_bytes"] is None else f"{row['usable_bytes']:,}",
+            "of": None if row["total_bytes"] is None else f"{row['total_bytes']:,}",
+            "": row["error"],
+        }
+        for row in rows
+    ]
+    yield from table(shown, page)
+
+
+@command(
+    "disks",
+    examples="""
+    kctl cluster disks
+    kctl cluster disks 2 3 --output jsonl
+    """,
+    status="0 every directory is in use · 2 no such broker · 3 failed · 5 one has failed, or a broker does not answer",
+)
+@reads
+@click.argument("brokers", nargs=-1, type=int, metavar="[BROKER]...")
+def disks(frame: Frame, at: At, brokers: tuple[int, ...]) -> Outcome:
+    """Show the log directories of brokers: state, bytes, replicas.
+
+    Without BROKER those of all brokers, and of dead ones that replicas are assigned to. Which replicas a failed
+    directory holds no broker tells; `kctl topic describe` has them as offline replicas.
+    """
+    from kctl.errors import BadValue, KctlError
+
+    with at.open(frame) as cluster:
+        state = cluster.read_state(kafka_version=at.version)
+        assigned = {id for tp in state.partitions() for id in state.topics[tp.topic].partitions[tp.partition]}
+        known = assigned | set(state.brokers)
+        if strangers := sorted(set(brokers) - known):
+            raise BadValue(f"no broker {', '.join(map(str, strangers))}", f"there are {ids(sorted(known))}")
+        found = cluster.read_log_dirs(brokers or known)
+    if found is None:
+        raise KctlError("ZooKeeper does not know the disks of brokers", "give --bootstrap-server HOSTS")
+    if any(one.state in ("failed", "unreachable") for one in found):
+        frame.raise_status(5)
+    return Outcome(map(log_dir_row, found), text=disks_text)
+
+
+@command(
+    "controller",
+    examples="""
+    kctl cluster controller
+    kctl cluster controller --output jsonl
+    """,
+    status="0 there is a controller · 3 failed · 5 there is none, or it is not alive",
+)
+@reads
+def controller(frame: Frame, at: At) -> Outcome:
+    """Show the controller, its epoch and since when it is controller."""
+    with at.open(frame) as cluster:
+        state = cluster.read_state((), partition_states=False, kafka_version=at.version)
+    row = controller_row(state)
+    if not row["is_alive"]:
+        frame.raise_status(5)
+    return Outcome([row])
+
+
+@command(
+    "health",
+    examples="""
+    kctl cluster health
+    kctl cluster health --watch 10
+    kctl cluster health --snapshot znodes.jsonl --output jsonl
+    """,
+    status="0 nothing is wrong · 3 failed · 5 a check found a warning or an error",
+)
+@reads
+@click.option(
+    "--watch",
+    type=click.FloatRange(0),
+    default=0,
+    metavar="SECONDS",
+    help="Watch the controller epoch for SECONDS to find repeated elections.",
+)
+def health(frame: Frame, at: At, watch: float) -> Outcome:
+    """Check the health of the cluster, one row per check."""
+    from kctl.cluster.health import Seen, check_health
+    from kctl.rows.cluster_wide import HEALTH
+
+    with at.open(frame) as cluster:
+        growth = _epoch_growth(cluster, watch) if watch and at.snapshot is None else 0
+        state = cluster.read_state(configs=("topics", "brokers"), kafka_version=at.version)
+        now = int(time.time() * 1000)
+        if at.snapshot is not None:
+            now = max([b.registered_at or 0 for b in state.brokers.values()], default=0)
+        oddities = cluster.read_oddities(state, now)
+    results = list(check_health(Seen(state, oddities, now, growth)))
+    if any(result.status in ("warning", "error") for result in results):
+        frame.raise_status(5)
+    return Outcome([HEALTH.of(result, message=result.meaning) for result in results], text=health_text)
+
+
+def _epoch_growth(cluster: Cluster, seconds: float) -> int:
+    """The growth of the controller epoch in a number of seconds."""
+    first = cluster.read_state((), partition_states=False).controller
+    time.sleep(seconds)
+    last = cluster.read_state((), partition_states=False).controller
+    if first is None or last is None or first.epoch is None or last.epoch is None:
+        return 0
+    return last.epoch - first.epoch
+
+
+@command(
+    "predict",
+    examples="""
+    kctl cluster predict --stop 3
+    kctl cluster predict --stop 3,5 --how controlled --topics orders
+    kctl cluster predict --stop 1,2 --unclean --snapshot znodes.jsonl
+    """,
+    status="0 nothing goes offline or under min ISR · 2 a broker is not alive · 3 failed · 5 something does",
+)
+@reads
+@click.option(
+    "--stop",
+    type=OrderedBrokers(),
+    required=True,
+    metavar="IDS",
+    help="Brokers, or KRaft controllers, to stop.",
+)
+@click.option(
+    "--how", type=click.Choice(("crash", "controlled")), default="crash", show_default=True,
+    help="Stop all at once, or shut down one after the other in the order given.",
+)  # fmt: skip
+@TOPICS
+@click.option(
+    "--unclean/--no-unclean", default=None,
+    help="Value of unclean.leader.election.enable in the brokers' files.  [default: the default of the version]",
+)  # fmt: skip
+@click.option("--all", "everything", is_flag=True, help="Include partitions that are not affected.")
+def predict(
+    frame: Frame,
+    at: At,
+    stop: tuple[int, ...],
+    how: str,
+    topics: frozenset[str] | None,
+    unclean: bool | None,
+    everything: bool,
+) -> Outcome:
+    """Predict the leader of each partition if brokers stopped.
+
+    In a KRaft cluster voters that do not answer now count as dead; where no majority would be left nobody elects
+    leaders, which a row `quorum` says.
+    """
+    from kctl.cluster.prediction import has_majority_after
+    from kctl.cluster.prediction import predict as predicted
+    from kctl.errors import KctlError
+    from kctl.rows.cluster_wide import PREDICTION
+
+    with at.open(frame) as cluster:
+        state = cluster.read_state(topics, configs=("topics", "brokers"), kafka_version=at.version)
+    note_problems(frame, state)
+    missing = sorted((topics or frozenset()) - set(state.topic_names))
+    if missing:
+        raise KctlError(f"no topic {', '.join(missing)}")
+    predictions = list(predicted(state, stop, how=how, unclean=unclean))
+    affected = [prediction for prediction in predictions if prediction.outcome != "unaffected"]
+    if any(p.outcome in ("offline", "unclean") or p.is_under_min_isr for p in affected):
+        frame.raise_status(5)
+    rows = [
+        PREDICTION.of(p, eligible_leaders=list(p.eligible)) for p in (predictions if everything else affected)
+    ]
+    if state.quorum is not None and state.quorum.voters & set(stop):
+        has_majority = has_majority_after(state, stop)
+        if not has_majority:
+            frame.raise_status(5)
+        rows.append(_quorum_after(state.quorum, stop, has_majority))
+    return Outcome(rows, text=prediction_text)
+
+
+def _quorum_after(quorum: Quorum, stopped: tuple[int, ...], has_majority: bool) -> Row:
+    """The quorum without the voters that stop; who leads then nobody knows where the leader is among them."""
+    dead = quorum.dead_voters | quorum.voters & set(stopped)
+    count = f"{len(quorum.voters - dead)} of {len(quorum.voters)} voters would answer"
+    leads_on = has_majority and quorum.leader_id not in stopped
+    return {
+        **quorum_row(quorum),
+        "leader_id": quorum.leader_id if leads_on else None,
+        "leader_epoch": quorum.leader_epoch if leads_on else None,
+        "has_majority": has_majority,
+        "dead_voters": sorted(dead),
+        "message": count if has_majority else f"no active controller: {count}",
+    }
+
+
+@command(
+    "rolling",
+    examples="""
+    kctl cluster rolling
+    kctl cluster rolling --watch 3
+    kctl cluster rolling 1 2 --output jsonl
+    """,
+    status="0 done, or with --watch the first one can be stopped · 2 no such node · 3 failed · 5 with --watch: it cannot",
+)
+@reads
+@click.argument("nodes", nargs=-1, type=int, metavar="[BROKER]...")
+@click.option(
+    "--watch", is_flag=True, help="End with status 5 if the first of the nodes cannot be stopped safely now."
+)
+def rolling(frame: Frame, at: At, nodes: tuple[int, ...], watch: bool) -> Outcome:
+    """Show the order of a rolling restart, and whether the next one can be stopped now.
+
+    Racks one after the other, the active controller last. With BROKER only those: name the ones that were not restarted
+    yet. One can be stopped when no partition would go offline or under min.insync.replicas, all other replicas are in
+    sync, nothing is being moved, everybody else is alive, and a majority of the voters would be left.
+    """
+    from kctl.cluster.rolling import rolling_restart
+    from kctl.errors import BadValue
+    from kctl.rows.cluster_wide import RESTART
+
+    with at.open(frame) as cluster:
+        state = cluster.read_state(configs=("topics", "brokers"), kafka_version=at.version)
+        silent = {problem.silent_broker for problem in state.problems}
+        answering = [broker for broker in state.live_brokers if broker not in silent]
+        order = rolling_restart(state, cluster.read_log_dirs(answering) or ())
+    if strangers := sorted(set(nodes) - {one.broker_id for one in order}):
+        raise BadValue(f"no broker or controller {', '.join(map(str, strangers))}")
+    if nodes:
+        order = [one for one in order if one.broker_id in nodes]
+    if watch and order and not order[0].is_safe_now:
+        frame.raise_status(5)
+    rows = (RESTART.of(one, place=place) for place, one in enumerate(order, 1))
+    return Outcome(rows, text=rolling_text)
+
+
+def rolling_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """A line for each node, with all that it waits for below."""
+    for row in rows:
+        roles = row["roles"]
+        assert isinstance(roles, list)
+        leads = ", active controller" if row["is_leader"] else ""
+        style, says = ("good", "can be stopped now") if row["is_safe_now"] else ("warning", "waits for")
+        yield f"{row['place']:>3}  {row['broker_id']} ({', '.join(roles)}{leads})  {page.style(says, style)}"
+        waits_for = row["waits_for"]
+        assert isinstance(waits_for, list)
+        yield from (f"       {line}" for line in waits_for)
+
+
+@command(
+    "unregister",
+    examples="""
+    kctl cluster unregister 3
+    kctl cluster unregister 3 --dry-run
+    """,
+    status=CHANGE_STATUS,
+)
+@changes(timeout=60)
+@click.argument("broker", type=int, metavar="BROKER")
+def unregister(frame: Frame, how: How, broker: int) -> Outcome:
+    """Remove the registration of a broker that is gone for good.
+
+    Refused while it is alive or takes connections, and while a replica is assigned to it: Kafka itself checks nothing,
+    and would take even a live leader out of the cluster. Nothing takes it back; a broker that is started registers.
+    """
+    from kctl.cluster.kraft.unregistering import plan_unregistering
+
+    with open_for_change(frame) as cluster:
+        state = cluster.read_state(kafka_version=how.version)
+        _refuse_running(state, broker)
+        return carry_out(frame, how, cluster, plan_unregistering(cluster, state, broker))
+
+
+def _refuse_running(state: ClusterState, broker_id: int) -> None:
+    """Raise Refused where something listens at the address of a broker that is not alive: it is starting, or hangs."""
+    found = state.brokers.get(broker_id)
+    if found is None or found.host is None or not found.is_fenced:
+        return
+    from kctl.cluster.state import Endpoint
+    from kctl.errors import Refused
+    from kctl.wire.quorum import listening
+
+    if listening({Endpoint("", found.host, found.port)}, 3.0):
+        raise Refused(
+            f"broker {broker_id} is fenced, and takes connections at {found.host}:{found.port}; nothing was written",
+            "stop its process first: it would neither register again nor end when it is asked to",
+        )

@@ -1,0 +1,127 @@
+"""`kctl feature`: list, upgrade, downgrade."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+
+import click
+
+from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
+from commands.cli.connecting import At, open_for_change, reads
+from commands.cli.frame import Frame, command
+from commands.cli.render import Outcome, Page, Row, table
+from kctl.errors import BadValue, KctlError
+
+
+def list_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """Features in columns, then what each proposal adds."""
+    listed = list(rows)
+    yield from table(
+        [
+            {
+                "kind": "feature",
+                "feature": row["name"],
+                "level": row["finalized_level"],
+                "supported": None
+                if row["maximum_level"] is None
+                else f"{row['minimum_level']}-{row['maximum_level']}",
+                "proposed": row["proposed_level"],
+                "": "no way back" if row["is_reversible"] is False else None,
+            }
+            for row in listed
+        ],
+        page,
+    )
+    for row in listed:
+        if row["proposed_level"] is not None and isinstance(row["adds"], list):
+            yield page.style(f"{row['name']}={row['proposed_level']} adds", "bold")
+            yield from (f"  {line}" for line in row["adds"])
+
+
+@command(
+    "list",
+    examples="""
+    kctl feature list
+    kctl feature list --output jsonl
+    """,
+    status="0 done · 3 failed",
+)
+@reads
+def list_features(frame: Frame, at: At) -> Outcome:
+    """List features: levels in force and supported, and what an upgrade adds.
+
+    Levels are those that every broker that answers supports; controllers are asked when a level is set.
+    """
+    from kctl.cluster.kraft.features import features_of
+    from kctl.rows.kraft import FEATURE_LEVELS
+
+    with at.open(frame) as cluster:
+        state = cluster.read_state((), partition_states=False, kafka_version=at.version)
+        if state.quorum is None:
+            raise KctlError("the cluster has no KRaft quorum, or it may not be seen: features need one")
+        ranges, failures = cluster.supported_features()
+    for failure in failures:
+        frame.report(failure)
+    return Outcome((FEATURE_LEVELS.of(feature) for feature in features_of(state, ranges)), text=list_text)
+
+
+def _levels(
+    frame: Frame, how: How, given: tuple[str, ...], *, is_downgrade: bool, needs: str = ""
+) -> Outcome:
+    from kctl.cluster.kraft.features import plan_levels
+
+    wanted: dict[str, int] = {}
+    for text in given:
+        name, _, level = text.partition("=")
+        if not name or not level.isdecimal() or int(level) > 32767:
+            raise BadValue(f"{text!r} is not NAME=LEVEL", "write metadata.version=30")
+        wanted[name] = int(level)
+    with open_for_change(frame) as cluster:
+        state = cluster.read_state((), partition_states=False, kafka_version=how.version)
+        plan = plan_levels(cluster, state, wanted, is_downgrade=is_downgrade)
+        return carry_out(frame, how, cluster, replace(plan, needs=needs))
+
+
+LEVELS: Callable[[Callable[..., Outcome]], Callable[..., Outcome]] = click.argument(
+    "levels", nargs=-1, required=True, metavar="NAME=LEVEL..."
+)
+
+
+@command(
+    "upgrade",
+    examples="""
+    kctl feature upgrade metadata.version=30 --dry-run
+    kctl feature upgrade group.version=1 transaction.version=2
+    """,
+    status=CHANGE_STATUS,
+)
+@changes(timeout=60)
+@LEVELS
+def upgrade(frame: Frame, how: How, levels: tuple[str, ...]) -> Outcome:
+    """Raise the levels of features.
+
+    The controller is asked first whether all nodes support them. What has no way back is said before the question;
+    `kctl feature list` says what each level adds.
+    """
+    return _levels(frame, how, levels, is_downgrade=False)
+
+
+@command(
+    "downgrade",
+    examples="""
+    kctl feature downgrade group.version=0 --dry-run
+    kctl feature downgrade group.version=0 --accept-downgrade
+    """,
+    status=CHANGE_STATUS,
+)
+@changes(timeout=60)
+@LEVELS
+@click.option("--accept-downgrade", is_flag=True, help="Accept that what the higher levels added is lost.")
+def downgrade(frame: Frame, how: How, levels: tuple[str, ...], accept_downgrade: bool) -> Outcome:
+    """Lower the levels of features.
+
+    Only where no metadata is lost: the controller refuses anything else, and is asked first.
+    """
+    needs = "" if accept_downgrade else "--accept-downgrade"
+    return _levels(frame, how, levels, is_downgrade=True, needs=needs)

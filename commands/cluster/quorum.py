@@ -1,0 +1,200 @@
+"""`kctl quorum`: describe, add, remove."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
+from commands.cli.connecting import At, open_for_change, reads
+from commands.cli.frame import Frame, command
+from commands.cli.render import Outcome, Page, Row, ids, table
+from kctl.errors import BadValue, KctlError, Refused
+
+if TYPE_CHECKING:
+    from kctl.cluster.interface import Cluster
+    from kctl.cluster.state import ClusterState, Endpoint, Quorum
+
+
+def quorum_row(quorum: Quorum) -> Row:
+    """The quorum in one row."""
+    from kctl.rows.kraft import QUORUM
+
+    is_led = quorum.leader_id >= 0
+    return QUORUM(
+        leader_id=quorum.leader_id if is_led else None,
+        leader_epoch=quorum.leader_epoch if is_led else None,
+        high_watermark=quorum.high_watermark if is_led else None,
+        voters=sorted(quorum.voters),
+        has_majority=quorum.has_majority,
+        dead_voters=sorted(quorum.dead_voters),
+        message=quorum.lost or None,
+    )
+
+
+def member_rows(quorum: Quorum | None) -> Iterator[Row]:
+    """The members, voters first; nothing for a cluster with ZooKeeper."""
+    from kctl.rows.kraft import QUORUM_MEMBER
+
+    members = (
+        sorted(quorum.members, key=lambda member: (not member.is_voter, member.node_id)) if quorum else []
+    )
+    newest = max((member.log_end_offset for member in members), default=0)
+    latest = max((member.last_caught_up_at or 0 for member in members), default=0)
+    for member in members:
+        is_leader = quorum is not None and member.node_id == quorum.leader_id
+        is_known = member.log_end_offset >= 0
+        caught_up = member.last_caught_up_at
+        yield QUORUM_MEMBER.of(
+            member,
+            is_leader=is_leader,
+            log_end_offset=member.log_end_offset if is_known else None,
+            lag=newest - member.log_end_offset if is_known else None,
+            last_caught_up_timestamp=caught_up,
+            role="leader" if is_leader else "voter" if member.is_voter else "observer",
+            last_fetch_timestamp=member.last_fetch_at,
+            lag_time_ms=None if caught_up is None else latest - caught_up,
+            endpoints=[f"{at.listener}://{at.host}:{at.port}" for at in member.endpoints],
+        )
+
+
+def describe_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """The quorum in a sentence, then a line for each member."""
+    members = []
+    for row in rows:
+        if row["kind"] == "quorum":
+            voters, dead = ids(row["voters"]), ids(row["dead_voters"])
+            where = "no leader" if row["leader_id"] is None else f"leader {row['leader_id']}"
+            silent = f"; no answer from {dead}" if dead else ""
+            style = (
+                "good" if row["has_majority"] and not dead else "warning" if row["has_majority"] else "error"
+            )
+            yield page.style(f"{where}, epoch {row['leader_epoch']}, voters {voters}{silent}", style)
+        else:
+            members.append(row)
+    yield from table(
+        [
+            {
+                "kind": "quorum_member",
+                "node": row["node_id"],
+                "role": row["role"],
+                "log end": row["log_end_offset"],
+                "lag": row["lag"],
+                "lag in ms": row["lag_time_ms"],
+                "directory": row["directory_id"],
+                "": None if row["is_answering"] is not False else "does not answer",
+            }
+            for row in members
+        ],
+        page,
+    )
+
+
+@command(
+    "describe",
+    examples="""
+    kctl quorum describe
+    kctl quorum describe --output jsonl
+    """,
+    status="0 all voters answer · 3 failed · 5 a voter does not answer, or there is no leader",
+)
+@reads
+def describe(frame: Frame, at: At) -> Outcome:
+    """Describe the quorum: leader, voters, observers and their lag.
+
+    A voter answers while it has fetched from the leader in the last 2 s. Without a leader the voters are those in the
+    file of a broker, and answer while they take a connection.
+    """
+    with at.open(frame) as cluster:
+        state = cluster.read_state((), partition_states=False, kafka_version=at.version)
+    if state.quorum is None:
+        raise KctlError("the cluster has no KRaft quorum, or it may not be seen")
+    if not state.quorum.has_majority or state.quorum.dead_voters:
+        frame.raise_status(5)
+    return Outcome([quorum_row(state.quorum), *member_rows(state.quorum)], text=describe_text)
+
+
+@command(
+    "add",
+    examples="""
+    kctl quorum add 104
+    kctl quorum add 104 --endpoint CONTROLLER://kafka-104:9093
+    """,
+    status=CHANGE_STATUS,
+)
+@changes(timeout=60)
+@click.argument("nodes", nargs=-1, required=True, type=int, metavar="NODE...")
+@click.option(
+    "--endpoint",
+    metavar="LISTENER://HOST:PORT",
+    help="Where the node listens.  [default: as the voters know it]",
+)
+def add(frame: Frame, how: How, nodes: tuple[int, ...], endpoint: str | None) -> Outcome:
+    """Add controllers to the voters.
+
+    NODE runs as an observer and has caught up. Refused where it does not take a connection, since Kafka would record a
+    dead address, and where no majority of the new voters would answer (KIP-853, Kafka 3.9).
+    """
+    from kctl.cluster.kraft.voters import changeable_quorum, plan_adding
+
+    if endpoint is not None and len(nodes) > 1:
+        raise BadValue("--endpoint is where one node listens", "add the nodes one by one")
+    with open_for_change(frame) as cluster:
+        state = cluster.read_state((), partition_states=False, kafka_version=how.version)
+        endpoints = _endpoints(cluster, changeable_quorum(state), nodes, endpoint)
+        return carry_out(frame, how, cluster, plan_adding(cluster, state, nodes, endpoints))
+
+
+def _endpoints(
+    cluster: Cluster, quorum: Quorum, nodes: tuple[int, ...], given: str | None
+) -> dict[int, Endpoint]:
+    """Where the nodes that do not vote yet listen. Raises Refused where one does not take a connection."""
+    from kctl.wire.quorum import listening
+
+    found = {nodes[0]: _parsed(given)} if given is not None else cluster.controllers(quorum)
+    wanted = {node: found[node] for node in nodes if node in found and node not in quorum.voters}
+    up = listening(set(wanted.values()), 3.0)
+    for node, at in wanted.items():
+        if at not in up:
+            raise Refused(
+                f"node {node} does not take a connection at {at.host}:{at.port}; nothing was written",
+                "Kafka would record the address all the same",
+            )
+    return wanted
+
+
+def _parsed(text: str) -> Endpoint:
+    from kctl.cluster.state import Endpoint
+
+    listener, _, address = text.partition("://")
+    host, _, port = address.rpartition(":")
+    if not (listener and host and port.isdigit() and 0 < int(port) < 65536):
+        raise BadValue(
+            f"{text!r} is not LISTENER://HOST:PORT", "write --endpoint CONTROLLER://kafka-104:9093"
+        )
+    return Endpoint(listener, host, int(port))
+
+
+@command(
+    "remove",
+    examples="""
+    kctl quorum remove 103
+    kctl quorum remove 103 --dry-run
+    """,
+    status=CHANGE_STATUS,
+)
+@changes(timeout=60)
+@click.argument("node", type=int, metavar="NODE")
+def remove(frame: Frame, how: How, node: int) -> Outcome:
+    """Remove a controller from the voters.
+
+    It goes on as an observer where it runs. Refused where no majority of the voters that are left answers: Kafka would
+    take it, and could then commit nothing until enough of them are back (KIP-853, Kafka 3.9).
+    """
+    from kctl.cluster.kraft.voters import plan_removing
+
+    with open_for_change(frame) as cluster:
+        state: ClusterState = cluster.read_state((), partition_states=False, kafka_version=how.version)
+        return carry_out(frame, how, cluster, plan_removing(cluster, state, node))

@@ -1,0 +1,168 @@
+"""`kctl reassign execute` and `cancel`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
+from commands.cli.connecting import open_for_change
+from commands.cli.frame import Frame, command
+from commands.cli.options import GIVEN_PATH, Size
+from commands.cli.render import Outcome
+from commands.reassign.plan import DISK_SIZES, batch_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kctl.cluster.interface import Cluster
+    from kctl.cluster.state import ClusterState
+    from kctl.cluster.versions import KafkaVersion
+    from kctl.model import TopicPartition
+
+
+@command(
+    "execute",
+    examples="""
+    kctl reassign execute drain-2.json --throttle 50MiB
+    kctl reassign execute even.json --throttle 50MiB --disk-sizes log-dirs.json --yes --timeout 6h
+    kctl reassign execute even.001.json --no-wait --reason OPS-812
+    """,
+    status=CHANGE_STATUS,
+)
+@changes(timeout=3600)
+@click.argument("plan", type=GIVEN_PATH)
+@click.option(
+    "--throttle",
+    type=Size(),
+    metavar="BYTES",
+    help="Limit of bytes per second, in and out, of each broker involved.",
+)
+@DISK_SIZES
+@batch_options
+def execute(
+    frame: Frame,
+    how: How,
+    plan: Path,
+    throttle: int | None,
+    disk_sizes: Path | None,
+    max_batch_bytes: int,
+    max_batch_data: int | None,
+    max_batch_moves: int | None,
+) -> Outcome:
+    """Execute a plan batch by batch, then remove its throttle.
+
+    With --no-wait only the first batch is requested; `kctl journal resume` continues, and `kctl reassign verify`
+    removes the throttle once everything is in place.
+    """
+    from commands.reassign.rows import move_row
+    from kctl.cluster.reassignment.execution import Execution, plan_execution
+    from kctl.cluster.reassignment.moves import cut, moves_of
+    from kctl.cluster.reassignment.plan_files import read_plan
+    from kctl.cluster.reassignment.replica_sizes import partition_sizes, read_disk_sizes
+    from kctl.errors import BadValue
+
+    file = read_plan(plan)
+    for note in file.notes:
+        frame.note(note)
+    if max_batch_data is not None and disk_sizes is None:
+        raise BadValue("--max-batch-data needs --disk-sizes")
+    sizes = partition_sizes(read_disk_sizes(disk_sizes)) if disk_sizes else None
+    with open_for_change(frame) as cluster:
+        state = read_for(cluster, file.targets, how.version)
+        origins = {tp: replicas for tp in file.targets if (replicas := state.replicas(tp))}
+        moves = list(moves_of(file.targets, origins, sizes))
+        data = {move.partition: move.data for move in moves}
+        batches = cut(
+            {move.partition: move.target for move in moves},
+            lambda tp: data.get(tp, 0),
+            most_bytes=max_batch_bytes,
+            most_data=max_batch_data,
+            most_moves=max_batch_moves,
+        )
+        execution = Execution(
+            targets=file.targets,
+            file=plan.name,
+            plan_id=file.identity,
+            batches=batches,
+            throttle=throttle,
+            sizes=sizes,
+            clear_at_end=how.wait,
+        )
+        change = plan_execution(cluster, execution, state)
+        return carry_out(frame, how, cluster, change, [move_row(move) for move in moves])
+
+
+def read_for(
+    cluster: Cluster,
+    targets: Iterable[TopicPartition],
+    version: KafkaVersion | None,
+    *,
+    all_topics: bool = False,
+) -> ClusterState:
+    """The state of a plan's topics, or of all, with the configurations of throttles."""
+    from kctl.cluster.reassignment.throttles import LISTS, RATES
+
+    names = None if all_topics else sorted({tp.topic for tp in targets})
+    return cluster.read_state(
+        names, configs=("topics", "brokers"), config_keys=(*LISTS, *RATES), kafka_version=version
+    )
+
+
+@command(
+    "cancel",
+    examples="""
+    kctl reassign cancel drain-2.json
+    kctl reassign cancel drain-2.json --timeout 10m
+    kctl reassign cancel drain-2.json --move-controller --reason "broker 4 is gone for good"
+    """,
+    status=CHANGE_STATUS,
+)
+@changes(timeout=600)
+@click.argument("plan", type=GIVEN_PATH)
+@click.option(
+    "--move-controller",
+    is_flag=True,
+    help="For a request that never ends: replace it and elect another controller.",
+)
+def cancel(frame: Frame, how: How, plan: Path, move_controller: bool) -> Outcome:
+    """Cancel the moves of a plan and restore the original replicas.
+
+    Waits until the controller has removed the request, then requests the original replicas. A request with a dead
+    target never ends; --move-controller is for that, and refused unless all original brokers are alive.
+    """
+    from kctl.cluster.reassignment.cancellation import plan_cancellation
+    from kctl.cluster.reassignment.plan_files import read_plan
+
+    file = read_plan(plan)
+    with open_for_change(frame) as cluster:
+        change = plan_cancellation(
+            cluster,
+            file,
+            origins_known(frame, plan),
+            version=how.version,
+            move_controller=move_controller,
+            wait_seconds=how.timeout if how.wait and not how.dry_run else 0,
+            progress=frame.progress(),
+        )
+        return carry_out(frame, how, cluster, change)
+
+
+def origins_known(frame: Frame, plan: Path) -> dict[TopicPartition, tuple[int, ...]]:
+    """The original replicas of a plan's partitions, from the rollback file beside it and the journal."""
+    from kctl.changes.intents import Reassign
+    from kctl.changes.journal import Journal
+    from kctl.cluster.reassignment.plan_files import file_names, read_plan
+    from kctl.cluster.reassignment.verification import entries_of
+
+    origins: dict[TopicPartition, tuple[int, ...]] = {}
+    rollback = file_names(plan, 0).rollback
+    if rollback.exists():
+        origins |= read_plan(rollback).targets
+    for entry in entries_of(Journal().entries(frame.report), read_plan(plan).identity):
+        for stage in entry.stages:
+            if isinstance(stage.intent, Reassign):
+                origins |= stage.intent.origins
+    return origins

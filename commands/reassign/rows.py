@@ -1,0 +1,274 @@
+"""Rows of `kctl reassign`, and how they look on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, cast
+
+from commands.cli.render import Page, Row, ids, in_unit, json_encoder, tab_separated, table, text_cell
+
+if TYPE_CHECKING:
+    from kctl.cluster.reassignment.moves import Holding, Move
+    from kctl.cluster.reassignment.plan_files import PlanNames
+    from kctl.cluster.reassignment.planner import Planned
+    from kctl.cluster.reassignment.verification import Standing
+    from kctl.cluster.state import Replicas
+    from kctl.model import TopicPartition
+
+
+def amount(size: object) -> str:
+    """Bytes for people: `212 GiB`; nothing for null."""
+    if not isinstance(size, int):
+        return ""
+    value, unit = in_unit(size)
+    return f"{size} B" if unit == "B" else f"{value:.3g} {unit}" if value < 100 else f"{value:,.0f} {unit}"
+
+
+def duration(seconds: int) -> str:
+    """`45 s`, `12 min`, `1 h 12 min`, `3 d 4 h`."""
+    if seconds < 90:
+        return f"{seconds} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    if minutes < 48 * 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes // 1440} d {minutes % 1440 // 60} h"
+
+
+def plan_rows(
+    planned: Planned, names: PlanNames, batches: Sequence[Mapping[TopicPartition, tuple[int, ...]]]
+) -> Iterator[Row]:
+    """Moves, loads of brokers and racks, batches, and the plan itself last."""
+    from kctl.cluster.reassignment.moves import EMPTY_REQUEST, encoded_size
+    from kctl.rows.reassign import BATCH, PLAN
+
+    moves = planned.moves()
+    yield from (move_row(move) for move in moves)
+    yield from load_rows(planned)
+    data = {move.partition: move.data for move in moves}
+    sized = planned.now.sizes is not None
+    for number, (batch, path) in enumerate(zip(batches, names.batches, strict=True), 1):
+        yield BATCH(
+            batch=number,
+            file=str(path),
+            partitions=len(batch),
+            size_in_bytes=EMPTY_REQUEST + sum(encoded_size(tp, r) for tp, r in batch.items()),
+            data_in_bytes=sum(data.get(tp, 0) for tp in batch) if sized else None,
+        )
+    yield PLAN(
+        file=str(names.plan),
+        rollback_file=str(names.rollback),
+        identity=planned.identity,
+        partitions=len(planned.targets),
+        replicas_to_move=sum(len(move.adding) for move in moves),
+        data_in_bytes=sum(data.values()) if sized else None,
+        batches=len(batches),
+    )
+
+
+def move_row(move: Move) -> Row:
+    """The row of one move."""
+    from kctl.rows.reassign import MOVE
+
+    return MOVE.of(move, **{"from": list(move.origin), "to": list(move.target)})
+
+
+def load_rows(planned: Planned) -> Iterator[Row]:
+    """The load of each broker and each rack before and after."""
+    from kctl.cluster.reassignment.moves import by_rack, holdings
+
+    now = planned.now
+    before = holdings(now.replicas, now.sizes, now.racks)
+    after = holdings(planned.after, now.sizes, before)
+    sized = now.sizes is not None
+    for broker, held in before.items():
+        yield _load_row(broker, now.racks.get(broker), held, after[broker], sized=sized)
+    racks_after = by_rack(after, now.racks)
+    for rack, held in by_rack(before, now.racks).items():
+        yield _load_row(None, rack, held, racks_after[rack], sized=sized)
+
+
+def _load_row(broker: int | None, rack: str | None, before: Holding, after: Holding, *, sized: bool) -> Row:
+    from kctl.rows.reassign import LOAD
+
+    return LOAD(
+        broker_id=broker,
+        rack=rack,
+        replicas_before=before.replicas,
+        replicas_after=after.replicas,
+        leaders_before=before.leaders,
+        leaders_after=after.leaders,
+        size_in_bytes_before=before.size_in_bytes if sized else None,
+        size_in_bytes_after=after.size_in_bytes if sized else None,
+    )
+
+
+def plan_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """Moves in columns, loads before and after, then the files of the plan."""
+    moves: list[Row] = []
+    loads: list[Row] = []
+    for row in rows:
+        if row["kind"] == "move":
+            moves.append(row)
+        elif row["kind"] == "load":
+            loads.append(row)
+        elif row["kind"] == "plan":
+            yield from table([_shown_move(move) for move in moves], page)
+            if moves:
+                yield ""
+            yield from table([_shown_load(load) for load in loads], page)
+            yield ""
+            yield from _plan_lines(row, moves, page)
+
+
+def _shown_move(row: Row) -> Row:
+    return {
+        "kind": "move",
+        "partition": f"{row['topic']}-{row['partition']}",
+        "from": ids(row["from"]),
+        "to": ids(row["to"]),
+        "adding": ids(row["adding"]) or None,
+        "removing": ids(row["removing"]) or None,
+        "size": amount(row["size_in_bytes"]) or None,
+    }
+
+
+def _shown_load(row: Row) -> Row:
+    name = f"broker {row['broker_id']}" if row["broker_id"] is not None else f"rack {row['rack']}"
+    rack = row["rack"] if row["broker_id"] is not None else None
+    return {
+        "kind": "load",
+        "": name,
+        "rack": rack,
+        "replicas before": row["replicas_before"],
+        "after": row["replicas_after"],
+        "leaders before": row["leaders_before"],
+        "after ": row["leaders_after"],
+        "size before": amount(row["size_in_bytes_before"]) or None,
+        "after  ": amount(row["size_in_bytes_after"]) or None,
+    }
+
+
+def _plan_lines(row: Row, moves: Sequence[Row], page: Page) -> Iterator[str]:
+    if not moves:
+        yield page.style("nothing to move", "good")
+    else:
+        data = f", {amount(row['data_in_bytes'])}" if row["data_in_bytes"] is not None else ""
+        yield page.style(f"{row['partitions']} partitions, {row['replicas_to_move']} replicas{data}", "bold")
+    yield f"plan     {row['file']} (in {row['batches']} batches), identity {str(row['identity'])[:12]}"
+    yield f"undo     {row['rollback_file']}"
+
+
+def standing_row(standing: Standing) -> Row:
+    """The row of a partition of a plan."""
+    from kctl.rows.reassign import PARTITION
+
+    is_done = standing.state == "done"
+    return PARTITION(  # not `PARTITION.of`, which takes longer: a plan may have 10,000
+        topic=standing.partition.topic,
+        partition=standing.partition.partition,
+        state=standing.state,
+        replicas=list(standing.replicas),
+        isr=list(standing.isr),
+        leader=standing.leader,
+        target=list(standing.target),
+        missing=[] if is_done else list(standing.missing),
+        bytes_done=standing.bytes_done,
+        bytes_left=standing.bytes_left,
+        bytes_per_second=standing.bytes_per_second,
+        seconds_left=None if is_done else standing.seconds_left,
+        reason=standing.reason,
+    )
+
+
+def standing_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """Partitions that are not done in columns, then totals."""
+    listed = list(rows)
+    open_ = [row for row in listed if row["state"] != "done"]
+    yield from table([_shown_standing(row) for row in open_], page)
+    done = len(listed) - len(open_)
+    left = [row["bytes_left"] for row in listed if isinstance(row["bytes_left"], int)]
+    more = f", {amount(sum(left))} left" if left and sum(left) else ""
+    times = [row["seconds_left"] for row in open_ if row["bytes_left"]]
+    if times and all(isinstance(seconds, int) for seconds in times):
+        more += f", about {duration(max(cast('list[int]', times)))}"
+    style = "good" if not open_ else "warning"
+    if not listed:
+        yield page.style("nothing is moving", style)
+        return
+    yield page.style(f"{done:,} of {len(listed):,} partitions done{more}", style)
+
+
+def _shown_standing(row: Row) -> Row:
+    seconds = row["seconds_left"]
+    return {
+        "kind": "partition",
+        "partition": f"{row['topic']}-{row['partition']}",
+        "state": str(row["state"]).replace("_", " "),
+        "replicas": ids(row["replicas"]),
+        "target": ids(row["target"]),
+        "isr": ids(row["isr"]),
+        "left": amount(row["bytes_left"]) or None,
+        "rate": f"{amount(row['bytes_per_second'])}/s" if row["bytes_per_second"] is not None else None,
+        "time left": duration(seconds) if isinstance(seconds, int) else None,
+        "": row["reason"],
+    }
+
+
+LINES_AT_ONCE = 1000
+
+
+def standing_lines(standings: Iterable[Standing], form: str) -> Iterator[bytes] | None:
+    """The rows of standings in an output form, many lines in a part; None for a form without lines.
+
+    Of 10,000 partitions most are done and differ only in their name: the rest of such a line is encoded once.
+    """
+    from kctl.rows.reassign import PARTITION
+
+    if form == "json":
+        return None
+    if form == "jsonl":
+        encode = json_encoder()
+        header, begin, between = b"", b'{"kind":"partition","topic":', b',"partition":'
+
+        def line(row: Row) -> bytes:
+            return encode(row) + b"\n"
+
+        def name(topic: str) -> bytes:
+            return encode({"": topic})[len(b'{"":') : -1]
+    else:
+        header, begin, between = "\t".join(PARTITION.required).encode() + b"\n", b"partition\t", b"\t"
+
+        def line(row: Row) -> bytes:
+            _, text = tab_separated([row])
+            return f"{text}\n".encode()
+
+        def name(topic: str) -> bytes:
+            return text_cell(topic).encode()
+
+    def lines() -> Iterator[bytes]:
+        names: dict[str, bytes] = {}
+        tails: dict[tuple[Replicas, Replicas, Replicas, int | None], bytes] = {}
+        for standing in standings:
+            (topic, number), verdict, target, replicas, isr, leader, *more = standing
+            head = names.get(topic)
+            if head is None:
+                head = names[topic] = begin + name(topic) + between
+            if verdict != "done" or more.count(None) < len(more):
+                yield line(standing_row(standing))
+                continue
+            like = target, replicas, isr, leader
+            tail = tails.get(like)
+            if tail is None:
+                tail = tails[like] = line(standing_row(standing))[len(head) + len(str(number)) :]
+            yield b"%b%d%b" % (head, number, tail)
+
+    return _in_parts(header, lines())
+
+
+def _in_parts(header: bytes, lines: Iterator[bytes]) -> Iterator[bytes]:
+    while part := list(islice(lines, LINES_AT_ONCE)):
+        yield header + b"".join(part)
+        header = b""

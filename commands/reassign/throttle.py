@@ -1,0 +1,168 @@
+"""`kctl reassign throttle`: list, set, clear."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
+from commands.cli.connecting import At, connect, open_for_change
+from commands.cli.frame import Frame, command
+from commands.cli.options import GIVEN_PATH, SNAPSHOT, Size
+from commands.cli.render import Outcome
+from commands.reassign.execute import origins_known, read_for
+
+if TYPE_CHECKING:
+    from kctl.changes.intents import ClearThrottle
+    from kctl.cluster.interface import Cluster
+    from kctl.cluster.state import ClusterState
+
+ACTIONS = ("list", "set", "clear")
+
+
+@command(
+    "throttle",
+    examples="""
+    kctl reassign throttle list
+    kctl reassign throttle list --snapshot znodes.jsonl
+    kctl reassign throttle set drain-2.json 100MiB --yes
+    kctl reassign throttle clear drain-2.json --yes
+    """,
+    status=CHANGE_STATUS,
+)
+@changes(timeout=60)
+@click.argument("action", type=click.Choice(ACTIONS))
+@click.argument("plan", required=False, type=GIVEN_PATH)
+@click.argument("rate", required=False, type=Size())
+@click.option("--unused", is_flag=True, help="With clear: all throttles that no running move needs.")
+@SNAPSHOT
+def throttle(
+    frame: Frame,
+    how: How,
+    action: str,
+    plan: Path | None,
+    rate: int | None,
+    unused: bool,
+    snapshot: Path | None,
+) -> Outcome:
+    """List throttles; set or clear those of a plan.
+
+    The throttle of a plan is what its execution set, by the journal, else what is set on its partitions.
+    Throttles of other plans are not touched. Only `list` takes --snapshot.
+    """
+    from kctl.errors import BadValue
+
+    if action == "list":
+        return _list(frame, how, snapshot)
+    if snapshot is not None:
+        raise BadValue("a snapshot cannot be changed")
+    if plan is None and not (action == "clear" and unused):
+        raise BadValue(f"throttle {action} needs PLAN")
+    if (rate is None) == (action == "set"):
+        raise BadValue("throttle set needs PLAN and RATE; clear takes no RATE")
+    with open_for_change(frame) as cluster:
+        if plan is None:
+            return _clear_unused(frame, how, cluster)
+        return (
+            _set(frame, how, cluster, plan, rate) if rate is not None else _clear(frame, how, cluster, plan)
+        )
+
+
+def _list(frame: Frame, how: How, snapshot: Path | None) -> Outcome:
+    from kctl.changes.journal import Journal
+    from kctl.cluster.reassignment.throttles import throttles_set
+    from kctl.cluster.reassignment.verification import owners
+    from kctl.rows.reassign import THROTTLE
+
+    at = At(snapshot, allow_stale=False, timeout=how.timeout, kafka_version=how.kafka_version)
+    with at.open(frame) if snapshot else connect(frame) as cluster:
+        state = cluster.read_state(configs=("topics", "brokers"), partition_states=False)
+    plans = owners(Journal().entries(frame.report)) if snapshot is None else {}
+    rows = (
+        THROTTLE.of(limit, plan=plans.get((limit.entity_type, limit.entity_name, limit.key)))
+        for limit in throttles_set(state)
+    )
+    return Outcome(rows, nothing="no throttle is set")
+
+
+def _read(cluster: Cluster, how: How) -> ClusterState:
+    return read_for(cluster, (), how.version, all_topics=True)
+
+
+def _set(frame: Frame, how: How, cluster: Cluster, plan: Path, rate: int) -> Outcome:
+    """Set the rate on every broker of the plan, and the lists of throttled replicas if they are missing."""
+    from kctl.changes.intents import intent_to_json
+    from kctl.changes.plan import Plan, Stage
+    from kctl.cluster.reassignment.moves import moves_of
+    from kctl.cluster.reassignment.plan_files import read_plan
+    from kctl.cluster.reassignment.throttles import (
+        brokers_of,
+        check_rate,
+        clearing,
+        list_changes,
+        rate_changes,
+        throttled_replicas,
+    )
+
+    file = read_plan(plan)
+    state = _read(cluster, how)
+    check_rate(rate, state.kafka_version)
+    known = origins_known(frame, plan)
+    origins = {tp: known.get(tp) or state.replicas(tp) or () for tp in file.targets}
+    lists = throttled_replicas(moves_of(file.targets, origins))
+    brokers = brokers_of(lists)
+    intents = [*list_changes(lists, state), *rate_changes(brokers, rate, state)]
+    clear = intent_to_json(clearing(lists, state))
+    stages = tuple(
+        Stage(intent=intent, writes=cluster.writes_for(intent, state) if number == 0 else ())
+        for number, intent in enumerate(intents)
+    )
+    change = Plan(
+        title=f"throttle {plan.name} to {rate:,} bytes a second on {len(brokers)} brokers",
+        stages=stages,
+        details={"plan": file.identity, "throttle": clear, "rate": rate},
+    )
+    return carry_out(frame, how, cluster, change)
+
+
+def _clear(frame: Frame, how: How, cluster: Cluster, plan: Path) -> Outcome:
+    from kctl.changes.journal import Journal
+    from kctl.cluster.reassignment.plan_files import read_plan
+    from kctl.cluster.reassignment.verification import entries_of, throttle_of
+
+    file = read_plan(plan)
+    state = _read(cluster, how)
+    clear = throttle_of(file.targets, entries_of(Journal().entries(frame.report), file.identity), state)
+    moving = [str(tp) for tp in file.targets if state.is_reassigning(tp)]
+    warnings = (
+        (f"{len(moving)} of its partitions are still moving, unthrottled from then on",) if moving else ()
+    )
+    return _carry_out(frame, how, cluster, state, clear, f"clear the throttle of {plan.name}", warnings)
+
+
+def _clear_unused(frame: Frame, how: How, cluster: Cluster) -> Outcome:
+    from kctl.cluster.reassignment.throttles import unused_throttles
+
+    state = _read(cluster, how)
+    title = "clear the throttles that no running move needs"
+    return _carry_out(frame, how, cluster, state, unused_throttles(state), title)
+
+
+def _carry_out(
+    frame: Frame,
+    how: How,
+    cluster: Cluster,
+    state: ClusterState,
+    clear: ClearThrottle,
+    title: str,
+    warnings: tuple[str, ...] = (),
+) -> Outcome:
+    from kctl.changes.plan import Plan, Stage
+    from kctl.cluster.reassignment.throttles import left_over
+
+    if not left_over(clear, state):
+        return carry_out(frame, how, cluster, Plan(title=title, stages=()))
+    stage = Stage(intent=clear, writes=cluster.writes_for(clear, state))
+    return carry_out(frame, how, cluster, Plan(title=title, stages=(stage,), warnings=warnings))

@@ -1,0 +1,112 @@
+"""`kctl remote audit`: metadata, objects and local logs of tiered storage compared; options of `kctl remote`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from commands.cli.answer import with_answer
+from commands.cli.evidence_options import EvidenceOptions, evidence, refuse_nothing
+from commands.cli.frame import Frame, command
+from commands.cli.options import GIVEN, WRITTEN
+from commands.cli.render import Outcome, folding
+from commands.remote.text import audit_text
+
+if TYPE_CHECKING:
+    from formats.tier.object_names import Layout
+    from kctl.tier.metadata.asking import AsOf
+
+TIER = click.option(
+    "--tier", type=GIVEN, metavar="URI-or-FOLDER", help="Use this tier instead of one found in the evidence."
+)
+LAYOUT = click.option(
+    "--layout", type=GIVEN, metavar="NAME-or-FILE",
+    help="Naming scheme of objects: local-tiered-storage, aiven, or a file.",
+)  # fmt: skip
+NOW = click.option(
+    "--now",
+    metavar="TIME",
+    help="Apply retention as of this time.  [default: the newest time in the evidence]",
+)
+AS_OF = click.option(
+    "--as-of", metavar="WHEN", help="Use metadata up to a time, an offset, or PARTITION:OFFSET."
+)
+
+
+@command(
+    "audit",
+    examples="""
+    kctl remote audit evidence/
+    kctl remote audit /var/lib/kafka/data --tier 's3://bucket/prefix?region=eu-west-1'
+    kctl remote audit evidence/brokers --tier copy-of-tier/ --plan-cleanup orphans.jsonl
+    """,
+    status="0 complete · 3 a path or the tier could not be opened, or a partition not judged · 5 something is wrong (see `kctl finding`)",
+)
+@evidence("broker", "moment")
+@TIER
+@LAYOUT
+@NOW
+@AS_OF
+@click.option("--no-content", is_flag=True, help="List objects without reading them.")
+@click.option(
+    "--plan-cleanup",
+    type=WRITTEN,
+    metavar="FILE",
+    help="Write unreferenced objects to FILE as JSON lines; delete nothing.",
+)
+def audit(
+    frame: Frame,
+    options: EvidenceOptions,
+    tier: str | None,
+    layout: str | None,
+    now: str | None,
+    no_content: bool,
+    plan_cleanup: str | None,
+) -> Outcome:
+    """Check tiered storage: metadata against objects against local logs.
+
+    EVIDENCE is one or more log directories, or folders that hold those of several brokers, tiers and znode
+    exports.
+    """
+    from kctl.tier.audit.audit import AuditOptions
+    from kctl.tier.audit.opening import open_audit
+    from kctl.times import parse_time
+
+    audit_options = AuditOptions(
+        now=parse_time(now) if now else None,
+        as_of=parse_bound(options.as_of),
+        layout=read_layout(layout),
+        content=not no_content,
+        progress=frame.progress(),
+    )
+    opened = open_audit(options.paths, tier, audit_options, brokers=options.brokers, moments=options.moments)
+    for failure in opened.failures:
+        frame.report(failure)
+    if tier is None:
+        refuse_nothing(opened.evidence)
+    if not opened.stores:
+        frame.note("no tier in the evidence and no --tier: metadata are compared with local logs only")
+    return Outcome(opened.rows(plan_cleanup), text=folding(with_answer(audit_text)))
+
+
+def parse_bound(text: str | None) -> AsOf:
+    """What `--as-of` says about the metadata topic."""
+    from kctl.tier.metadata.asking import NOW, parse_as_of
+
+    return parse_as_of(text) if text else NOW
+
+
+def read_layout(text: str | None) -> Layout | None:
+    """A layout by its name or from a file; None where none was given."""
+    from formats.errors import FormatError
+    from formats.tier.object_names import LAYOUTS, parse_layout
+    from kctl.errors import UnreadableFile
+    from kctl.files import read_text
+
+    if text is None or text in LAYOUTS:
+        return LAYOUTS[text] if text else None
+    try:
+        return parse_layout(read_text(text, follow=True))
+    except (OSError, FormatError, UnicodeDecodeError) as error:
+        raise UnreadableFile(f"{text}: {error}", f"known layouts are {', '.join(LAYOUTS)}") from None

@@ -1,0 +1,189 @@
+"""`kctl remote lookup`, `plan` and `follower`: what brokers would do by their rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from commands.cli.evidence_options import EvidenceOptions, evidence
+from commands.cli.frame import Frame, command
+from commands.cli.render import Outcome, Page, Row, folding
+from commands.remote.audit import AS_OF, LAYOUT, NOW, TIER, parse_bound, read_layout
+from commands.remote.text import finding, follower_text, offsets, plan_text, size
+
+if TYPE_CHECKING:
+    from kctl.evidence.model import Evidence
+    from kctl.findings import Finding
+    from kctl.tier.metadata.asking import AsOf
+
+TOPIC = click.option("--topic", required=True, metavar="NAME", help="The topic.")
+PARTITION = click.option(
+    "--partition", required=True, type=click.IntRange(0), metavar="N", help="The partition."
+)
+
+
+@command(
+    "lookup",
+    examples="""
+    kctl remote lookup evidence/ --topic orders --partition 0 --offset 217
+    kctl remote lookup evidence/ --topic orders --partition 0 --offset 217 --epoch 3 --layout aiven
+    """,
+    status="0 answered · 3 a path could not be opened, or the partition is unknown · 5 nothing serves it",
+)
+@evidence()
+@TOPIC
+@PARTITION
+@click.option("--offset", required=True, type=click.IntRange(0), metavar="N", help="The offset.")
+@click.option(
+    "--epoch",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Leader epoch.  [default: the leader's epoch of the offset]",
+)
+@AS_OF
+@LAYOUT
+def lookup(
+    frame: Frame,
+    options: EvidenceOptions,
+    topic: str,
+    partition: int,
+    offset: int,
+    epoch: int | None,
+    layout: str | None,
+) -> Outcome:
+    """Find the remote segment and objects that serve an offset.
+
+    If none does, say why.
+    """
+    from formats.tier.object_names import LOCAL_TIERED_STORAGE
+    from kctl.tier.rules.lookup import lookup as answer
+    from kctl.tier.rules.partition_facts import subject_of
+
+    findings: list[Finding] = []
+    subject = subject_of(options.find(frame), findings.append, topic, partition, parse_bound(options.as_of))
+    row = answer(subject, offset, epoch, read_layout(layout) or LOCAL_TIERED_STORAGE)
+    if row["served_from"] == "none":
+        frame.raise_status(5)
+    return Outcome([*(finding.row() for finding in findings), row], text=folding(_lookup_text))
+
+
+def _lookup_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    for row in rows:
+        if row["kind"] == "finding":
+            yield finding(row, page)
+            continue
+        where = f"{row['topic']}-{row['partition']} offset {row['offset']}"
+        if row["remote_log_segment_id"]:
+            yield f"{row['remote_log_segment_id']}  {offsets(row)}  {size(row['size_in_bytes'])}"
+            yield from _keys(cast("list[str]", row["objects"]), page.width)
+        yield f"{where}: {row['served_from']}, leader epoch {row['leader_epoch']}: {row['reason']}"
+
+
+def _keys(keys: list[str], width: int) -> Iterator[str]:
+    """The keys; if they are too long for the page, the common folder first."""
+    folder = keys[0].rpartition("/")[0] + "/" if keys else ""
+    is_long = any(len(key) + 2 > width for key in keys)
+    if is_long and len(folder) > 1 and all(key.startswith(folder) for key in keys):
+        yield f"  {folder}"
+        keys = [f"  {key.removeprefix(folder)}" for key in keys]
+    yield from (f"  {key}" for key in keys)
+
+
+@command(
+    "plan",
+    examples="""
+    kctl remote plan evidence/
+    kctl remote plan evidence/ --topic orders --now 2026-11-21T14:00:00Z --output jsonl
+    """,
+    status="0 planned · 3 a path could not be opened · 5 the metadata are not right",
+)
+@evidence()
+@click.option("--topic", metavar="NAME", help="Only this topic.")
+@click.option("--partition", type=click.IntRange(0), metavar="N", help="Only this partition.")
+@NOW
+@AS_OF
+def plan(
+    frame: Frame, options: EvidenceOptions, topic: str | None, partition: int | None, now: str | None
+) -> Outcome:
+    """Show the next tasks of each leader: copy, delete remote segments, delete local segments.
+
+    Retention limits that a topic does not set are unknown broker defaults; nothing is planned for them.
+    """
+    from kctl.times import parse_time
+
+    at = parse_time(now) if now else None
+    rows = _plan(options.find(frame), topic, partition, at, parse_bound(options.as_of))
+    return Outcome(
+        rows,
+        text=folding(plan_text),
+        nothing="no task is due, or the evidence has no metadata of such a partition",
+    )
+
+
+def _plan(
+    evidence: Evidence, topic: str | None, partition: int | None, now: int | None, when: AsOf
+) -> Iterator[Row]:
+    from kctl.tier.rules.leader_tasks import plan_rows
+    from kctl.tier.rules.partition_facts import subjects
+
+    findings: list[Finding] = []
+    for subject in subjects(evidence, findings.append, when):
+        where = subject.tier.where
+        if topic in (None, where.topic) and partition in (None, where.partition):
+            yield from plan_rows(subject, now)
+    yield from (finding.row() for finding in findings)
+
+
+@command(
+    "follower",
+    examples="""
+    kctl remote follower evidence/ --topic orders --partition 0 --broker 4
+    kctl remote follower evidence/ --topic orders --partition 0 --broker 2 --as-leader
+    """,
+    status="0 answered · 3 a path could not be opened, or the partition is unknown · 5 its state cannot be built",
+)
+@evidence()
+@TOPIC
+@PARTITION
+@click.option(
+    "--broker",
+    required=True,
+    type=click.IntRange(0),
+    metavar="ID",
+    help="Broker of the replica; need not have one yet.",
+)
+@click.option("--as-leader", is_flag=True, help="Show what it does when it becomes leader.")
+@AS_OF
+@TIER
+@LAYOUT
+def follower(
+    frame: Frame,
+    options: EvidenceOptions,
+    topic: str,
+    partition: int,
+    broker: int,
+    as_leader: bool,
+    tier: str | None,
+    layout: str | None,
+) -> Outcome:
+    """Show how a new, lagging or returning follower rebuilds its state."""
+    from kctl.tier.audit.audit import stores_in
+    from kctl.tier.rules.follower_row import as_leader_row, epoch_index, follower_row
+    from kctl.tier.rules.partition_facts import subject_of
+    from kctl.tier.stores import open_store
+
+    findings: list[Finding] = []
+    opened = options.find(frame)
+    subject = subject_of(opened, findings.append, topic, partition, parse_bound(options.as_of))
+    if as_leader:
+        row = as_leader_row(subject, broker)
+    else:
+        stores = [open_store(tier)] if tier else stores_in(opened)
+        chosen = read_layout(layout)
+        index = epoch_index(subject, stores[0] if stores else None, chosen)
+        row = follower_row(subject, broker, index, chosen)
+    if not row["is_possible"]:
+        frame.raise_status(5)
+    return Outcome([*(finding.row() for finding in findings), row], text=folding(follower_text))

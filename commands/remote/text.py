@@ -1,0 +1,151 @@
+"""How the rows of `kctl remote` look on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from commands.cli.render import Page, Row, in_unit
+
+Pairs = list[tuple[int, int]]
+
+
+def size(count: object) -> str:
+    """Bytes in the largest unit that leaves at least one."""
+    value, unit = in_unit(float(str(count or 0)))
+    return f"{value:,.0f} {unit}" if unit == "B" else f"{value:,.1f} {unit}"
+
+
+def time(ms: object) -> str:
+    """A timestamp in UTC to the millisecond; a dash for none."""
+    number = int(str(ms))
+    if number < 0:
+        return "-"
+    try:
+        return datetime.fromtimestamp(number / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    except (ValueError, OverflowError, OSError):
+        return f"{number} ms"
+
+
+def offsets(row: Row) -> str:
+    """The offsets of a segment, half open."""
+    return f"[{row['start_offset']}, {int(str(row['end_offset'])) + 1})"
+
+
+def finding(row: Row, page: Page) -> str:
+    """A finding on one line."""
+    topic = f"{row['topic']}-{row['partition']}  " if row["topic"] is not None else ""
+    segment = f"{row['remote_log_segment_id']}  " if row["remote_log_segment_id"] else ""
+    head = page.style(f"{row['severity']:<8} {row['code']}", str(row["severity"]))
+    return f"{head}  {topic}{segment}{row['message']}"
+
+
+def segments_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """A block for each partition, then totals."""
+    before: Any = None
+    for row in rows:
+        if row["kind"] == "finding":
+            yield finding(row, page)
+        elif row["kind"] == "remote_segment":
+            key = (row["topic"], row["partition"], row["topic_id"])
+            if key != before:
+                deletion = f"  {row['deletion_state']}" if row["deletion_state"] else ""
+                yield (
+                    page.style(f"{row['topic']}-{row['partition']}", "bold")
+                    + f"  {row['topic_id']}{deletion}"
+                )
+                before = key
+            epochs = ",".join(str(epoch) for epoch, _ in cast(Pairs, row["segment_leader_epochs"]))
+            yield (
+                f"  {offsets(row):<22} epochs {epochs:<10} {size(row['size_in_bytes']):>10}"
+                f"  {row['remote_log_segment_id']}  {row['state']:<23} broker {row['broker_id']}"
+                f"  {time(row['event_timestamp'])}"
+            )
+        else:
+            yield from _total(row)
+
+
+def _total(row: Row) -> Iterator[str]:
+    name = row["topic"] if row["topic"] is not None else "total"
+    parts = [f"{row['segments']:,} segments", size(row["size_in_bytes"])]
+    for state, one, many in (
+        ("unfinished", "unfinished copy", "unfinished copies"),
+        ("deleting", "unfinished deletion", "unfinished deletions"),
+    ):
+        number = int(str(row[f"{state}_segments"]))
+        if number:
+            parts.append(f"{number:,} {one if number == 1 else many} ({size(row[f'{state}_bytes'])})")
+    yield f"{name}: {', '.join(parts)}"
+
+
+def audit_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """Findings, then a line a partition, then the verdict."""
+    for row in rows:
+        if row["kind"] == "finding":
+            yield finding(row, page)
+            if row["file"]:
+                yield page.style(f"         {row['file']}", "dim")
+        elif row["kind"] == "tier_partition":
+            gaps = ", ".join(f"[{a}, {b})" for a, b in cast(Pairs, row["gaps"]))
+            parts = [
+                f"{row['segments']:,} segments",
+                f"{row['objects']:,} objects",
+                size(row["size_in_bytes"]),
+            ]
+            parts += [f"missing {gaps}"] if gaps else []
+            parts += [f"{row['outside_lineage']} outside the lineage"] if row["outside_lineage"] else []
+            where = ""
+            if row["log_start_offset"] is not None:
+                where = f"log [{row['log_start_offset']}, {row['log_end_offset']}), local from {row['local_log_start_offset']}"
+            yield f"{row['topic']}-{row['partition']:<4} {where:<40} {', '.join(parts)}"
+        else:
+            yield ""
+            yield (
+                f"{row['partitions']:,} partitions, {row['segments']:,} segments, {row['objects']:,} objects,"
+                f" {size(row['bytes'])}; {size(row['orphan_bytes'])} unreferenced"
+            )
+            yield f"{row['errors']:,} errors, {row['warnings']:,} warnings"
+
+
+STEPS = {"copy": "copy", "delete_remote": "delete in the tier", "delete_local": "delete locally"}
+
+
+def plan_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """A block a partition, its steps below."""
+    for row in rows:
+        if row["kind"] == "finding":
+            yield finding(row, page)
+        elif row["kind"] == "remote_partition":
+            yield page.style(f"{row['topic']}-{row['partition']}", "bold") + (
+                f"  leader {row['broker_id']} (by {row['how']})  log [{row['log_start_offset']}, {row['log_end_offset']})"
+                f"  local from {row['local_log_start_offset']}  copied up to {row['highest_copied_offset']}"
+            )
+        else:
+            end = int(str(row["last_offset"])) + 1
+            segment = f"  {row['remote_log_segment_id']}" if row["remote_log_segment_id"] else ""
+            yield (
+                f"  {STEPS[str(row['action'])]:<18} [{row['base_offset']}, {end})  {size(row['size_in_bytes'])}{segment}"
+                f"  {row['reason']}"
+            )
+
+
+def follower_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """The steps of the replica."""
+    for row in rows:
+        if row["kind"] == "finding":
+            yield finding(row, page)
+            continue
+        yield f"{row['topic']}-{row['partition']}  broker {row['broker_id']} as {row['role']}"
+        if row["role"] == "follower":
+            yield f"  its log ends at {row['log_end_offset']}"
+            if row["truncate_to"] is not None:
+                yield f"  truncates to {row['truncate_to']}"
+            yield f"  fetches from {row['fetch_offset']}; broker {row['leader']} answers {row['answer']}"
+        if row["remote_log_segment_id"]:
+            yield f"  looks up offset {row['target_offset']} of epoch {row['target_epoch']}: {row['remote_log_segment_id']}"
+            yield f"  takes over leader epochs {row['leader_epochs']} and {row['producer_snapshot']}"
+        if row["start_offset"] is not None:
+            yield f"  its local log starts at {row['start_offset']}"
+        numbers = ", ".join(map(str, cast("list[int]", row["scenarios"])))
+        yield f"  {row['reason']}" + (f" (scenario {numbers} of KIP-405)" if numbers else "")

@@ -1,0 +1,163 @@
+"""`kctl replica compare`, `loss` and `explain`: replicas in evidence, lost records, the history of an offset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from commands.cli.answer import with_answer
+from commands.cli.evidence_options import EvidenceOptions, evidence
+from commands.cli.frame import Frame, command
+from commands.cli.options import RULES_OF_VERSION, WRITTEN
+from commands.cli.render import Outcome, Row, folding
+
+if TYPE_CHECKING:
+    from kctl.judging.judgement import Judgement
+    from kctl.replica.comparison.search import ComparedEvidence
+    from kctl.replica.loss.search import LossSearch
+
+LEADER = click.option(
+    "--leader", type=int, metavar="ID", help="Take the log of this broker as the present one."
+)
+
+
+@command(
+    "compare",
+    examples="""
+    kctl replica compare evidence/moments/during
+    kctl replica compare broker-1/data broker-2/data broker-3/data --topic orders
+    kctl replica compare evidence/ --if-leader 2 --kafka-version 2.8
+    """,
+    status="0 replicas agree · 3 failed, or not judged · 5 replicas differ, or a copy is damaged",
+)
+@evidence("broker", "moment", "topic", "partition", "compacted", "jobs")
+@click.option(
+    "--if-leader", type=int, metavar="ID", help="Show what each replica would drop if this broker led."
+)
+@RULES_OF_VERSION
+def compare(frame: Frame, options: EvidenceOptions, if_leader: int | None, kafka_version: str) -> Outcome:
+    """Compare the replicas of every partition that two or more brokers hold.
+
+    Bytes are compared batch by batch; records are decoded only where bytes differ. Copies of several moments
+    are compared within each moment.
+    """
+    from commands.replica.compare_text import compare_text
+    from kctl.judging.judgement import Question, judgement_rows
+    from kctl.replica.comparison.search import ComparedEvidence, CompareOptions
+    from kctl.replica.copies.moments import assigned_in
+    from kctl.replication.rules import rules_for
+
+    compare_options = CompareOptions(
+        options.topics,
+        frozenset(options.partitions),
+        frozenset(options.compacted),
+        if_leader,
+        rules_for(kafka_version),
+        options.jobs,
+    )
+    evidence = options.find(frame)
+    compared = ComparedEvidence(evidence, compare_options, frame.report)
+    options.report_absent(frame, evidence, assigned_in(compared.znodes))
+    rows = judgement_rows(_compared(frame, compared), [Question.DIVERGENCE])
+    return Outcome(rows, text=folding(with_answer(compare_text)))
+
+
+def _compared(frame: Frame, compared: ComparedEvidence) -> Iterator[Row | Judgement]:
+    from kctl.replica.comparison.search import comparison_rows
+
+    for finding in compared.evidence.findings:
+        yield finding.row()
+    progress = frame.progress()
+    for comparison in compared.comparisons(progress):
+        yield from comparison_rows(comparison, compared.options)
+        yield compared.judgement(comparison)
+    yield from compared.not_compared()
+
+
+@command(
+    "loss",
+    examples="""
+    kctl replica loss evidence/
+    kctl replica loss evidence/ --topic ledger --partition 0 --output jsonl
+    kctl replica loss broker-1/data broker-2/data --leader 2
+    kctl replica loss evidence/ --export lost/
+    """,
+    status="0 no record lost · 3 failed, or not judged · 5 records were lost, or loss cannot be ruled out",
+)
+@evidence("broker", "moment", "topic", "partition", "compacted", "acks", "jobs")
+@LEADER
+@click.option(
+    "--export", type=WRITTEN, metavar="DIR", help="Write the lost records to DIR, to be produced again."
+)
+@click.option(
+    "--all", "everything", is_flag=True, help="Show every loss on a terminal, not only the first ten."
+)
+def loss(
+    frame: Frame, options: EvidenceOptions, leader: int | None, export: str | None, everything: bool
+) -> Outcome:
+    """Find lost records: what was lost, since when and why.
+
+    Uses copies of all moments, broker logs, znode exports and checkpoints. Lost records are those that a leader
+    once held and the present lineage lacks; deletion by retention is not loss.
+    """
+    from functools import partial
+
+    from commands.replica.loss_text import loss_text
+    from kctl.judging.judgement import Question, judgement_rows
+    from kctl.replica.copies.moments import assigned_in
+    from kctl.replica.loss.search import LossOptions, LossSearch
+
+    frame.acks = options.acks
+    evidence = options.find(frame)
+    loss_options = LossOptions(
+        options.topics, frozenset(options.partitions), frozenset(options.compacted), leader
+    )
+    search = LossSearch(evidence, loss_options, frame.report)
+    options.report_absent(frame, evidence, assigned_in(search.znodes))
+    folder = None
+    if export is not None:
+        from kctl.replica.loss.recovery import check_target
+
+        folder = Path(export)
+        check_target(folder, evidence)
+    rows = judgement_rows(_looked_through(frame, search, folder, options.jobs), [Question.LOSS])
+    following: list[str] = []
+    text = partial(loss_text, evidence=options.given(), following=following, everything=everything)
+    return Outcome(rows, text=folding(with_answer(text, following)))
+
+
+def _looked_through(
+    frame: Frame, search: LossSearch, folder: Path | None, jobs: int | None
+) -> Iterator[Row | Judgement]:
+    for finding in search.evidence.findings:
+        yield finding.row()
+    yield from search.rows(folder, frame.progress(), jobs)
+    yield from search.without_copies()
+
+
+@command(
+    "explain",
+    examples="""
+    kctl replica explain evidence/ --topic ledger --partition 0 --offset 55
+    """,
+    status="0 explained · 3 failed",
+)
+@evidence("broker", "moment")
+@click.option("--topic", required=True, metavar="TOPIC", help="The topic.")
+@click.option("--partition", type=int, required=True, metavar="N", help="The partition.")
+@click.option("--offset", type=click.IntRange(0), required=True, metavar="N", help="The offset.")
+@LEADER
+def explain(
+    frame: Frame, options: EvidenceOptions, topic: str, partition: int, offset: int, leader: int | None
+) -> Outcome:
+    """Show the history of one offset: who wrote it, where it is, why it is gone."""
+    from commands.replica.explain_text import explain_text
+    from kctl.model import TopicPartition
+    from kctl.replica.explain import explain_offset
+    from kctl.replica.loss.search import LossOptions, LossSearch
+
+    search = LossSearch(options.find(frame), LossOptions((topic,), leader=leader), frame.report)
+    return Outcome(explain_offset(search, TopicPartition(topic, partition), offset), text=explain_text)

@@ -1,0 +1,1 @@
+"""What every format stands on: fixed-width layouts, varints, checksums."""

@@ -1,0 +1,558 @@
+"""How a log's lines are laid out: Kafka's own pattern, other log4j patterns, JSON layouts.
+
+A layout finds where records start and when they were written, and takes a record apart. Kafka's own is read
+by arrays (`line`); any other by a regular expression made from its pattern, or as JSON. What carries the lines of a
+container or a service puts something before each or around it (`CARRIERS`); below it lies one of the other layouts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from itertools import takewhile
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from formats.broker_logs.line import DAY, Head, Records, find_records, split_head
+from formats.errors import FormatError
+
+TIME = (
+    r"(?P<time>(?P<date>\d{4}-\d\d-\d\d)[ T](?P<clock>\d\d:\d\d:\d\d)(?:[,.](?P<fraction>\d{1,9}))?"
+    r" ?(?P<zone>Z|[+-]\d\d:?\d\d)?)"
+)
+TIME_VALUE = re.compile(TIME.encode())
+# Conversion characters of log4j's PatternLayout and what they print.
+CONVERSIONS = {
+    "d": TIME,
+    "date": TIME,
+    "p": r"(?P<level>[A-Z]+)",
+    "level": r"(?P<level>[A-Z]+)",
+    "c": r"(?P<logger>[\w.$]+)",
+    "logger": r"(?P<logger>[\w.$]+)",
+    "C": r"(?P<logger>[\w.$]+)",
+    "m": r"(?P<message>.*?)",
+    "msg": r"(?P<message>.*?)",
+    "message": r"(?P<message>.*?)",
+    "t": r".*?",
+    "thread": r".*?",
+    "L": r"\d+",
+    "F": r"\S+",
+    "M": r"\S+",
+    "r": r"\d+",
+    "x": r".*?",
+    "X": r".*?",
+    "n": r"[ \t\r]*",
+}
+DIRECTIVE = re.compile(r"%(?P<pad>-?\d*(?:\.-?\d+)?)(?P<name>[a-zA-Z]+)(?P<options>(?:\{[^}]*\})*)|%%")
+PATTERNS = (
+    "%d [%t] %p %m (%c)%n",
+    "%d %p %m (%c)%n",
+    "[%d] %p [%t] %m (%c)%n",
+    "[%d] [%p] %m (%c)%n",
+    "%d{ISO8601} [%t] %-5p %c - %m%n",
+    "%d{ISO8601} %-5p [%t] %c - %m%n",
+    "%d{ISO8601} %-5p %c: %m%n",
+    "%d %-5p [%c] (%t) %m%n",
+    "%d [%p] %c: %m%n",
+    "[%d] %-5p %c - %m%n",
+)
+
+
+# Identities of Kafka's components hold a blank; names of threads do not.
+THREAD = re.compile(rb"\[[^\]\n]*\] [A-Z]+ \[[\w.:/-]+\] ")
+
+
+class Layout(Protocol):
+    """What every layout can do."""
+
+    name: str
+
+    def find(self, data: bytes) -> Records:
+        """Where records start in whole lines, and their local times."""
+        ...
+
+    def split(self, record: bytes) -> Head | None:
+        """A record taken apart; None where it has no head."""
+        ...
+
+    def bare(self, data: bytes) -> bytes:
+        """Whole lines as the logger wrote them, as many lines as there are."""
+        ...
+
+    def has_zone(self, head: bytes) -> bool:
+        """Whether the times of a file that starts like this name their offset, so that they are UTC here."""
+        ...
+
+
+class KafkaLayout:
+    """`[%d] %p %m (%c)%n`."""
+
+    name = "[%d] %p %m (%c)%n"
+
+    def find(self, data: bytes) -> Records:
+        """See `line.find_records`."""
+        return find_records(data)
+
+    def split(self, record: bytes) -> Head | None:
+        """See `line.split_head`."""
+        return split_head(record)
+
+    def bare(self, data: bytes) -> bytes:
+        """The same."""
+        return data
+
+    def has_zone(self, head: bytes) -> bool:
+        """Never."""
+        return False
+
+
+KAFKA = KafkaLayout()
+
+
+class ExpressionLayout:
+    """A regular expression of a line, with groups `time` and `message`, and maybe `level` and `logger`."""
+
+    def __init__(self, name: str, expression: str) -> None:
+        self.name = name
+        # A stack trace may follow the message, so that the head is matched on the first line alone.
+        self._line = re.compile(f"^{expression}$".encode(), re.MULTILINE)
+
+    def find(self, data: bytes) -> Records:
+        starts, millis = [], []
+        for match in self._line.finditer(data):
+            when = millis_of(match["time"])
+            if when is not None:
+                starts.append(match.start())
+                millis.append(when)
+        return Records(np.array(starts, np.int64), np.array(millis, np.int64))
+
+    def split(self, record: bytes) -> Head | None:
+        match = self._line.match(record)
+        if not match:
+            return None
+        groups = match.groupdict()
+        level, logger = groups.get("level"), groups.get("logger")
+        return Head(
+            match["time"],
+            level.decode() if level else "",
+            logger.decode() if logger else None,
+            groups.get("message") or b"",
+        )
+
+    def bare(self, data: bytes) -> bytes:
+        return data
+
+    def has_zone(self, head: bytes) -> bool:
+        match = self._line.search(head)
+        stamp = TIME_VALUE.fullmatch(match["time"].strip()) if match else None
+        return bool(stamp and stamp["zone"])
+
+
+class JsonNames(NamedTuple):
+    """Keys of a JSON layout."""
+
+    time: tuple[str, ...] = ("@timestamp", "timestamp", "time", "instant", "timeMillis", "ts", "asctime")
+    level: tuple[str, ...] = ("level", "severity", "log.level", "levelname", "priority")
+    logger: tuple[str, ...] = ("logger", "loggerName", "logger_name", "log.logger", "name", "category")
+    message: tuple[str, ...] = ("message", "msg", "log")
+    trace: tuple[str, ...] = (
+        "stack_trace",
+        "thrown",
+        "exception",
+        "throwable",
+        "error.stack_trace",
+        "exc_info",
+    )
+
+
+NAMES = JsonNames()
+
+
+class JsonLayout:
+    """One JSON object a line: log4j's JSONEventLayout, JsonTemplateLayout (ECS, GELF-like) and their kin."""
+
+    name = "JSON"
+
+    def find(self, data: bytes) -> Records:
+        starts, millis = [], []
+        position = 0
+        for line in data.split(b"\n"):
+            if line.startswith(b"{"):
+                when = _json_time(_object(line))
+                if when is not None:
+                    starts.append(position)
+                    millis.append(when)
+            position += len(line) + 1
+        return Records(np.array(starts, np.int64), np.array(millis, np.int64))
+
+    def split(self, record: bytes) -> Head | None:
+        fields = _object(record.partition(b"\n")[0])
+        when = _first(fields, NAMES.time)
+        message = _first(fields, NAMES.message)
+        if _json_time(fields) is None:
+            return None
+        logger = _first(fields, NAMES.logger)
+        return Head(
+            str(when).encode(),
+            str(_first(fields, NAMES.level) or ""),
+            str(logger) if logger else None,
+            str(message if message is not None else "").encode(),
+        )
+
+    def bare(self, data: bytes) -> bytes:
+        return data
+
+    def has_zone(self, head: bytes) -> bool:
+        for line in head.split(b"\n"):
+            fields = _object(line)
+            if _json_time(fields) is not None:
+                match = TIME_VALUE.fullmatch(str(_first(fields, NAMES.time)).encode())
+                return not match or bool(match["zone"])
+        return False
+
+
+JSON = JsonLayout()
+
+
+class Carrier(NamedTuple):
+    """What stands before or around each line that a logger wrote, put there by what carried the line."""
+
+    name: str
+    mark: re.Pattern[bytes]
+    """What it puts there; its group `time` is when the line was carried."""
+    example: str
+    key: str = ""
+    """The key that holds the line, where the carrier writes JSON."""
+    times: tuple[str, ...] = ()
+    """The keys that hold the time."""
+
+    def bare(self, line: bytes) -> bytes:
+        """A line without the mark."""
+        if not self.key:
+            return self.mark.sub(b"", line)
+        text = _object(line).get(self.key) if self.mark.search(line) else None
+        if isinstance(text, list):  # journald gives bytes that are no text as numbers
+            text = bytes(n for n in text if isinstance(n, int) and 0 <= n < 256).decode(
+                "utf-8", "backslashreplace"
+            )
+        return text.rstrip("\n").encode("utf-8", "backslashreplace") if isinstance(text, str) else line
+
+    def carried(self, line: bytes) -> int | None:
+        """When a line was carried, in UTC milliseconds; None where that is not said, or without an offset."""
+        if self.key:
+            when = _first(_object(line), self.times)
+            if when is None:
+                return None
+            digits = str(when)
+            if digits.isdecimal() and len(digits) == 16:  # microseconds since 1970
+                return int(digits) // 1000
+            text = digits.encode()
+        else:
+            found = self.mark.match(line)
+            text = found["time"] if found and "time" in self.mark.groupindex else b""
+        stamp = TIME_VALUE.fullmatch(text or b"")
+        return millis_of(text) if stamp and stamp["zone"] else None
+
+
+def _before(expression: str) -> re.Pattern[bytes]:
+    return re.compile(f"^{expression}".encode(), re.MULTILINE)
+
+
+_STAMP = TIME.replace(" ?(?P<zone>", "(?P<zone>")
+# Colours further on are part of a message.
+HEAD_COLOUR = re.compile(rb"^(?:\[?[\d:,. TZ+-]+\]? ?)?\x1b\[")
+COLOURS = Carrier(
+    "colours of a terminal",
+    re.compile(rb"\x1b\[[0-9;]*[mK]"),
+    "\x1b[36mkafka-1  | \x1b[0m[2026-11-21 13:18:27,173] INFO",
+)
+CARRIERS = (
+    COLOURS,
+    Carrier("docker compose logs", _before(r"[\w.-]+ *\| "), "kafka-1  | [2026-11-21 13:18:27,173] INFO"),
+    Carrier("kubectl logs --prefix", _before(r"\[pod/[^/\]\n]+/[^\]\n]+\] "), "[pod/kafka-0/kafka] [2026-11-21 13:18:27,173] INFO"),
+    Carrier("Kubernetes node", _before(_STAMP + r" std(?:out|err) [FP] "), "2026-11-21T13:18:27.173456789Z stdout F [2026-11-21 13:18:27,173] INFO"),
+    Carrier("systemd journal or syslog, ISO 8601", _before(_STAMP + r" [\w.-]+ [\w./-]+(?:\[\d+\])?: "), "2026-11-21T13:18:27+0000 host kafka[812]: [2026-11-21 13:18:27,173] INFO"),
+    Carrier("syslog, RFC 5424", _before(r"<\d+>\d " + _STAMP + r" \S+ \S+ \S+ \S+ (?:-|\[.*?\]) "), "<14>1 2026-11-21T13:18:27.173Z host kafka 812 - - [2026-11-21 13:18:27,173] INFO"),
+    Carrier("syslog, RFC 3164", _before(r"(?:<\d+>)?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ [\w./-]+(?:\[\d+\])?: "), "Nov 21 13:18:27 host kafka[812]: [2026-11-21 13:18:27,173] INFO"),
+    Carrier("time of a container's runtime", _before(_STAMP + " "), "2026-11-21T13:18:27.173456789Z [2026-11-21 13:18:27,173] INFO"),
+    Carrier("Docker json-file", _before(r'\{"log":'), '{"log":"[2026-11-21 13:18:27,173] INFO', "log", ("time",)),
+    Carrier("systemd journal, JSON", _before(r'\{.*"MESSAGE"'), '{"MESSAGE":"[2026-11-21 13:18:27,173] INFO', "MESSAGE", ("__REALTIME_TIMESTAMP",)),
+    Carrier("JSON of a log shipper", _before(r'\{.*"message"'), '{"message":"[2026-11-21 13:18:27,173] INFO', "message", NAMES.time),
+    Carrier("JSON of a log shipper", _before(r'\{.*"log"'), '{"log":"[2026-11-21 13:18:27,173] INFO', "log", NAMES.time),
+)  # fmt: skip
+LOOKED_AT = 100
+# Zones differ from UTC by quarters of an hour; stamps may be cut to whole seconds.
+QUARTER, COARSE = 900_000, 2_000
+
+
+class CarriedLayout:
+    """A layout below a carrier."""
+
+    def __init__(self, carrier: Carrier, inner: Layout) -> None:
+        self.name = f"{carrier.name}: {inner.name}"
+        self._carrier = carrier
+        self._inner = inner
+
+    def bare(self, data: bytes) -> bytes:
+        """What the logger wrote: a message that was one line here stays one, with its line ends as vertical tabs."""
+        return self._inner.bare(self._lines(data))
+
+    def _lines(self, data: bytes) -> bytes:
+        if not self._carrier.key:
+            return self._carrier.mark.sub(b"", data)
+        return b"\n".join(self._carrier.bare(line).replace(b"\n", b"\v") for line in data.split(b"\n"))
+
+    def find(self, data: bytes) -> Records:
+        """Records by the inner layout; its times in UTC where both tell a time and the carrier's has an offset.
+
+        A line is carried after it is written, by less than a quarter of an hour.
+        """
+        bare = self._lines(data)
+        inner = self._inner.find(bare)
+        outer_ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
+        inner_ends = np.flatnonzero(np.frombuffer(bare, np.uint8) == 10)
+        starts = np.concatenate((np.zeros(1, np.int64), outer_ends + 1))[
+            np.searchsorted(inner_ends, inner.starts)
+        ]
+        millis = inner.millis
+        if not self._inner.has_zone(bare) and self.has_zone(data):
+            millis = np.array(
+                [self._in_utc(data, s, m) for s, m in zip(starts.tolist(), millis.tolist(), strict=True)],
+                np.int64,
+            )
+        return Records(starts, millis, outer_ends)
+
+    def _in_utc(self, data: bytes, start: int, millis: int) -> int:
+        end = data.find(b"\n", start)
+        carried = self._carrier.carried(data[start : end if end >= 0 else len(data)])
+        if carried is None:
+            return millis
+        return millis + (carried + COARSE - millis) // QUARTER * QUARTER
+
+    def split(self, record: bytes) -> Head | None:
+        """The record without what its carrier put there, taken apart."""
+        return self._inner.split(self._lines(record).replace(b"\v", b"\n"))
+
+    def has_zone(self, head: bytes) -> bool:
+        """Whether the carrier's times name their offset, or the logger's do."""
+        lines = head.split(b"\n", LOOKED_AT)[:LOOKED_AT]
+        if any(self._carrier.carried(line) is not None for line in lines):
+            return True
+        return self._inner.has_zone(self._lines(head))
+
+
+def _carried(head: bytes) -> tuple[CarriedLayout, int] | None:
+    """The layout of lines of which most have the mark of a carrier, and its first time."""
+    lines = [line for line in head.split(b"\n", LOOKED_AT)[:LOOKED_AT] if line.strip()]
+    for carrier in CARRIERS:
+        mark = HEAD_COLOUR if carrier is COLOURS else carrier.mark
+        marked = sum(mark.search(line) is not None for line in lines)
+        # Stack traces have no colours.
+        if marked * (8 if carrier is COLOURS else 2) <= len(lines):
+            continue
+        below = CarriedLayout(carrier, KAFKA).bare(head)
+        inner = detect(below)[0] if below != head else None
+        if inner is None:
+            continue
+        layout = CarriedLayout(carrier, inner)
+        records = layout.find(head)
+        if len(records.starts):
+            return layout, int(records.millis[0])
+    return None
+
+
+class System(NamedTuple):
+    """A system that speaks Kafka's protocol and writes logs of its own."""
+
+    name: str
+    mark: re.Pattern[bytes]
+    """What a line of its log holds, and none of Kafka's."""
+    is_kafka: bool
+    """Whether it is made of Kafka's code, so that most lines are Kafka's own."""
+
+
+SYSTEMS = (
+    System("Redpanda", re.compile(rb"^(?:TRACE|DEBUG|INFO|WARN|ERROR) +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} \[shard +\d+(?::\w+)?\] ", re.MULTILINE), False),
+    System("AutoMQ", re.compile(rb"\((?:com\.automq|kafka\.automq|kafka\.log\.streamaspect|org\.apache\.kafka\.controller\.stream)\.[\w.$]+\)"), True),
+)  # fmt: skip
+
+
+def other_system(head: bytes) -> System | None:
+    """The system whose log starts like this, where it is not Kafka itself."""
+    return next((system for system in SYSTEMS if system.mark.search(head)), None)
+
+
+def nearest(head: bytes) -> str:
+    """The name of the known layout whose example looks most like the first hundred lines."""
+
+    def commonprefix(texts: tuple[str, str]) -> str:
+        return "".join(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False)))
+
+    def look(text: str) -> str:
+        return re.sub(r"[a-z]+", "a", re.sub(r"\d", "0", text[:80]))
+
+    lines = [
+        look(line.decode("latin-1")) for line in head.split(b"\n", LOOKED_AT)[:LOOKED_AT] if line.strip()
+    ]
+    examples = [(carrier.name, carrier.example) for carrier in CARRIERS]
+    examples.append((KAFKA.name, "[2026-11-21 13:18:27,173] INFO a message (kafka.server.KafkaServer)"))
+    examples.append((JSON.name, '{"@timestamp":"2026-11-21T13:18:27.173Z","level":"INFO","logger":'))
+    examples.extend(
+        (p, re.sub(r"%d(?:\{ISO8601\})?", "2026-11-21 13:18:27,173", p).replace("%-5p", "INFO ").replace("%p", "INFO").replace("%t", "main").replace("%c", "kafka.X").replace("%m", "a message").replace("%n", ""))
+        for p in PATTERNS
+    )  # fmt: skip
+
+    def alike(named: tuple[str, str]) -> tuple[int, float]:
+        example = look(named[1])
+        same = sum(len(commonprefix((example, line))) for line in lines)
+        return same, sum(SequenceMatcher(None, example, line).ratio() for line in lines)
+
+    return max(examples, key=alike)[0]
+
+
+def detect(head: bytes, given: Sequence[Layout] = ()) -> tuple[Layout | None, int | None]:
+    """The layout that reads most lines at the start of a file, and its first time; None where none reads any."""
+    if b"\n" in head:
+        head = head[: head.rfind(b"\n") + 1]
+    if not given:
+        carried = _carried(head)
+        if carried is not None:
+            return carried
+    known: Sequence[Layout] = (*given, KAFKA) if given else (KAFKA, JSON, *_common())
+    best: tuple[int, Layout, int] | None = None
+    for layout in known:
+        records = layout.find(head)
+        count = len(records.starts)
+        better = best is None or count > best[0] or (count == best[0] and best[1] is KAFKA)
+        if count and better:
+            best = count, layout, int(records.millis[0])
+            if layout is KAFKA and not (given or _names_threads(head, records)):
+                break
+    return (best[1], best[2]) if best else (None, None)
+
+
+def _names_threads(head: bytes, records: Records) -> bool:
+    """Whether each line of Kafka's layout goes on with a thread's name, which looks like the speaker's identity."""
+    starts = records.starts[:200].tolist()
+    return all(THREAD.match(head, start) for start in starts)
+
+
+def _common() -> tuple[Layout, ...]:
+    return tuple(_of_log4j(pattern) for pattern in PATTERNS)
+
+
+def layout_of_pattern(pattern: str) -> Layout:
+    """The layout of a log4j pattern; `FormatError` where it has no date or no message."""
+    if pattern.strip().lower() == "json":
+        return JSON
+    if pattern.strip() == KAFKA.name:
+        return KAFKA
+    return _of_log4j(pattern)
+
+
+def _of_log4j(pattern: str) -> Layout:
+    return ExpressionLayout(pattern, _expression(pattern))
+
+
+def layout_of_name(text: str) -> Layout:
+    """The layout of a name, or of a regular expression with groups `time` and `message`; else `FormatError`."""
+    named: dict[str, Layout] = {KAFKA.name: KAFKA, "kafka": KAFKA, "json": JSON}
+    named |= {carrier.name.lower(): CarriedLayout(carrier, KAFKA) for carrier in CARRIERS}
+    if text.lower() in named:
+        return named[text.lower()]
+    try:
+        groups = re.compile(text).groupindex
+    except re.error as error:
+        raise FormatError(f"no known name, and no regular expression: {error}", 0) from error
+    if not {"time", "message"} <= groups.keys():
+        names = ", ".join(repr(name) for name in sorted(named))
+        raise FormatError(f"no known name ({names}), and no groups `time` and `message` in it", 0)
+    return ExpressionLayout(text, text.removeprefix("^").removesuffix("$"))
+
+
+def _expression(pattern: str) -> str:
+    out, place, seen = [], 0, set()
+    for match in DIRECTIVE.finditer(pattern):
+        out.append(re.escape(pattern[place : match.start()]))
+        place = match.end()
+        name = match["name"]
+        if name is None:
+            out.append("%")
+            continue
+        # `%mX` is `%m` and an X: the longest conversion word counts.
+        word = next((name[:n] for n in range(len(name), 0, -1) if name[:n] in CONVERSIONS), None)
+        if word is None:
+            raise FormatError(f"unknown conversion %{name} in the pattern", match.start())
+        printed = CONVERSIONS[word]
+        group = re.search(r"\?P<(\w+)>", printed)
+        if group and group[1] in seen:
+            printed = r".*?"
+        elif group:
+            seen.add(group[1])
+        out.append(f" *{printed} *" if match["pad"] else printed)
+        out.append(re.escape(name[len(word) :]))
+    out.append(re.escape(pattern[place:]))
+    if not {"time", "message"} <= seen:
+        raise FormatError("the pattern has no %d or no %m", 0)
+    return "".join(out)
+
+
+def millis_of(text: bytes) -> int | None:
+    """A time as milliseconds; of its own clock where it names no offset, else UTC. None for no such time."""
+    from datetime import date
+
+    match = TIME_VALUE.fullmatch(text.strip())
+    if not match:
+        return None
+    try:
+        day = date.fromisoformat(match["date"].decode()).toordinal() - 719_163
+    except ValueError:
+        return None
+    hour, minute, second = (int(part) for part in match["clock"].split(b":"))
+    if hour > 23 or minute > 59 or second > 60:
+        return None
+    millis = int((match["fraction"] or b"0").ljust(3, b"0")[:3])
+    offset = 0
+    zone = match["zone"]
+    if zone and zone != b"Z":
+        sign = -1 if zone[:1] == b"-" else 1
+        digits = zone[1:].replace(b":", b"")
+        offset = sign * (int(digits[:2]) * 60 + int(digits[2:])) * 60_000
+    return day * DAY + ((hour * 60 + minute) * 60 + second) * 1000 + millis - offset
+
+
+def _object(line: bytes) -> dict[str, object]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    for outer in ("log", "error"):
+        inner = found.get(outer)
+        if isinstance(inner, dict):
+            found.update({f"{outer}.{key}": value for key, value in inner.items()})
+    return found
+
+
+def _first(fields: dict[str, object], names: tuple[str, ...]) -> object:
+    return next(
+        (fields[name] for name in names if name in fields and not isinstance(fields[name], dict)), None
+    )
+
+
+def _json_time(fields: dict[str, object]) -> int | None:
+    instant = fields.get("instant")
+    if isinstance(instant, dict):
+        seconds, nanos = instant.get("epochSecond"), instant.get("nanoOfSecond", 0)
+        if isinstance(seconds, int) and isinstance(nanos, int):
+            return seconds * 1000 + nanos // 1_000_000
+    when = _first(fields, NAMES.time)
+    if isinstance(when, bool) or when is None:
+        return None
+    if isinstance(when, (int, float)):
+        return int(when if abs(when) >= 1e11 else when * 1000) if abs(when) < 1e15 else None
+    return millis_of(str(when).encode())

@@ -1,0 +1,156 @@
+"""Which template of `templates/` a sentence in a log is, and its fields."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from pkgutil import get_data
+from typing import NamedTuple
+
+from formats.broker_logs.template import Template, compiled, first_words, landmark, templates_of
+
+FILES = (
+    "AbstractFetcherThread",
+    "ControllerChannelManager",
+    "GroupCoordinator",
+    "KafkaApis",
+    "KafkaController",
+    "KafkaRaftClient",
+    "KafkaServer",
+    "LeaderEpochFileCache",
+    "Log",
+    "LogCleaner",
+    "LogManager",
+    "MetadataLoader",
+    "MigrationPropagator",
+    "NetworkClient",
+    "Partition",
+    "PartitionStateMachine",
+    "QuorumController",
+    "RemoteLogManager",
+    "ReplicaManager",
+    "ReplicaStateMachine",
+    "ShutdownableThread",
+    "TopicDeletionManager",
+    "TransactionCoordinator",
+    "ZkMetadataCache",
+    "ZooKeeperClient",
+)
+# Where sentences of two logs are alike, what is printed to the first is meant.
+LOGS = ("state-change.log", "server.log", "controller.log")
+
+
+class Found(NamedTuple):
+    """A template that a sentence is, and where its fields stand in it."""
+
+    template: Template
+    spans: tuple[tuple[str, str, int, int], ...]
+    """Name, type, start and end of each field that is there."""
+
+
+class Table:
+    """Templates, found by the first words of a sentence."""
+
+    def __init__(self, templates: Iterable[Template]) -> None:
+        self.templates = tuple(templates)
+        self.by_id = {template.id: template for template in self.templates}
+        self._by_words: dict[str, list[Template]] = {}
+        for template in self.templates:
+            self._by_words.setdefault(first_words(template.pattern), []).append(template)
+
+    def candidates(self, sentence: bytes, class_name: str = "") -> list[Template]:
+        """The templates that may be this sentence: those of the class that prints it first, then by log; in each log
+        the one with most fixed characters first."""
+        words = sentence[:200].split(b" ", 2)
+        first = words[0].decode("latin-1").lower()
+        two = f"{first} {words[1].decode('latin-1').lower()}" if len(words) > 1 else first
+        templates = [template for key in {two, first, ""} for template in self._by_words.get(key, ())]
+        if class_name:
+            templates = [t for t in templates if class_name in printers(t.classes) or not _needs_class(t)]
+            return sorted(templates, key=lambda t: (class_name not in printers(t.classes), _rank(t)))
+        return sorted(templates, key=_rank) if len(templates) > 1 else templates
+
+    def find(self, sentence: bytes, logger: str | None = None) -> Found | None:
+        """The first template that is the whole sentence; None when there is none."""
+        # Layouts may leave out the package; Scala's objects and nested classes have a dollar sign.
+        class_name = logger.rpartition(".")[2].partition("$")[0] if logger else ""
+        for template in self.candidates(sentence, class_name):
+            if landmark(template) not in sentence:
+                continue
+            match = compiled(template).fullmatch(sentence)
+            if match:
+                spans = tuple(
+                    (name, kind, *match.span(name))
+                    for name, kind in template.fields
+                    if match.start(name) >= 0
+                )
+                return Found(template, spans)
+        return None
+
+
+@cache
+def printers(classes: str) -> frozenset[str]:
+    """The names of classes, without their packages and versions."""
+    return frozenset(name.rpartition(".")[2] for name in re.findall(r"[\w.$]+", classes))
+
+
+@cache
+def _needs_class(template: Template) -> bool:
+    """Whether only its own classes mean this: others that start and stop print the same few words, or another one
+    where a sentence begins with any text."""
+    if template.log == "state-change.log":
+        return False
+    is_bare = template.log == "server.log" and not template.fields and len(template.pattern.split()) <= 3
+    return is_bare or template.pattern.startswith("{")
+
+
+@cache
+def _rank(template: Template) -> tuple[int, int, str]:
+    return LOGS.index(template.log), -template.words, template.id
+
+
+@cache
+def every_table() -> Table:
+    """All templates, for a sentence whose logger is not known."""
+    texts = (get_data("formats.broker_logs", f"templates/{name}.txt") for name in FILES)
+    return Table(template for text in texts if text for template in templates_of(text.decode()))
+
+
+@cache
+def state_change_table() -> Table:
+    """What `state.change.logger` prints: controllers and brokers."""
+    return _table("state-change.log")
+
+
+@cache
+def controller_table() -> Table:
+    """What the controller's own loggers print, ZooKeeper and KRaft."""
+    return _table("controller.log")
+
+
+@cache
+def server_table() -> Table:
+    """What every other logger of a broker prints that says something about replication."""
+    # Before 0.11 the election of a controller, and before 3.3.2 the whole KRaft controller, wrote to server.log.
+    return _table("server.log", "controller.log")
+
+
+def _table(*logs: str) -> Table:
+    return Table(template for template in every_table().templates if template.log in logs)
+
+
+def table_of(logger: str | None) -> Table:
+    """The templates of a logger; all of them where the logger is not known."""
+    if not logger:
+        return every_table()
+    if logger == "state.change.logger":
+        return state_change_table()
+    if is_controller(logger):
+        return controller_table()
+    return server_table()
+
+
+def is_controller(logger: str) -> bool:
+    """Whether a logger is the controller's, so that every line of it has a template."""
+    return logger.startswith(("kafka.controller.", "org.apache.kafka.controller."))

@@ -1,0 +1,126 @@
+"""A sentence that brokers print: its row in `templates/`, and its regular expression.
+
+`templates/` holds a text file for each class that prints, or for a few classes of one subject. A file has sections
+headed `[classes in log]`; a class that printed the sentence up to a version is followed by it, as
+`kafka.server.ReplicaFetcherThread ≤1.1, kafka.server.AbstractFetcherThread`. A row of a section is a line, shown in two
+here:
+
+    id | versions | level | sentence
+        meaning | before ids | after ids | sign what it is a sign of
+
+The last three are there where they say something. Lines that begin with # are comments.
+
+A sentence has `{name:type}` for what varies and «» around what is not always there. The first letter stands for
+either case: sentences that began in lower case after the identity of Kafka 0.8 begin in upper case after the
+bracketed one of 1.0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+FIELD_TYPES = {
+    "i": r"-?\d+",
+    "w": r"\S+",
+    "s": r".*?",
+    "L": r"[-\d, ]*",
+    "b": r"true|false",
+    "tp": r"\[[\w.-]+, ?\d+\]|[\w.-]+-\d+",
+    "tid": r"Some\([\w-]{22}\)|None|[\w-]{22}",
+    "st": r"[A-Z]\w+",
+    "opt": r"Some\(-?\d+\)|None",
+    "um": r"\(under-min-isr\)|",
+}
+PIECES = re.compile(r"(\{\w+:\w+\}|[«»])")
+
+
+class Template(NamedTuple):
+    """One sentence that brokers print."""
+
+    id: str
+    log: str
+    """The file that Kafka's own configuration has it written to: state-change.log, controller.log, server.log."""
+    classes: str
+    """The classes that print it, each with its package and with the last version where another follows."""
+    versions: str
+    """Minor versions whose last patch release prints it, as `0.9–3.9`."""
+    level: str
+    """T, D, I, W, E, F and where the level changed; `+S`: a stack trace follows."""
+    pattern: str
+    meaning: str
+    before: str = ""
+    """Ids of what normally comes before it."""
+    after: str = ""
+    """Ids of what normally follows it."""
+    sign: str = ""
+    """What it is a sign of, where it is more than ordinary work."""
+
+    @property
+    def fields(self) -> tuple[tuple[str, str], ...]:
+        """Name and type of each field, in order."""
+        return tuple(re.findall(r"\{(\w+):(\w+)\}", self.pattern))
+
+    @property
+    def words(self) -> int:
+        """How many characters of the pattern are fixed: the more, the more a match says."""
+        return len(PIECES.sub("", self.pattern))
+
+
+def templates_of(text: str) -> Iterator[Template]:
+    """The rows of one file of `templates/`; `ValueError` or `TypeError` where it is not in the notation."""
+    log = classes = ""
+    for line in text.splitlines():
+        if line.startswith("["):
+            classes, log = line[1:-1].split(" in ")
+        elif line and not line.startswith("#"):
+            id_, versions, level, pattern, meaning, *links = line.split(" | ")
+            named = dict(link.split(" ", 1) for link in links)
+            yield Template(id_, log, classes, versions, level, pattern, meaning, **named)
+
+
+def expression(pattern: str) -> str:
+    """The regular expression of a pattern, groups named as the fields."""
+    out = []
+    for number, piece in enumerate(PIECES.split(pattern)):
+        if piece.startswith("{") and PIECES.fullmatch(piece):
+            name, kind = piece[1:-1].split(":")
+            out.append(f"(?P<{name}>{FIELD_TYPES[kind]})")
+        elif piece == "«":
+            out.append("(?:")
+        elif piece == "»":
+            out.append(")?")
+        elif number == 0 and piece[:1].isalpha():
+            out.append(f"[{piece[0].upper()}{piece[0].lower()}]{re.escape(piece[1:])}")
+        else:
+            out.append(re.escape(piece))
+    return "".join(out)
+
+
+@cache
+def compiled(template: Template) -> re.Pattern[bytes]:
+    """The template as a pattern over bytes; a field's text may hold any byte but a line end or more lines."""
+    return re.compile(expression(template.pattern).encode(), re.DOTALL)
+
+
+@cache
+def landmark(template: Template) -> bytes:
+    """The longest text that every such sentence holds: to look for it is quicker than to compile the template."""
+    must = template.pattern
+    while "«" in must:
+        must = re.sub(r"«[^«»]*»", "{}", must)
+    if must[:1].isalpha():
+        must = must[1:]
+    return max(re.split(r"\{[^}]*\}", must), key=len).encode()
+
+
+def first_words(text: str) -> str:
+    """What templates are looked up by: the first two words in lower case, or the first where a field follows."""
+    head = re.split(r"[{«»]", text, maxsplit=1)
+    words = head[0].split(" ")
+    if len(head) > 1:
+        # The last word touches a field or an optional part, so that it is not known whole.
+        words = words[:-1]
+    return " ".join(words[:2]).lower()

@@ -1,0 +1,1 @@
+"""Text identical to what Kafka's own tools print."""

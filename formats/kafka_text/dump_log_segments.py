@@ -1,0 +1,187 @@
+"""Text identical to that of Kafka's dump tool since 3.3 (the line family of 3.2 to 3.9).
+
+A `}` stands at the end of a legacy record's line although nothing opens it; `lastSequence` is -1 without a
+base sequence; keys and payloads are not escaped. Text is decoded as Java does: ill-formed bytes become
+U+FFFD, three bytes that would be a surrogate one of them, where Python gives three.
+
+Source: core/src/main/scala/kafka/tools/DumpLogSegments.scala @ 3.9.0-rc3; java.lang.String (Java 17)
+"""
+
+import codecs
+import json
+from collections.abc import Callable
+
+from formats.log.control_records import ControlType, read_key, read_marker, read_value
+from formats.log.message_set import MessageHeader
+from formats.log.record_batch import CODEC_MASK, CONTROL, TRANSACTIONAL, BatchHeader, Record
+from formats.log_dir.index_files import AbortedTransaction
+from formats.log_dir.producer_snapshot import ProducerEntry
+
+REPLACEMENT = "\ufffd"
+JAVA = "kctl-java"
+Texts = tuple[str | None, str | None]
+Decoder = Callable[[bytes | None, bytes | None, int], Texts]
+
+
+def _as_java(error: UnicodeError) -> tuple[str | bytes, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    data, start = error.object, error.start
+    # The start of a surrogate is one malformed sequence with what continues it.
+    if data[start] == 0xED and data[start + 1 : start + 2] >= b"\xa0" and data[start + 1] < 0xC0:
+        continued = data[start + 2 : start + 3]
+        return REPLACEMENT, start + (3 if b"\x80" <= continued < b"\xc0" else 2)
+    return REPLACEMENT, error.end
+
+
+codecs.register_error(JAVA, _as_java)
+
+
+def java_text(data: bytes) -> str:
+    """The text that `new String(data, UTF_8)` gives."""
+    return data.decode("utf-8", JAVA)
+
+
+def java_path(path: str) -> str:
+    """The path as `new File(path)` keeps it: single slashes, none at the end."""
+    while "//" in path:
+        path = path.replace("//", "/")
+    return path.removesuffix("/") or path
+
+
+def codec_name(codec: int) -> str | None:
+    """Kafka's name of a codec; None where it throws IllegalArgumentException."""
+    return CODECS[codec] if codec < len(CODECS) else None
+
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+def boolean(value: bool) -> str:
+    """As Java prints it."""
+    return "true" if value else "false"
+
+
+def optional_long(value: int | None) -> str:
+    """As Java's OptionalLong prints itself."""
+    return "OptionalLong.empty" if value is None else f"OptionalLong[{value}]"
+
+
+def batch_line(header: BatchHeader, position: int, is_valid: bool) -> str:
+    """The line of a batch of magic 2, or of a higher one, which Kafka takes for 2."""
+    time = time_name(header.is_log_append_time)
+    return (
+        f"baseOffset: {header.base_offset} lastOffset: {header.last_offset} count: {header.records_count}"
+        f" baseSequence: {header.base_sequence} lastSequence: {header.last_sequence}"
+        f" producerId: {header.producer_id} producerEpoch: {header.producer_epoch}"
+        f" partitionLeaderEpoch: {header.partition_leader_epoch}"
+        f"{batch_flags(header.attributes)}"
+        f" deleteHorizonMs: {optional_long(header.delete_horizon_ms)} position: {position}"
+        f" {time}: {header.max_timestamp} size: {header.size_in_bytes} magic: {header.magic}"
+        f" compresscodec: {codec_name(header.codec)} crc: {header.crc} isvalid: {boolean(is_valid)}\n"
+    )
+
+
+def batch_flags(attributes: int) -> str:
+    """What attributes say of transactions."""
+    return (
+        f" isTransactional: {boolean(bool(attributes & TRANSACTIONAL))}"
+        f" isControl: {boolean(bool(attributes & CONTROL))}"
+    )
+
+
+def batch_end(attributes: int) -> str:
+    """What stands between the size and the CRC of a batch of magic 2."""
+    return f" magic: 2 compresscodec: {codec_name(attributes & CODEC_MASK)} crc: "
+
+
+def message_line(header: MessageHeader, timestamp: int, position: int, is_valid: bool) -> str:
+    """The line of an entry of magic 0 or 1."""
+    return (
+        f"offset: {header.offset} position: {position} {timestamp_type(header)}: {timestamp}"
+        f" size: {header.size_in_bytes} magic: {header.magic} compresscodec: {codec_name(header.codec)}"
+        f" crc: {header.crc} isvalid: {boolean(is_valid)}\n"
+    )
+
+
+def timestamp_type(header: BatchHeader | MessageHeader) -> str:
+    """Kafka's name of what the timestamps of an entry are."""
+    if header.magic == 0:
+        return "NoTimestampType"
+    return time_name(header.is_log_append_time)
+
+
+def time_name(is_log_append_time: bool) -> str:
+    """Kafka's name of a timestamp type."""
+    return "LogAppendTime" if is_log_append_time else "CreateTime"
+
+
+def decode_text(key: bytes | None, value: bytes | None, offset: int) -> Texts:
+    """Key and payload as text: what the dump tool does unless a decoder is asked for."""
+    return None if key is None else java_text(key), None if value is None else java_text(value)
+
+
+def record_line(header: BatchHeader | MessageHeader, time: str, record: Record, decode: Decoder) -> str:
+    """The line of one record; `FormatError` where a control record's key or value is not one.
+
+    Like Kafka's, it may span several lines: nothing in keys and payloads is escaped.
+    """
+    key_size = -1 if record.key is None else len(record.key)
+    value_size = -1 if record.value is None else len(record.value)
+    line = f"| offset: {record.offset} {time}: {record.timestamp} keySize: {key_size} valueSize: {value_size}"
+    if isinstance(header, MessageHeader):
+        line += f" isValid: {boolean(bool(record.crc_valid))} crc: {record.crc}}}"
+    else:
+        names = ",".join([java_text(name) for name, _ in record.headers]) if record.headers else ""
+        line += f" sequence: {record.sequence} headerKeys: [{names}]"
+        if header.is_control:
+            return line + control_text(record) + "\n"
+    key, payload = decode(record.key, record.value, record.offset)
+    if key is not None:
+        line += " key: " + key
+    return f"{line} payload: {payload}\n" if payload is not None else line + "\n"
+
+
+CONTROL_NAMES = {
+    ControlType.SNAPSHOT_HEADER: "SnapshotHeader",
+    ControlType.SNAPSHOT_FOOTER: "SnapshotFooter",
+    ControlType.KRAFT_VERSION: "KRaftVersion",
+    ControlType.KRAFT_VOTERS: "KRaftVoters",
+}
+
+
+def control_text(record: Record) -> str:
+    """What follows the header keys of a control record."""
+    key = read_key(record.key)
+    if key.type in (ControlType.ABORT, ControlType.COMMIT):
+        epoch = read_marker(record.value).coordinator_epoch
+        return f" endTxnMarker: {key.name} coordinatorEpoch: {epoch}"
+    if key.type in CONTROL_NAMES:
+        fields = read_value(key.type, record.value)
+        text = json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
+        return f" {CONTROL_NAMES[ControlType(key.type)]} {text}"
+    return f" controlType: {key.name}({key.type})"
+
+
+def transaction_line(entry: AbortedTransaction) -> str:
+    """A row of a transaction index. Kafka prints the high byte of the version alone."""
+    return (
+        f"version: {entry.version >> 8} producerId: {entry.producer_id} firstOffset: {entry.first_offset}"
+        f" lastOffset: {entry.last_offset} lastStableOffset: {entry.last_stable_offset}\n"
+    )
+
+
+def producer_line(entry: ProducerEntry) -> str:
+    """A row of a producer snapshot; it ends in a blank where the producer has no batch."""
+    open_at = entry.current_txn_first_offset
+    line = (
+        f"producerId: {entry.producer_id} producerEpoch: {entry.producer_epoch}"
+        f" coordinatorEpoch: {entry.coordinator_epoch}"
+        f" currentTxnFirstOffset: {optional_long(open_at if open_at >= 0 else None)}"
+        f" lastTimestamp: {entry.timestamp} "
+    )
+    if entry.last_offset >= 0:
+        line += (
+            f"firstSequence: {entry.first_sequence} lastSequence: {entry.last_sequence}"
+            f" lastOffset: {entry.last_offset} offsetDelta: {entry.offset_delta} timestamp: {entry.timestamp}"
+        )
+    return line + "\n"

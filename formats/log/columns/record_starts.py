@@ -1,0 +1,141 @@
+"""Where the records of magic 2 start: batches are lanes, step k finds where record k of each starts, for all at once.
+
+The 8 bytes there are kept, for they hold the record's first fields.
+
+Source: clients/src/main/java/org/apache/kafka/common/record/DefaultRecordBatch.java @ 3.9.0-rc3
+"""
+
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formats.log.columns.varints import TOO_LONG, Words, unaligned, varints, words_at
+
+Octets = NDArray[np.uint8]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+FEWEST_LANES = 64  # fewer are followed by a plain loop
+FAR = 1 << 48  # beyond all data
+
+
+@cache
+def _steps() -> Ints:
+    """By the 16 bits at a record's start: how far the next one is; FAR where 16 bits do not say it."""
+    words = np.arange(65536, dtype=np.int64)
+    short = words & 0x80 == 0
+    value = np.where(short, words & 0x7F, words & 0x7F | (words >> 8 & 0x7F) << 7)
+    step = (value >> 1) + np.where(short, 1, 2)
+    legal = (value & 1 == 0) & (short | (words & 0x8000 == 0))
+    return np.where(legal, step, FAR)
+
+
+def chain(
+    data: Octets, starts: Ints, ends: Ints, counts: Ints, first_rows: Ints, positions: Ints, words: Words
+) -> Mask:
+    """Write each record's start, and the 8 bytes there; which bodies do not hold exactly their count of records."""
+    order = np.argsort(-counts, kind="stable")
+    at, until, rows = starts[order], ends[order], first_rows[:-1][order]
+    # Lanes still going at step k are those with more than k records: a prefix.
+    going = np.searchsorted(-counts[order], -np.arange(int(counts.max())), side="left")
+    together = int(np.searchsorted(-going, -FEWEST_LANES, side="right"))
+    wrong = np.zeros(len(order), np.bool_)
+    _chain_in_lanes(data, at, until, rows, going[:together].tolist(), wrong, positions, words)
+    if together < len(going):
+        for lane in range(int(going[together])):
+            row, left = int(rows[lane]), int(counts[order[lane]]) - together
+            mine = positions[row : row + left]
+            wrong[lane] |= not _chain_of_one(data, int(at[lane]), int(until[lane]), mine)
+            words[row : row + left] = words_at(data, mine)
+            at[lane] = until[lane]
+    bad = np.empty(len(order), np.bool_)
+    bad[order] = wrong | (at != until)
+    return bad
+
+
+def _chain_in_lanes(
+    data: Octets,
+    at: Ints,
+    until: Ints,
+    rows: Ints,
+    going: list[int],
+    wrong: Mask,
+    positions: Ints,
+    words: Words,
+) -> None:
+    """Take each lane as many steps as it goes along; where it then is, and its next row, are in `at` and `rows`."""
+    steps = _steps()
+    windows = unaligned(data, "V8")
+    last = int(until.max())
+    for lanes in going:
+        here, row = at[:lanes], rows[:lanes]
+        word = windows[here].view(np.uint64)
+        positions[row] = here
+        words[row] = word
+        row += 1
+        here += steps.take(word.astype(np.uint16))
+        if here.max() <= last:  # a lane that goes astray does not come to its end, for none goes back
+            continue
+        unclear = np.flatnonzero(here >= FAR)
+        here[unclear] = _next_of(word[unclear], here[unclear] - FAR)
+        wrong[:lanes] |= here > until[:lanes]
+        np.minimum(here, until[:lanes], out=here)
+
+
+def _next_of(words: Words, positions: Ints) -> Ints:
+    """Where the record at each position ends; past all data where its length is not legal."""
+    length, size = varints(words)
+    after = positions + length + size
+    after[(length < 0) | (np.broadcast_to(size, len(length)) == TOO_LONG)] = np.iinfo(np.int64).max
+    return after
+
+
+@cache
+def _steps_by_byte() -> list[list[int]]:
+    """The same table by first and second byte, as lists: what a plain loop reads fastest; 0 for FAR."""
+    steps = _steps() % FAR
+    rows: list[list[int]] = steps.reshape(256, 256).T.tolist()
+    return rows
+
+
+def _chain_of_one(data: Octets, start: int, end: int, out: Ints) -> bool:
+    """Write the starts of one body's records; whether they fill it exactly."""
+    body = data[start : end + PAST_THE_END].tobytes()
+    steps, at = _steps_by_byte(), 0
+    found: list[int] = []
+    note = found.append
+    try:
+        for _ in range(len(out)):
+            note(at)
+            step = steps[body[at]][body[at + 1]]
+            at += step or _long_step(body, at)
+    except IndexError:  # past the end: it is not right
+        at = -1
+    is_right = 0 <= at == end - start
+    out[:] = found if is_right else 0
+    out += start
+    return is_right
+
+
+PAST_THE_END = 5  # bytes that a varint at the very end may touch
+
+
+def _long_step(body: bytes, at: int) -> int:
+    """How far the next record is when the length takes more than two bytes."""
+    value = shift = 0
+    for place in range(at, at + 5):
+        byte = body[place]
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            value &= 0xFFFFFFFF
+            if value & 1:  # negative
+                break
+            return (value >> 1) + place + 1 - at
+    raise IndexError
+
+
+def chosen(mask: Mask) -> Mask | slice:
+    """The mask, or what is the same and cheaper where it holds everywhere."""
+    return slice(None) if mask.all() else mask

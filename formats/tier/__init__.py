@@ -1,0 +1,1 @@
+"""Tiered storage: names of objects, manifests, metadata records in columns, files that brokers keep of it."""

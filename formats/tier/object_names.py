@@ -1,0 +1,157 @@
+"""Names of objects in tiered storage: a table of layouts, each a pattern of a key and the meaning of its suffixes.
+
+LocalTieredStorage (Kafka's own, in its test jar) has a folder a partition; the plug-in of Aiven keeps a manifest a
+segment and packs the indexes into one object. Other plug-ins are described by a small file.
+
+Source: storage/src/test/.../storage/{RemoteTopicPartitionDirectory,RemoteLogSegmentFileset}.java @ 3.9.0-rc3;
+Aiven-Open/tiered-storage-for-apache-kafka, ObjectKeyFactory.java
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+import tomllib
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from formats.errors import FormatError
+
+
+class ObjectKind(enum.StrEnum):
+    """What an object of a segment holds."""
+
+    LOG = "log"
+    OFFSET_INDEX = "offset_index"
+    TIME_INDEX = "time_index"
+    TRANSACTION_INDEX = "transaction_index"
+    LEADER_EPOCHS = "leader_epochs"
+    PRODUCER_SNAPSHOT = "producer_snapshot"
+    MANIFEST = "manifest"
+    INDEXES = "indexes"  # several of the above, cut by the manifest
+
+
+class ObjectName(NamedTuple):
+    """An object's key, taken apart; the kind is None where its suffix is none of the layout's."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    start_offset: int
+    remote_log_segment_id: str
+    kind: ObjectKind | None
+    suffix: str
+    prefix: str = ""
+
+
+_PARTS = {
+    "topic": r"(?P<topic>[a-zA-Z0-9._-]+)",
+    "topic_id": r"(?P<topic_id>[A-Za-z0-9_-]{22})",
+    "partition": r"(?P<partition>\d{1,10})",
+    "start_offset": r"(?P<start_offset>\d{1,20})",
+    "segment_id": r"(?P<segment_id>[A-Za-z0-9_-]{22})",
+    "suffix": r"(?P<suffix>\.[A-Za-z0-9_.-]+)",
+}
+_FIELD = re.compile(r"\{(\w+)(?::[0-9a-z]*)?\}")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A pattern such as `{topic}-{partition}-{topic_id}/{start_offset:020}-{segment_id}{suffix}`."""
+
+    name: str
+    key: str
+    suffixes: dict[str, ObjectKind]
+    optional: frozenset[ObjectKind] = field(default_factory=frozenset)
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """The key as a regular expression, anything in front of it included."""
+        out, at, seen = "", 0, set()
+        for match in _FIELD.finditer(self.key):
+            name = match[1]
+            out += re.escape(self.key[at : match.start()])
+            out += f"(?P={name})" if name in seen else _PARTS[name]
+            seen.add(name)
+            at = match.end()
+        return re.compile(rf"(?P<prefix>(?:.*/)?){out}{re.escape(self.key[at:])}", re.DOTALL)
+
+    @property
+    def required(self) -> frozenset[ObjectKind]:
+        """What every whole segment has."""
+        return frozenset(self.suffixes.values()) - self.optional
+
+    def parse(self, key: str) -> ObjectName | None:
+        """The object that a key stands for; None for any other key."""
+        found = self.pattern.fullmatch(key)
+        if not found or int(found["start_offset"]) >= 1 << 63 or int(found["partition"]) >= 1 << 31:
+            return None
+        return ObjectName(
+            found["topic"],
+            found["topic_id"],
+            int(found["partition"]),
+            int(found["start_offset"]),
+            found["segment_id"],
+            self.suffixes.get(found["suffix"]),
+            found["suffix"],
+            found["prefix"],
+        )
+
+    def format(self, name: ObjectName, kind: ObjectKind) -> str:
+        """The key of a segment's object of a kind."""
+        suffix = next(suffix for suffix, held in self.suffixes.items() if held is kind)
+        return name.prefix + self.key.format(
+            topic=name.topic,
+            topic_id=name.topic_id,
+            partition=name.partition,
+            start_offset=name.start_offset,
+            segment_id=name.remote_log_segment_id,
+            suffix=suffix,
+        )
+
+
+LOCAL_TIERED_STORAGE = Layout(
+    "local-tiered-storage",
+    "{topic}-{partition}-{topic_id}/{start_offset:020}-{segment_id}{suffix}",
+    {
+        ".log": ObjectKind.LOG,
+        ".index": ObjectKind.OFFSET_INDEX,
+        ".timeindex": ObjectKind.TIME_INDEX,
+        ".txnindex": ObjectKind.TRANSACTION_INDEX,
+        ".leader_epoch_checkpoint": ObjectKind.LEADER_EPOCHS,
+        ".snapshot": ObjectKind.PRODUCER_SNAPSHOT,
+    },
+    frozenset({ObjectKind.TRANSACTION_INDEX}),
+)
+AIVEN = Layout(
+    "aiven",
+    "{topic}-{topic_id}/{partition}/{start_offset:020}-{segment_id}{suffix}",
+    {".log": ObjectKind.LOG, ".indexes": ObjectKind.INDEXES, ".rsm-manifest": ObjectKind.MANIFEST},
+)
+LAYOUTS = {layout.name: layout for layout in (LOCAL_TIERED_STORAGE, AIVEN)}
+
+
+def parse_layout(text: str) -> Layout:
+    """A layout from a TOML file: `name`, `key`, a table `suffixes` (suffix = kind) and a list `optional`."""
+    try:
+        table: dict[str, Any] = tomllib.loads(text)
+        suffixes = {str(suffix): ObjectKind(kind) for suffix, kind in table["suffixes"].items()}
+        optional = frozenset(ObjectKind(kind) for kind in table.get("optional", ()))
+        made = Layout(str(table.get("name", "custom")), str(table["key"]), suffixes, optional)
+        names = {match[1] for match in _FIELD.finditer(made.key)}
+        missing = {"partition", "start_offset", "segment_id", "suffix", "topic", "topic_id"} ^ names
+        if missing:
+            raise ValueError(f"the key must name each of {', '.join(sorted(_PARTS))} once")
+        _ = made.pattern
+    except (
+        tomllib.TOMLDecodeError,
+        RecursionError,
+        TypeError,
+        KeyError,
+        ValueError,
+        AttributeError,
+        re.error,
+    ) as error:
+        raise FormatError(f"no layout: {error}", 0) from None
+    return made

@@ -1,0 +1,1 @@
+"""Time in broker logs: zones, and how far clocks are apart."""

@@ -1,0 +1,300 @@
+"""The zones of brokers whose logs do not tell theirs, from lines that were written at the same moment.
+
+Before 2.3 no line says which zone a broker's times are in. What a controller sends, the broker receives some
+milliseconds later, and all brokers hear of a change together: where such pairs lie a whole multiple of a quarter
+of an hour apart, again and again, the two brokers print times of different zones.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from kctl.broker_logs.blocks import Reading, blocks_of
+from kctl.broker_logs.clocks.skew import RECEIVED, SENT, State, state_of
+from kctl.broker_logs.clocks.zones import HOUR, QUARTER, UNKNOWN, Zone, shown_offset
+from kctl.broker_logs.events import Event
+from kctl.broker_logs.opening import STDIN
+from kctl.broker_logs.shapes import Shapes
+from kctl.broker_logs.sources import LogFile, LogSource
+from kctl.findings import Finding, Place
+from kctl.findings import state_log as say
+
+HEARD = RECEIVED | {"B36"}
+WANTED = SENT | HEARD
+FURTHEST = 26 * HOUR
+# What comes again a day later is a daily job, not another zone.
+DAY = 24 * HOUR
+# How far hosts' clocks may be off, and how far the pairs of one offset may lie apart.
+OFF = 60_000
+TIGHT = 5_000
+# Pairs of one request prove one delay only: the offset must come again later.
+APART = 5_000
+FEWEST_PAIRS = 3
+FEWEST_MOMENTS = 2
+# Of all moments, those that must agree.
+SHARE = 2 / 3
+# What one request after a long absence may explain; further apart, the clocks or the zones differ.
+PLAUSIBLE = 300_000
+# How much of the end of each log is read, then how much where that does not say enough; packed bytes count for more.
+# A broker that says nothing in the second is of a level, or a kind of cluster, that prints no such lines.
+ENDS = (256 << 10, SILENT := 2 << 20, 32 << 20)
+PACKED = 16
+
+# What is told about it, see `ClockOffsets.findings`.
+CODES = (say.LOG_ZONE_ESTIMATED.code, say.LOG_CLOCK_DOUBTFUL.code)
+
+Pair = tuple[int, int]
+
+
+@dataclass
+class ClockOffsets:
+    """What the pairs say of brokers whose zone is not known."""
+
+    offsets: dict[int, int] = field(default_factory=dict)
+    """Milliseconds that a broker's times are ahead of those that they were put beside; a multiple of 15 minutes."""
+    pairs: dict[int, int] = field(default_factory=dict)
+    """How many pairs of lines agree on that."""
+    beside: dict[int, int] = field(default_factory=dict)
+    """The broker whose times they were put beside."""
+    doubtful: dict[int, str] = field(default_factory=dict)
+    """Brokers whose times cannot be put beside those of the others, and why."""
+
+    def findings(self) -> Iterator[Finding]:
+        """One for each broker that was shifted, or that could not be."""
+        for broker_id, offset in sorted(self.offsets.items()):
+            yield say.LOG_ZONE_ESTIMATED.at(
+                Place(broker_id=broker_id),
+                broker=broker_id,
+                offset=shown_offset(offset),
+                reference=self.beside[broker_id],
+                pairs=self.pairs[broker_id],
+            )
+        for broker_id, reason in sorted(self.doubtful.items()):
+            yield say.LOG_CLOCK_DOUBTFUL.at(Place(broker_id=broker_id), broker=broker_id, reason=reason)
+
+
+@dataclass
+class _Said:
+    """When each broker printed what it sent, was sent, and heard."""
+
+    sent: dict[tuple[State, int], dict[int, list[int]]] = field(default_factory=dict)
+    received: dict[tuple[State, int], list[int]] = field(default_factory=dict)
+    heard: dict[tuple[State, bool], dict[int, int]] = field(default_factory=dict)
+    # By what a line prints of it: a state is sent to each of its brokers, and heard by each.
+    states: dict[bytes, State | None] = field(default_factory=dict)
+
+    def note(self, event: Event) -> None:
+        """Take a line into account."""
+        time_ms, broker_id = event.logged_ms, event.broker_id
+        state = self._state_of(event)
+        if time_ms is None or broker_id is None or state is None:
+            return
+        if event.event in SENT:
+            target = event.number("to_broker")
+            if target is None or target == broker_id:
+                return
+            self.sent.setdefault((state, target), {}).setdefault(broker_id, []).append(time_ms)
+            return
+        if event.event in RECEIVED:
+            self.received.setdefault((state, broker_id), []).append(time_ms)
+        by = self.heard.setdefault((state, event.event in RECEIVED), {})
+        by[broker_id] = min(time_ms, by.get(broker_id, time_ms))
+
+    def _state_of(self, event: Event) -> State | None:
+        key = event.state_key()
+        if not key:
+            return state_of(event, is_request=True)
+        if key not in self.states:
+            self.states[key] = state_of(event, is_request=True)
+        return self.states[key]
+
+    def speaking(self) -> set[int]:
+        """The brokers that sent or heard anything."""
+        senders = (by for targets in self.sent.values() for by in targets)
+        return set(senders).union(*self.heard.values())
+
+    def requests(self) -> dict[Pair, list[Pair]]:
+        """By two brokers, the lower id first: times of each of what the one sent and the other received."""
+        found: dict[Pair, list[Pair]] = {}
+        for (state, receiver), by in self.sent.items():
+            received = self.received.get((state, receiver), [])
+            for sender, sent in by.items():
+                # Sent again after a restart it is received again; where the counts differ, which is which is open.
+                if len(by) == 1 and len(sent) == len(received):
+                    for of_sender, of_receiver in zip(sent, received, strict=True):
+                        _add(found, sender, receiver, of_sender, of_receiver)
+        return found
+
+    def together(self) -> dict[Pair, list[Pair]]:
+        """By two brokers: times at which both first heard of the same."""
+        found: dict[Pair, list[Pair]] = {}
+        for by in self.heard.values():
+            brokers = sorted(by)
+            for number, first in enumerate(brokers):
+                for second in brokers[number + 1 :]:
+                    _add(found, first, second, by[first], by[second])
+        return found
+
+
+def _add(found: dict[Pair, list[Pair]], a: int, b: int, of_a: int, of_b: int) -> None:
+    key, times = ((a, b), (of_a, of_b)) if a < b else ((b, a), (of_b, of_a))
+    found.setdefault(key, []).append(times)
+
+
+def agreed_offset(pairs: Sequence[Pair]) -> tuple[int, int] | None:
+    """How far the second clock is ahead, as a multiple of 15 minutes, and how many pairs agree on it.
+
+    None where they are too few, of one moment only, or contradict each other.
+    """
+    clusters: dict[int, list[Pair]] = {}
+    for pair in pairs:
+        clusters.setdefault(round((pair[1] - pair[0]) / QUARTER), []).append(pair)
+    if not clusters:
+        return None
+    quarter, agreeing = max(clusters.items(), key=lambda item: (_moments(item[1]), len(item[1])))
+    gaps = sorted(second - first for first, second in agreeing)
+    # A request is late now and then, never early: the usual delay is the smallest that comes again.
+    usual = gaps[len(gaps) // 2]
+    tight = [pair for pair in agreeing if abs(pair[1] - pair[0] - usual) <= TIGHT]
+    offset = quarter * QUARTER
+    if abs(offset) > FURTHEST or abs(offset) == DAY or abs(usual - offset) > OFF:
+        return None
+    if len(tight) < FEWEST_PAIRS or _moments(tight) < FEWEST_MOMENTS:
+        return None
+    if _moments(tight) < SHARE * sum(_moments(cluster) for cluster in clusters.values()):
+        return None
+    return offset, len(tight)
+
+
+def _moments(pairs: Sequence[Pair]) -> int:
+    """At how many moments the pairs were written, by the clock that saw fewer."""
+    counts = []
+    for side in (0, 1):
+        count, last = 0, None
+        for time in sorted(pair[side] for pair in pairs):
+            if last is None or time - last > APART:
+                count, last = count + 1, time
+        counts.append(count)
+    return min(counts)
+
+
+def estimate_offsets(sources: Sequence[LogSource], zones: dict[int | None, Zone]) -> ClockOffsets:
+    """How the times of brokers without a known zone lie to those of the others.
+
+    The ends of the logs are read, which mostly overlap; more of them where these do not say enough.
+    """
+    brokers = {source.broker_id for source in sources if source.broker_id is not None}
+    open_ids = {b for b in brokers if zones.get(b, UNKNOWN) is UNKNOWN}
+    found = ClockOffsets()
+    if not open_ids or len(brokers) < 2:
+        return found
+    speaking = [
+        s for s in sources if s.broker_id in brokers and s.kind in ("state-change", "stdout", "other")
+    ]
+    for most in ENDS:
+        said = _Said()
+        whole = [_listen(said, source, zones.get(source.broker_id), most) for source in speaking]
+        found, placed = _weighed(said, brokers, open_ids)
+        missing = brokers - placed
+        if not missing or all(whole) or (most >= SILENT and not missing & said.speaking()):
+            break
+    return found
+
+
+def _weighed(said: _Said, brokers: set[int], open_ids: set[int]) -> tuple[ClockOffsets, set[int]]:
+    """What the lines say, and of which brokers together: the most that pairs lead to from one another."""
+    found = ClockOffsets()
+    requests, together = said.requests(), said.together()
+    edges = {
+        key: edge
+        for key in sorted(requests.keys() | together.keys())
+        if (edge := agreed_offset(requests.get(key, [])) or agreed_offset(together.get(key, [])))
+    }
+    placed = _placed(edges, brokers - open_ids)
+    for component in placed:
+        _settle(found, component, edges, brokers - open_ids)
+    _doubt(found, requests, edges, placed, open_ids)
+    most = max(map(len, placed), default=0)
+    return found, next((set(component) for component in placed if len(component) == most), set())
+
+
+def _listen(said: _Said, source: LogSource, zone: Zone | None, most: int) -> bool:
+    """Take the end of a source into account; whether that was all of it."""
+    newest: list[LogFile] = []
+    left = most
+    for file in reversed(source.files):
+        if file.path == STDIN or file.is_utc or not os.path.isfile(file.path):
+            break
+        if left <= 0:
+            break
+        newest.append(file)
+        left -= os.path.getsize(file.path) * (PACKED if file.path.endswith((".gz", ".zst")) else 1)
+    part = replace(source, files=tuple(reversed(newest)))
+    shapes = Shapes()
+    for block in blocks_of(part, 0, zone, Reading(), skip=max(-left, 0)):
+        for index, shape in enumerate(shapes.parse(block)):
+            if shape.id in WANTED:
+                said.note(Event(block, index, shape))
+    return left >= 0 and len(newest) == len(source.files)
+
+
+def _placed(edges: dict[Pair, tuple[int, int]], known: set[int]) -> list[dict[int, int]]:
+    """Brokers that pairs lead to from one another, each with its offset against the first of them."""
+    found: list[dict[int, int]] = []
+    for start in sorted({b for edge in edges for b in edge}, key=lambda b: (b not in known, b)):
+        if any(start in component for component in found):
+            continue
+        component, waiting = {start: 0}, [start]
+        while waiting:
+            here = waiting.pop(0)
+            for (a, b), (offset, _) in edges.items():
+                if here in (a, b):
+                    other, ahead = (b, offset) if a == here else (a, -offset)
+                    if other not in component:
+                        component[other] = component[here] + ahead
+                        waiting.append(other)
+        found.append(component)
+    return found
+
+
+def _settle(
+    found: ClockOffsets, component: dict[int, int], edges: dict[Pair, tuple[int, int]], known: set[int]
+) -> None:
+    """Shift to the broker whose zone is known, else to the zone that most have, else to the lowest id's."""
+    for (a, b), (offset, _) in edges.items():
+        if a in component and component[b] - component[a] != offset:
+            for broker_id in {a, b} - known:
+                found.doubtful[broker_id] = (
+                    f"pairs of lines of brokers {a} and {b} contradict those of others"
+                )
+    anchors = sorted(known & component.keys())
+    values = list(component.values())
+    base = component[anchors[0]] if anchors else max(values, key=values.count)
+    reference = anchors[0] if anchors else min(b for b, offset in component.items() if offset == base)
+    for broker_id, offset in component.items():
+        if broker_id in known or offset == base:
+            continue
+        found.offsets[broker_id] = offset - base
+        found.beside[broker_id] = reference
+        found.pairs[broker_id] = max(count for edge, (_, count) in edges.items() if broker_id in edge)
+
+
+def _doubt(
+    found: ClockOffsets,
+    requests: dict[Pair, list[Pair]],
+    edges: dict[Pair, tuple[int, int]],
+    placed: list[dict[int, int]],
+    open_ids: set[int],
+) -> None:
+    """Name brokers whose pairs lie far apart without telling a zone."""
+    for (a, b), pairs in sorted(requests.items()):
+        if (a, b) in edges or any(a in component and b in component for component in placed):
+            continue
+        gaps = sorted(second - first for first, second in pairs)
+        middle = gaps[len(gaps) // 2]
+        if abs(middle) > PLAUSIBLE:
+            for broker_id in sorted({a, b} & open_ids):
+                reason = f"{len(pairs)} pairs of lines of brokers {a} and {b} lie about {abs(middle) // 1000} s apart"
+                found.doubtful.setdefault(broker_id, reason)

@@ -1,0 +1,93 @@
+"""Lines in which a leader changes its ISR, and what shows that it was no longer the leader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kctl.broker_logs.events import Event
+from kctl.broker_logs.history.leaderships import PartitionHistory
+from kctl.findings import Finding, Place
+from kctl.findings import state_log as say
+from kctl.model import TopicPartition
+
+# Template to the field with the new ISR. Those of INTENDED are printed before the change is written.
+CHANGES = {"S03": "new_isr", "S04": "new_isr", "S05": "new_isr", "S06": "new_isr", "S07": "isr", "S08": "isr"}
+INTENDED = frozenset(("S03", "S04", "S05", "S06"))
+REFUSED = frozenset(("S09", "S10", "S11", "E32"))
+# A broker may print a change that it made just before it heard of its successor.
+LATE = 1_000
+
+
+class ZombieWrite(NamedTuple):
+    """A broker that acted as leader after it was replaced, or tried to."""
+
+    topic_partition: TopicPartition
+    broker_id: int
+    time_ms: int
+    what: str
+    proof: dict[str, object]
+
+
+@dataclass
+class IsrLines:
+    """What leaders print about their ISRs."""
+
+    zombies: list[ZombieWrite] = field(default_factory=list)
+    _told: set[tuple[TopicPartition, int, str]] = field(default_factory=set)
+
+    def note(self, event: Event, history: PartitionHistory, time_ms: int) -> None:
+        """Take a line into account."""
+        name = event.event or ""
+        if name in CHANGES:
+            self._note_change(event, history, time_ms)
+        elif name in REFUSED and event.broker_id is not None:
+            current = history.current
+            if current is not None and current.leader not in (event.broker_id, None, -1):
+                self._zombie(event, history, time_ms, "its change of the ISR was refused")
+            if current is not None and current.isr_changes and name == "S09":
+                last = current.isr_changes[-1]
+                if last.version is None and last.file == event.file and time_ms - last.time_ms < LATE:
+                    # It was printed before it was tried, and then it failed.
+                    current.isr_changes.pop()
+
+    def _note_change(self, event: Event, history: PartitionHistory, time_ms: int) -> None:
+        isr = event.fields.get(CHANGES[event.event or ""])
+        current = history.current
+        if current is None or not isinstance(isr, list) or history.is_over:
+            return
+        if current.leader is not None and current.leader >= 0 and event.broker_id != current.leader:
+            if time_ms - current.from_ms > LATE:
+                self._zombie(event, history, time_ms, "it tried to change the ISR")
+            return
+        if current.leader == -1:
+            return
+        current.last_seen_ms = max(current.last_seen_ms, time_ms)
+        version = event.number("version")
+        if version is None:
+            version = event.number("new_version")
+        current.add_isr(time_ms, tuple(isr), version, event)
+
+    def _zombie(self, event: Event, history: PartitionHistory, time_ms: int, what: str) -> None:
+        assert event.broker_id is not None
+        key = history.topic_partition, event.broker_id, what
+        if key not in self._told:
+            self._told.add(key)
+            self.zombies.append(
+                ZombieWrite(history.topic_partition, event.broker_id, time_ms, what, event.proof())
+            )
+
+    def findings(self) -> Iterator[Finding]:
+        """One for each broker and partition."""
+        for stale in self.zombies:
+            topic, partition = stale.topic_partition
+            yield say.ZOMBIE_LEADER_WRITE.at(
+                Place(
+                    broker_id=stale.broker_id, topic=topic, partition=partition, file=str(stale.proof["file"])
+                ),
+                broker=stale.broker_id,
+                partition=stale.topic_partition,
+                what=stale.what,
+                line=stale.proof["line"],
+            )

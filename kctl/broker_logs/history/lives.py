@@ -1,0 +1,330 @@
+"""When each broker was up, shutting down, down or fenced, as it says itself and as controllers saw it."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from bisect import bisect_left
+from collections import Counter, deque
+from dataclasses import dataclass, field
+
+from kctl.broker_logs.blocks import Earlier
+from kctl.broker_logs.events import Event
+from kctl.times import iso
+
+SERVERS = (
+    "kafka.server.KafkaServer", "kafka.server.BrokerServer", "kafka.server.KafkaRaftServer",
+    "kafka.server.BrokerLifecycleManager", "kafka.server.KafkaServerStartable",
+)  # fmt: skip
+# What a broker says of itself.
+OWN = {
+    "U11": "starting", "U12": "up", "U13": "stopping", "U14": "down", "U15": "controlled_shutdown", "U16": "starting",
+    "U10": "up", "U06": "unclean_shutdown",
+    **dict.fromkeys(("U20", "U22", "U23", "U24", "U25", "T25", "D04", "D05"), "halted"),
+}  # fmt: skip
+CONTROLLER_STARTS = "U17"
+SIGNALLED = "U26"
+# How a process ended that says so; what its line or the stack trace says more exactly comes first.
+ENDS = {
+    "U20": "fatal_error_in_startup", "U22": "fatal_error_in_shutdown", "U23": "fatal_error", "U24": "halted_in_shutdown",
+    "U25": "fatal_error", "T25": "truncation_not_allowed", "D04": "log_dir_failed", "D05": "log_dir_failed",
+}  # fmt: skip
+REASONS = (
+    (re.compile(r"[Ff]ailed to acquire lock on file"), "log_dir_locked"),
+    (re.compile(r"Address already in use|BindException"), "port_taken"),
+    (
+        re.compile(r"[Bb]roker is already registered|NodeExists|DuplicateBrokerRegistration"),
+        "broker_id_taken",
+    ),
+    (re.compile(r"OutOfMemoryError"), "out_of_memory"),
+)
+# What the process that has it may still hold while another one fails for want of it.
+TAKEN = frozenset(("log_dir_locked", "port_taken", "broker_id_taken"))
+OPEN = frozenset(("starting", "up", "stopping", "controlled_shutdown", "unclean_shutdown"))
+# What runs the server repeats its end without its id.
+SAID_AGAIN = ("kafka.server.KafkaServerStartable", "kafka.Kafka$")
+# States in which a line says again how a process ended: the hook of a process that ends by itself stops it once more.
+ENDED = {
+    "stopping": ("down", "halted"), "halted": ("down", "halted"), "down": ("down",),
+    "controlled_shutdown": ("down", "halted"), "unclean_shutdown": ("down", "halted"),
+}  # fmt: skip
+# The first line that a process prints, from 1.1 and before 0.9; and others that come before it says that it starts.
+FIRST = re.compile(rb"Registered `?kafka:type=kafka\.Log4jController|Verifying properties|preRegister called")
+EARLY = re.compile(rb"KafkaConfig values:|Registered signal handlers|Setting -D jdk\.tls")
+SAYS_END = re.compile(rb"shut down completed|Fatal error during")
+SAYS_START = re.compile(
+    rb"[Ss]tarting(?: broker| controller)? \(kafka\.server\.(?:Kafka|Broker|Controller)Server\)"
+)
+# How many lines of other kinds may stand among those.
+AMONG = 12
+# A process that starts prints some lines before it says so; before it there was none for a while.
+PAUSE = 1000
+MOST_BEFORE = 20
+# What a controller says of others: state, field with the ids.
+SEEN = {
+    "E10": ("registered", "broker_ids"), "E11": ("down", "broker_ids"), "E13": ("controlled_shutdown", "broker_id"),
+    "Q10": ("fenced", "broker_id"),
+}  # fmt: skip
+
+
+@dataclass
+class BrokerState:
+    """A change in the life of a broker."""
+
+    broker_id: int | None
+    time_ms: int
+    state: str
+    proofs: list[dict[str, object]] = field(default_factory=list)
+    how: str | None = None
+    """How it ended, where it did."""
+    until_ms: int | None = None
+    """Of a kill: the first line of the next process, so that the kill lies between the two times."""
+    cluster: int = 1
+    """The number of the cluster among those that followed each other on the same disks."""
+
+    def row(self) -> dict[str, object]:
+        """The row of kind `broker_state`."""
+        from kctl.rows.state_log import BROKER_STATE
+
+        return BROKER_STATE(
+            broker_id=self.broker_id,
+            time=iso(self.time_ms),
+            state=self.state,
+            evidence=self.proofs,
+            how=self.how,
+            until_time=None if self.until_ms is None else iso(self.until_ms),
+            cluster=self.cluster,
+        )
+
+
+@dataclass
+class _Life:
+    """What a broker said of itself last."""
+
+    state: str | None = None
+    started: frozenset[str] = frozenset()
+    """Templates with which its process said that it starts."""
+    was_signalled: bool = False
+    """Whether it was told to stop before it had started."""
+    killed: BrokerState | None = None
+    """The kill of the process before it, told when it started."""
+    before: _Life | None = None
+    """The life of the process before it, which goes on where this one only failed for want of what that one holds."""
+
+
+class Lives:
+    """The states of brokers in order of time."""
+
+    def __init__(self) -> None:
+        self.states: list[BrokerState] = []
+        # By broker; what no line says the broker of goes under None.
+        self._own: dict[int | None, _Life] = {}
+        # Times of the latest lines of each broker, in order.
+        self._latest: dict[int, deque[int]] = {}
+        # How often each record was replayed, by any controller and by each since it started.
+        self._replayed: Counter[str] = Counter()
+        self._replayed_by: dict[int, Counter[str]] = {}
+
+    def seen(self, broker_id: int | None, time_ms: int) -> None:
+        """A broker printed something at this time."""
+        if broker_id is not None:
+            latest = self._latest.get(broker_id)
+            if latest is None:
+                latest = self._latest[broker_id] = deque(maxlen=200)
+            latest.append(time_ms)
+
+    def note(self, event: Event, time_ms: int, cluster: int = 1) -> None:
+        """Take a line of a cluster into account."""
+        known = len(self.states)
+        self._note(event, time_ms)
+        for state in self.states[known:]:
+            state.cluster = cluster
+
+    def _note(self, event: Event, time_ms: int) -> None:
+        name = event.event or ""
+        if name == CONTROLLER_STARTS:
+            self._note_controller_start(event, time_ms)
+        elif name == SIGNALLED:
+            life = self._own.get(event.broker_id)
+            if life is not None and life.state == "starting":
+                life.was_signalled = True
+        elif name in OWN:
+            self._note_own(OWN[name], event, time_ms)
+        elif name in SEEN:
+            state, key = SEEN[name]
+            ids = event.fields.get(key)
+            for broker_id in ids if isinstance(ids, list) else [ids]:
+                if isinstance(broker_id, int):
+                    self.states.append(BrokerState(broker_id, time_ms, state, [event.proof()]))
+        elif name in ("Q13", "Q14", "Q12", "Q15"):
+            self._note_registration(event, time_ms)
+
+    def _note_own(self, state: str, event: Event, time_ms: int) -> None:
+        broker_id = event.broker_id
+        if event.event in ("U11", "U12", "U13", "U14", "U15") and not (event.logger or "").startswith(
+            SERVERS
+        ):
+            return
+        if state == "starting":
+            self._begin(event, time_ms)
+            self.states.append(BrokerState(broker_id, time_ms, state, [event.proof()]))
+            return
+        how = _how(event) if state == "halted" else None
+        life = self._own.setdefault(broker_id, _Life())
+        is_said_again = broker_id is None and (event.logger or "").endswith(SAID_AGAIN)
+        if event.event == "U23" and _failed_before_its_start(event):
+            how = "fatal_error_before_start" if how == "fatal_error" else how
+        elif (
+            is_said_again
+            or (event.event == "U23" and life.state == "up")
+            or life.state in ENDED.get(state, ())
+        ):
+            return
+        else:
+            life.state = state
+        self.states.append(BrokerState(broker_id, time_ms, state, [event.proof()], how))
+        if how in TAKEN and life.before is not None and life.killed in self.states:
+            self.states.remove(life.killed)
+            life.killed = None
+        elif state == "up":
+            life.before = None
+        elif state == "down" and life.before is not None and life.killed is None:
+            self._own[broker_id] = life.before
+
+    def _begin(self, event: Event, time_ms: int) -> None:
+        """A process says that it starts, which it may do more than once: as controller, then as broker."""
+        broker_id = event.broker_id
+        if broker_id is None:
+            self._own[None] = _Life("starting")
+            return
+        name = event.event or ""
+        life = self._own.get(broker_id, _Life())
+        if life.state == "starting" and life.started and name not in life.started:
+            life.started |= {name}
+            return
+        if life.before is not None and life.killed is None:
+            life = life.before  # the process between them never became the broker
+        killed = self._killed(broker_id, event, time_ms) if life.state in OPEN else None
+        before = life if killed is not None else None
+        self._own[broker_id] = _Life("starting", frozenset((name,)), killed=killed, before=before)
+
+    def _killed(self, broker_id: int, event: Event, time_ms: int) -> BrokerState:
+        """It starts, and never said that it had stopped: its process was killed, or its host died."""
+        first_ms, old = _end_of_process_before(event, time_ms)
+        proofs = [event.proof()]
+        how = "no_shutdown"
+        last_ms = None
+        if old is not None:
+            proofs.append(old.proof())
+            last_ms = old.time_ms
+            if any(b"OutOfMemoryError" in one.record for one in event.earlier()):
+                how = "out_of_memory"
+        latest = list(self._latest.get(broker_id, ()))
+        others = bisect_left(latest, first_ms)
+        if others and (last_ms is None or latest[others - 1] > last_ms):
+            last_ms = latest[others - 1]
+        at = min(first_ms if last_ms is None else last_ms, first_ms)
+        killed = BrokerState(broker_id, at, "killed", proofs, how, first_ms)
+        if self._own[broker_id].was_signalled:
+            # It stops what it has started so far, and has no broker that could say that it shut down.
+            killed.state, killed.how = "halted", "signal_in_startup"
+        self.states.append(killed)
+        return killed
+
+    def _note_controller_start(self, event: Event, time_ms: int) -> None:
+        """The controller of a node starts before its broker does, and replays what it has of the metadata log."""
+        if event.broker_id is not None:
+            self._replayed_by.pop(event.broker_id, None)
+            self._begin(event, time_ms)
+
+    def _note_registration(self, event: Event, time_ms: int) -> None:
+        """KRaft: fenced, unfenced and controlled shutdown, from the records that controllers replay."""
+        broker_id = event.number("broker_id")
+        text = event.message
+        state = None
+        if "inControlledShutdown=1" in text or "controlled shutdown" in text:
+            state = "controlled_shutdown"
+        elif "fenced=-1" in text or "UnfenceBroker" in text or "Unfenced broker" in text:
+            state = "unfenced"
+        elif "fenced=1" in text or "FenceBrokerRecord" in text or "Fenced broker" in text:
+            state = "fenced"
+        elif "Register" in text:
+            state = "registered"
+        if broker_id is None or state is None or self._is_history(event.broker_id, text):
+            return
+        # Every controller of the quorum replays the same record.
+        for known in reversed(self.states[-50:]):
+            if known.broker_id == broker_id and known.state == state and time_ms - known.time_ms < 10_000:
+                return
+        self.states.append(BrokerState(broker_id, time_ms, state, [event.proof()]))
+
+    def _is_history(self, controller: int | None, text: str) -> bool:
+        """Whether a controller only replays what was replayed before: all of them do, and each anew when it starts."""
+        _, replays, record = text.partition("Replayed ")
+        if not replays or controller is None:
+            return False
+        own = self._replayed_by.setdefault(controller, Counter())
+        own[record] += 1
+        if own[record] <= self._replayed[record]:
+            return True
+        self._replayed[record] = own[record]
+        return False
+
+    def finished(self) -> list[BrokerState]:
+        """States in order of time."""
+        return sorted(
+            self.states, key=lambda state: (state.time_ms, -1 if state.broker_id is None else state.broker_id)
+        )
+
+
+def _how(event: Event) -> str:
+    """How a process ended, by its last words and the stack trace with them."""
+    text = event.text
+    return next((how for reason, how in REASONS if reason.search(text)), ENDS[event.event or ""])
+
+
+def _failed_before_its_start(event: Event) -> bool:
+    """Whether a process that exits had not yet said that it starts."""
+    for earlier in event.earlier():
+        if SAYS_START.search(earlier.record) or SAYS_END.search(earlier.record):
+            return False
+        if FIRST.search(earlier.record):
+            return True
+    return False
+
+
+def _end_of_process_before(event: Event, time_ms: int) -> tuple[int, Earlier | None]:
+    """The time of the first line of the process that starts, and the last line of the one before it in this log."""
+    earlier = list(event.earlier())
+    if event.source.broker_id is None:
+        # Several brokers write to this log: only what names this one is known to be its own.
+        own = (record for record in earlier if record.broker_id == event.broker_id)
+        return time_ms, next(own, None)
+    first = -1
+    others = 0
+    for index, record in enumerate(earlier):
+        if FIRST.search(record.record):
+            first = index
+            # A process that was killed behind its first line never said that it starts.
+            while first + 1 < len(earlier) and FIRST.search(earlier[first + 1].record):
+                first += 1
+            break
+        if SAYS_START.search(record.record) or others > AMONG:
+            break
+        if EARLY.search(record.record):
+            first, others = index, 0
+        else:
+            others += 1
+    if first < 0:
+        first = _before_a_pause([time_ms, *(record.time_ms for record in earlier[:MOST_BEFORE])]) - 1
+    first_ms = earlier[first].time_ms if first >= 0 else time_ms
+    old = earlier[first + 1] if first + 1 < len(earlier) else None
+    return (time_ms if first_ms is None else first_ms), old
+
+
+def _before_a_pause(times: list[int | None]) -> int:
+    """Index of the last time, going back, that a pause stands before; 0 where there is none."""
+    for index, (after, before) in enumerate(itertools.pairwise(times)):
+        if after is not None and before is not None and after - before >= PAUSE:
+            return index
+    return 0

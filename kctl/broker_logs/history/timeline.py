@@ -1,0 +1,386 @@
+"""Brokers' logs as a history: who led each partition and when, who was controller, which broker was up.
+
+`timeline` reads events in order and keeps what they prove; its size goes with the number of leaderships, not
+with that of lines.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from kctl.broker_logs.events import Event
+from kctl.broker_logs.history.causes import BY_PARTITION, Causes
+from kctl.broker_logs.history.controller_terms import (
+    BEGINS,
+    CONTROLLER_LINES,
+    REJECTIONS,
+    RESIGNS,
+    ControllerTerm,
+    Terms,
+)
+from kctl.broker_logs.history.isr_changes import CHANGES, REFUSED, IsrLines
+from kctl.broker_logs.history.leaderships import RANKS, Leadership, PartitionHistory, where_of
+from kctl.broker_logs.history.lives import CONTROLLER_STARTS, OWN, SEEN, SIGNALLED, BrokerState, Lives
+from kctl.broker_logs.history.observations import FINDERS, observations
+from kctl.broker_logs.history.quorum_terms import QUORUM_LINES, QuorumTerms
+from kctl.broker_logs.history.replica_events import CUTS, DOUBTS, STARTS, WATERMARKS, ReplicaLines, Truncation
+from kctl.findings import Finding, Place
+from kctl.findings import state_log as say
+from kctl.model import TopicPartition
+
+# Says the id of the cluster that a broker belongs to.
+CLUSTER_ID = "U27"
+# Templates that a history is made of; the others need not be looked at.
+WANTED: frozenset[str] = frozenset().union(
+    FINDERS, BY_PARTITION, OWN, SEEN, BEGINS, RESIGNS, REJECTIONS, CUTS, STARTS, WATERMARKS, DOUBTS, CHANGES, REFUSED,
+    CONTROLLER_LINES, QUORUM_LINES, (CONTROLLER_STARTS, SIGNALLED, CLUSTER_ID),
+    ("C13", "C14", "C16", "E12", "E21", "E22", "E30", "K02", "Q11", "Q12", "Q13", "Q14", "Q15", "Q16", "R20", "U30"),
+)  # fmt: skip
+# Lines that say again and again what is known: each broker and each request repeats the state of a partition.
+REPEATED = frozenset(("C01", "C02", "C04", "C05", "C06", "B01", "B02", "B36", "L06", "L08"))
+SPEAKING = frozenset(("C03", "C07"))
+MOST_SEEN = 100_000
+STATE_CHANGES = "state.change.logger"
+TOPIC_DELETED = "successfully completed"
+
+
+@dataclass
+class Timeline:
+    """What the logs say, as values."""
+
+    leaderships: dict[TopicPartition, list[Leadership]]
+    """In order of epochs; where a topic was deleted and made again, those of the first come first."""
+    controllers: list[ControllerTerm]
+    brokers: list[BrokerState]
+    lines: ReplicaLines
+    """What brokers say about their replicas: truncations, starts as leader or follower, high watermarks."""
+    isr_lines: IsrLines
+    minimum_isr: dict[str, int]
+    """min.insync.replicas by topic, where the logs say it; the brokers' default under `""`."""
+    levels: dict[int, set[str]] = field(default_factory=dict)
+    """Levels of the lines of each broker's state-change log."""
+    level_files: dict[int, str] = field(default_factory=dict)
+    """The file in which each state-change log begins."""
+    first_ms: int | None = None
+    last_ms: int | None = None
+    servers: frozenset[int] = frozenset()
+    """Brokers whose server.log is among the logs, so that each change of an ISR that they made is seen."""
+    quorum: list[dict[str, object]] = field(default_factory=list)
+    """Rows of kind `leader` for the metadata quorum of KRaft."""
+
+    def of(self, partition: TopicPartition) -> list[Leadership]:
+        """The leaderships of one partition; none where the logs do not name it."""
+        return self.leaderships.get(partition, [])
+
+    def leader_at(self, partition: TopicPartition, time_ms: int) -> Leadership | None:
+        """The leadership in force at a time."""
+        for leadership in reversed(self.of(partition)):
+            if leadership.from_ms <= time_ms and (leadership.to_ms is None or time_ms <= leadership.to_ms):
+                return leadership
+        return None
+
+    @property
+    def unclean(self) -> list[Leadership]:
+        """Unclean elections."""
+        return [
+            leadership
+            for leaderships in self.leaderships.values()
+            for leadership in leaderships
+            if leadership.is_unclean
+        ]
+
+    @property
+    def truncations(self) -> list[Truncation]:
+        """Every cut of a replica that a broker printed."""
+        return self.lines.truncations
+
+    def findings(self, min_isr: int | None = None) -> Iterator[Finding]:
+        """Unclean elections, ISRs below the minimum, cuts below the high watermark, stale leaders and controllers."""
+        for leaderships in self.leaderships.values():
+            for number, leadership in enumerate(leaderships):
+                if leadership.is_unclean:
+                    yield _unclean(leadership, leaderships[:number])
+            yield from self._below_minimum(leaderships, min_isr)
+        yield from self.lines.findings()
+        yield from self.isr_lines.findings()
+        for broker_id, levels in sorted(self.levels.items()):
+            if "TRACE" not in levels:
+                file = self.level_files.get(broker_id)
+                yield say.LOG_LEVEL_TOO_HIGH.at(Place(broker_id=broker_id, file=file), broker=broker_id)
+        for term in self.controllers:
+            if term.rejections:
+                first = term.rejections[0]
+                yield say.STALE_CONTROLLER.at(
+                    Place(broker_id=_int(first["broker_id"]), file=str(first["file"])),
+                    broker=first["broker_id"],
+                    controller=term.broker_id,
+                    epoch=term.controller_epoch,
+                    known=first["latest_controller_epoch"],
+                    line=first["line"],
+                )
+
+    def _below_minimum(self, leaderships: list[Leadership], min_isr: int | None) -> Iterator[Finding]:
+        for leadership in leaderships:
+            topic, partition = leadership.topic_partition
+            minimum = min_isr or self.minimum_isr.get(topic, self.minimum_isr.get("", 1))
+            began = leadership.proofs[0] if leadership.proofs else {}
+            changes = [(leadership.isr, began.get("file"), where_of(began))]
+            changes += [
+                (change.isr, change.file, where_of(change._asdict())) for change in leadership.isr_changes
+            ]
+            for isr, file, where in changes:
+                if isr is not None and 0 < len(isr) < minimum:
+                    yield say.ISR_BELOW_MINIMUM.at(
+                        Place(topic=topic, partition=partition, file=str(file) if file else None),
+                        partition=leadership.topic_partition,
+                        isr=",".join(map(str, isr)),
+                        minimum=minimum,
+                        where=where,
+                    )
+                    break
+
+
+def _int(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _unclean(leadership: Leadership, before: list[Leadership]) -> Finding:
+    isr = next((b.last_isr for b in reversed(before) if b.last_isr), None) or ()
+    if leadership.leader in isr:
+        isr = ()  # what an ISR before says is not what the controller went by
+    proof = leadership.proofs[0] if leadership.proofs else {}
+    topic, partition = leadership.topic_partition
+    return say.UNCLEAN_LEADER_ELECTION.at(
+        Place(
+            topic=topic,
+            partition=partition,
+            broker_id=leadership.leader,
+            file=str(proof.get("file") or "") or None,
+        ),
+        leader=leadership.leader,
+        partition=leadership.topic_partition,
+        epoch=leadership.leader_epoch,
+        isr=",".join(map(str, isr)),
+        where=where_of(proof),
+    )
+
+
+@dataclass
+class _Cluster:
+    """What the logs say about one cluster, of those that followed each other on the same disks."""
+
+    number: int
+    causes: Causes
+    cluster_id: str | None = None
+    histories: dict[TopicPartition, PartitionHistory] = field(default_factory=dict)
+    terms: Terms = field(default_factory=Terms)
+    quorum: QuorumTerms = field(default_factory=QuorumTerms)
+
+
+@dataclass
+class _Builder:
+    wanted: Callable[[TopicPartition], bool]
+    doubtful: frozenset[int] = frozenset()
+    clusters: list[_Cluster] = field(default_factory=list)
+    # The cluster that the logs in a folder are about now, and the last controller epoch that began there.
+    of_folder: dict[str, _Cluster] = field(default_factory=dict)
+    last_epochs: dict[tuple[str, int | None], int] = field(default_factory=dict)
+    cluster: _Cluster = field(init=False)
+    lives: Lives = field(default_factory=Lives)
+    lines: ReplicaLines = field(default_factory=ReplicaLines)
+    isr_lines: IsrLines = field(default_factory=IsrLines)
+    first_ms: int | None = None
+    last_ms: int | None = None
+    levels: dict[int, set[str]] = field(default_factory=dict)
+    level_files: dict[int, str] = field(default_factory=dict)
+    # What repeated lines said, and the leadership that they were about.
+    seen: dict[bytes, Leadership | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.cluster = self._new_cluster()
+
+    def _new_cluster(self) -> _Cluster:
+        self.clusters.append(_Cluster(len(self.clusters) + 1, Causes(self.doubtful)))
+        return self.clusters[-1]
+
+    def _choose_cluster(self, event: Event, time_ms: int) -> None:
+        """Turn to the cluster that a line is about: its disks may have been wiped and another one made on them."""
+        if len(self.clusters) == 1 and event.event != CLUSTER_ID and event.event not in BEGINS:
+            return
+        folder = os.path.dirname(event.source.path)
+        known = self.of_folder.get(folder, self.clusters[0])
+        if event.event == CLUSTER_ID:
+            known = self._with_id(str(event.fields.get("cluster_id")), known, time_ms)
+        elif event.event in BEGINS:
+            epoch = event.number(BEGINS[event.event])
+            # Nodes of a KRaft quorum may know different epochs, but none of them goes back.
+            speaker = folder, event.broker_id if event.event == "Q17" else None
+            if epoch is not None:
+                if epoch < self.last_epochs.get(speaker, epoch):
+                    known = self._after(known, time_ms)
+                self.last_epochs[speaker] = epoch
+        if known is not self.cluster:
+            self.seen.clear()
+        self.of_folder[folder] = self.cluster = known
+
+    def _with_id(self, cluster_id: str, known: _Cluster, time_ms: int) -> _Cluster:
+        for cluster in self.clusters:
+            if cluster.cluster_id == cluster_id:
+                return cluster
+        if known.cluster_id is not None:
+            known = self._after(known, time_ms)
+        known.cluster_id = cluster_id
+        return known
+
+    def _after(self, known: _Cluster, time_ms: int) -> _Cluster:
+        """The cluster after one that ended, at the latest now."""
+        for history in known.histories.values():
+            history.end(time_ms)
+        later = [cluster for cluster in self.clusters[known.number :] if cluster.cluster_id is None]
+        return later[0] if later else self._new_cluster()
+
+    def add(self, event: Event) -> None:
+        """Take one event into account."""
+        time_ms = event.time_ms
+        if time_ms is None:
+            return
+        self.first_ms = time_ms if self.first_ms is None else self.first_ms
+        self.last_ms = time_ms
+        self.lives.seen(event.broker_id, time_ms)
+        if event.logger == STATE_CHANGES and event.broker_id is not None:
+            self.levels.setdefault(event.broker_id, set()).add(event.level)
+            self.level_files.setdefault(event.broker_id, event.file)
+        if event.event not in WANTED:
+            return
+        self._choose_cluster(event, time_ms)
+        if self._is_known(event, time_ms):
+            return
+        self.cluster.causes.note(event, time_ms)
+        self.cluster.terms.note(event, time_ms)
+        self.lives.note(event, time_ms, self.cluster.number)
+        if event.event in QUORUM_LINES:
+            self.cluster.quorum.note(event, time_ms)
+            return
+        partition = event.topic_partition
+        if partition is not None and not self.wanted(partition):
+            return
+        self._note_creation(event, partition, time_ms)
+        for where, seen in observations(event):
+            if self.wanted(where):
+                found = self._history(where).observe(seen, time_ms)
+                if event.event in REPEATED and event.shape.state and found is not None:
+                    self._remember(event, found)
+        self.lines.note(event, partition, time_ms)
+        if partition is not None:
+            self.isr_lines.note(event, self._history(partition), time_ms)
+
+    def _is_known(self, event: Event, time_ms: int) -> bool:
+        """Whether a line only repeats what an earlier one proved at least as well."""
+        name = event.event or ""
+        if not event.shape.state:
+            return False
+        if name in SPEAKING:
+            key = event.state_key()
+            if key in self.seen:
+                return True
+            self.seen[key] = None
+        elif name in REPEATED:
+            known = self.seen.get(event.state_key())
+            if known is not None and RANKS[name] >= known.rank:
+                known.last_seen_ms = max(known.last_seen_ms, time_ms)
+                return True
+        return False
+
+    def _remember(self, event: Event, leadership: Leadership) -> None:
+        if len(self.seen) > MOST_SEEN:
+            self.seen.clear()
+        self.seen[event.state_key()] = leadership
+
+    def _history(self, partition: TopicPartition) -> PartitionHistory:
+        histories = self.cluster.histories
+        known = histories.get(partition)
+        if known is None:
+            known = histories[partition] = PartitionHistory(
+                partition, is_doubtful=bool(self.doubtful), cluster=self.cluster.number
+            )
+        return known
+
+    def _note_creation(self, event: Event, partition: TopicPartition | None, time_ms: int) -> None:
+        if event.event == "E30" and TOPIC_DELETED in str(event.fields.get("what", "")):
+            for known, history in self.cluster.histories.items():
+                if known.topic == event.fields.get("topic"):
+                    history.end(time_ms)
+        if partition is None:
+            return
+        states = event.fields.get("from_state"), event.fields.get("to_state")
+        leader = event.number("leader")
+        if event.event == "C14" and leader is not None:
+            self._history(partition).announce(leader, str(states[0]), event, time_ms)
+        elif event.event == "C16" and states[1] == "NonExistentPartition":
+            self._history(partition).end(time_ms)
+        elif event.event == "C13" and states[0] == "NonExistentPartition":
+            self._history(partition).begin_again()
+            self.seen.clear()
+        elif event.event in ("K02", "Q03", "Q04", "L03"):
+            self._note_topic_id(event, partition)
+
+    def _note_topic_id(self, event: Event, partition: TopicPartition) -> None:
+        """KRaft has no line for a new topic of an old name but the id."""
+        topic_id = event.fields.get("topic_id")
+        if not isinstance(topic_id, str):
+            return
+        history = self._history(partition)
+        known = history.topic_ids[-1]
+        if known is not None and known != topic_id:
+            history.begin_again()
+            self.seen.clear()
+        history.topic_ids[-1] = topic_id
+
+    def finished(self) -> Timeline:
+        """Everything decided."""
+        leaderships: dict[TopicPartition, list[Leadership]] = {}
+        for cluster in self.clusters:
+            for partition in sorted(cluster.histories):
+                for incarnation in cluster.histories[partition].finished():
+                    self._decide(cluster, incarnation)
+                    leaderships.setdefault(partition, []).extend(incarnation)
+        controllers = [term for cluster in self.clusters for term in cluster.terms.finished(cluster.number)]
+        return Timeline(
+            {partition: leaderships[partition] for partition in sorted(leaderships)},
+            controllers,
+            self.lives.finished(),
+            self.lines,
+            self.isr_lines,
+            self.lines.minimum_isr,
+            self.levels,
+            self.level_files,
+            self.first_ms,
+            self.last_ms,
+            frozenset().union(*(cluster.causes.servers for cluster in self.clusters)),
+            [row for cluster in self.clusters for row in cluster.quorum.rows(cluster.number)],
+        )
+
+    def _decide(self, cluster: _Cluster, leaderships: list[Leadership]) -> None:
+        before: Leadership | None = None
+        known: tuple[int, ...] | None = None
+        for leadership in leaderships:
+            cluster.causes.decide(before, leadership, known)
+            known = leadership.last_isr or known if leadership.leader is not None else None
+            before = leadership
+
+
+def timeline(
+    events: Iterable[Event],
+    wanted: Callable[[TopicPartition], bool] = lambda partition: True,
+    doubtful: frozenset[int] = frozenset(),
+) -> Timeline:
+    """The history that events prove; `wanted` leaves out partitions that nobody asks about.
+
+    `doubtful` are brokers whose times cannot be put beside those of the others, see `Merge.doubtful`.
+    """
+    builder = _Builder(wanted, doubtful)
+    for event in events:
+        builder.add(event)
+    return builder.finished()

@@ -1,0 +1,78 @@
+"""Which broker wrote each line of a log that several brokers write to.
+
+A line is the broker's that its identity names. What names none and belongs to the start of a process is that of the
+line of the same thread that does: the configuration that is printed with it, its registration, or its end. Other
+lines have no broker.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from kctl.broker_logs.blocks import REMEMBERED, Block, Earlier
+from kctl.broker_logs.shapes import Shape, Shapes, message_of, writer_of
+
+CONFIGURATION = b"KafkaConfig values:"
+CONFIGURED_ID = re.compile(rb"^\s*(?:broker|node)\.id = (\d+)\s*$", re.MULTILINE)
+OVERRIDDEN_ID = re.compile(rb"Property broker\.id is overridden to (\d+)")
+REGISTERED = re.compile(rb"Registered broker (\d+) at path ")
+SERVER = "kafka.server.KafkaServer"
+STARTS = "U11"
+# Lines of the thread that starts a broker which say its id: it has started, or could not.
+STARTED = frozenset(("U12", "U20"))
+# How many blocks are held until a start has its broker.
+MOST_HELD = 3
+
+
+def attributed(blocks: Iterator[Block]) -> Iterator[Block]:
+    """The same blocks with the broker of each record."""
+    shapes = Shapes()
+    held: list[Block] = []
+    starts: list[tuple[list[int | None], int]] = []
+    configured: int | None = None
+    before: list[Earlier] = []
+    for block in blocks:
+        brokers: list[int | None] = []
+        block.brokers = brokers
+        for index, shape in enumerate(shapes.parse(block)):
+            if not shape.is_record:
+                brokers.append(brokers[-1] if brokers else None)
+                continue
+            broker_id = writer_of(shape, block, index)
+            is_own = broker_id is not None
+            if broker_id is None:
+                broker_id = _named_in_start(shape, block, index)
+            named = broker_id if not is_own or shape.id in STARTED else None
+            brokers.append(broker_id)
+            if shape.id == STARTS and shape.logger == SERVER and broker_id is None:
+                brokers[-1] = configured
+                if configured is None:
+                    starts.append((brokers, index))
+            elif named is not None:
+                if len(starts) == 1:
+                    of_block, place = starts[0]
+                    of_block[place] = named
+                starts.clear()
+            # Until 0.11 the configuration is printed right before.
+            configured = None if is_own else named
+        block.before = before
+        before = [block.earlier(i) for i in range(max(0, len(brokers) - REMEMBERED), len(brokers))]
+        held.append(block)
+        if not starts or len(held) >= MOST_HELD:
+            starts.clear()
+            yield from held
+            held = []
+    yield from held
+
+
+def _named_in_start(shape: Shape, block: Block, index: int) -> int | None:
+    """The broker that a line of the thread which starts it names in its text."""
+    message = message_of(block.record(index), shape, block)
+    start, end = shape.message
+    text = message if start < 0 else message[start:end]
+    if text.startswith(CONFIGURATION):
+        found = CONFIGURED_ID.search(message)
+    else:
+        found = REGISTERED.match(text) or OVERRIDDEN_ID.match(text)
+    return int(found[1]) if found else None

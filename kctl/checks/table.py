@@ -1,0 +1,104 @@
+"""The checks of a log, as a table: whoever scans a log runs them all.
+
+`kctl.scan` runs them for `segment verify`, `audit run`, the findings of Spark, and the audit of a tier. A new check
+is one more line.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from formats.log.columns.headers import Headers
+from kctl.checks import batches, producers, records
+from kctl.checks.check import HeaderCheck, LogCheck, RecordCheck, Suspects
+from kctl.findings import Finding, Severity
+from kctl.scan.options import ScanOptions
+
+
+class Form(enum.Enum):
+    """What a check is; see `kctl.checks.check`."""
+
+    HEADERS = enum.auto()  # a function of headers
+    LOG = enum.auto()  # a class, one object for a log
+    RECORDS = enum.auto()  # a function of decoded records
+
+
+class Check(NamedTuple):
+    """A line of the table."""
+
+    form: Form
+    check: Callable[..., Any]
+
+
+CHECKS: tuple[Check, ...] = (
+    Check(Form.HEADERS, batches.attributes),
+    Check(Form.HEADERS, batches.counts),
+    Check(Form.HEADERS, batches.negative_epochs),
+    Check(Form.HEADERS, batches.producer_fields),
+    Check(Form.HEADERS, batches.offsets_against_name),
+    Check(Form.LOG, batches.OffsetOrder),
+    Check(Form.LOG, batches.EpochOrder),
+    Check(Form.LOG, producers.ProducerOrder),
+    Check(Form.RECORDS, records.unreadable_records),
+    Check(Form.RECORDS, records.record_crcs),
+    Check(Form.RECORDS, records.control_records),
+    Check(Form.RECORDS, records.record_offsets),
+    Check(Form.RECORDS, records.record_timestamps),
+)
+
+
+def record_checks() -> list[RecordCheck]:
+    """The checks of records."""
+    return [check for form, check in CHECKS if form is Form.RECORDS]
+
+
+class LogChecks:
+    """The checks of headers for one log, from its first segment to its last."""
+
+    def __init__(self) -> None:
+        self.shows_compaction = False  # a batch holds fewer records than offsets
+        self.gaps: list[Finding] = []
+        self._logs: list[LogCheck] = []
+        self._feeds: list[HeaderCheck] = []
+        for form, check in CHECKS:
+            if form is Form.HEADERS:
+                self._feeds.append(check)
+            elif form is Form.LOG:
+                self._logs.append(check())
+                self._feeds.append(self._logs[-1].feed)
+
+    def suspects(self, headers: Headers, options: ScanOptions) -> Iterator[Suspects]:
+        """What is wrong with the next sound batches; what compaction would explain is kept for `finish`."""
+        for feed in self._feeds:
+            for suspects in feed(headers, options):
+                if not suspects.is_gap:
+                    yield suspects
+                elif not self.shows_compaction:
+                    room = max(0, options.max_findings - len(self.gaps))
+                    self.gaps += [gap for _, gap in suspects.findings(headers, options.place, room)]
+        if not self.shows_compaction:
+            short = headers.records_count != headers.last_offset_delta + 1
+            self.shows_compaction = bool((short & (headers.magic == 2) & (headers.records_count >= 0)).any())
+
+    def end_segment_at(self, next_offset: int) -> None:
+        """The segment ends before `next_offset`, whatever the base offset of its last batch says."""
+        for check in self._logs:
+            check.end_segment_at(next_offset)
+
+    def finish(self, *, is_compacted: bool | None = None) -> list[Finding]:
+        """What the log as a whole shows, after its last segment.
+
+        `is_compacted` is what a topic's configuration says; None where nobody knows, then the batches tell.
+        """
+        if is_compacted is None and self.shows_compaction:
+            is_compacted = True
+        gaps = [] if is_compacted else self.gaps if is_compacted is False else map(_unsure, self.gaps)
+        return [*gaps, *(finding for check in self._logs for finding in check.finish())]
+
+
+def _unsure(gap: Finding) -> Finding:
+    """The gap as information: the topic may be compacted."""
+    message = f"{gap.message.rstrip('.')} (normal if the topic is compacted, which is unknown)."
+    return Finding(gap.code, Severity.INFO, message, gap.place)

@@ -1,0 +1,214 @@
+"""Features of a KRaft cluster: what each level adds, whether it can be taken back, and changing levels.
+
+Source: server-common/src/main/java/org/apache/kafka/server/common/{MetadataVersion,Feature,KRaftVersion,GroupVersion,
+TransactionVersion,EligibleLeaderReplicasVersion,ShareVersion,StreamsVersion}.java @ 4.3.0; KIP-584, KIP-778, KIP-1022
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kctl.changes.intents import Intent, UpdateFeatures
+from kctl.changes.plan import Plan, Stage
+from kctl.changes.waiting import Waited
+from kctl.cluster.interface import Cluster
+from kctl.cluster.state import ClusterState
+from kctl.errors import BadValue, KctlError
+
+METADATA_VERSION = "metadata.version"
+
+
+class Level(NamedTuple):
+    """A level of a feature. `is_one_way`: it changes what is written to the metadata log, and is never taken back."""
+
+    level: int
+    release: str
+    is_one_way: bool
+    adds: str
+
+
+def _levels(table: str) -> tuple[Level, ...]:
+    rows = (line.split(maxsplit=3) for line in table.strip().splitlines())
+    return tuple(
+        Level(int(level), release, mark == "!", adds if adds != "-" else "")
+        for level, release, mark, adds in rows
+    )
+
+
+# Level, first release, `!` where there is no way back below it, what it adds.
+LEVELS: dict[str, tuple[Level, ...]] = {
+    METADATA_VERSION: _levels("""
+        1   3.0-IV1  !  metadata in KRaft
+        2   3.1-IV0  .  KIP-516: topic ids in Fetch
+        3   3.2-IV0  !  KIP-704: recovery of a leader after an unclean election
+        4   3.3-IV0  .  KIP-778: metadata.version as a feature
+        5   3.3-IV1  !  KIP-835: no-op records in the metadata log
+        6   3.3-IV2  !  one record for changes of a broker's registration
+        7   3.3-IV3  !  KIP-841: controlled shutdown in registrations; such a broker does not join an ISR
+        8   3.4-IV0  !  KIP-866: migration from ZooKeeper
+        9   3.5-IV0  .  KIP-405: tiered storage
+        10  3.5-IV1  .  KIP-903: broker epochs in Fetch; a replica of an earlier start does not join the ISR
+        11  3.5-IV2  !  KIP-900: SCRAM credentials in KRaft
+        12  3.6-IV0  .  KAFKA-15021: the leader epoch stays when the ISR shrinks
+        13  3.6-IV1  !  KIP-868: transactions of metadata records
+        14  3.6-IV2  !  KAFKA-15219: delegation tokens in KRaft
+        15  3.7-IV0  !  KIP-919: registrations of controllers
+        16  3.7-IV1  .  -
+        17  3.7-IV2  !  KIP-858: several log directories a broker (JBOD)
+        18  3.7-IV3  .  -
+        19  3.7-IV4  .  KIP-951: the new leader in answers of Fetch and Produce
+        20  3.8-IV0  .  -
+        21  3.9-IV0  .  KIP-1005: ListOffsets for the last tiered offset
+        22  4.0-IV0  .  KIP-848: group.version 1 in new clusters
+        23  4.0-IV1  !  KIP-966: records of eligible leader replicas
+        24  4.0-IV2  .  KIP-890: transaction.version 2 in new clusters
+        25  4.0-IV3  .  KIP-1075: ListOffsets of tiered records does not block
+        26  4.1-IV0  .  KIP-966: eligible leader replicas in new clusters
+        27  4.1-IV1  .  KIP-1166: followers learn the high watermark at once
+        28  4.2-IV0  .  KIP-932: share groups in new clusters
+        29  4.2-IV1  .  KIP-1071: streams groups in new clusters
+        30  4.3-IV0  !  KIP-1066: cordoned log directories
+    """),
+    "kraft.version": _levels("""
+        1   3.9      !  KIP-853: voters that can be added and removed, known by directory id
+    """),
+    "group.version": _levels("""
+        1   4.0      .  KIP-848: the consumer group protocol
+    """),
+    "transaction.version": _levels("""
+        1   4.0      .  KIP-890: records of transactions that later versions may add fields to
+        2   4.0      .  KIP-890: a producer epoch for each transaction; late writes are refused
+    """),
+    "eligible.leader.replicas.version": _levels("""
+        1   4.1      .  KIP-966: replicas that left a small ISR may lead again without loss
+    """),
+    "share.version": _levels("""
+        1   4.2      .  KIP-932: share groups
+    """),
+    "streams.version": _levels("""
+        1   4.2      .  KIP-1071: streams groups
+    """),
+}
+
+
+def between(name: str, lower: int, upper: int) -> list[Level]:
+    """The known levels above one and up to another."""
+    return [level for level in LEVELS.get(name, ()) if lower < level.level <= upper]
+
+
+def one_way(name: str, lower: int, upper: int) -> list[Level]:
+    """Those of them that are never taken back; a level that this kctl does not know may be one."""
+    known = {level.level for level in LEVELS.get(name, ())}
+    unknown = [
+        Level(level, "?", True, "not known to this kctl")
+        for level in range(lower + 1, upper + 1)
+        if level not in known
+    ]
+    return [level for level in between(name, lower, upper) if level.is_one_way] + unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """A feature: the level in force (0: none), what all brokers support, and what its highest level would add."""
+
+    name: str
+    finalized_level: int
+    minimum_level: int | None
+    maximum_level: int | None
+
+    @property
+    def proposed_level(self) -> int | None:
+        """The highest level that all brokers support, where that is not in force."""
+        is_higher = self.maximum_level is not None and self.maximum_level > self.finalized_level
+        return self.maximum_level if is_higher else None
+
+    @property
+    def is_reversible(self) -> bool | None:
+        """Whether the proposal could be taken back."""
+        proposed = self.proposed_level
+        return None if proposed is None else not one_way(self.name, self.finalized_level, proposed)
+
+    @property
+    def adds(self) -> list[str]:
+        """What the proposal adds, a sentence each."""
+        return described_levels(self.name, self.finalized_level, self.proposed_level or 0)
+
+
+def described_levels(name: str, lower: int, upper: int) -> list[str]:
+    """What levels add, `23 (4.0-IV1): KIP-966: ...; no way back`."""
+    return [
+        f"{level.level} ({level.release}): {level.adds}{'; no way back' if level.is_one_way else ''}"
+        for level in between(name, lower, upper)
+        if level.adds
+    ]
+
+
+def features_of(state: ClusterState, ranges: Mapping[str, tuple[int, int]]) -> list[Feature]:
+    """Every feature that is in force or supported, by name."""
+    return [
+        Feature(
+            name=name,
+            finalized_level=state.features.get(name, 0),
+            minimum_level=ranges[name][0] if name in ranges else None,
+            maximum_level=ranges[name][1] if name in ranges else None,
+        )
+        for name in sorted({*ranges, *state.features})
+    ]
+
+
+def plan_levels(
+    cluster: Cluster, state: ClusterState, wanted: Mapping[str, int], *, is_downgrade: bool
+) -> Plan:
+    """The plan that sets levels, all of them or none; empty where they are in force. The controller was asked first.
+
+    Raises BadValue for a level on the wrong side of the present one, Refused where the controller refuses.
+    """
+    if state.quorum is None:
+        raise KctlError("the cluster has no KRaft quorum, or it may not be seen: features need one")
+    before = {name: state.features.get(name, 0) for name in wanted}
+    after = {name: level for name, level in wanted.items() if level != before[name]}
+    verb, other = ("downgrade", "upgrade") if is_downgrade else ("upgrade", "downgrade")
+    for name, level in after.items():
+        if (level < before[name]) != is_downgrade:
+            raise BadValue(f"{name} is {before[name]}: {level} is no {verb}", f"`kctl feature {other}`")
+    title = f"{verb} {', '.join(f'{name} from {before[name]} to {level}' for name, level in after.items())}"
+    if not after:
+        return Plan(title=f"{verb} {', '.join(f'{n}={level}' for n, level in wanted.items())}", stages=())
+    finals = {name: one_way(name, before[name], level) for name, level in after.items()}
+    intent = UpdateFeatures(
+        levels=after,
+        previous_levels={name: before[name] for name in after},
+        is_downgrade=is_downgrade,
+        is_reversible=not any(finals.values()),
+    )
+    warnings = [
+        f"{name} cannot go back below {levels[-1].level}: {levels[-1].adds}"
+        for name, levels in finals.items()
+        if levels
+    ]
+    if is_downgrade:
+        warnings += [
+            f"{name} loses {what}"
+            for name, level in after.items()
+            for what in described_levels(name, level, before[name])
+        ]
+    adds: dict[str, list[str]] = {
+        name: described_levels(name, *sorted((before[name], level))) for name, level in after.items()
+    }
+    return Plan(
+        title=title,
+        stages=(Stage(intent=intent, writes=cluster.writes_for(intent, state)),),
+        warnings=tuple(warnings),
+        details={"forecast": {name: list(lines) for name, lines in adds.items()}},
+    )
+
+
+def updated(intent: Intent, state: ClusterState) -> Waited:
+    """Every level is the one that was asked for."""
+    assert isinstance(intent, UpdateFeatures)
+    missing = tuple(
+        f"{name} is {state.features.get(name, 0)}"
+        for name, level in intent.levels.items()
+        if state.features.get(name, 0) != level
+    )
+    return Waited(len(intent.levels) - len(missing), len(intent.levels), missing)

@@ -1,0 +1,59 @@
+"""Taking the registration of a broker out of a KRaft cluster. The controller checks nothing, so it is checked here.
+
+A live broker that is unregistered is gone for everybody at once; its process goes on without registering again, and
+no longer stops when it is asked to. One that hosts replicas keeps its place in their lists.
+
+Source: KIP-631 (UnregisterBroker); metadata/src/main/java/org/apache/kafka/controller/ClusterControlManager.java @ 3.9.0
+"""
+
+from collections.abc import Iterator
+
+from kctl.changes.intents import Intent, UnregisterBroker, counted
+from kctl.changes.plan import Plan, Stage
+from kctl.changes.waiting import Waited
+from kctl.cluster.interface import Cluster
+from kctl.cluster.reassignment.moves import some
+from kctl.cluster.state import ClusterState
+from kctl.cluster.versions import V4_0
+from kctl.errors import BadValue, KctlError, Refused
+from kctl.model import TopicPartition
+
+
+def plan_unregistering(cluster: Cluster, state: ClusterState, broker_id: int) -> Plan:
+    """The plan. Raises BadValue for an unknown broker where that can be told, Refused where it is in use."""
+    if state.quorum is None:
+        raise KctlError("only KRaft clusters have registrations of brokers")
+    refuse_used(state, broker_id)
+    # Before 4.0 fenced brokers are not listed, so that nobody tells one from one that never was.
+    if broker_id not in state.brokers and state.kafka_version >= V4_0:
+        known = ", ".join(map(str, sorted(state.brokers)))
+        raise BadValue(f"no broker {broker_id}", f"there are {known}")
+    intent = UnregisterBroker(broker_id=broker_id)
+    return Plan(title=str(intent), stages=(Stage(intent=intent, writes=cluster.writes_for(intent, state)),))
+
+
+def refuse_used(state: ClusterState, broker_id: int) -> None:
+    """Raise Refused where the broker is alive, hosts replicas, or a reassignment names it."""
+    if state.is_alive(broker_id):
+        raise Refused(
+            f"broker {broker_id} is alive; nothing was written", "stop it, and wait until it is fenced"
+        )
+    if hosted := list(_hosted(state, broker_id)):
+        raise Refused(
+            f"broker {broker_id} is assigned {counted(len(hosted), 'replica')}: {some(hosted)}; nothing was written",
+            f"`kctl reassign plan --drain {broker_id} --to FILE` plans to move them away",
+        )
+
+
+def _hosted(state: ClusterState, broker_id: int) -> Iterator[TopicPartition]:
+    """Partitions with a replica there, those that a reassignment adds or removes included."""
+    for tp in state.partitions():
+        if broker_id in state.topics[tp.topic].partitions[tp.partition]:
+            yield tp
+
+
+def unregistered(intent: Intent, state: ClusterState) -> Waited:
+    """The broker is not registered any more."""
+    assert isinstance(intent, UnregisterBroker)
+    is_gone = intent.broker_id not in state.brokers
+    return Waited(int(is_gone), 1, () if is_gone else (f"broker {intent.broker_id} is still registered",))

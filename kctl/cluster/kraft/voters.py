@@ -1,0 +1,162 @@
+"""Voters of the KRaft quorum: adding and removing one, refused where no majority would be left alive.
+
+A leader counts by the new set of voters as soon as it has written it, and answers a removal that can then not be
+committed as if nothing had happened. So those that answer are counted here, in the set after the change.
+
+Source: KIP-853; raft/src/main/java/org/apache/kafka/raft/internals/{AddVoterHandler,RemoveVoterHandler}.java @ 3.9.0
+"""
+
+from collections.abc import Mapping, Sequence
+
+from kctl.changes.intents import AddVoter, Intent, RemoveVoter
+from kctl.changes.plan import Plan, Stage
+from kctl.changes.waiting import Waited
+from kctl.cluster.interface import Cluster
+from kctl.cluster.state import ClusterState, Endpoint, Quorum, QuorumMember, is_majority
+from kctl.cluster.versions import V3_9
+from kctl.errors import BadValue, KctlError, Refused
+
+KRAFT_VERSION = "kraft.version"  # 1: voters can be changed
+
+
+def counted_voters(quorum: Quorum) -> str:
+    """`2 of 3 voters answer`."""
+    return f"{len(quorum.voters - quorum.dead_voters)} of {len(quorum.voters)} voters answer"
+
+
+def changeable_quorum(state: ClusterState) -> Quorum:
+    """The quorum, where its voters can be changed. Raises KctlError, Refused."""
+    if state.quorum is None:
+        raise KctlError("the cluster has no KRaft quorum, or it may not be seen")
+    if state.kafka_version < V3_9:
+        raise KctlError("changing voters needs Kafka 3.9 (KIP-853); nothing was written")
+    if not state.features.get(KRAFT_VERSION):
+        raise Refused(
+            "the voters are those of controller.quorum.voters in the files of all nodes (kraft.version 0); nothing was written",
+            "`kctl feature upgrade kraft.version=1` makes them changeable; nothing takes that back (KIP-853)",
+        )
+    return state.quorum
+
+
+def plan_adding(
+    cluster: Cluster, state: ClusterState, nodes: Sequence[int], endpoints: Mapping[int, Endpoint]
+) -> Plan:
+    """The plan that adds observers to the voters, one after the other; empty where all of them vote already.
+
+    `endpoints`: where controllers listen. Raises KctlError for a node that is no observer, Refused where it does not
+    answer or no majority of the new set would.
+    """
+    quorum = changeable_quorum(state)
+    wanted = [node for node in dict.fromkeys(nodes) if node not in quorum.voters]
+    title = f"add {_nodes(wanted or nodes)} to the voters"
+    stages: list[Stage] = []
+    for node in wanted:
+        observer = quorum.member(node)
+        if observer is None:
+            raise KctlError(
+                f"node {node} is no observer of the quorum; nothing was written",
+                "start it, formatted with `kafka-storage format --no-initial-controllers`",
+            )
+        if observer.directory_id is None:
+            raise KctlError(f"node {node} does not tell its directory id; nothing was written")
+        if node not in endpoints:
+            if node in state.brokers:
+                raise Refused(f"node {node} is a broker and no controller; nothing was written")
+            raise Refused(
+                f"nobody tells where controller {node} listens; nothing was written",
+                "give --endpoint LISTENER://HOST:PORT",
+            )
+        at = endpoints[node]
+        listeners = {at.listener or listener_of(quorum): f"{at.host}:{at.port}"}
+        intent = AddVoter(node_id=node, directory_id=observer.directory_id, listeners=listeners)
+        refuse_minority(quorum, intent)
+        stages.append(Stage(intent=intent, writes=() if stages else cluster.writes_for(intent, state)))
+    return Plan(title=title, stages=tuple(stages), warnings=_evenness(quorum, len(wanted)))
+
+
+def plan_removing(cluster: Cluster, state: ClusterState, node: int) -> Plan:
+    """The plan that removes a voter. Raises BadValue for a node that does not vote, Refused without a majority."""
+    quorum = changeable_quorum(state)
+    voter = quorum.member(node)
+    if voter is None or not voter.is_voter or voter.directory_id is None:
+        voters = ", ".join(map(str, sorted(quorum.voters)))
+        raise BadValue(f"node {node} is no voter", f"the voters are {voters}")
+    intent = RemoveVoter(
+        node_id=node,
+        directory_id=voter.directory_id,
+        listeners={at.listener: f"{at.host}:{at.port}" for at in voter.endpoints},
+    )
+    refuse_minority(quorum, intent)
+    stage = Stage(intent=intent, writes=cluster.writes_for(intent, state))
+    return Plan(title=str(intent), stages=(stage,), warnings=_evenness(quorum, -1))
+
+
+def refuse_minority(quorum: Quorum, intent: AddVoter | RemoveVoter) -> None:
+    """Raise Refused where a node that is to vote does not answer, or no majority of the voters afterwards does."""
+    node = intent.node_id
+    member = quorum.member(node)
+    if isinstance(intent, AddVoter):
+        if member is None or not member.is_answering:
+            raise Refused(f"node {node} has not fetched from the leader for 2 s; nothing was written")
+        after = quorum.voters | {node}
+    else:
+        after = quorum.voters - {node}
+    alive = {id for id in after if (one := quorum.member(id)) is None or one.is_answering is not False}
+    if not after or not is_majority(alive, after):
+        raise Refused(
+            f"{len(alive)} of the {len(after)} voters that there would be answer, which is no majority: the cluster "
+            "could not be changed any more; nothing was written",
+            f"now {counted_voters(quorum)}: start those that do not ({_dead(quorum)})"
+            if quorum.dead_voters
+            else "",
+        )
+
+
+def listener_of(quorum: Quorum) -> str:
+    """The name of the listener by which the voters know each other."""
+    names = [at.listener for member in quorum.members for at in member.endpoints]
+    return names[0] if names else "CONTROLLER"
+
+
+def _nodes(nodes: Sequence[int]) -> str:
+    return f"node{'' if len(nodes) == 1 else 's'} {', '.join(map(str, nodes))}"
+
+
+def _dead(quorum: Quorum) -> str:
+    return ", ".join(map(str, sorted(quorum.dead_voters)))
+
+
+def _evenness(quorum: Quorum, more: int) -> tuple[str, ...]:
+    """That an even number of voters is no safer than one less."""
+    after = len(quorum.voters) + more
+    if not more or after % 2:
+        return ()
+    return (f"there will be {after} voters, which survive the loss of {(after - 1) // 2}, as {after - 1} do",)
+
+
+# --- when it is done ----------------------------------------------------------------------------------
+
+
+def voter_added(intent: Intent, state: ClusterState) -> Waited:
+    """The node votes, and a majority answers."""
+    assert isinstance(intent, AddVoter)
+    member = state.quorum.member(intent.node_id) if state.quorum else None
+    votes = member is not None and _is_same(member, intent) and member.is_voter
+    return _waited(votes, f"node {intent.node_id} does not vote yet", state)
+
+
+def voter_removed(intent: Intent, state: ClusterState) -> Waited:
+    """The node does not vote any more, and the rest has a leader and a majority."""
+    assert isinstance(intent, RemoveVoter)
+    gone = state.quorum is not None and intent.node_id not in state.quorum.voters
+    return _waited(gone, f"node {intent.node_id} still votes", state)
+
+
+def _is_same(member: QuorumMember, intent: AddVoter) -> bool:
+    return member.directory_id == intent.directory_id
+
+
+def _waited(is_so: bool, missing: str, state: ClusterState) -> Waited:
+    if is_so and state.quorum is not None and state.quorum.has_majority:
+        return Waited(1, 1)
+    return Waited(0, 1, (missing if not is_so else "no majority of the voters answers",))

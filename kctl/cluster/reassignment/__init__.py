@@ -1,0 +1,1 @@
+"""Reassignments: planning the fewest moves, carrying them out, throttles, verification, cancelling."""

@@ -1,0 +1,211 @@
+"""A reassignment taken back while it runs.
+
+The waiting request is never edited and never deleted: the controller would not notice. So the way back is asked
+for when the request is gone, which is when the moves have ended. Where it never goes, because a target is dead,
+there is one way out: replace the request and make another broker controller, who reads what waits as it starts.
+"""
+
+import time
+from collections.abc import Mapping
+
+from kctl.changes.faults import reach
+from kctl.changes.intents import Reassign, ReplaceStuckReassignment, counted
+from kctl.changes.plan import Plan, Stage
+from kctl.cluster.interface import Cluster
+from kctl.cluster.reassignment.moves import ids, some
+from kctl.cluster.reassignment.plan_files import PlanFile
+from kctl.cluster.reassignment.verification import explain
+from kctl.cluster.state import ClusterState, Replicas
+from kctl.cluster.versions import V0_9, V2_1, KafkaVersion
+from kctl.errors import Refused
+from kctl.model import SILENT, Progress, TopicPartition
+
+PAUSE = 0.5  # seconds
+Known = Mapping[TopicPartition, Replicas]
+
+
+def plan_cancellation(
+    cluster: Cluster,
+    file: PlanFile,
+    known: Known,
+    *,
+    version: KafkaVersion | None = None,
+    move_controller: bool = False,
+    wait_seconds: float = 0,
+    progress: Progress = SILENT,
+) -> Plan:
+    """The plan that takes back what of a plan is moving. `known`: where its partitions were, as far as recorded.
+
+    Raises Refused where the way back is not known, leads to brokers that are not alive, or the request stays.
+    """
+    topics = {tp.topic for tp in file.targets}
+    state = cluster.read_state(topics, kafka_version=version)
+    moving = [tp for tp in sorted(file.targets) if state.is_reassigning(tp)]
+    title = f"cancel the reassignment of {counted(len(moving), 'partition')}"
+    if not moving:
+        return Plan(title=title, stages=())
+    _refuse_other_targets(file, moving, state)
+    back = {tp: _origin(tp, state, known) for tp in moving}
+    if state.backend == "admin":
+        for tp, target in back.items():
+            refuse_without_leader(tp, target, state)
+        return _cancelling(cluster, file, state, back, title)
+    _refuse_dead(back, state)
+    if move_controller:
+        return _replacing(cluster, state, back, title)
+    if state.reassignment is None:
+        raise Refused(
+            "it was not asked for through ZooKeeper, or its request was deleted; nothing was written",
+            "cancel it with kafka-reassign-partitions --bootstrap-server ... --cancel",
+        )
+    _await_request(cluster, wait_seconds, progress, version)
+    state = cluster.read_state(topics, kafka_version=version)
+    present = {tp: replicas for tp in back if (replicas := state.replicas(tp)) is not None}
+    wanted = {tp: target for tp, target in back.items() if tp in present and present[tp] != target}
+    if not wanted:
+        return Plan(title=title, stages=())
+    intent = Reassign(targets=wanted, origins={tp: present[tp] for tp in wanted})
+    return Plan(
+        title=title,
+        stages=(Stage(intent=intent, writes=cluster.writes_for(intent, state)),),
+        details={"cancels": file.identity},
+    )
+
+
+def _cancelling(cluster: Cluster, file: PlanFile, state: ClusterState, back: Known, title: str) -> Plan:
+    """Brokers cancel a running move when they are asked to, whatever it waits for."""
+    running = {tp: state.topics[tp.topic].target_replicas(tp.partition) for tp in back}
+    intent = Reassign(targets=back, origins=running)
+    stage = Stage(intent=intent, writes=cluster.writes_for(intent, state))
+    absent = {tp: [b for b in target if not state.is_replica_alive(tp, b)] for tp, target in back.items()}
+    brokers = {b for listed in absent.values() for b in listed}
+    without = [tp for tp, listed in absent.items() if listed]
+    warnings = (
+        (
+            f"{some(without)} stay without the replicas of broker {ids(brokers)}, which are offline, until these are back",
+        )
+        if without
+        else ()
+    )
+    return Plan(title=title, stages=(stage,), details={"cancels": file.identity}, warnings=warnings)
+
+
+def refuse_without_leader(tp: TopicPartition, target: Replicas, state: ClusterState) -> None:
+    """Raise Refused for a way back on which nobody can lead: what a controller needs is one replica in the ISR.
+
+    Replicas on dead brokers and failed disks may be among the others: a move back copies nothing.
+    """
+    found = state.partition_states.get(tp)
+    isr = found.isr if found else ()
+    if not any(b in isr and state.is_replica_alive(tp, b) for b in target):
+        raise Refused(
+            f"{tp} cannot go back to {list(target)}: none of these is alive and in the ISR, {list(isr)}; "
+            "nothing was written",
+            "let the move end, or bring one of them back",
+        )
+
+
+def _refuse_other_targets(file: PlanFile, moving: list[TopicPartition], state: ClusterState) -> None:
+    for tp in moving:
+        topic = state.topics[tp.topic]
+        stored = topic.target_replicas(tp.partition) if topic.is_reassigning(tp.partition) else None
+        target = stored or (state.reassignment.partitions.get(tp) if state.reassignment else None)
+        if target is not None and set(target) != set(file.targets[tp]):
+            raise Refused(
+                f"{tp} is being moved to {list(target)}, and {file.path} says {list(file.targets[tp])}; "
+                "nothing was written"
+            )
+
+
+def _origin(tp: TopicPartition, state: ClusterState, known: Known) -> Replicas:
+    """Where a partition comes from: as recorded, else from 2.4 on what its topic says (in another order, maybe)."""
+    topic = state.topics[tp.topic]
+    stored = topic.origin_replicas(tp.partition) if topic.is_reassigning(tp.partition) else None
+    recorded = known.get(tp)
+    if recorded is not None and (stored is None or set(stored) == set(recorded)):
+        return recorded
+    if stored:
+        return stored
+    replicas = state.replicas(tp) or ()
+    if (
+        state.reassignment is not None
+        and replicas
+        and not set(state.reassignment.partitions[tp]) <= set(replicas)
+    ):
+        return replicas  # not begun yet
+    raise Refused(
+        f"nothing tells where {tp} was: there is no rollback file beside the plan and no journal of it; "
+        "nothing was written"
+    )
+
+
+def _refuse_dead(back: Known, state: ClusterState) -> None:
+    dead = {b for replicas in back.values() for b in replicas if not state.is_alive(b)}
+    if dead:
+        stuck = [str(tp) for tp, replicas in back.items() if dead & set(replicas)]
+        raise Refused(
+            f"brokers {ids(dead)}, where {', '.join(stuck[:5])} would go back to, are not alive; nothing was written",
+            "going back to the others alone would lower the replication factor",
+        )
+
+
+def _replacing(cluster: Cluster, state: ClusterState, back: Known, title: str) -> Plan:
+    request, controller = state.reassignment, state.controller
+    if request is None:
+        raise Refused("no request waits that could be replaced; nothing was written")
+    if controller is None or controller.broker_id is None:
+        raise Refused("there is no controller that could be moved; nothing was written")
+    others = sorted(set(request.partitions) - set(back))
+    if others:
+        raise Refused(
+            f"the waiting request also moves {', '.join(map(str, others[:5]))}, which the plan does not name; "
+            "nothing was written"
+        )
+    intent = ReplaceStuckReassignment(
+        targets={tp: back[tp] for tp in request.partitions},
+        stuck=dict(request.partitions),
+        broker_id=controller.broker_id,
+    )
+    warning = (
+        f"the request of {counted(len(request.partitions), 'partition')} is deleted, the way back put in its place "
+        f"and broker {controller.broker_id} no longer controller, all at once"
+    )
+    warnings = [warning]
+    if state.kafka_version < V0_9:
+        # Its listener does not resign when it finds another's name in /controller, and nothing fences it.
+        warnings.append(
+            f"a controller of 0.8 may not notice that it no longer is one, and would repeat the old move when a "
+            f"broker starts: restart broker {controller.broker_id} afterwards, before any that is dead"
+        )
+    elif state.kafka_version < V2_1:
+        # Its writes are fenced from 2.1 on (KAFKA-6082): an epoch that it still raises reaches no broker.
+        warnings.append(
+            "a controller before 2.1 finishes what it had begun even when another has taken its place: look at "
+            "`kctl cluster health` afterwards; replicas that stay out of the ISR come back when the broker that leads them restarts"
+        )
+    stage = Stage(intent=intent, writes=cluster.writes_for(intent, state))
+    return Plan(title=f"{title}, moving the controller", stages=(stage,), warnings=tuple(warnings))
+
+
+def _await_request(
+    cluster: Cluster, seconds: float, progress: Progress, version: KafkaVersion | None
+) -> None:
+    """Wait until no request is there. Raises Refused with what it waits for where it stays."""
+    until = time.monotonic() + seconds
+    reach("awaiting-request")
+    progress.start("waiting for the running request", None, "looks")
+    while True:
+        state = cluster.read_state((), partition_states=False, kafka_version=version)
+        if state.reassignment is None:
+            return
+        if time.monotonic() >= until:
+            whole = cluster.read_state(
+                {tp.topic for tp in state.reassignment.partitions}, kafka_version=version
+            )
+            reasons = list(explain(whole)) or ["its moves are still going on"]
+            raise Refused(
+                f"the running request is still there: {'; '.join(reasons)}; nothing was written",
+                "give it longer with --timeout; a request with a dead target needs --move-controller",
+            )
+        progress.advance(1)
+        time.sleep(PAUSE)

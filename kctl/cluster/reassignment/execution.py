@@ -1,0 +1,226 @@
+"""A plan carried out: what it is split into, what must hold first, and when it is done.
+
+A ZooKeeper controller checks nothing of a request and takes one at a time, so everything is checked here, for
+all partitions at once, and a batch is asked for only when the one before is done.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kctl.changes.intents import ClearThrottle, Intent, Reassign, counted, intent_to_json
+from kctl.changes.plan import Plan, Stage
+from kctl.changes.waiting import Waited
+from kctl.cluster.interface import Cluster
+from kctl.cluster.reassignment.moves import Move, Sizes, ids, moves_of, seconds_to_move, some
+from kctl.cluster.reassignment.throttles import (
+    brokers_of,
+    check_rate,
+    clearing,
+    list_changes,
+    rate_changes,
+    throttled_replicas,
+)
+from kctl.cluster.reassignment.verification import Targets, waits_for
+from kctl.cluster.state import ClusterState, Replicas
+from kctl.errors import KctlError, Refused
+from kctl.model import Json, TopicPartition
+
+NETWORK_RATE = 100 * 1024 * 1024  # bytes a second that an unthrottled move is estimated with
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """What is to be carried out and how. `plan_id` is of the whole file, also where parts of it are done."""
+
+    targets: Targets
+    file: str
+    plan_id: str
+    batches: Sequence[Targets]
+    throttle: int | None = None
+    sizes: Sizes | None = None
+    clear_at_end: bool = True
+
+
+def plan_execution(cluster: Cluster, execution: Execution, state: ClusterState) -> Plan:
+    """The plan of a change that carries a reassignment out; empty where everything is in place.
+
+    `state` must hold the topics of the targets with their configurations, and those of brokers.
+    Raises KctlError for unknown partitions, Refused for what must not be done, naming all of it.
+    """
+    check_targets(execution.targets, state)
+    origins = {tp: replicas for tp in execution.targets if (replicas := state.replicas(tp)) is not None}
+    moves = list(moves_of(execution.targets, origins, execution.sizes))
+    title = f"reassign {counted(len(moves), 'partition')} as {execution.file} says"
+    if not moves:
+        return Plan(title=title, stages=())
+    _refuse_under_way(state, moves)
+    if execution.throttle is not None:
+        check_rate(execution.throttle, state.kafka_version)
+    moving = {move.partition for move in moves}
+    batches = [{tp: t for tp, t in batch.items() if tp in moving} for batch in execution.batches]
+    stages, clear = _stages(cluster, execution, [b for b in batches if b], origins, moves, state)
+    details: dict[str, Json] = {"plan": execution.plan_id, "file": execution.file, "batches": len(batches)}
+    if clear is not None:
+        details["throttle"] = intent_to_json(clear)
+        details["rate"] = execution.throttle or 0
+    return Plan(
+        title=title, stages=stages, warnings=tuple(_warnings(execution, moves, state)), details=details
+    )
+
+
+def _stages(
+    cluster: Cluster,
+    execution: Execution,
+    batches: Sequence[Targets],
+    origins: Targets,
+    moves: Sequence[Move],
+    state: ClusterState,
+) -> tuple[tuple[Stage, ...], ClearThrottle | None]:
+    """A stage a batch, each with the lists of the topics that it is the first to touch; rates in the first."""
+    lists = throttled_replicas(moves) if execution.throttle is not None else {}
+    clear = clearing(lists, state) if lists else None
+    rates = rate_changes(brokers_of(lists), execution.throttle or 0, state) if lists else []
+    stages = []
+    for number, batch in enumerate(batches):
+        topics = {tp.topic for tp in batch}
+        own = {topic: lists.pop(topic) for topic in sorted(topics & lists.keys())}
+        intent = Reassign(
+            targets=batch,
+            origins={tp: origins[tp] for tp in batch},
+            config_changes=(*list_changes(own, state), *(rates if number == 0 else ())),
+        )
+        back = Reassign(targets=intent.origins, origins=intent.targets)
+        undo: tuple[Intent, ...] = (back,) if clear is None else (clear, back)
+        writes = cluster.writes_for(intent, state) if number == 0 else ()
+        stages.append(Stage(intent=intent, writes=writes, undo=undo))
+    if clear is not None and execution.clear_at_end:
+        stages.append(Stage(intent=clear, undo=()))
+    return tuple(stages), clear
+
+
+# --- what must hold -----------------------------------------------------------------------------------
+
+
+def check_targets(targets: Targets, state: ClusterState) -> None:
+    """Raise for all targets that cannot be: unknown, going away, dead, without a leader ever."""
+    unknown = [tp for tp in sorted(targets) if state.replicas(tp) is None]
+    if unknown:
+        raise KctlError(f"no partition {some(unknown)}", "was the plan made for another cluster?")
+    going = sorted({tp.topic for tp in targets} & state.deleting)
+    if going:
+        raise Refused(f"topics {', '.join(going)} are marked for deletion; nothing was written")
+    dead = {b for replicas in targets.values() for b in replicas if not state.is_alive(b)}
+    if dead:
+        stuck = [tp for tp, replicas in sorted(targets.items()) if dead & set(replicas)]
+        raise Refused(
+            f"brokers {ids(dead)} are not alive, and the moves of {some(stuck)} would never end; "
+            "nothing was written",
+            f"alive are {ids(state.live_brokers)}",
+        )
+    never_led = [tp for tp in sorted(targets) if tp not in state.partition_states]
+    if never_led:
+        raise Refused(f"{some(never_led)} never had a leader and cannot be moved; nothing was written")
+
+
+def _refuse_under_way(state: ClusterState, moves: Sequence[Move]) -> None:
+    moving = [move.partition for move in moves if state.is_reassigning(move.partition)]
+    if state.reassignment is not None:
+        waiting = sorted(state.reassignment.partitions)
+        left = f": {some(waiting)} {'is' if len(waiting) == 1 else 'are'} left in it" if waiting else ""
+        since = _moment(state.reassignment.created_at)
+        raise Refused(
+            f"a reassignment is under way{since}{left}; nothing was written",
+            "wait for it (`kctl reassign status` says what it waits for); deleting its znode cancels nothing",
+        )
+    if moving:
+        raise Refused(f"{some(moving)} is being moved already; nothing was written", "wait, or cancel that")
+
+
+def _moment(milliseconds: int | None) -> str:
+    if milliseconds is None:
+        return ""
+    from datetime import UTC, datetime
+
+    return f" since {datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _warnings(execution: Execution, moves: Sequence[Move], state: ClusterState) -> list[str]:
+    copying = [move for move in moves if move.adding]
+    found = []
+    if copying and execution.throttle is None:
+        replicas = sum(len(move.adding) for move in copying)
+        estimate = ""
+        if execution.sizes is not None:
+            seconds = seconds_to_move(copying, NETWORK_RATE)
+            estimate = f", about {seconds} s at {NETWORK_RATE // 1024**2} MiB/s a broker"
+        found.append(
+            f"no --throttle: {counted(replicas, 'replica')} of {counted(len(copying), 'partition')} "
+            f"are copied as fast as the network allows{estimate}; not covered: {some([m.partition for m in copying])}"
+        )
+    elif copying and execution.sizes is not None:
+        seconds = seconds_to_move(copying, execution.throttle or 1)
+        found.append(f"at {execution.throttle:,} bytes a second the moves take about {seconds:,} s or more")
+    shrinking = [move.partition for move in moves if len(move.target) < len(move.origin)]
+    if shrinking:
+        found.append(f"{some(shrinking)} will have fewer replicas than now")
+    leaderless = [
+        m.partition for m in moves if not state.is_alive(state.partition_states[m.partition].leader)
+    ]
+    if leaderless:
+        found.append(f"{some(leaderless)} has no leader now; its move waits until it has one")
+    strays = sorted({b for move in moves for b in move.removing if not state.is_alive(b)})
+    if strays:
+        found.append(f"brokers {ids(strays)} are not alive and will keep folders of what moves off them")
+    if not state.has_controller:
+        found.append("there is no controller; the request waits until there is one")
+    return found
+
+
+# --- when it is done ----------------------------------------------------------------------------------
+
+
+def reassigned(intent: Intent, state: ClusterState) -> Waited:
+    """How far a request is. The request is read before the topics, so that one seen gone is really finished."""
+    targets: Targets = getattr(intent, "targets")  # noqa: B009  # Reassign and ReplaceStuckReassignment have it
+    finished, missing, lost = 0, [], []
+    waiting = state.reassignment.partitions if state.reassignment else {}
+    for tp, target in sorted(targets.items()):
+        if (
+            state.replicas(tp) == tuple(target)
+            and not state.is_reassigning(tp)
+            and _is_over(tp, target, state)
+        ):
+            finished += 1
+        elif state.replicas(tp) is None:
+            lost.append(f"{tp} is gone")
+        elif tp in waiting or state.is_reassigning(tp) or _is_on_its_way(tp, target, state):
+            missing.append(f"{tp} waits for {waits_for(tp, target, state)}")
+        else:
+            lost.append(
+                f"the controller took {tp} off the list and left it on {list(state.replicas(tp) or ())}"
+            )
+    failed = "; ".join(lost[:3]) if lost and not missing and state.reassignment is None else ""
+    return Waited(finished, len(targets), tuple(missing + lost), failed)
+
+
+def _is_over(tp: TopicPartition, target: Replicas, state: ClusterState) -> bool:
+    """Whether a move that the controller has ended needs no more waiting.
+
+    Brokers that cancel one bring no dead replica back. Where ZooKeeper is written the request may end before the move.
+    """
+    found = state.partition_states.get(tp)
+    behind = [b for b in target if b not in (found.isr if found else ())]
+    return not behind or (
+        state.backend == "admin" and len(behind) < len(target)
+        and not any(state.is_replica_alive(tp, b) for b in behind)
+    )  # fmt: skip
+
+
+def _is_on_its_way(tp: TopicPartition, target: Replicas, state: ClusterState) -> bool:
+    """In place and not in sync yet, or still on old and new brokers with the request gone already.
+
+    Until 2.3 the request ends too early (KAFKA-6193); over the Admin protocol a broker that is asked for the
+    topic may be behind the controller that has taken the move off its list.
+    """
+    replicas = state.replicas(tp) or ()
+    return replicas == target or set(target) < set(replicas)

@@ -1,0 +1,1 @@
+"""Files as Kafka 3.9's own dump tool prints them."""

@@ -1,0 +1,132 @@
+"""The lines of Kafka's dump tool for runs of sound batches, joined from columns.
+
+The same text as `kctl.dump.kafka_text.log` makes batch by batch, many times quicker.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from formats.errors import FormatError
+from formats.kafka_text.dump_log_segments import (
+    batch_end,
+    batch_flags,
+    control_text,
+    java_text,
+    optional_long,
+)
+from formats.log.columns.headers import Headers
+from formats.log.record_batch import TIMESTAMP_TYPE, Record
+from kctl.dump.plain_runs import (
+    Columns,
+    by_attributes,
+    control_texts,
+    delete_horizons,
+    is_control,
+    last_sequences,
+    run_lines,
+)
+from kctl.dump.text_columns import Lines, joined, slices
+from kctl.scan.records import Records
+
+TIMES = pa.array([b"CreateTime: ", b"LogAppendTime: "], pa.binary())
+
+
+def kafka_lines(headers: Headers, records: Records) -> Iterator[Lines]:
+    """The lines of batches, each followed by those of its records."""
+    times = _times(headers)
+    return run_lines(headers, records, batch_columns, lambda chosen: record_columns(chosen, times, headers))
+
+
+def _times(headers: Headers) -> Any:
+    return TIMES.take(pa.array((headers.attributes & TIMESTAMP_TYPE != 0).astype(np.int8)))
+
+
+def batch_columns(headers: Headers) -> Columns:
+    """The line of each batch of magic 2, to be joined."""
+    return (
+        b"baseOffset: ", headers.base_offset,
+        b" lastOffset: ", headers.last_offset,
+        b" count: ", headers.records_count,
+        b" baseSequence: ", headers.base_sequence,
+        b" lastSequence: ", last_sequences(headers),
+        b" producerId: ", headers.producer_id,
+        b" producerEpoch: ", headers.producer_epoch,
+        b" partitionLeaderEpoch: ", headers.partition_leader_epoch,
+        by_attributes(headers, lambda bits: batch_flags(bits).encode()), b" deleteHorizonMs: ",
+        delete_horizons(headers, optional_long(None).encode(), b"OptionalLong[", b"]"),
+        b" position: ", headers.position, b" ",
+        _times(headers),
+        headers.max_timestamp,
+        b" size: ", headers.size_in_bytes,
+        by_attributes(headers, lambda bits: batch_end(bits).encode()), headers.crc, b" isvalid: true\n",
+    )  # fmt: skip
+
+
+def record_columns(records: Records, times: Any, headers: Headers) -> Columns:
+    """The line of each record, to be joined."""
+    low, high = int(records.position[0]), int(records.position[-1] + records.size_in_bytes[-1])
+    high_bytes = np.flatnonzero(records.data[low:high] >= 0x80) + low
+    control = is_control(headers, records)
+    key = _text(b" key: ", records.data, records.key_position, records.key_size, high_bytes, control)
+    value = _text(
+        b" payload: ", records.data, records.value_position, records.value_size, high_bytes, control
+    )
+    return (
+        b"| offset: ", records.offset, b" ", times.take(pa.array(records.batch)), records.timestamp,
+        b" keySize: ", records.key_size, b" valueSize: ", records.value_size,
+        b" sequence: ", records.sequence, b" headerKeys: [", _header_keys(records), b"]",
+        control_texts(records, headers, b"", _control), key, value, b"\n",
+    )  # fmt: skip
+
+
+def _control(key: bytes | None, value: bytes | None) -> bytes:
+    return control_text(Record(0, 0, key, value)).encode()
+
+
+def _header_keys(records: Records) -> Any:
+    if not (records.headers_count > 0).any():
+        return b""
+    texts = [",".join([java_text(name) for name, _ in header]).encode() for header in records.headers()]
+    return pa.array(texts, pa.binary())
+
+
+def controls_are_sound(headers: Headers, records: Records) -> bool:
+    """Whether every control record can be read; what Kafka prints of others is no matter of columns."""
+    try:
+        control_texts(records, headers, b"", _control)
+    except FormatError:
+        return False
+    return True
+
+
+def _text(
+    before: bytes,
+    data: NDArray[np.uint8],
+    positions: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    high_bytes: NDArray[np.int64],
+    control: NDArray[np.bool_],
+) -> Any:
+    """A key or payload as text, nothing where it is null or a control record's."""
+    none = (sizes < 0) | control
+    if none.all():
+        return b""
+    ends = positions + np.maximum(sizes, 0)
+    column = joined(before, slices(data, positions, ends))
+    if none.any():
+        column = pc.if_else(pa.array(none), pa.scalar(b"", pa.binary()), column)
+    odd = ~none & (np.searchsorted(high_bytes, positions) != np.searchsorted(high_bytes, ends))
+    if odd.any():
+        low, high = int(positions[odd][0]), int(ends[odd][-1])
+        held = data[low:high].tobytes()
+        texts = [
+            before + java_text(held[start:end]).encode()
+            for start, end in zip((positions[odd] - low).tolist(), (ends[odd] - low).tolist(), strict=True)
+        ]
+        column = pc.replace_with_mask(column, pa.array(odd), pa.array(texts, pa.binary()))
+    return column

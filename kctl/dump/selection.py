@@ -1,0 +1,74 @@
+"""What of a file is asked for: offsets, times, a key, and at most so many rows."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from formats.log.record_batch import Record
+from formats.log.records import DEFAULT_LIMIT, Entry
+from kctl.dump.file_kinds import FileKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DumpSelection:
+    """Which rows to give, and in which form."""
+
+    records: bool = False
+    from_offset: int | None = None
+    to_offset: int | None = None  # exclusive
+    from_time: int | None = None  # ms
+    to_time: int | None = None  # ms, exclusive
+    key: bytes | None = None
+    limit: int | None = None
+    keys: str = "utf8"
+    values: str = "utf8"
+    kind: FileKind | None = None
+    topic: str | None = None
+    max_decompressed_bytes: int = DEFAULT_LIMIT
+    show_secrets: bool = False
+
+    @property
+    def needs_records(self) -> bool:
+        """Whether records must be looked at to know which batches are wanted."""
+        return self.key is not None or self.from_time is not None or self.to_time is not None
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether any row may be left out."""
+        return self.needs_records or self.from_offset is not None or self.to_offset is not None
+
+    def offset_is_in(self, offset: int) -> bool:
+        """Whether an offset lies in the range."""
+        return (self.from_offset is None or offset >= self.from_offset) and (
+            self.to_offset is None or offset < self.to_offset
+        )
+
+    def time_is_in(self, timestamp: int) -> bool:
+        """Whether a time lies in the range."""
+        return (self.from_time is None or timestamp >= self.from_time) and (
+            self.to_time is None or timestamp < self.to_time
+        )
+
+    def entry_may_hold(self, entry: Entry) -> bool:
+        """Whether an entry's header leaves it open that something wanted is in it."""
+        if self.from_offset is not None and entry.last_offset < self.from_offset:
+            return False
+        # Of a compressed message of magic 0 or 1 only the last offset is known.
+        starts = entry.base_offset if entry.batch or not entry.header.codec else entry.last_offset - (1 << 31)
+        if self.to_offset is not None and starts >= self.to_offset:
+            return False
+        batch = entry.batch
+        return not (self.from_time is not None and batch and batch.max_timestamp < self.from_time)
+
+    def is_past(self, entry: Entry) -> bool:
+        """Whether nothing wanted can follow a sound entry."""
+        return self.to_offset is not None and entry.crc_valid and entry.last_offset >= self.to_offset - 1
+
+    def chosen(self, records: Iterable[Record]) -> Iterator[Record]:
+        """The records that are wanted."""
+        for record in records:
+            if (
+                self.offset_is_in(record.offset)
+                and self.time_is_in(record.timestamp)
+                and (self.key is None or record.key == self.key)
+            ):
+                yield record

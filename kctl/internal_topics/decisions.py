@@ -1,0 +1,233 @@
+"""What the controllers of a KRaft cluster decided about partitions: each leadership and each ISR in the metadata log.
+
+An election is clean where the leader comes from the ISR, or from the eligible leader replicas where the ISR is empty
+(KIP-966). An unclean one leaves the partition in the state RECOVERING, which the log notes where it is new; a leader
+that comes with a finished reassignment is neither. Before metadata version 3.2 (level 3) there is no such state.
+
+Source: metadata/src/main/java/org/apache/kafka/controller/PartitionChangeBuilder.java @ 3.9.0-rc3;
+server-common/src/main/java/org/apache/kafka/server/common/MetadataVersion.java @ 3.9.0-rc3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from formats.errors import FormatError
+from formats.log_dir.file_names import QUORUM_STATE, FolderKind
+from formats.log_dir.state_files import parse_quorum_state
+from formats.znodes.cluster import NO_LEADER
+from kctl.errors import KctlError
+from kctl.evidence.model import Evidence, Replica
+from kctl.files import read_lenient
+from kctl.internal_topics.cluster_image import (
+    CLUSTER_METADATA,
+    ClusterImage,
+    LoggedRecord,
+    PartitionImage,
+    read_image,
+    snapshots,
+)
+from kctl.internal_topics.reading import Unreadable, segments
+from kctl.model import TopicPartition
+
+RECOVERING = 1
+ASSIGNED = ("replicas", "adding_replicas", "removing_replicas")
+HAS_RECOVERY_STATE = 3  # the metadata version from which on unclean elections set it
+
+
+class Decision(NamedTuple):
+    """A state of a partition that a record of the metadata log sets, and how its leadership began."""
+
+    topic_partition: TopicPartition
+    topic_id: str
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[int, ...]
+    eligible: tuple[int, ...]
+    """Brokers outside the ISR that hold all that is committed (KIP-966): each may be elected as cleanly."""
+    replicas: tuple[int, ...]
+    how: str
+    """As in rows of leaders; `unknown` for the state that a snapshot begins with."""
+    cause: str
+    time_ms: int
+    offset: int | None
+    """Of the record; None in a snapshot."""
+    file: str
+    """The folder of the log, as rows name it."""
+
+    def proof(self) -> dict[str, object]:
+        """What to point at, with the keys of a log line's proof, and the offset of the record."""
+        members = ",".join(map(str, self.isr))
+        at = "" if self.offset is None else f"offset {self.offset}: "
+        eligible = f", eligible [{','.join(map(str, self.eligible))}]" if self.eligible else ""
+        return {
+            "file": self.file,
+            "line": None,
+            "broker_id": None,
+            "event": None,
+            "text": f"{at}leader {self.leader}, leader epoch {self.leader_epoch}, ISR [{members}]{eligible}",
+            "offset": self.offset,
+        }
+
+
+@dataclass
+class Decided:
+    """All that a metadata log tells of partitions."""
+
+    file: str = ""
+    """The folder of the log, as rows name it."""
+    decisions: list[Decision] = field(default_factory=list)
+    """In the order of the log."""
+    removed: dict[str, int] = field(default_factory=dict)
+    """When each topic that is gone was removed, by topic id; milliseconds."""
+    image: ClusterImage = field(default_factory=ClusterImage)
+    """The cluster at the end of the log."""
+    trouble: list[Unreadable] = field(default_factory=list)
+
+
+# Its records are read one by one; more than this would take longer than all else.
+MOST_BYTES = 256 << 20
+
+
+def metadata_logs(evidence: Evidence) -> dict[str | None, Replica]:
+    """The copy of the metadata log that reaches furthest at each moment, by moment; none that is very large."""
+    best: dict[str | None, tuple[tuple[int, int], Replica]] = {}
+    for replica in evidence.replicas:
+        if replica.topic != CLUSTER_METADATA or replica.kind is not FolderKind.LIVE:
+            continue
+        rank, size = _reach(replica.folder)
+        if size <= MOST_BYTES and (replica.moment not in best or rank > best[replica.moment][0]):
+            best[replica.moment] = rank, replica
+    return {moment: replica for moment, (_, replica) in best.items()}
+
+
+def _reach(folder: Path) -> tuple[tuple[int, int], int]:
+    """What a copy of the log is ranked by, and how many bytes its segments have."""
+    try:
+        paths, taken = segments(folder), snapshots(folder)
+        sizes = [path.stat().st_size for path in paths]
+    except OSError:  # who reads this copy, where there is no other, says so
+        return (-2, 0), 0
+    last = (int(paths[-1].stem), sizes[-1]) if paths else (taken[-1][0], 0) if taken else (-1, 0)
+    return last, sum(sizes)
+
+
+def voters_in(evidence: Evidence, moment: str | None) -> tuple[int, ...]:
+    """The voters that a `quorum-state` of the moment names; none where its version has them in the log alone (KIP-853)."""
+    for replica in evidence.replicas:
+        if replica.topic == CLUSTER_METADATA and replica.moment == moment:
+            try:
+                state = parse_quorum_state(read_lenient(replica.folder / QUORUM_STATE))
+            except (OSError, FormatError):
+                continue
+            if state.current_voters:
+                return state.current_voters
+    return ()
+
+
+def decided_in(evidence: Evidence, report: Callable[[KctlError], None]) -> Decided | None:
+    """What the metadata log of the last moment tells; None without one. What cannot be read is reported."""
+    logs = metadata_logs(evidence)
+    for moment in (*reversed(evidence.moments), None):
+        if moment in logs:
+            try:
+                return read_decisions(evidence, logs[moment])
+            except KctlError as error:
+                report(error)
+    return None
+
+
+def read_decisions(evidence: Evidence, replica: Replica) -> Decided:
+    """What a metadata log tells; since the newest snapshot alone where something before it cannot be read.
+
+    `KctlError` where the log begins later than its oldest snapshot ends.
+    """
+    file = evidence.place_of(replica.folder, replica.log_dir.root).file or ""
+    folder = replica.folder
+    whole = _read(folder, file, whole_log=True)
+    return _read(folder, file, whole_log=False) if whole.trouble else whole
+
+
+def _read(folder: Path, file: str, *, whole_log: bool) -> Decided:
+    found = Decided(file)
+    known: dict[tuple[str, int], Decision] = {}
+
+    def watch(image: ClusterImage, logged: LoggedRecord) -> None:
+        record = logged.record
+        if record.type == "REMOVE_TOPIC_RECORD":
+            found.removed[record.values["topic_id"]] = logged.time_ms
+        elif record.type == "CLEAR_ELR_RECORD":
+            for topic_id, name in image.names.items():
+                for number in (
+                    image.partitions.get(topic_id, {}) if record.values["topic_name"] in ("", name) else ()
+                ):
+                    note(image, logged, topic_id, number)
+        elif record.type in ("PARTITION_RECORD", "PARTITION_CHANGE_RECORD"):
+            note(image, logged, record.values["topic_id"], record.values["partition_id"])
+
+    def note(image: ClusterImage, logged: LoggedRecord, topic_id: str, number: int) -> None:
+        partition, name = image.partitions.get(topic_id, {}).get(number), image.names.get(topic_id)
+        before = known.get((topic_id, number))
+        if partition is None or name is None:
+            return
+        how, cause = _how(image, before, partition, logged)
+        decision = Decision(
+            TopicPartition(name, number), topic_id, partition.leader, partition.leader_epoch,
+            partition.partition_epoch, tuple(partition.isr), tuple(partition.eligible_leader_replicas),
+            tuple(partition.replicas), how, cause, logged.time_ms, logged.offset, file,
+        )  # fmt: skip
+        known[topic_id, number] = decision
+        found.decisions.append(decision)
+
+    found.image, found.trouble = read_image(folder, watch=watch, whole_log=whole_log)
+    return found
+
+
+def _how(
+    image: ClusterImage, before: Decision | None, after: PartitionImage, logged: LoggedRecord
+) -> tuple[str, str]:
+    """How the leadership that a record decides began, and the cause in words; as before where none begins."""
+    if before is None:
+        return ("creation", "") if after.leader_epoch == 0 else ("unknown", "")
+    if after.leader_epoch == before.leader_epoch:
+        return before.how, before.cause
+    gone = before.leader not in after.isr and before.leader != NO_LEADER
+    broker = image.brokers.get(before.leader)
+    is_shut_down = broker is not None and broker.in_controlled_shutdown
+    is_moved = any(logged.record.values.get(name) is not None for name in ASSIGNED)
+    if after.leader == NO_LEADER:
+        done = "was shut down" if is_shut_down else "failed"
+        alone = "no other replica could be elected"
+        return "none", f"broker {before.leader} {done} and {alone}" if before.leader != NO_LEADER else alone
+    if _is_unclean(image, before, after, is_moved):
+        return "unclean", _why_unclean(before, after)
+    if before.leader == after.leader:
+        return "reassignment" if is_moved else "isr_change", ""
+    if before.leader == NO_LEADER:
+        return "failure", f"broker {after.leader} was back"
+    if is_moved:
+        return "reassignment", ""
+    if gone or is_shut_down:
+        return (
+            ("controlled_shutdown", f"broker {before.leader} shut down")
+            if is_shut_down
+            else ("failure", f"broker {before.leader} failed")
+        )
+    return ("preferred", "") if after.replicas[:1] == [after.leader] else ("unknown", "")
+
+
+def _is_unclean(image: ClusterImage, before: Decision, after: PartitionImage, is_moved: bool) -> bool:
+    if after.leader in (*before.isr, *before.eligible):
+        return False
+    if image.features.get("metadata.version", 0) >= HAS_RECOVERY_STATE:
+        return after.leader_recovery_state == RECOVERING
+    return not is_moved
+
+
+def _why_unclean(before: Decision, after: PartitionImage) -> str:
+    isr = ",".join(map(str, before.isr))
+    return f"broker {after.leader} was neither in the ISR [{isr}] nor eligible"

@@ -1,0 +1,123 @@
+"""Integrity: are the bytes of each copy whole. The files themselves decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kctl.findings import Finding, Place
+from kctl.findings import evidence as said_of_evidence
+from kctl.findings import segments as said_of_segments
+from kctl.judging.fetching import log_dirs_of
+from kctl.judging.judgement import Judgement, Missing, Question, Subject, Verdict
+
+# Findings that say that something was there and was not read.
+UNREADABLE = frozenset(
+    finding_type.code
+    for finding_type in (
+        said_of_evidence.UNREADABLE,
+        said_of_evidence.LINK_NOT_FOLLOWED,
+        said_of_evidence.NOT_A_FILE,
+    )
+)
+# Findings that say that bytes were read whose records were not examined.
+NOT_EXAMINED = frozenset({said_of_segments.NOT_EXAMINED.code})
+# What is looked for in a folder.
+WANTED = "log directory, partition folder or segment"
+
+
+class Examined(Protocol):
+    """A file that was examined."""
+
+    place: Place
+
+
+@dataclass
+class _Subject:
+    """What was said of one copy so far."""
+
+    files: int = 0
+    wrong: dict[str, int] = field(default_factory=dict)  # findings that are errors or warnings, by code
+    unread: list[tuple[str | None, str]] = field(default_factory=list)  # files not read, and why
+    empty: list[str] = field(default_factory=list)  # folders without anything to examine
+
+
+@dataclass
+class Integrity:
+    """The judgement of bytes: give it every finding and every file, then ask for the judgements."""
+
+    _subjects: dict[Subject, _Subject] = field(default_factory=dict)
+
+    def finding(self, finding: Finding) -> None:
+        """Take a finding of a check of files."""
+        subject = self._subject(finding.place)
+        if finding.code == said_of_evidence.BROKER_FOLDER_EMPTY.code:
+            subject.empty.append(finding.place.file or "")
+        if finding.code in UNREADABLE or finding.code in NOT_EXAMINED:
+            subject.unread.append((finding.place.file, finding.message))
+        elif finding.is_wrong:
+            subject.wrong[finding.code] = subject.wrong.get(finding.code, 0) + 1
+
+    def file(self, place: Place) -> None:
+        """Take a file that was examined from its first byte to its last."""
+        self._subject(place).files += 1
+
+    def item(self, item: Finding | Examined) -> None:
+        """Take what a verification gives: a finding, or a file that was examined."""
+        if isinstance(item, Finding):
+            self.finding(item)
+        else:
+            self.file(item.place)
+
+    def path(self, path: str, why: str = "could not be opened") -> None:
+        """Take a path of the command line that could not be read."""
+        self._subject(Place(file=path)).unread.append((path, why))
+
+    def nothing_in(self, path: str) -> None:
+        """Take a folder of the command line in which nothing was found to examine."""
+        self._subject(Place(file=path)).empty.append(path)
+
+    def _subject(self, place: Place) -> _Subject:
+        key = Subject(place.topic, place.partition, place.broker_id, place.moment)
+        return self._subjects.setdefault(key, _Subject())
+
+    def judgements(self) -> Iterator[Judgement]:
+        """A judgement a copy of a partition, and one for the files that belong to no partition."""
+        for subject, said in sorted(self._subjects.items(), key=lambda item: _order(item[0])):
+            yield _judgement(subject, said)
+
+
+def _order(subject: Subject) -> tuple[str, int, int, str]:
+    topic, partition, broker_id, moment = subject
+    return (
+        topic or "",
+        -1 if partition is None else partition,
+        -1 if broker_id is None else broker_id,
+        moment or "",
+    )
+
+
+def _judgement(subject: Subject, said: _Subject) -> Judgement:
+    missing = tuple(
+        Missing(f"bytes of {path or 'a file'}", subject.broker_id, subject.moment, why, "copy the file again")
+        for path, why in dict.fromkeys(said.unread)
+    )
+    if said.wrong:
+        codes = ", ".join(f"{count} {code}" for code, count in sorted(said.wrong.items()))
+        return Judgement(Question.INTEGRITY, Verdict.DAMAGED, subject, f"the checks found {codes}", missing)
+    if said.unread:
+        path, why = said.unread[0]
+        reason = f"{len(said.unread):,} of {len(said.unread) + said.files:,} files could not be read: {path or ''} {why}"
+        return Judgement(Question.INTEGRITY, Verdict.UNREADABLE, subject, reason, missing)
+    if said.empty:
+        return Judgement(
+            Question.INTEGRITY,
+            Verdict.COULD_NOT_JUDGE,
+            subject,
+            f"{', '.join(said.empty)}: there is no {WANTED}",
+            tuple(log_dirs_of(subject.broker_id, path, subject.moment) for path in said.empty),
+        )
+    return Judgement(
+        Question.INTEGRITY, Verdict.SOUND, subject, f"every byte of {said.files:,} files was examined"
+    )

@@ -1,0 +1,145 @@
+"""Judgements: a verdict on one question about one subject, with what would have to be examined to be sure.
+
+`sound` needs everything that the question needs to have been examined. What the evidence does not decide is
+`could_not_judge`, and names what is missing and the command that fetches it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from kctl.rows.judging import COVERAGE, JUDGEMENT
+
+Row = dict[str, object]
+
+
+class Question(StrEnum):
+    """What a command can be asked about evidence."""
+
+    INTEGRITY = "integrity"  # are the bytes whole
+    DIVERGENCE = "divergence"  # do copies agree
+    LOSS = "loss"  # is something committed gone
+    LEADERSHIP = "leadership"  # who led when, was an election unclean
+    TIER = "tier"  # do metadata, objects and local logs agree
+    TRANSACTIONS = "transactions"  # is one hanging
+
+
+class Verdict(StrEnum):
+    """The answer to a question about a subject, the worst first."""
+
+    LOST = "lost"  # something committed is gone
+    DAMAGED = "damaged"  # bytes, copies, elections or the tier are wrong
+    UNREADABLE = "unreadable"  # it is there and could not be read
+    COULD_NOT_JUDGE = "could_not_judge"  # what decides is not in the evidence
+    SOUND = "sound"  # everything that the question needs was examined, and nothing is wrong
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether it makes the exit status 5."""
+        return self in (Verdict.LOST, Verdict.DAMAGED)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it makes the exit status 3 where nothing is wrong."""
+        return self in (Verdict.UNREADABLE, Verdict.COULD_NOT_JUDGE)
+
+
+class Subject(NamedTuple):
+    """What a judgement is about; None where the subject is not one partition, broker or moment."""
+
+    topic: str | None = None
+    partition: int | None = None
+    broker_id: int | None = None
+    moment: str | None = None
+
+    def __str__(self) -> str:
+        named = [] if self.topic is None else [f"{self.topic}-{self.partition}"]
+        named += [] if self.broker_id is None else [f"broker {self.broker_id}"]
+        named += [] if self.moment is None else [f"moment {self.moment}"]
+        return ", ".join(named) or "the evidence"
+
+
+class Missing(NamedTuple):
+    """One thing that would have to be examined: why it was not, and the command that fetches it."""
+
+    what: str
+    broker_id: int | None = None
+    moment: str | None = None
+    why: str = "not in the evidence"
+    get: str = ""
+
+
+class Judgement(NamedTuple):
+    """The verdict on one question about one subject."""
+
+    question: Question
+    verdict: Verdict
+    subject: Subject
+    reason: str
+    missing: tuple[Missing, ...] = ()
+
+    def row(self) -> dict[str, object]:
+        """The row of kind `judgement`."""
+        return JUDGEMENT(
+            question=str(self.question),
+            **self.subject._asdict(),
+            verdict=str(self.verdict),
+            reason=self.reason,
+            missing=[missing._asdict() for missing in self.missing],
+        )
+
+
+@dataclass
+class Coverage:
+    """How many subjects of one question got which verdict, and what was missing, grouped."""
+
+    question: Question
+    verdicts: Counter[Verdict] = field(default_factory=Counter)
+    missing: Counter[Missing] = field(default_factory=Counter)
+
+    def add(self, judgement: Judgement) -> None:
+        """Count a judgement of this question."""
+        self.verdicts[judgement.verdict] += 1
+        self.missing.update(set(judgement.missing))
+
+    @property
+    def judged(self) -> int:
+        """Subjects with an answer: sound, damaged or lost."""
+        return self.verdicts.total() - self.open
+
+    @property
+    def open(self) -> int:
+        """Subjects without an answer: unreadable, or not decided by the evidence."""
+        return sum(count for verdict, count in self.verdicts.items() if verdict.is_open)
+
+    def row(self) -> dict[str, object]:
+        """The row of kind `coverage`; of each missing thing `subjects` says how many need it."""
+        return COVERAGE(
+            question=str(self.question),
+            judged=self.judged,
+            **{str(verdict): self.verdicts[verdict] for verdict in Verdict},
+            missing=[
+                {**missing._asdict(), "subjects": count} for missing, count in self.missing.most_common()
+            ],
+        )
+
+
+def judgement_rows(items: Iterable[Judgement | Row], asked: Iterable[Question] = ()) -> Iterator[Row]:
+    """The rows as they are, a row a judgement, then a `coverage` row a question, in the order of `Question`.
+
+    A question that was asked and has no subject gets a coverage row of zeros.
+    """
+    coverages = {question: Coverage(question) for question in asked}
+    for item in items:
+        if isinstance(item, Judgement):
+            coverages.setdefault(item.question, Coverage(item.question)).add(item)
+            yield item.row()
+        else:
+            yield item
+    for question in Question:
+        if question in coverages:
+            yield coverages[question].row()

@@ -1,0 +1,152 @@
+"""Loss: is something committed gone.
+
+Copies of every replica that may have held committed records decide, or logs that show that no election dropped
+any. A copy that proves a loss decides alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from kctl.findings import Finding
+from kctl.findings import replica as said_of_replicas
+from kctl.judging.fetching import assignment, broker_logs, other_replicas, replica_of, unopened_path
+from kctl.judging.judgement import Judgement, Missing, Question, Subject, Verdict
+from kctl.model import TopicPartition
+
+# Findings of the search that keep it from an answer, and what would settle each.
+UNDECIDED: Mapping[str, str] = {
+    said_of_replicas.LEADER_UNKNOWN.code: "nothing says which of the contradicting copies leads",
+    said_of_replicas.PREFIX_LOST.code: "the copy of the present leader is not in the evidence",
+    said_of_replicas.PRESENT_INCOMPLETE.code: "the copy of the present leader is not whole",
+    said_of_replicas.UNCLEAN_COST_UNKNOWN.code: "an election was unclean, and nothing tells what it dropped",
+    said_of_replicas.TOPIC_RECREATED.code: "the copies are of different topics of this name",
+    said_of_replicas.CLUSTERS_MIXED.code: "the copies are from different clusters",
+}
+UNREADABLE = frozenset({said_of_replicas.COPY_UNREADABLE.code})
+CLEAN = frozenset(
+    {"creation", "controlled_shutdown", "failure", "preferred", "reassignment", "isr_change", "none"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Leadership:
+    """One leader epoch as far as it is known; `leader` None where nothing tells it, −1 where nobody led."""
+
+    leader_epoch: int
+    leader: int | None
+    isr: tuple[int, ...]
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class LossFacts:
+    """What the judgement of one partition stands on."""
+
+    partition: TopicPartition
+    copies: frozenset[int]  # brokers with a copy, of any moment
+    assigned: frozenset[int]  # replicas at any time in question; empty where nothing tells them
+    evidence_brokers: frozenset[int]
+    leaderships: Sequence[Leadership] = ()
+    has_broker_logs: bool = False
+    is_deleted: bool = False  # the cluster's newest metadata has no such topic
+    was_there: bool = False  # earlier metadata of the cluster has it
+    is_metadata_there: bool = False  # znodes or a metadata log are in the evidence
+    unopened: tuple[str, ...] = ()  # paths of the evidence below which more copies may lie
+
+
+def judge_loss(
+    facts: LossFacts, loss_classes: Collection[str], findings: Collection[Finding] = ()
+) -> Judgement:
+    """The judgement on one partition, from the classes of its losses and the findings of the search."""
+    partition = facts.partition
+    subject = Subject(partition.topic, partition.partition)
+    needed = facts.assigned | {broker for known in facts.leaderships for broker in known.isr}
+    absent = [replica_of(broker_id, partition) for broker_id in sorted(needed - facts.copies)]
+
+    def judged(verdict: Verdict, reason: str, missing: Sequence[Missing] = ()) -> Judgement:
+        return Judgement(Question.LOSS, verdict, subject, reason, tuple(missing))
+
+    if "committed" in loss_classes:
+        return judged(Verdict.LOST, "committed records are not in the present log", absent)
+    if facts.is_deleted and facts.was_there:
+        return judged(Verdict.SOUND, "the topic was deleted, and deletion is no loss")
+    if facts.is_deleted:
+        return judged(
+            Verdict.COULD_NOT_JUDGE,
+            "the newest metadata of the cluster have no such topic: it was deleted, or they are of another cluster",
+            [assignment("of the cluster that has the topic")],
+        )
+    unread = [finding for finding in findings if finding.code in UNREADABLE]
+    if unread:
+        brokers = sorted({f.place.broker_id for f in unread if f.place.broker_id is not None})
+        missing = [replica_of(b, partition, None, "could not be read whole") for b in brokers]
+        return judged(Verdict.UNREADABLE, unread[0].message, [*missing, *absent])
+    if "unknown" in loss_classes:
+        missing = absent or [broker_logs("server.log of the brokers of the ISR, with their high watermarks")]
+        return judged(
+            Verdict.COULD_NOT_JUDGE,
+            "records are gone, and nothing tells whether they were committed",
+            missing,
+        )
+    for finding in findings:
+        if finding.code in UNDECIDED:
+            missing = absent or [assignment()]
+            return judged(Verdict.COULD_NOT_JUDGE, UNDECIDED[finding.code], missing)
+    dropped = "; records that were never committed were dropped" if loss_classes else ""
+    if not needed:
+        return _of_unknown_assignment(facts, judged, dropped)
+    if not absent:
+        return judged(Verdict.SOUND, f"the copies of all {len(needed)} replicas were compared{dropped}")
+    if facts.copies and _every_election_was_clean(facts):
+        return judged(
+            Verdict.SOUND,
+            f"{len(facts.copies)} of {len(needed)} replicas were compared, and the logs show every election up to"
+            f" epoch {facts.leaderships[-1].leader_epoch}: none was unclean{dropped}",
+        )
+    return judged(
+        Verdict.COULD_NOT_JUDGE,
+        f"{len(needed) - len(absent)} of {len(needed)} replicas are in the evidence, and nothing shows that the others"
+        " held no more",
+        absent,
+    )
+
+
+Judge = Callable[..., Judgement]
+
+
+def _of_unknown_assignment(facts: LossFacts, judged: Judge, dropped: str) -> Judgement:
+    """Nothing tells which brokers hold replicas: the brokers in the evidence are taken as all, where there are several."""
+    if facts.is_metadata_there:
+        return judged(
+            Verdict.COULD_NOT_JUDGE, "the metadata in the evidence have no such topic", [assignment()]
+        )
+    if facts.unopened:
+        return judged(
+            Verdict.COULD_NOT_JUDGE,
+            f"the assignment is unknown, and {facts.unopened[0]} could not be opened",
+            [*map(unopened_path, facts.unopened), assignment()],
+        )
+    if len(facts.evidence_brokers) > 1 and facts.copies:
+        return judged(
+            Verdict.SOUND,
+            f"the assignment is unknown; the {len(facts.evidence_brokers)} brokers in the evidence are taken as"
+            f" all{dropped}",
+        )
+    return judged(
+        Verdict.COULD_NOT_JUDGE,
+        "one broker is in the evidence, and the assignment is unknown",
+        [other_replicas(facts.partition), assignment()],
+    )
+
+
+def _every_election_was_clean(facts: LossFacts) -> bool:
+    """Whether logs tell who led in each epoch from the first one on, and that each election was clean."""
+    epochs = [known.leader_epoch for known in facts.leaderships]
+    return (
+        facts.has_broker_logs
+        and bool(epochs)
+        and epochs == list(range(epochs[-1] + 1))
+        and all(known.leader is not None and known.how in CLEAN for known in facts.leaderships)
+    )

@@ -1,0 +1,99 @@
+"""Tier: do metadata, objects and local logs agree. Metadata and objects decide."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from kctl.findings import Finding
+from kctl.findings import remote as said_of_tier
+from kctl.judging.judgement import Judgement, Missing, Question, Subject, Verdict
+from kctl.model import TopicPartition
+
+UNREADABLE = frozenset({said_of_tier.TIER_UNREADABLE.code, said_of_tier.METADATA_UNREADABLE.code})
+NOT_DECIDED = {
+    said_of_tier.METADATA_ABSENT.code: (
+        "replica of the __remote_log_metadata partition that names the segments",
+        "no metadata record of the partition is in the evidence",
+    ),
+    said_of_tier.OBJECT_ENCRYPTED.code: (
+        "content of the encrypted objects",
+        "objects are encrypted, so their content was not examined",
+    ),
+}
+Key = tuple[str | None, int | None]
+
+
+@dataclass
+class TierJudge:
+    """The judgement of a tier: give it every finding and every partition, then ask for the judgements."""
+
+    has_objects: (
+        bool  # a tier was given or found; without one metadata were held against the local logs alone
+    )
+    reads_content: bool = True
+    _findings: dict[Key, dict[str, list[Finding]]] = field(default_factory=dict)
+
+    def finding(self, finding: Finding) -> None:
+        """Take a finding of the audit."""
+        key = finding.place.topic, finding.place.partition
+        self._findings.setdefault(key, {}).setdefault(finding.code, []).append(finding)
+
+    def partition(self, partition: TopicPartition) -> None:
+        """Take a partition whose metadata were examined."""
+        self._findings.setdefault((partition.topic, partition.partition), {})
+
+    def judgements(self) -> Iterator[Judgement]:
+        """A judgement a partition, and one for what belongs to none where something is wrong with it."""
+        for key, findings in sorted(
+            self._findings.items(), key=lambda item: (item[0][0] or "", item[0][1] or 0)
+        ):
+            judgement = self._judgement(Subject(*key), findings)
+            if key[1] is not None or judgement.verdict in (Verdict.DAMAGED, Verdict.UNREADABLE):
+                yield judgement
+
+    def _judgement(self, subject: Subject, findings: dict[str, list[Finding]]) -> Judgement:
+        wrong = Counter(
+            finding.code
+            for found in findings.values()
+            for finding in found
+            if finding.is_wrong and finding.code not in UNREADABLE
+        )
+        missing = tuple(self._missing(subject, findings))
+
+        def judged(verdict: Verdict, reason: str) -> Judgement:
+            return Judgement(Question.TIER, verdict, subject, reason, missing)
+
+        if wrong:
+            codes = ", ".join(f"{count} {code}" for code, count in sorted(wrong.items()))
+            return judged(Verdict.DAMAGED, f"the audit found {codes}")
+        unread = next((findings[code][0] for code in sorted(UNREADABLE & findings.keys())), None)
+        if unread is not None:
+            return judged(Verdict.UNREADABLE, unread.message)
+        if missing:
+            return judged(Verdict.COULD_NOT_JUDGE, missing[0].why)
+        return judged(Verdict.SOUND, "every remote segment, its metadata and its objects were examined")
+
+    def _missing(self, subject: Subject, findings: dict[str, list[Finding]]) -> Iterator[Missing]:
+        for code, (what, why) in NOT_DECIDED.items():
+            if code in findings:
+                yield Missing(what, None, None, why, _fetch(code))
+        if not self.has_objects:
+            yield Missing(
+                f"segment objects of {subject.topic}-{subject.partition}",
+                why="no tier was given or found",
+                get="kctl remote audit EVIDENCE --tier URI",
+            )
+        elif not self.reads_content:
+            yield Missing(
+                "content of the objects",
+                why="the objects were listed and not read",
+                get="kctl remote audit EVIDENCE without --no-content",
+            )
+
+
+def _fetch(code: str) -> str:
+    if code == said_of_tier.METADATA_ABSENT.code:
+        return "rsync -a BROKER:LOG_DIR/__remote_log_metadata-* broker-ID/"
+    return "decrypt the objects with the key of the cluster, and audit the copy with --tier FOLDER"

@@ -1,0 +1,51 @@
+"""Transactions: is one hanging. The data log and the coordinator's `__transaction_state` decide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kctl.judging.judgement import Judgement, Missing, Question, Subject, Verdict
+from kctl.model import TopicPartition
+
+
+def judge_transactions(
+    partition: TopicPartition, hanging: Sequence[bool | None], unreadable: Sequence[str] = ()
+) -> Judgement:
+    """The judgement on one partition.
+
+    `hanging` has an item for each transaction that its log holds open: None where nothing tells whether its
+    coordinator will end it. `unreadable` says which parts of the log gave no records.
+    """
+    subject = Subject(partition.topic, partition.partition)
+
+    def judged(verdict: Verdict, reason: str, *missing: Missing) -> Judgement:
+        return Judgement(Question.TRANSACTIONS, verdict, subject, reason, missing)
+
+    if any(hanging):
+        return judged(
+            Verdict.DAMAGED, f"{sum(map(bool, hanging)):,} open transactions will not be ended by anybody"
+        )
+    if unreadable:
+        return judged(
+            Verdict.UNREADABLE,
+            f"part of the log gave no records: {unreadable[0]}",
+            Missing(
+                "the damaged part of the log",
+                why=unreadable[0],
+                get="copy the partition from another replica",
+            ),
+        )
+    if None in hanging:
+        return judged(
+            Verdict.COULD_NOT_JUDGE,
+            f"{hanging.count(None):,} transactions are open, and nothing tells whether their coordinator will end them",
+            Missing(
+                "replicas of every partition of __transaction_state",
+                get="rsync -a BROKER:LOG_DIR/__transaction_state-* broker-ID/",
+            ),
+        )
+    if hanging:
+        return judged(
+            Verdict.SOUND, f"{len(hanging):,} transactions are open, and their coordinators will end them"
+        )
+    return judged(Verdict.SOUND, "the log holds no transaction open")

@@ -1,0 +1,1 @@
+"""Replicas of one partition compared: where they differ, and which to trust."""

@@ -1,0 +1,466 @@
+"""Pairs of copies compared in one pass: by batch headers, and by records where the bytes differ.
+
+Followers store what the leader sent, so base offset, last offset, epoch and CRC agree batch by batch. The CRC covers
+neither base offset, length nor leader epoch. On a compacted topic the cleaner runs on each broker by itself: batches
+vanish or are rewritten, and records are compared instead. A record is its key, value, headers and timestamp; what the
+message format of one side does not have (headers before magic 2, a timestamp in magic 0) is not compared.
+
+Logs are read side by side in windows of offsets. A window ends where no log has a batch that reaches across, so that
+batches can be compared within it; memory is bounded by the chunks that the logs are read in.
+
+Source: clients/src/main/java/org/apache/kafka/common/record/DefaultRecordBatch.java @ 3.9.0-rc3;
+clients/src/main/java/org/apache/kafka/common/record/MemoryRecords.java @ 3.9.0-rc3
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from formats.compression import pieces
+from formats.errors import FormatError
+from formats.log.record_batch import CODEC_MASK, HEADER_SIZE, BatchHeader, Record
+from formats.log.records import Entry, iterate_records, walk
+from kctl.errors import reason_of
+from kctl.files import open_file
+from kctl.replica.copies.replica_log import NO_BATCHES, Batches, ReplicaLog, joined
+from kctl.replica.copies.scanned import shared_scan
+from kctl.scan.pool import Jobs
+
+LIMIT = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A record as far as it can be compared: digests instead of bytes, so that windows stay small."""
+
+    magic: int
+    body: bytes
+    timestamp: int
+    headers: bytes
+
+
+def contents(log: ReplicaLog, batches: Batches, rows: Iterable[int]) -> Iterator[tuple[int, Content]]:
+    """The records of these batches and their offsets, which rise: one whose offset does not is left out."""
+    last = -1
+    for entry in entries(log, batches, rows):
+        try:
+            for record in iterate_records(entry, limit=LIMIT):
+                if record.offset > last:
+                    last = record.offset
+                    yield last, content_of(entry.magic, record)
+        except FormatError as error:
+            log.problems.append(f"batch at offset {entry.base_offset} cannot be decoded: {error}")
+
+
+def entries(log: ReplicaLog, batches: Batches, rows: Iterable[int]) -> Iterable[Entry]:
+    """These batches with their bytes, read anew."""
+    for row in rows:
+        path = log.files[int(batches.segment[row])]
+        try:
+            with open_file(path) as file:
+                file.seek(int(batches.position[row]))
+                data = file.read(int(batches.size_in_bytes[row]))
+        except OSError as error:
+            log.problems.append(f"{path.name} cannot be read again: {reason_of(error)}")
+            return
+        for item in walk(data, check_crc=False):
+            if isinstance(item, Entry):
+                yield item
+
+
+def content_of(magic: int, record: Record) -> Content:
+    body = hashlib.blake2b(digest_size=16)
+    for part in (record.key, record.value):
+        body.update(b"\0" if part is None else b"\1%d " % len(part) + bytes(part))
+    headers = (
+        hashlib.blake2b(repr(record.headers).encode(), digest_size=8).digest() if record.headers else b""
+    )
+    return Content(magic, body.digest(), record.timestamp, headers)
+
+
+def is_same(first: Content, second: Content) -> bool:
+    """Whether two records are the same as far as their formats let one say."""
+    if first.body != second.body:
+        return False
+    older = min(first.magic, second.magic)
+    if older >= 1 and first.timestamp != second.timestamp:
+        return False
+    return older < 2 or first.headers == second.headers
+
+
+@dataclass
+class Ranges:
+    """Maximal ranges of offsets, put together from pieces in ascending order."""
+
+    spans: list[list[int]] = field(default_factory=list)
+
+    def add(self, start: int, end: int, *, joined_from: int | None = None) -> None:
+        """Add [start, end); with `joined_from`, nothing that both sides share lies between there and start."""
+        last = self.spans[-1] if self.spans else None
+        if last and (last[1] >= start or (joined_from is not None and last[1] >= joined_from)):
+            last[1] = max(last[1], end)
+        else:
+            self.spans.append([start, end])
+
+    def add_differences(self, shared: Iterable[tuple[int, Content, Content]]) -> bool:
+        """Add the offsets at which both hold records and those are not the same; whether any are, and all the same."""
+        after_shared: int | None = None
+        is_any, are_same = False, True
+        for offset, first, second in shared:
+            is_any = True
+            if is_same(first, second):
+                after_shared = None
+                continue
+            are_same = False
+            self.add(offset, offset + 1, joined_from=after_shared)
+            after_shared = offset + 1
+        return is_any and are_same
+
+
+Int64s = npt.NDArray[np.int64]
+
+
+class Kind(enum.StrEnum):
+    """How batches of two replicas differ."""
+
+    BEYOND_END = "beyond_end_of_other"
+    OTHER_EPOCH = "different_leader_epoch"
+    OTHER_BOUNDARIES = "different_batch_boundaries"
+    OTHER_BYTES = "same_epoch_different_bytes"
+    HOLE = "hole"
+    REMOVED_BY_CLEANER = "removed_by_cleaner"
+    REWRITTEN_BY_CLEANER = "rewritten_by_cleaner"
+
+
+DIVERGED = frozenset({Kind.OTHER_EPOCH, Kind.OTHER_BOUNDARIES, Kind.OTHER_BYTES})
+
+
+class BatchDifference(NamedTuple):
+    """Where batches differ: the base offset, and the index of the batch on each side (-1: none there)."""
+
+    offset: int
+    kind: Kind
+    same_payload: bool
+    first: int
+    second: int
+
+
+@dataclass(frozen=True, slots=True)
+class BatchColumns:
+    """A replica's batches in order of offset, one element a batch."""
+
+    base_offset: Int64s
+    last_offset: Int64s
+    leader_epoch: Int64s
+    crc: Int64s
+    log_start_offset: int = 0
+    next_offset: int | None = None  # where the log ends, if not with the last batch here
+
+    def __len__(self) -> int:
+        return len(self.base_offset)
+
+    @property
+    def end(self) -> int:
+        """The offset at which the log ends."""
+        if self.next_offset is not None:
+            return self.next_offset
+        return int(self.last_offset[-1]) + 1 if len(self) else self.log_start_offset
+
+
+def equal_run(first: BatchColumns, second: BatchColumns, i: int = 0, j: int = 0) -> int:
+    """How many batches from these two on are the same on both sides, header by header."""
+    total, window = 0, 16
+    while True:
+        size = min(len(first) - i - total, len(second) - j - total, window)
+        if size <= 0:
+            return total
+        a, b = slice(i + total, i + total + size), slice(j + total, j + total + size)
+        same = first.base_offset[a] == second.base_offset[b]
+        same &= first.last_offset[a] == second.last_offset[b]
+        same &= first.leader_epoch[a] == second.leader_epoch[b]
+        same &= first.crc[a] == second.crc[b]
+        if not same.all():
+            return total + int(np.argmin(same))
+        total, window = total + size, window * 4
+
+
+def batch_differences(
+    first: BatchColumns, second: BatchColumns, *, compacted: bool = False
+) -> Iterator[BatchDifference]:
+    """Every batch that is not the same on both sides, by ascending base offset."""
+    i, j = 0, 0
+    while i < len(first) or j < len(second):
+        run = equal_run(first, second, i, j)
+        i, j = i + run, j + run
+        if i >= len(first) and j >= len(second):
+            return
+        here = int(first.base_offset[i]) if i < len(first) else None
+        there = int(second.base_offset[j]) if j < len(second) else None
+        if here is not None and here == there:
+            kind = _same_base(first, second, i, j, compacted)
+            if kind is not None:
+                yield BatchDifference(here, kind, bool(first.crc[i] == second.crc[j]), i, j)
+            i, j = i + 1, j + 1
+        elif there is None or (here is not None and here < there):
+            assert here is not None
+            kind = _one_side(here, int(first.last_offset[i]), second, j, compacted)
+            if kind is not None:
+                yield BatchDifference(here, kind, False, i, -1)
+            i += 1
+        else:
+            kind = _one_side(there, int(second.last_offset[j]), first, i, compacted)
+            if kind is not None:
+                yield BatchDifference(there, kind, False, -1, j)
+            j += 1
+
+
+def _same_base(first: BatchColumns, second: BatchColumns, i: int, j: int, compacted: bool) -> Kind | None:
+    if first.leader_epoch[i] != second.leader_epoch[j]:
+        return Kind.OTHER_EPOCH
+    if first.crc[i] == second.crc[j] and first.last_offset[i] == second.last_offset[j]:
+        return None
+    return Kind.REWRITTEN_BY_CLEANER if compacted else Kind.OTHER_BYTES
+
+
+def _one_side(base: int, last: int, other: BatchColumns, at: int, compacted: bool) -> Kind | None:
+    """The kind of a batch that the other side does not have at its offset; `at` is the other's next batch."""
+    if last < other.log_start_offset:
+        return None
+    if base >= other.end:
+        return Kind.BEYOND_END
+    before = at > 0 and int(other.last_offset[at - 1]) >= base
+    after = at < len(other) and int(other.base_offset[at]) <= last
+    if before or after:
+        return Kind.REWRITTEN_BY_CLEANER if compacted else Kind.OTHER_BOUNDARIES
+    return Kind.REMOVED_BY_CLEANER if compacted else Kind.HOLE
+
+
+@dataclass
+class _Stream:
+    source: Iterator[Batches]
+    held: Batches = NO_BATCHES
+    is_over: bool = False
+
+    def more(self) -> bool:
+        """Hold one chunk more; whether there was one."""
+        found = next(self.source, None)
+        if found is None:
+            self.is_over = True
+            return False
+        self.held = joined([self.held, found])
+        return True
+
+    def take(self, end: int | None) -> Batches:
+        """Give away the batches that end before `end`."""
+        count = len(self.held) if end is None else int(np.searchsorted(self.held.last_offset, end))
+        taken, self.held = self.held[:count], self.held[count:]
+        return taken
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The batches of each log that lie in one run of offsets, and which logs end with it."""
+
+    batches: tuple[Batches, ...]
+    is_over: tuple[bool, ...]
+
+
+def windows(logs: Sequence[ReplicaLog], jobs: Jobs = None) -> Iterator[Window]:
+    """Windows in order of offset until every log is read; large ones by several processes."""
+    shared = shared_scan([log.copy.folder for log in logs], jobs)
+    streams = [_Stream(log.batches(shared.of(index) if shared else None)) for index, log in enumerate(logs)]
+    while True:
+        for stream in streams:
+            while not len(stream.held) and not stream.is_over:
+                stream.more()
+        if all(stream.is_over for stream in streams):
+            batches = tuple(stream.take(None) for stream in streams)
+            yield Window(batches, tuple(True for _ in streams))
+            return
+        end = _window_end(streams)
+        if all(not len(s.held) or int(s.held.last_offset[0]) >= end for s in streams):
+            # A batch reaches across every possible end: read on where the least is known.
+            open_streams = [s for s in streams if not s.is_over]
+            min(open_streams, key=lambda s: int(s.held.last_offset[-1])).more()
+            continue
+        batches = tuple(stream.take(end) for stream in streams)
+        yield Window(batches, tuple(s.is_over and not len(s.held) for s in streams))
+
+
+def _window_end(streams: Sequence[_Stream]) -> int:
+    """The greatest offset up to which every log is held and no batch is cut in two."""
+    end = min(int(s.held.last_offset[-1]) + 1 for s in streams if not s.is_over)
+    while True:
+        lowest = end
+        for stream in streams:
+            at = int(np.searchsorted(stream.held.last_offset, end))
+            if at < len(stream.held):
+                lowest = min(lowest, int(stream.held.first_offset[at]))
+        if lowest == end:
+            return end
+        end = lowest
+
+
+NOT_OVER = 1 << 62
+
+
+@dataclass
+class Pair:
+    """Two copies, by their index, and how they differ."""
+
+    first: int
+    second: int
+    different: Ranges = field(default_factory=Ranges)
+    same_payload: Ranges = field(default_factory=Ranges)
+    other_bytes: int = 0  # batches in other bytes with the same records
+    lacking: tuple[Ranges, Ranges] = field(default_factory=lambda: (Ranges(), Ranges()))
+    """The offsets that each side lacks in the middle of its log and the other holds."""
+    unmatched: Ranges = field(default_factory=Ranges)
+    """The offsets that only the second holds, opposite a batch of the first: where a cleaner went, or nothing decodes."""
+
+    @property
+    def contradict(self) -> bool:
+        """Whether the two have parted: other records, or the same ones written in another epoch."""
+        return bool(self.different.spans or self.same_payload.spans)
+
+
+def compare_pairs(
+    logs: Sequence[ReplicaLog], indexes: Iterable[tuple[int, int]], jobs: Jobs = None
+) -> list[Pair]:
+    """Every pair compared in one pass over the logs, by so many processes where the logs are large."""
+    pairs = [Pair(first, second) for first, second in indexes]
+    for window in windows(logs, jobs):
+        for pair in pairs:
+            _compare(pair, logs, window)
+    return pairs
+
+
+def _compare(pair: Pair, logs: Sequence[ReplicaLog], window: Window) -> None:
+    first, second = window.batches[pair.first], window.batches[pair.second]
+    if not len(first) and not len(second):
+        return
+    if len(first) == len(second) and all(
+        np.array_equal(getattr(first, name), getattr(second, name))
+        for name in ("crc", "last_offset", "leader_epoch", "first_offset")
+    ):
+        return
+    one, other = logs[pair.first], logs[pair.second]
+    start = max(one.local_log_start_offset, other.local_log_start_offset)
+    sides = (
+        _columns(first, one, is_over=window.is_over[pair.first]),
+        _columns(second, other, is_over=window.is_over[pair.second]),
+    )
+    rows: tuple[list[int], list[int]] = ([], [])
+    for difference in batch_differences(*sides):
+        _sort(pair, difference, (first, second), rows, start)
+    if rows[0] or rows[1]:
+        _compare_records(pair, (one, other), (first, second), rows, start)
+
+
+def _columns(batches: Batches, log: ReplicaLog, *, is_over: bool) -> BatchColumns:
+    return BatchColumns(
+        batches.first_offset,
+        batches.last_offset,
+        batches.leader_epoch,
+        batches.crc,
+        log.local_log_start_offset,
+        log.next_offset if is_over else NOT_OVER,
+    )
+
+
+def _sort(
+    pair: Pair,
+    difference: BatchDifference,
+    batches: tuple[Batches, Batches],
+    rows: tuple[list[int], list[int]],
+    start: int,
+) -> None:
+    """Note a difference that headers decide; keep the rows of one that only records do."""
+    side = 0 if difference.first >= 0 else 1
+    row = difference.first if side == 0 else difference.second
+    from_offset, to_offset = int(batches[side].first_offset[row]), int(batches[side].last_offset[row]) + 1
+    if to_offset <= start or difference.kind is Kind.BEYOND_END:
+        return
+    if difference.kind is Kind.HOLE:
+        pair.lacking[1 - side].add(max(from_offset, start), to_offset)
+    elif difference.kind is Kind.OTHER_EPOCH and difference.same_payload:
+        pair.same_payload.add(max(from_offset, start), to_offset)
+    else:
+        if difference.first >= 0:
+            rows[0].append(difference.first)
+        if difference.second >= 0:
+            rows[1].append(difference.second)
+
+
+def _compare_records(
+    pair: Pair,
+    logs: tuple[ReplicaLog, ReplicaLog],
+    batches: tuple[Batches, Batches],
+    rows: tuple[list[int], list[int]],
+    start: int,
+) -> None:
+    both = zip(entries(logs[0], batches[0], rows[0]), entries(logs[1], batches[1], rows[1]), strict=False)
+    if len(rows[0]) == len(rows[1]) and all(_are_recompressed(*twins) for twins in both):
+        pair.other_bytes += len(rows[0])
+        return
+    first, second = (contents(logs[n], batches[n], rows[n]) for n in (0, 1))
+    if pair.different.add_differences(_shared(first, second, start, pair.unmatched)):
+        pair.other_bytes += max(len(rows[0]), len(rows[1]))
+
+
+def _shared(
+    first: Iterator[tuple[int, Content]],
+    second: Iterator[tuple[int, Content]],
+    start: int,
+    unmatched: Ranges,
+) -> Iterator[tuple[int, Content, Content]]:
+    """The offsets from `start` on that both sides hold, and what each holds there; one record a side in memory.
+
+    Those that only the second holds are added to `unmatched`. Both sides are read to their ends, so that what cannot
+    be decoded is said of all.
+    """
+    one, other = next(first, None), next(second, None)
+    while one is not None or other is not None:
+        if other is None or (one is not None and one[0] < other[0]):
+            one = next(first, None)
+        elif one is None or other[0] < one[0]:
+            if other[0] >= start:
+                unmatched.add(other[0], other[0] + 1)
+            other = next(second, None)
+        else:
+            if one[0] >= start:
+                yield one[0], one[1], other[1]
+            one, other = next(first, None), next(second, None)
+
+
+def _are_recompressed(first: Entry, second: Entry) -> bool:
+    """Whether two batches hold the same records, as they do where only the compression differs."""
+    here, there = first.batch, second.batch
+    if here is None or there is None:
+        return False
+    if _uncompressed(here) != _uncompressed(there):
+        return False
+    try:
+        return _digest_of(first) == _digest_of(second)
+    except FormatError:
+        return False  # why is said by who reads the records
+
+
+def _uncompressed(header: BatchHeader) -> BatchHeader:
+    """The header without what compression and the leader that wrote it change."""
+    attributes = header.attributes & ~CODEC_MASK
+    return header._replace(batch_length=0, partition_leader_epoch=0, crc=0, attributes=attributes)
+
+
+def _digest_of(entry: Entry) -> bytes:
+    body = hashlib.blake2b()
+    for piece in pieces(entry.header.codec, memoryview(entry.data)[HEADER_SIZE:], magic=2, limit=LIMIT):
+        body.update(piece)
+    return body.digest()

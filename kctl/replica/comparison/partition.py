@@ -1,0 +1,286 @@
+"""A partition's copies of one moment: lineages, differences, verdict, and the copy to trust."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+
+from kctl.findings import Finding, Place
+from kctl.findings import replica as say
+from kctl.model import TopicPartition
+from kctl.replica.comparison.best_source import BestSource, Choice, best_source
+from kctl.replica.comparison.pairs import Pair, compare_pairs
+from kctl.replica.copies.copy import Copy
+from kctl.replica.copies.lineage import Lineage
+from kctl.replica.copies.moments import INTERNAL_COMPACTED
+from kctl.replica.copies.replica_log import ReplicaLog
+from kctl.scan.pool import Jobs
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """Offsets at which two brokers hold different records, and the epochs of each side there."""
+
+    broker_ids: tuple[int, int]
+    from_offset: int
+    to_offset: int
+    epochs: tuple[tuple[int, ...], tuple[int, ...]]
+
+
+@dataclass
+class PartitionComparison:
+    """The comparison of one partition's copies at one moment."""
+
+    partition: TopicPartition
+    moment: str | None
+    copies: dict[int, Copy]
+    logs: dict[int, ReplicaLog] = field(default_factory=dict)
+    lineages: dict[int, Lineage] = field(default_factory=dict)
+    divergences: list[Divergence] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    best: BestSource | None = None
+    best_source: int | None = None
+    verdict: str = "unknown"
+    reason: str = ""
+    behind: tuple[int, ...] = ()
+
+    @property
+    def place(self) -> Place:
+        """Where findings about the partition are."""
+        return Place(topic=self.partition.topic, partition=self.partition.partition, moment=self.moment)
+
+    def compare(
+        self, assigned: Sequence[int], is_compacted: bool | None, running: Container[int], jobs: Jobs
+    ) -> None:
+        """Read the copies side by side and judge them; see `compare_partition`."""
+        comparable = self._same_topic()
+        logs = [ReplicaLog(copy) for copy in self.copies.values()]
+        indexes = list(combinations(range(len(logs)), 2)) if comparable else []
+        pairs = compare_pairs(logs, indexes, jobs)
+        self.logs = dict(zip(self.copies, logs, strict=True))
+        self.lineages = {broker_id: log.lineage() for broker_id, log in self.logs.items()}
+        self._note_problems(running)
+        self._note_missing(assigned)
+        if comparable:
+            compacted = self._looks_compacted() if is_compacted is None else is_compacted
+            self._judge(pairs, logs, compacted)
+
+    def _same_topic(self) -> bool:
+        """Whether the copies can be of one log; says why not."""
+        clusters = {c.replica.log_dir.cluster_id for c in self.copies.values()} - {None}
+        if len(clusters) > 1:
+            ids = ", ".join(sorted(map(str, clusters)))
+            self.findings.append(say.CLUSTERS_MIXED.at(self.place, partition=self.partition, ids=ids))
+            self.reason = "the copies are from different clusters"
+            return False
+        topics = {c.replica.topic_id for c in self.copies.values()} - {None}
+        if len(topics) > 1:
+            ids = ", ".join(
+                f"{copy.replica.topic_id} on broker {broker_id}"
+                for broker_id, copy in self.copies.items()
+                if copy.replica.topic_id
+            )
+            self.findings.append(say.TOPIC_RECREATED.at(self.place, partition=self.partition, ids=ids))
+            self.reason = "the copies are of different topics of this name"
+            return False
+        return True
+
+    def _note_problems(self, running: Container[int]) -> None:
+        for broker_id, log in self.logs.items():
+            for problem in dict.fromkeys(log.problems):
+                finding = say.COPY_UNREADABLE.at(log.copy.place, broker_id=broker_id, reason=problem)
+                self.findings.append(finding)
+            for what, name in (("recovery_point", "recovery point"), ("high_watermark", "high watermark")):
+                said = log.copy.checkpoint(what)
+                if broker_id in running:
+                    break  # its checkpoints may have been copied after its log
+                if said is not None and said > log.next_offset and log.base_offset is not None:
+                    self.findings.append(
+                        say.INCOMPLETE_COPY.at(
+                            log.copy.place,
+                            broker_id=broker_id,
+                            end=log.next_offset,
+                            checkpoint=name,
+                            said=said,
+                        )
+                    )
+                    break
+
+    def _note_missing(self, assigned: Sequence[int]) -> None:
+        for broker_id in assigned:
+            if broker_id not in self.copies:
+                finding = say.COPY_MISSING.at(
+                    replace(self.place, broker_id=broker_id), broker_id=broker_id, partition=self.partition
+                )
+                self.findings.append(finding)
+
+    def _looks_compacted(self) -> bool:
+        """Kafka's own topics are; else a cleaner's checkpoint or offsets missing inside batches say so."""
+        return self.partition.topic in INTERNAL_COMPACTED or any(
+            log.has_gaps_inside or log.copy.checkpoint("cleaner") is not None for log in self.logs.values()
+        )
+
+    def _judge(self, pairs: Sequence[Pair], logs: Sequence[ReplicaLog], compacted: bool) -> None:
+        ids = list(self.copies)
+        contradictions = set()
+        holed: set[int] = set()
+        for pair in pairs:
+            one, other = ids[pair.first], ids[pair.second]
+            if pair.contradict:
+                contradictions.add((one, other))
+            self._note_pair(pair, one, other)
+            if not compacted:
+                holed |= self._note_holes(pair, logs, ids)
+        damaged = self._note_damage(ids)
+        self.best = best_source(self.lineages, contradictions)
+        self._name_best_source(damaged | holed)
+        self._name_verdict(bool(contradictions), damaged, bool(holed))
+
+    def _note_pair(self, pair: Pair, one: int, other: int) -> None:
+        lineages = self.lineages
+        for start, end in pair.different.spans:
+            epochs = (_epochs_in(lineages[one], start, end), _epochs_in(lineages[other], start, end))
+            self.divergences.append(Divergence((one, other), start, end, epochs))
+        for start, end in pair.same_payload.spans:
+            self.findings.append(say.SAME_PAYLOAD.at(self.place, one=one, other=other, start=start, end=end))
+        if pair.other_bytes:
+            self.findings.append(
+                say.OTHER_BYTES_SAME_RECORDS.at(self.place, one=one, other=other, count=pair.other_bytes)
+            )
+        first, second = lineages[one], lineages[other]
+        start = max(first.local_log_start_offset or 0, second.local_log_start_offset or 0)
+        if start > min(first.log_end_offset, second.log_end_offset):
+            self.findings.append(say.NO_COMMON_RANGE.at(self.place, one=one, other=other))
+
+    def _note_holes(self, pair: Pair, logs: Sequence[ReplicaLog], ids: Sequence[int]) -> set[int]:
+        """Say what each side lacks that damage does not explain; the brokers that lack anything."""
+        sides = ((pair.first, pair.second, pair.lacking[0]), (pair.second, pair.first, pair.lacking[1]))
+        holed = set()
+        for lacking, holding, ranges in sides:
+            for start, end in ranges.spans:
+                explained = any(
+                    damaged_range.from_offset < end
+                    and (damaged_range.to_offset is None or damaged_range.to_offset > start)
+                    for damaged_range in logs[lacking].damage
+                )
+                if explained:
+                    continue
+                holed.add(ids[lacking])
+                place = replace(logs[lacking].copy.place, base_offset=start, last_offset=end - 1)
+                finding = say.HOLE.at(place, broker_id=ids[lacking], other=ids[holding], start=start, end=end)
+                self.findings.append(finding)
+        return holed
+
+    def _note_damage(self, ids: Sequence[int]) -> set[int]:
+        """Say which copies are damaged where, and which others hold the range; the brokers whose copies are."""
+        damaged = set()
+        for broker_id in ids:
+            log = self.logs[broker_id]
+            for damaged_range in log.damage:
+                damaged.add(broker_id)
+                end = (
+                    damaged_range.to_offset
+                    if damaged_range.to_offset is not None
+                    else damaged_range.from_offset
+                )
+                whole = [
+                    b
+                    for b, other in self.logs.items()
+                    if b != broker_id and other.next_offset >= end and not other.damage
+                ]
+                others = (
+                    f"whole on broker {', '.join(map(str, whole))}" if whole else "no other copy holds them"
+                )
+                file = "/".join(filter(None, (log.copy.place.file, damaged_range.file.name)))
+                place = replace(
+                    log.copy.place,
+                    file=file,
+                    position=damaged_range.position,
+                    size_in_bytes=damaged_range.size_in_bytes,
+                    base_offset=damaged_range.from_offset,
+                    last_offset=end - 1 if end > damaged_range.from_offset else None,
+                )
+                self.findings.append(
+                    say.DAMAGED_COPY.at(place, broker_id=broker_id, where=damaged_range.where, others=others)
+                )
+        return damaged
+
+    def _name_best_source(self, flawed: set[int]) -> None:
+        """The longest copy without damage or holes of the branch to take; None where a person must choose."""
+        best = self.best
+        if best is None or best.choice is Choice.OPERATOR_MUST_CHOOSE:
+            return
+        branch = next(b for b in best.branches if best.current_lineage in b.replicas)
+        lineages = self.lineages
+        self.best_source = min(
+            branch.replicas,
+            key=lambda b: (b in flawed, -lineages[b].log_end_offset, lineages[b].log_start_offset, b),
+        )
+
+    @property
+    def recover_from(self) -> list[int]:
+        """The brokers whose copies hold records, below their own high watermark, that the newest branch lacks."""
+        if self.best is None:
+            return []
+        current = next(b.replicas for b in self.best.branches if self.best.current_lineage in b.replicas)
+        found = set()
+        for divergence in self.divergences:
+            for broker_id, other in (divergence.broker_ids, divergence.broker_ids[::-1]):
+                is_aside = broker_id not in current and other in current
+                if is_aside and divergence.from_offset < self.lineages[broker_id].committed_end:
+                    found.add(broker_id)
+        return sorted(found)
+
+    @property
+    def incomplete(self) -> list[int]:
+        """Brokers whose copy is not all that the broker had, by its own checkpoints."""
+        said = {f.place.broker_id for f in self.findings if f.code == say.INCOMPLETE_COPY.code}
+        return sorted(broker_id for broker_id in said if broker_id is not None)
+
+    def _name_verdict(self, diverged: bool, damaged: set[int], has_holes: bool) -> None:
+        ends = {b: lineage.log_end_offset for b, lineage in self.lineages.items()}
+        for branch in self.best.branches if self.best else ():
+            self.behind += tuple(b for b in branch.replicas if ends[b] < branch.log_end_offset)
+        unreadable = any(log.problems for log in self.logs.values())
+        if diverged:
+            self.verdict, self.reason = "diverged", "records differ at the same offsets"
+        elif len(self.copies) < 2:
+            self.reason = "there is one copy only; another broker's would settle it"
+        elif damaged:
+            self.verdict, self.reason = "damaged", "a batch of one copy is damaged"
+        elif has_holes:
+            self.verdict, self.reason = "hole", "batches are missing in the middle of a log"
+        elif any(f.code == say.NO_COMMON_RANGE.code for f in self.findings):
+            self.reason = "no offset is in all copies; older copies or remote segments would settle it"
+        elif unreadable or self.incomplete:
+            self.reason = "a copy is not whole; a complete one would settle it"
+        elif self.behind:
+            self.verdict, self.reason = "behind", "every shorter copy is the front of the longest"
+        else:
+            self.verdict, self.reason = ("equal", "the same batches, byte for byte, on the shared range")
+
+
+def compare_partition(
+    partition: TopicPartition,
+    moment: str | None,
+    copies: Mapping[int, Copy],
+    assigned: Sequence[int] = (),
+    *,
+    is_compacted: bool | None = None,
+    running: Container[int] = (),
+    jobs: Jobs = None,
+) -> PartitionComparison:
+    """The comparison of these copies; `is_compacted` None leaves it to what the logs show.
+
+    `assigned` are the replicas that znodes name, `running` the brokers that ran while they were copied. Large logs are read by `jobs` processes.
+    """
+    comparison = PartitionComparison(partition, moment, dict(sorted(copies.items())))
+    comparison.compare(assigned, is_compacted, running, jobs)
+    return comparison
+
+
+def _epochs_in(lineage: Lineage, start: int, end: int) -> tuple[int, ...]:
+    inside = [epoch for epoch, first in lineage.epochs if start < first < end]
+    at_start = lineage.epoch_at(start)
+    return tuple(inside if at_start is None else [at_start, *inside])

@@ -1,0 +1,232 @@
+"""Every partition of the evidence that two brokers hold, compared moment by moment, and the rows about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import NamedTuple
+
+from kctl.errors import BadValue, KctlError
+from kctl.evidence.alive import Registered
+from kctl.evidence.model import Evidence
+from kctl.internal_topics.cluster_image import CLUSTER_METADATA
+from kctl.internal_topics.decisions import voters_in
+from kctl.judging.divergence import AGREEING, judge_divergence
+from kctl.judging.judgement import Judgement
+from kctl.model import SILENT, Progress, TopicPartition
+from kctl.replica.comparison.best_source import rejoin_table
+from kctl.replica.comparison.partition import PartitionComparison, compare_partition
+from kctl.replica.copies.copy import ByMoment, Copy, copies_of
+from kctl.replica.copies.moments import Znodes, assigned_in, clusters_of
+from kctl.replica.copies.scanned import LARGE, size_of
+from kctl.replica.epoch_rows import lineage_row
+from kctl.replication.rules import Rules
+from kctl.rows.replica import DIVERGENCE, REJOIN, VERDICT
+from kctl.scan.pool import Jobs, ordered
+
+Row = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class CompareOptions:
+    """The partitions to compare, and facts about them that the evidence does not give."""
+
+    topics: tuple[str, ...] = ()
+    partitions: frozenset[int] = frozenset()
+    compacted: frozenset[str] = frozenset()
+    if_leader: int | None = None
+    rules: Rules | None = None
+    jobs: Jobs = None  # processes; None: one a core
+
+
+@dataclass
+class ComparedEvidence:
+    """The copies and znodes of some evidence, and their comparison."""
+
+    evidence: Evidence
+    options: CompareOptions
+    report: Callable[[KctlError], None]
+    znodes: dict[str | None, Znodes] = field(init=False)
+    registered: Registered = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.znodes = clusters_of(self.evidence, self.report)
+        self.registered = Registered(self.evidence)
+
+    def copies(self) -> dict[TopicPartition, ByMoment]:
+        """The copies of the partitions asked for."""
+        found, wanted = copies_of(self.evidence, self.options.topics), self.options.partitions
+        return {tp: copies for tp, copies in found.items() if not wanted or tp.partition in wanted}
+
+    def work(self) -> list[ComparisonTask]:
+        """Each partition and moment with two copies or more, or with one of several assigned; moments in order."""
+        order = {moment: index for index, moment in enumerate(self.evidence.moments)}
+        found = []
+        for partition, by_moment in self.copies().items():
+            for moment in sorted(by_moment, key=lambda m: order.get(m or "", -1)):
+                znodes = self.znodes.get(moment)
+                assigned = znodes.replicas.get(partition, ()) if znodes else ()
+                if len(by_moment[moment]) > 1 or len(assigned) > 1:
+                    compacted = True if partition.topic in self.options.compacted else None
+                    if compacted is None and znodes is not None:
+                        compacted = znodes.is_compacted(partition.topic)
+                    copies = by_moment[moment]
+                    running = frozenset(b for b in copies if self.registered.ran(b, moment))
+                    found.append(ComparisonTask(partition, moment, copies, assigned, compacted, running))
+        return found
+
+    def judgement(self, comparison: PartitionComparison) -> Judgement:
+        """Whether the copies that were compared agree."""
+        partition, moment = comparison.partition, comparison.moment
+        unreadable = [(b, "; ".join(log.problems)) for b, log in comparison.logs.items() if log.problems]
+        verdict, reason = comparison.verdict, comparison.reason
+        late = [broker_id for broker_id, log in comparison.logs.items() if log.lacks_first_epochs]
+        if late and verdict in AGREEING:
+            first = (comparison.copies[late[0]].recorded_epochs or ((0, 0),))[0][1]
+            reason = f"the leader-epoch-checkpoint of broker {late[0]} begins at offset {first}, above batches of other"
+            verdict, reason = "unknown", reason + " epochs, and nothing tells where the log starts"
+        incomplete = [(broker_id, "its leader-epoch-checkpoint begins late") for broker_id in late]
+        incomplete += [
+            (broker_id, "it ends before its own checkpoint") for broker_id in comparison.incomplete
+        ]
+        return self._judged(partition, moment, comparison.copies, verdict, reason, unreadable, incomplete)
+
+    def not_compared(self) -> Iterator[Judgement]:
+        """Judgements on what has no copies to compare: one copy alone, or none of a partition that was named."""
+        compared = {(task.partition, task.moment) for task in self.work()}
+        copied = self.copies()
+        for partition, by_moment in copied.items():
+            for moment in by_moment:
+                if (partition, moment) not in compared:
+                    yield self._judged(partition, moment, by_moment[moment])
+        named = {tp for tp in assigned_in(self.znodes) if tp.topic in self.options.topics}
+        for partition in sorted(named - copied.keys()):
+            if not self.options.partitions or partition.partition in self.options.partitions:
+                yield self._judged(partition, None, ())
+
+    def _judged(
+        self,
+        partition: TopicPartition,
+        moment: str | None,
+        copies: Collection[int],
+        verdict: str = "unknown",
+        reason: str = "",
+        unreadable: Sequence[tuple[int, str]] = (),
+        incomplete: Sequence[tuple[int, str]] = (),
+    ) -> Judgement:
+        znodes = self.znodes.get(moment) or self.znodes.get(None)
+        if znodes is None and not copies:
+            znodes = next((z for z in reversed(self.znodes.values()) if partition in z.replicas), None)
+        assigned = znodes.replicas.get(partition, ()) if znodes else ()
+        if partition.topic == CLUSTER_METADATA and znodes and (voters := voters_in(self.evidence, moment)):
+            assigned = tuple(sorted({*voters, *znodes.registered}))  # brokers follow the voters
+        return judge_divergence(
+            partition,
+            moment,
+            copies,
+            assigned,
+            self.evidence.replica_brokers(moment),
+            verdict,
+            reason,
+            unreadable,
+            incomplete,
+            self.evidence.unopened,
+        )
+
+    def comparisons(self, progress: Progress = SILENT) -> Iterator[PartitionComparison]:
+        """The comparisons in order; small ones a process each, large ones by all processes together."""
+        work = self.work()
+        progress.start("compare", len(work), "partitions")
+        jobs = self.options.jobs
+        processes = jobs if isinstance(jobs, int) else None
+        here = jobs is None or isinstance(jobs, int)  # another engine gets each comparison whole
+        for by_all, group in groupby(work, key=lambda task: here and is_large(task)):
+            tasks = list(group)
+            results = (
+                (compare(task, processes) for task in tasks) if by_all else ordered(compare, tasks, jobs=jobs)
+            )
+            for comparison in results:
+                yield comparison
+                progress.advance(1)
+
+
+class ComparisonTask(NamedTuple):
+    """The copies of one partition at one moment, and what znodes say; work for a process."""
+
+    partition: TopicPartition
+    moment: str | None
+    copies: dict[int, Copy]
+    assigned: tuple[int, ...]
+    is_compacted: bool | None
+    running: frozenset[int] = frozenset()
+    """The brokers that are known to have run while they were copied."""
+
+
+def is_large(task: ComparisonTask) -> bool:
+    """Whether one comparison is worth several processes."""
+    return sum(size_of(copy.folder) for copy in task.copies.values()) >= LARGE
+
+
+def compare(task: ComparisonTask, jobs: int | None = 1) -> PartitionComparison:
+    """The comparison of one partition."""
+    return compare_partition(
+        task.partition,
+        task.moment,
+        task.copies,
+        task.assigned,
+        is_compacted=task.is_compacted,
+        running=task.running,
+        jobs=jobs,
+    )
+
+
+def comparison_rows(comparison: PartitionComparison, options: CompareOptions) -> Iterator[Row]:
+    """The rows of one comparison: lineages, divergences, what else is to say, the verdict, the rejoin table."""
+    for broker_id, lineage in comparison.lineages.items():
+        yield lineage_row(comparison.logs[broker_id], lineage)
+    for divergence in comparison.divergences:
+        yield DIVERGENCE(
+            **_whose(comparison),
+            broker_ids=list(divergence.broker_ids),
+            from_offset=divergence.from_offset,
+            to_offset=divergence.to_offset,
+            epochs=[list(side) for side in divergence.epochs],
+        )
+    for finding in comparison.findings:
+        yield finding.row()
+    best = comparison.best
+    yield VERDICT(
+        **_whose(comparison),
+        verdict=comparison.verdict,
+        best_source=comparison.best_source,
+        recover_from=comparison.recover_from,
+        reason=comparison.reason,
+        broker_ids=list(comparison.copies),
+        branches=[list(branch.replicas) for branch in best.branches] if best else [],
+        current_lineage=best.current_lineage if best else None,
+        most_committed=best.most_committed if best else None,
+        behind=list(comparison.behind),
+    )
+    if options.if_leader is not None:
+        yield from _rejoin_rows(comparison, options)
+
+
+def _whose(comparison: PartitionComparison) -> Row:
+    return {
+        "topic": comparison.partition.topic,
+        "partition": comparison.partition.partition,
+        "moment": comparison.moment,
+    }
+
+
+def _rejoin_rows(comparison: PartitionComparison, options: CompareOptions) -> Iterator[Row]:
+    leader = options.if_leader
+    assert leader is not None
+    if leader not in comparison.lineages:
+        return
+    rules = options.rules
+    if rules is None:
+        raise BadValue("a rejoin table needs a version")
+    for broker_id, rejoin in rejoin_table(comparison.lineages, leader, rules.algorithm).items():
+        yield REJOIN(**_whose(comparison), leader=leader, broker_id=broker_id, **rejoin._asdict())

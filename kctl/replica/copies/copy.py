@@ -1,0 +1,127 @@
+"""Copies of replicas: whose they are, and what the checkpoints of their log directory say about them.
+
+A checkpoint entry is as old as its file's last writing: a high watermark up to five seconds, a recovery point
+and a log start up to a minute. Of several entries for one partition Kafka keeps the last.
+
+Source: core/src/main/scala/kafka/server/ReplicaManager.scala, core/src/main/scala/kafka/log/LogManager.scala @ 2.8.2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from pathlib import Path
+
+from formats.errors import FormatError
+from formats.log_dir.checkpoints import parse_leader_epochs, parse_offset_checkpoint
+from formats.log_dir.file_names import LEADER_EPOCHS, FolderKind
+from kctl.evidence.model import Evidence, Replica
+from kctl.files import read_lenient
+from kctl.findings import Place
+from kctl.model import TopicPartition
+from kctl.replication.epochs import Entries
+
+CHECKPOINTS = {
+    "high_watermark": "replication-offset-checkpoint",
+    "recovery_point": "recovery-point-offset-checkpoint",
+    "log_start": "log-start-offset-checkpoint",
+    "cleaner": "cleaner-offset-checkpoint",
+}
+NOBODY = -1
+"""The broker of a copy where nothing names it."""
+
+
+@dataclass(frozen=True)
+class Copy:
+    """One replica of one broker at one moment."""
+
+    replica: Replica
+    broker_id: int
+    place: Place
+    marks: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
+    """Its offsets in the checkpoints of its log directory, by the keys of CHECKPOINTS."""
+
+    @property
+    def partition(self) -> TopicPartition:
+        """Which partition it is a replica of."""
+        return self.replica.topic_partition
+
+    @property
+    def moment(self) -> str | None:
+        """The moment it was taken at; None where there is one only."""
+        return self.replica.moment
+
+    @property
+    def folder(self) -> Path:
+        """Where its segments are."""
+        return self.replica.folder
+
+    @property
+    def who(self) -> str:
+        """The copy in words."""
+        at = f" at moment {self.moment!r}" if self.moment else ""
+        return f"broker {self.broker_id}{at}"
+
+    def checkpoint(self, what: str) -> int | None:
+        """Its offset in a checkpoint of its log directory; None where it has no entry."""
+        return self.marks.get(what)
+
+    @cached_property
+    def recorded_epochs(self) -> Entries | None:
+        """The entries of `leader-epoch-checkpoint` as they stand; None without a file that can be read."""
+        try:
+            text = read_lenient(self.folder / LEADER_EPOCHS)
+            return tuple((entry.epoch, entry.start_offset) for entry in parse_leader_epochs(text))
+        except (OSError, FormatError):
+            return None
+
+
+Moment = str | None
+ByMoment = dict[Moment, dict[int, Copy]]
+
+
+def live_copies(evidence: Evidence, topics: Iterable[str] = ()) -> Iterator[Copy]:
+    """Every live replica folder of these topics (of all without any), in the order of the evidence."""
+    wanted, read = frozenset(topics), cache(_read_checkpoint)
+    for replica in evidence.replicas:
+        if replica.kind is not FolderKind.LIVE or (wanted and replica.topic not in wanted):
+            continue
+        place = replace(
+            evidence.place_of(replica.folder, replica.log_dir.root),
+            broker_id=replica.broker_id,
+            topic=replica.topic,
+            partition=replica.partition,
+            moment=replica.moment,
+        )
+        offsets = {what: read(replica.log_dir.path / name) for what, name in CHECKPOINTS.items()}
+        named = replica.topic, replica.partition
+        marks = {what: by_partition[named] for what, by_partition in offsets.items() if named in by_partition}
+        yield Copy(replica, NOBODY if replica.broker_id is None else replica.broker_id, place, marks)
+
+
+def _read_checkpoint(path: Path) -> dict[tuple[str, int], int]:
+    """The offsets of a checkpoint by topic and partition; none where it cannot be read."""
+    try:
+        entries = parse_offset_checkpoint(read_lenient(path))
+    except (OSError, FormatError):
+        return {}
+    return {(entry.topic, entry.partition): entry.offset for entry in entries}
+
+
+def every_copy(evidence: Evidence, topics: Iterable[str] = ()) -> list[Copy]:
+    """Every live replica folder, also those whose broker nobody knows, by partition, moment and broker."""
+    copies = list(live_copies(evidence, topics))
+    order = {name: place for place, name in enumerate(evidence.moments)} if copies else {}
+    return sorted(
+        copies, key=lambda c: (c.partition, order.get(c.moment or "", -1), c.broker_id, str(c.folder))
+    )
+
+
+def copies_of(evidence: Evidence, topics: Iterable[str] = ()) -> dict[TopicPartition, ByMoment]:
+    """The live copies of each partition by moment and broker; those whose broker nobody knows are left out."""
+    found: dict[TopicPartition, ByMoment] = {}
+    for copy in live_copies(evidence, topics):
+        if copy.broker_id != NOBODY:
+            found.setdefault(copy.partition, {}).setdefault(copy.moment, {}).setdefault(copy.broker_id, copy)
+    return dict(sorted(found.items()))

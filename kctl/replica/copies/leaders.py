@@ -1,0 +1,167 @@
+"""Who led a partition in which epoch, from brokers' logs where there are any, else from the znodes of moments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from formats.znodes.cluster import NO_LEADER
+from kctl.broker_logs.history.decided import how_it_began
+from kctl.model import TopicPartition
+from kctl.replica.copies.log_notes import LogNotes
+from kctl.replica.copies.moments import PartitionState, Znodes
+
+
+@dataclass(frozen=True, slots=True)
+class Led:
+    """One leadership. `isr` is as decided, `last_isr` as it was at its end; None where nobody says."""
+
+    leader_epoch: int
+    leader: int | None
+    isr: tuple[int, ...] | None = None
+    last_isr: tuple[int, ...] | None = None
+    from_ms: int | None = None
+    how: str = "unknown"
+    proofs: tuple[Mapping[str, object], ...] = ()
+    is_isr_last: bool = False
+    """Whether every change of the ISR is known: a leader's own log names those that it made."""
+    eligible: tuple[int, ...] = ()
+    """Who may be elected next besides the ISR, as cleanly (KIP-966)."""
+    is_decided: bool = False
+    """Whether a metadata log tells how it began; lines of brokers do not count then."""
+
+    @property
+    def leader_id(self) -> int | None:
+        """The broker that led; None where nobody did, or nobody says who."""
+        return self.leader if self.leader is not None and self.leader >= 0 else None
+
+
+class IsrBefore(NamedTuple):
+    """The last ISR that had members before an election."""
+
+    isr: tuple[int, ...] | None
+    is_complete: bool
+    """Whether every decision in between is known."""
+    is_last: bool
+    """Whether it was surely the last, no member having come back unseen."""
+    eligible: tuple[int, ...] = ()
+    """Eligible leader replicas outside the ISR."""
+
+
+@dataclass(frozen=True)
+class Leaders:
+    """The leaderships that are known, ascending; an epoch that is not there is not known."""
+
+    known: tuple[Led, ...] = ()
+    by_epoch: Mapping[int, Led] = field(default_factory=dict)
+    is_doubtful: bool = False
+    """Whether the order of times says nothing, so that nobody knows which ISR was the last of an epoch."""
+
+    def of(self, leader_epoch: int | None) -> Led | None:
+        """The leadership of an epoch."""
+        return self.by_epoch.get(leader_epoch) if leader_epoch is not None else None
+
+    def leader_of(self, leader_epoch: int | None) -> int | None:
+        """Who led in an epoch; None where nobody knows, or nobody led."""
+        led = self.of(leader_epoch)
+        return led.leader_id if led else None
+
+    def before(self, leader_epoch: int) -> Sequence[Led]:
+        """The leaderships of lower epochs, the nearest first."""
+        return [led for led in reversed(self.known) if led.leader_epoch < leader_epoch]
+
+    def isr_before(self, leader_epoch: int) -> IsrBefore:
+        """The last ISR that had members before an epoch.
+
+        A state without a leader may have an empty ISR (0.8.2 to 1.0): then the leader before it was alone in its own.
+        """
+        expected = leader_epoch - 1
+        complete, emptied = True, False
+        eligible = next((led.eligible for led in self.before(leader_epoch)), ())
+        for led in self.before(leader_epoch):
+            complete = complete and led.leader_epoch == expected and led.leader is not None
+            expected = led.leader_epoch - 1
+            isr = led.last_isr or led.isr
+            if isr and emptied and complete and led.leader is not None and led.leader in isr:
+                return IsrBefore((led.leader,), True, True, eligible)
+            if isr:
+                return IsrBefore(isr, complete, complete and led.is_isr_last, eligible)
+            emptied = led.leader == NO_LEADER and led.isr is not None
+        return IsrBefore(None, False, False)
+
+
+def leaders_of(partition: TopicPartition, log_notes: LogNotes, moments: Iterable[Znodes]) -> Leaders:
+    """The leaderships of a partition; znodes fill in what the logs do not say."""
+    found: dict[int, Led] = {}
+    servers = log_notes.history.servers if log_notes.history else frozenset()
+    for told in log_notes.leaderships(partition):
+        if told.leader is None and told.cause:
+            continue  # a gap that the timeline names as such
+        found[told.leader_epoch] = Led(
+            told.leader_epoch,
+            told.leader,
+            told.isr,
+            told.last_isr,
+            told.from_ms,
+            told.how,
+            tuple(told.proofs),
+            told.leader == NO_LEADER or told.leader in servers,
+        )
+    same = of_present_topic(partition.topic, moments)
+    for decided in _decided(partition, same).values():
+        said = found.get(decided.leader_epoch)
+        if said is not None:
+            how = how_it_began(decided.how, said.how)
+            if not decided.is_decided:
+                how = said.how
+            # Its time is compared with those of lines.
+            from_ms, proofs = said.from_ms or decided.from_ms, (*decided.proofs, *said.proofs)
+            decided = replace(decided, how=how, from_ms=from_ms, proofs=proofs)
+        found[decided.leader_epoch] = decided
+    for znodes in same:
+        state = znodes.states.get(partition)
+        if state is None or partition in znodes.decisions:
+            continue
+        known = found.get(state.leader_epoch)
+        if known is None:
+            found[state.leader_epoch] = _stated(state, is_isr_last=state.leader == NO_LEADER)
+        elif not log_notes.history:
+            found[state.leader_epoch] = replace(known, last_isr=state.isr, eligible=())
+    ordered = tuple(found[epoch] for epoch in sorted(found))
+    return Leaders(ordered, {led.leader_epoch: led for led in ordered}, log_notes.is_doubtful)
+
+
+def _stated(state: PartitionState, *, is_isr_last: bool = False) -> Led:
+    """A leadership that a state znode or a record of the metadata log tells of."""
+    proof = {"file": state.file, "text": f"leader {state.leader}, ISR {list(state.isr)}"}
+    return Led(
+        state.leader_epoch, state.leader, state.isr, state.isr, proofs=(proof,), is_isr_last=is_isr_last
+    )
+
+
+def of_present_topic(topic: str, moments: Iterable[Znodes]) -> list[Znodes]:
+    """The moments but those at which another topic had the name."""
+    known = list(moments)
+    created = next((export.created[topic] for export in reversed(known) if topic in export.created), None)
+    topic_id = next(
+        (export.topic_ids[topic] for export in reversed(known) if topic in export.topic_ids), None
+    )
+    return [
+        export
+        for export in known
+        if export.created.get(topic, created) == created and export.topic_ids.get(topic, topic_id) == topic_id
+    ]
+
+
+def _decided(partition: TopicPartition, moments: Iterable[Znodes]) -> dict[int, Led]:
+    """The leaderships of a metadata log, by epoch: the ISR as decided, and as it was at the end."""
+    found: dict[int, Led] = {}
+    for znodes in moments:
+        for one in znodes.decisions.get(partition, ()):
+            first = found.get(one.leader_epoch) or Led(
+                one.leader_epoch, one.leader, one.isr, None, one.time_ms, one.how, (one.proof(),),
+                is_isr_last=True, is_decided=one.how != "unknown",
+            )  # fmt: skip
+            found[one.leader_epoch] = replace(first, last_isr=one.isr, eligible=one.eligible)
+    return found

@@ -1,0 +1,123 @@
+"""A replica's lineage: its leader epochs as they can be compared with another's.
+
+A `leader-epoch-checkpoint` cannot be compared as it stands: it may hold epochs in which nothing was written,
+entries at or above the log end (elections that wrote nothing, truncations not yet flushed), and a front cut at
+another offset than elsewhere. Normalised, an entry means "from here on, records of this epoch are here".
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+from kctl.model import OffsetRange
+from kctl.replication.epochs import Entries, epoch_for_offset, latest_epoch, loaded
+from kctl.replication.truncation import ReplicaLog
+
+
+class Relation(enum.StrEnum):
+    """The relation of two replicas, by their epochs."""
+
+    EQUAL = "equal"
+    FIRST_BEHIND = "first_behind"
+    SECOND_BEHIND = "second_behind"
+    DIVERGED = "diverged"
+    NO_COMMON_RANGE = "no_common_range"
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """The extent of one replica: normalised epochs, [log start, log end), and its checkpointed high watermark.
+
+    `recorded` are the entries of the checkpoint file, or those rebuilt from batches where there is none.
+    """
+
+    log_start_offset: int
+    log_end_offset: int
+    high_watermark: int | None = None
+    recorded: Entries = ()
+    local_log_start_offset: int | None = None
+    epochs: Entries = field(init=False)
+
+    def __post_init__(self) -> None:
+        normal = normalised(self.recorded, self.log_start_offset, self.log_end_offset)
+        object.__setattr__(self, "epochs", normal)
+
+    @property
+    def committed_end(self) -> int:
+        """Evidence of what is committed: the high watermark, capped by the log end; 0 where none is recorded."""
+        return min(self.high_watermark or 0, self.log_end_offset)
+
+    @property
+    def last_epoch(self) -> int:
+        """The newest epoch with records here; -1 where none is known."""
+        latest = latest_epoch(self.epochs)
+        return -1 if latest is None else latest
+
+    def epoch_at(self, offset: int) -> int | None:
+        """The epoch in which the record at this offset was written; None where it is not known."""
+        return epoch_for_offset(self.epochs, offset)
+
+    def log(self) -> ReplicaLog:
+        """The replica as a running broker sees it: entries beyond the end are stale, one at the end may be its own."""
+        entries = tuple(e for e in loaded(self.recorded) if e[1] <= self.log_end_offset)
+        return ReplicaLog(entries, self.log_end_offset, self.committed_end, self.log_start_offset)
+
+
+@dataclass(frozen=True, slots=True)
+class LineageComparison:
+    """Two lineages held against each other."""
+
+    relation: Relation
+    common_range: OffsetRange | None
+    first_divergent_offset: int | None
+    epoch_unknown_range: OffsetRange | None = None
+
+
+def normalised(entries: Entries, log_start_offset: int, log_end_offset: int) -> Entries:
+    """Entries with records: none empty, none ending at or below the log start, the first moved up to it."""
+    kept: list[tuple[int, int]] = []
+    ordered = loaded(entry for entry in entries if min(entry) >= 0)
+    for index, (epoch, start) in enumerate(ordered):
+        end = ordered[index + 1][1] if index + 1 < len(ordered) else log_end_offset
+        end = min(end, log_end_offset)
+        if end > max(start, log_start_offset):
+            kept.append((epoch, max(start, log_start_offset)))
+    return tuple(kept)
+
+
+def first_difference(first: Entries, second: Entries, start: int, end: int) -> int | None:
+    """The first offset in [start, end) to which the two lineages give different epochs; None if there is none.
+
+    Where one side does not know the epoch (message formats before 2) nothing is said.
+    """
+    points = sorted({start, *(o for _, o in (*first, *second) if start < o < end)})
+    for point in points:
+        if point >= end:
+            break
+        one, other = epoch_for_offset(first, point), epoch_for_offset(second, point)
+        if one is not None and other is not None and one != other:
+            return point
+    return None
+
+
+def compare_lineages(first: Lineage, second: Lineage) -> LineageComparison:
+    """The relation of two replicas by their epochs alone; batches must confirm it."""
+    start = max(first.log_start_offset, second.log_start_offset)
+    end = min(first.log_end_offset, second.log_end_offset)
+    if start > end:
+        return LineageComparison(Relation.NO_COMMON_RANGE, None, None)
+    common = OffsetRange(start, end)
+    divergent = first_difference(first.epochs, second.epochs, start, end)
+    known = [lineage.epochs[0][1] for lineage in (first, second) if lineage.epochs]
+    known_from = max(known) if len(known) == 2 else end
+    unknown = OffsetRange(start, min(known_from, end)) if known_from > start and end > start else None
+    if divergent is not None:
+        relation = Relation.DIVERGED
+    elif first.log_end_offset < second.log_end_offset:
+        relation = Relation.FIRST_BEHIND
+    elif first.log_end_offset > second.log_end_offset:
+        relation = Relation.SECOND_BEHIND
+    else:
+        relation = Relation.EQUAL
+    return LineageComparison(relation, common, divergent, unknown)

@@ -1,0 +1,191 @@
+"""Notes from brokers' logs about replicas: leaderships, and loads, cuts and high watermarks of each log.
+
+One pass over the logs. Notes are kept by partition; a line that says nothing about a log's end, a cut or a
+high watermark is not kept. Which line proves what is a table of templates.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kctl.broker_logs.clocks.offsets import CODES
+from kctl.broker_logs.events import Event
+from kctl.broker_logs.history.leaderships import Leadership
+from kctl.broker_logs.history.timeline import Timeline, timeline
+from kctl.broker_logs.merging import prepare
+from kctl.broker_logs.sources import Sources
+from kctl.findings import Finding
+from kctl.model import TopicPartition
+
+KAFKA_SERVERS = ("kafka.server.KafkaServer", "kafka.server.KafkaServerStartable", "kafka.server.BrokerServer")
+# `Log(dir=..., topic=t, partition=0, ..., logEndOffset=50)` in the line of a log that was loaded (2.6 to 3.9).
+LOADED = re.compile(r"topic=(?P<topic>[\w.-]+), partition=(?P<partition>\d+),.*logEndOffset=(?P<end>\d+)")
+# `[orders,2], initOffset 5 to broker` or `orders-2, initOffset ...`: where the log ends as a fetcher is made (to 0.11).
+FETCHED = re.compile(
+    r"(?:\[(?P<old>[\w.-]+),(?P<id>\d+)\]|(?P<topic>[\w.-]+)-(?P<partition>\d+)), initOffset (?P<end>\d+) to"
+)
+
+
+class Note(NamedTuple):
+    """One line about a replica; numbers that it does not say are None."""
+
+    what: str
+    broker_id: int
+    time_ms: int
+    proof: dict[str, object]
+    offset: int | None = None  # where a cut or an epoch begins
+    log_end_offset: int | None = None
+    high_watermark: int | None = None
+    leader_epoch: int | None = None
+
+
+# Template to what it is a note of: a role taken, a log loaded, a cut, a fall-back to the own high watermark, ...
+WHAT = {
+    "L01": "leader", "L03": "leader", "S12": "leader", "S13": "leader",
+    "L02": "follower", "L04": "follower",
+    "R01": "loaded", "R02": "loaded", "R03": "loaded", "R04": "loaded",
+    "R07": "recovered", "R08": "recovered", "R20": "created",
+    "T04": "asked_to_cut", "T05": "cut",
+    "T08": "fell_back", "T13": "fell_back", "T14": "fell_back",
+    "T21": "reset", "T22": "reset",
+    "S06": "shrank", "S03": "isr_of_leader", "S05": "isr_of_leader",
+    "S09": "stale", "S10": "stale",
+    "S02": "initial_high_watermark",
+}  # fmt: skip
+
+
+@dataclass
+class LogNotes:
+    """The notes of all logs. `history` is None where there are no logs."""
+
+    history: Timeline | None = None
+    notes: dict[TopicPartition, list[Note]] = field(default_factory=dict)
+    starts: dict[int, list[int]] = field(default_factory=dict)
+    """When each broker's process began to start, UTC milliseconds."""
+    zones: list[Finding] = field(default_factory=list)
+    """Findings about the time zones of the brokers' logs."""
+    is_doubtful: bool = False
+    """Whether the order of lines of different brokers is not known."""
+
+    def of(self, partition: TopicPartition, *what: str, broker_id: int | None = None) -> list[Note]:
+        """The notes of these kinds about a partition in order of time, of one broker where it is given."""
+        return [
+            note
+            for note in self.notes.get(partition, [])
+            if note.what in what and broker_id in (None, note.broker_id)
+        ]
+
+    def leaderships(self, partition: TopicPartition) -> list[Leadership]:
+        """The leaderships of the topic that has the name now, ascending epochs."""
+        found = self.history.of(partition) if self.history else []
+        begin = 0
+        for index in range(1, len(found)):
+            if found[index].leader_epoch <= found[index - 1].leader_epoch:
+                begin = index
+        return found[begin:]
+
+    def began_at(self, partition: TopicPartition) -> int:
+        """When the topic that has the name now was first seen; lines from before are about another one."""
+        found = self.history.of(partition) if self.history else []
+        present = self.leaderships(partition)
+        return present[0].from_ms if present and len(present) < len(found) else 0
+
+    def started_between(self, broker_id: int, after_ms: int, until_ms: int) -> bool:
+        """Whether the broker's process started within this time."""
+        return any(after_ms < start <= until_ms for start in self.starts.get(broker_id, ()))
+
+
+def read_log_notes(
+    sources: Sources, wanted: Callable[[TopicPartition], bool] = lambda partition: True
+) -> LogNotes:
+    """The notes of these sources' logs about the partitions for which `wanted` is true."""
+    log_notes = LogNotes()
+    if not sources.sources:
+        return log_notes
+    merging = prepare(sources)
+    log_notes.zones = [finding for finding in sources.findings if finding.code in CODES]
+    log_notes.is_doubtful = bool(merging.doubtful)
+    events = _listened(merging.events(), log_notes, wanted)
+    log_notes.history = timeline(events, wanted, merging.doubtful)
+    return log_notes
+
+
+def _listened(
+    events: Iterable[Event], log_notes: LogNotes, wanted: Callable[[TopicPartition], bool]
+) -> Iterator[Event]:
+    fetched: dict[tuple[int, TopicPartition], Note] = {}
+    for event in events:
+        name = event.event
+        is_start = name == "U16" or (name == "U11" and event.logger in KAFKA_SERVERS)
+        if is_start and event.broker_id is not None:
+            log_notes.starts.setdefault(event.broker_id, []).append(event.time_ms or 0)
+        elif name == "T01":
+            fetched.update(_fetched(event))
+        elif name in WHAT:
+            _note(log_notes, event, wanted)
+            if name == "T04":
+                _cut_after_all(log_notes, event, fetched)
+        yield event
+
+
+def _fetched(event: Event) -> Iterator[tuple[tuple[int, TopicPartition], Note]]:
+    """Where each log of a new fetcher ends."""
+    if event.broker_id is None or event.time_ms is None:
+        return
+    for match in FETCHED.finditer(str(event.fields.get("listed", ""))):
+        partition = TopicPartition(match["old"] or match["topic"], int(match["id"] or match["partition"]))
+        end = int(match["end"])
+        note = Note("follower", event.broker_id, event.time_ms, event.proof(), end, end)
+        yield (event.broker_id, partition), note
+
+
+def _cut_after_all(
+    log_notes: LogNotes, event: Event, fetched: dict[tuple[int, TopicPartition], Note]
+) -> None:
+    """Until 0.11 a cut is printed before it is known to change anything: it does below where the log ended."""
+    partition, offset = event.topic_partition, event.number("offset")
+    if event.broker_id is None or partition is None or offset is None:
+        return
+    began = fetched.pop((event.broker_id, partition), None)
+    notes = log_notes.notes.get(partition)
+    if began is None or not notes or notes[-1].what != "asked_to_cut":
+        return
+    if began.offset is not None and began.offset > offset:
+        notes[-1:] = [began, notes[-1]._replace(what="cut")]
+
+
+def _note(log_notes: LogNotes, event: Event, wanted: Callable[[TopicPartition], bool]) -> None:
+    if event.broker_id is None or event.time_ms is None:
+        return
+    what = WHAT[event.event or ""]
+    partition = event.topic_partition
+    log_end = event.number("log_end_offset")
+    offset = event.number("offset")
+    if event.event == "R04":
+        match = LOADED.search(event.message)
+        if match is None:
+            return
+        partition = TopicPartition(match["topic"], int(match["partition"]))
+        log_end = int(match["end"])
+    elif what == "reset":
+        if event.fields.get("which") != "latest":
+            return
+        log_end, offset = offset, event.number("new_offset")
+    elif what == "follower":
+        log_end = offset
+    if partition is None or not wanted(partition):
+        return
+    note = Note(
+        what,
+        event.broker_id,
+        event.time_ms,
+        event.proof(),
+        offset,
+        log_end,
+        event.number("high_watermark"),
+        event.number("leader_epoch"),
+    )
+    log_notes.notes.setdefault(partition, []).append(note)

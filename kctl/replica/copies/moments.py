@@ -1,0 +1,206 @@
+"""The state of the cluster at each moment: leader, ISR, assignment, live brokers, and which topic has a name.
+
+Znodes say so, or the metadata log of a KRaft cluster. Every node has a copy of that log, or of a snapshot and the
+records after it. Each decision about a partition is a record in it (leader, leader epoch, ISR); a znode holds the last
+decision alone.
+
+Source: core/src/main/scala/kafka/zk/ZkData.scala @ 2.8.2;
+metadata/src/main/resources/common/metadata/PartitionRecord.json, PartitionChangeRecord.json @ 3.9.0-rc3
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from formats.errors import FormatError
+from formats.znodes.cluster import NO_LEADER, parse_config, parse_partition_state, parse_topic
+from kctl.errors import KctlError
+from kctl.evidence.model import Evidence, Replica
+from kctl.evidence.znodes import ExportedZnode, read_znodes
+from kctl.internal_topics.cluster_image import ClusterImage, PartitionImage
+from kctl.internal_topics.decisions import Decision, metadata_logs, read_decisions
+from kctl.log.folder import read_folder
+from kctl.model import TopicPartition
+from kctl.replica.copies.copy import ByMoment, Copy, Moment
+
+STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d{1,9})/state")
+TOPIC = re.compile(r"/brokers/topics/([^/]+)")
+BROKER = re.compile(r"/brokers/ids/(\d{1,9})")
+CONFIG = re.compile(r"/config/topics/([^/]+)")
+INTERNAL_COMPACTED = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """A partition's state znode, and where it was read."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    moment: str | None
+    file: str
+    eligible: tuple[int, ...] = ()
+    """Brokers outside the ISR that hold all that is committed (KIP-966): each may be elected as cleanly."""
+
+
+@dataclass
+class Znodes:
+    """The znodes of one moment as far as replicas are concerned."""
+
+    moment: str | None
+    file: str
+    states: dict[TopicPartition, PartitionState] = field(default_factory=dict)
+    replicas: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
+    live: set[int] = field(default_factory=set)
+    registered: set[int] = field(default_factory=set)
+    """Brokers that a metadata log tells of, those that are down too; znodes forget these."""
+    created: dict[str, int] = field(default_factory=dict)  # topic to the czxid of its znode
+    created_ms: dict[str, int] = field(default_factory=dict)
+    topic_ids: dict[str, str] = field(default_factory=dict)
+    policies: dict[str, str] = field(default_factory=dict)
+    minimum_isr: dict[str, int] = field(default_factory=dict)
+    """min.insync.replicas by topic; the brokers' default under ``""``."""
+    decisions: dict[TopicPartition, list[Decision]] = field(default_factory=dict)
+    """Every state that a metadata log tells of, oldest first; znodes hold the last only."""
+
+    def is_compacted(self, topic: str) -> bool | None:
+        """Whether the topic's own configuration or its name says that it is compacted; None where neither does."""
+        if topic in INTERNAL_COMPACTED:
+            return True
+        policy = self.policies.get(topic)
+        return None if policy is None else "compact" in policy
+
+    def take_config(self, topic: str, config: Mapping[str, str]) -> None:
+        """Remember what a topic's configuration says; the brokers' default has no name."""
+        if topic and "cleanup.policy" in config:
+            self.policies[topic] = config["cleanup.policy"]
+        if config.get("min.insync.replicas", "").isdecimal():
+            self.minimum_isr[topic] = int(config["min.insync.replicas"])
+
+    def state(self, partition: TopicPartition) -> PartitionState | None:
+        """The partition's state where it has a leader."""
+        found = self.states.get(partition)
+        return found if found is not None and found.leader > NO_LEADER else None
+
+
+def znodes_of(evidence: Evidence, report: Callable[[KctlError], None]) -> dict[str | None, Znodes]:
+    """The znodes of each moment that has an export; what cannot be read is reported and left out."""
+    found: dict[str | None, Znodes] = {}
+    for export in evidence.znode_exports:
+        place = evidence.place_of(export.path, export.root)
+        try:
+            exported = read_znodes(export.path)
+        except KctlError as error:
+            if not export.root.is_folder:  # below a folder it is a finding of the evidence
+                report(error)
+            continue
+        found[export.moment] = _decoded(exported, export.moment, place.file or "")
+    return found
+
+
+def _decoded(exported: Mapping[str, ExportedZnode], moment: str | None, file: str) -> Znodes:
+    znodes = Znodes(moment, file)
+    for path, znode in exported.items():
+        try:
+            _take_znode(znodes, path, znode)
+        except FormatError:
+            continue  # a znode that nobody can read says nothing
+    return znodes
+
+
+def _take_znode(znodes: Znodes, path: str, znode: ExportedZnode) -> None:
+    if match := STATE.fullmatch(path):
+        state = parse_partition_state(znode.data)
+        partition = TopicPartition(match[1], int(match[2]))
+        znodes.states[partition] = PartitionState(
+            state.leader, state.leader_epoch, tuple(state.isr), znodes.moment, znodes.file
+        )
+    elif match := TOPIC.fullmatch(path):
+        topic = parse_topic(znode.data)
+        znodes.created[match[1]] = znode.czxid
+        znodes.created_ms[match[1]] = znode.ctime
+        if topic.topic_id:
+            znodes.topic_ids[match[1]] = topic.topic_id
+        for number, replicas in topic.partitions.items():
+            znodes.replicas[TopicPartition(match[1], number)] = tuple(replicas)
+    elif match := BROKER.fullmatch(path):
+        znodes.live.add(int(match[1]))
+    elif match := CONFIG.fullmatch(path):
+        znodes.take_config(match[1], parse_config(znode.data).config)
+
+
+def furthest_last(order: Sequence[Moment], copies: ByMoment) -> tuple[Moment, ...]:
+    """The moments with the one last at which a copy of the partition reaches furthest, by its last segment."""
+
+    def reach(moment: Moment) -> tuple[int, int]:
+        return max((_reach(copy) for copy in copies.get(moment, {}).values()), default=(-1, -1))
+
+    return tuple(sorted(order, key=reach))
+
+
+def _reach(copy: Copy) -> tuple[int, int]:
+    try:
+        last = read_folder(copy.folder).logs[-1:]
+    except OSError:
+        return -1, -1
+    return max(((one.base_offset, one.log.size_in_bytes) for one in last if one.log), default=(-1, -1))
+
+
+def clusters_of(evidence: Evidence, report: Callable[[KctlError], None]) -> dict[Moment, Znodes]:
+    """The cluster at each moment: by znodes, else by the copy of the metadata log that reaches furthest.
+
+    What cannot be read is reported and left out.
+    """
+    found = znodes_of(evidence, report)
+    for moment, replica in metadata_logs(evidence).items():
+        if moment in found:
+            continue
+        try:
+            found[moment] = _read_metadata_log(evidence, replica)
+        except KctlError as error:
+            report(error)
+    return found
+
+
+def assigned_in(clusters: Mapping[Moment, Znodes]) -> set[TopicPartition]:
+    """The partitions that the metadata of any moment assign."""
+    return {partition for znodes in clusters.values() for partition in znodes.replicas}
+
+
+def _read_metadata_log(evidence: Evidence, replica: Replica) -> Znodes:
+    decided = read_decisions(evidence, replica)
+    found = Znodes(replica.moment, decided.file)
+    for decision in decided.decisions:
+        if decision.topic_id in decided.image.names:  # no topic of that name from before
+            found.decisions.setdefault(decision.topic_partition, []).append(decision)
+    _take_image(found, decided.image)
+    return found
+
+
+def _state(partition: PartitionImage, found: Znodes) -> PartitionState:
+    return PartitionState(
+        partition.leader,
+        partition.leader_epoch,
+        tuple(partition.isr),
+        found.moment,
+        found.file,
+        tuple(partition.eligible_leader_replicas),
+    )
+
+
+def _take_image(found: Znodes, image: ClusterImage) -> None:
+    """The cluster as it was at the end of the log."""
+    for topic_id, name in image.names.items():
+        found.topic_ids[name] = topic_id
+        found.created[name] = 0  # there are no transactions of ZooKeeper; the ids tell topics apart
+        for number, partition in image.partitions.get(topic_id, {}).items():
+            where = TopicPartition(name, number)
+            found.states[where] = _state(partition, found)
+            found.replicas[where] = tuple(partition.replicas)
+    found.registered |= image.brokers.keys()
+    found.live |= {id for id, broker in image.brokers.items() if not broker.fenced}
+    for (kind, name), configs in image.configs.items():
+        if kind == "topic" or (kind, name) == ("broker", ""):
+            found.take_config(name, configs)

@@ -1,0 +1,325 @@
+"""A replica's log: its sound batches as columns in order of offset, its epochs, damage and end.
+
+Batches whose CRC is wrong are not part of the log: recovery would cut there. They are noted as damage with the
+offsets that are missing for it, so that another copy can be asked for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from formats.log.records import Reason
+from kctl.checks.outliers import rises, wrong_offsets
+from kctl.errors import reason_of
+from kctl.log.folder import read_folder
+from kctl.replica.copies.copy import Copy
+from kctl.replica.copies.lineage import Lineage, normalised
+from kctl.replica.copies.scanned import Columns, Scanned, scan_folder
+from kctl.replication.epochs import Entries, assign, loaded
+
+Int64s = npt.NDArray[np.int64]
+NO_END = 1 << 62
+EMPTY = np.empty(0, np.int64)
+HARMLESS_AT_END = frozenset({Reason.TORN_TAIL, Reason.ZEROS})
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """Sound batches in order of offset, one element a batch. `first_offset` is the least that it can hold.
+
+    For magic 2 that is the base offset; a compressed message of magic 0 or 1 has only its last offset.
+    """
+
+    first_offset: Int64s
+    last_offset: Int64s
+    leader_epoch: Int64s
+    crc: Int64s
+    position: Int64s
+    size_in_bytes: Int64s
+    segment: Int64s  # index into ReplicaLog.files
+    records: Int64s  # -1 where only the content tells
+    max_timestamp: Int64s
+
+    def __len__(self) -> int:
+        return len(self.last_offset)
+
+    def __getitem__(self, rows: slice | npt.NDArray[np.bool_] | Int64s) -> Batches:
+        return Batches(*(getattr(self, name)[rows] for name in NAMES))
+
+
+NAMES = tuple(Batches.__dataclass_fields__)
+NO_BATCHES = Batches(*(EMPTY for _ in NAMES))
+
+
+def joined(parts: Sequence[Batches]) -> Batches:
+    """The batches of all parts in order."""
+    whole = [part for part in parts if len(part)]
+    if not whole:
+        return NO_BATCHES
+    if len(whole) == 1:
+        return whole[0]
+    return Batches(*(np.concatenate([getattr(part, name) for part in whole]) for name in NAMES))
+
+
+@dataclass(slots=True)
+class DamagedRange:
+    """Bytes that are no sound batch, and the offsets they may have held; the end None at the end of the log."""
+
+    file: Path
+    position: int
+    size_in_bytes: int
+    from_offset: int
+    to_offset: int | None = None
+
+    @property
+    def where(self) -> str:
+        """The offsets in words."""
+        if self.to_offset is None:
+            return f"from offset {self.from_offset} on"
+        if self.to_offset <= self.from_offset:
+            return f"before offset {self.from_offset}, between batches that follow each other"
+        return f"at offsets [{self.from_offset}, {self.to_offset})"
+
+
+@dataclass
+class ReplicaLog:
+    """One pass over a copy's segments; `batches` first, then the rest is known."""
+
+    copy: Copy
+    skip_below: int = 0  # segments with a lower base offset are not read
+    files: list[Path] = field(default_factory=list)
+    base_offset: int | None = None
+    next_offset: int = 0
+    rebuilt: Entries = ()
+    damage: list[DamagedRange] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    has_gaps_inside: bool = False
+    bytes_read: int = 0
+    newest_timestamp: int = -1
+    _last_epoch: int = -1
+
+    def batches(self, runs: Iterator[Scanned] | None = None) -> Iterator[Batches]:
+        """The sound batches, some thousands at a time; from `runs` where another process has scanned them."""
+        try:
+            if self.copy.replica.arriving is None:
+                self._note_odd_files()
+            if runs is None:
+                runs = scan_folder(self.copy.folder, self.skip_below, self.copy.replica.arriving)
+            for run in runs:
+                found = self._take(run)
+                if len(found):
+                    yield found
+        except OSError as error:
+            self.problems.append(f"cannot be listed: {reason_of(error)}")
+
+    def _note_odd_files(self) -> None:
+        """Say which segments are no regular file here, so that nobody reads them."""
+        folder = read_folder(self.copy.folder)
+        odd = sorted({*folder.links, *(path for path, _ in folder.odd)})
+        self.problems += [f"{path.name} is no regular file" for path in odd if path.suffix == ".log"]
+
+    def _take(self, run: Scanned) -> Batches:
+        if run.begins:
+            if self.base_offset is None:
+                self.base_offset = self.next_offset = run.base_offset
+            self.next_offset = max(self.next_offset, run.base_offset)
+            self.files.append(run.path)
+            self.bytes_read += run.size_in_bytes
+        if run.error is not None:
+            self.problems.append(run.error)
+        if run.columns is None:
+            return NO_BATCHES
+        headers = run.columns
+        sound = headers.crc_valid
+        if not sound.all():
+            self._note_unsound(run.path, headers)
+            headers = headers[sound]
+        headers = self._without_outliers(run, headers)
+        batches = self._ordered(headers)
+        self._learn(batches)
+        for damage in run.damage:
+            if run.ends and damage.reason in HARMLESS_AT_END:
+                continue
+            self.damage.append(
+                DamagedRange(run.path, damage.position, damage.size_in_bytes, self.next_offset)
+            )
+        return batches
+
+    def _note_unsound(self, path: Path, headers: Columns) -> None:
+        before = self.next_offset
+        for row in np.flatnonzero(~headers.crc_valid)[:1000].tolist():
+            sound = headers.last_offset[:row][headers.crc_valid[:row]]
+            start = int(sound[-1]) + 1 if len(sound) else before
+            after = np.flatnonzero(headers.crc_valid[row:])
+            end = int(headers.base_offset[row + int(after[0])]) if len(after) else None
+            size, position = int(headers.size_in_bytes[row]), int(headers.position[row])
+            last = self.damage[-1] if self.damage else None
+            if last and last.file == path and last.position + last.size_in_bytes == position:
+                last.size_in_bytes, last.to_offset = last.size_in_bytes + size, end
+            else:
+                self.damage.append(DamagedRange(path, position, size, start, end))
+
+    def _without_outliers(self, run: Scanned, headers: Columns) -> Columns:
+        """The columns without batches whose offset or epoch only they have: no CRC covers these two fields.
+
+        Both rise through a log, so that one above its successor's, which fits what came before, is wrong.
+        """
+        if not len(headers):
+            return headers
+        before, following = self.next_offset - 1, run.next_base
+        wrong = np.zeros(len(headers), bool)
+        if headers.base_offset[0] <= before or not rises(headers, following):
+            wrong = wrong_offsets(headers, before, before + 1, [] if following is None else [following])
+        base, epoch, new = headers.base_offset, headers.partition_leader_epoch, headers.magic == 2
+        led = np.concatenate(([self._last_epoch], epoch[:-1]))
+        wrong[:-1] |= new[:-1] & new[1:] & (epoch[:-1] > epoch[1:]) & (epoch[1:] >= led[:-1])
+        wrong |= headers.last_offset < base  # beyond 2^63 - 1
+        if not wrong.any():
+            return headers
+        for row in np.flatnonzero(wrong)[:1000].tolist():
+            position, size = int(headers.position[row]), int(headers.size_in_bytes[row])
+            right = np.flatnonzero(~wrong[:row])
+            start = int(headers.last_offset[right[-1]]) + 1 if len(right) else self.next_offset
+            behind = np.flatnonzero(~wrong[row + 1 :])
+            end = int(base[row + 1 + int(behind[0])]) if len(behind) else following
+            self.damage.append(DamagedRange(run.path, position, size, start, end))
+        return headers[~wrong]
+
+    def _ordered(self, headers: Columns) -> Batches:
+        """The columns of batches whose offsets rise; a batch that goes back is not followed."""
+        rising = np.maximum.accumulate(np.concatenate(([self.next_offset - 1], headers.last_offset)))
+        good = (headers.last_offset > rising[:-1]) & (headers.base_offset > rising[:-1])
+        if not good.all():
+            headers = headers[good]
+            rising = np.concatenate((rising[:1], headers.last_offset))
+        old = headers.magic < 2
+        first = np.where(old & (headers.records_count < 0), rising[:-1] + 1, headers.base_offset)
+        return Batches(
+            first.astype(np.int64),
+            headers.last_offset,
+            np.where(old, -1, headers.partition_leader_epoch).astype(np.int64),
+            headers.crc.astype(np.int64),
+            headers.position,
+            headers.size_in_bytes,
+            np.full(len(headers), len(self.files) - 1, np.int64),
+            headers.records_count.astype(np.int64),
+            headers.max_timestamp,
+        )
+
+    def _learn(self, batches: Batches) -> None:
+        if not len(batches):
+            return
+        span = batches.last_offset - batches.first_offset + 1
+        self.has_gaps_inside |= bool(((batches.records >= 0) & (batches.records < span)).any())
+        self.newest_timestamp = max(self.newest_timestamp, int(batches.max_timestamp.max()))
+        epochs = batches.leader_epoch
+        changes = np.flatnonzero(epochs != np.concatenate(([self._last_epoch], epochs[:-1])))
+        for row in changes.tolist():
+            epoch = int(epochs[row])
+            if epoch >= 0 and epoch > (self.rebuilt[-1][0] if self.rebuilt else -1):
+                self.rebuilt = assign(self.rebuilt, epoch, int(batches.first_offset[row]))
+        self._last_epoch = int(epochs[-1])
+        first = int(batches.first_offset[0])
+        for damaged_range in reversed(self.damage):
+            if damaged_range.to_offset is not None:
+                break
+            damaged_range.to_offset = first
+        self.next_offset = int(batches.last_offset[-1]) + 1
+
+    @property
+    def local_log_start_offset(self) -> int:
+        """The first offset whose bytes can be here."""
+        return max(self.copy.checkpoint("log_start") or 0, self.base_offset or 0)
+
+    def lineage(self) -> Lineage:
+        """The replica's lineage; batches win over the checkpoint where the two contradict each other."""
+        recorded = self.copy.recorded_epochs
+        local = self.local_log_start_offset
+        entries = self.rebuilt if recorded is None or self._contradicts(recorded) else recorded
+        return Lineage(
+            self._log_start_offset(entries),
+            max(self.next_offset, local),
+            self.copy.checkpoint("high_watermark"),
+            entries,
+            local,
+        )
+
+    @property
+    def lacks_first_epochs(self) -> bool:
+        """Whether batches have epochs that end below the checkpoint's first entry, and the log's start is not known.
+
+        Deleting records leaves this too; the start is written a minute later, or by a clean stop.
+        """
+        recorded = loaded(self.copy.recorded_epochs or ())
+        if not recorded or self.copy.replica.log_dir.is_clean:
+            return False
+        ends = [start for _, start in self.rebuilt[1:]]
+        older = zip(self.rebuilt, ends, strict=False)
+        return any(epoch < recorded[0][0] and end > self.local_log_start_offset for (epoch, _), end in older)
+
+    def _log_start_offset(self, entries: Entries) -> int:
+        """The first offset that readers are served: on a tiered topic below what is on the disk."""
+        local, checkpointed = self.local_log_start_offset, self.copy.checkpoint("log_start")
+        is_tiered = checkpointed is not None and bool(entries) and checkpointed < (self.base_offset or 0)
+        if is_tiered and checkpointed is not None and entries[0][1] < local:
+            return checkpointed
+        return local
+
+    def _contradicts(self, recorded: Entries) -> bool:
+        """Whether a batch says another epoch than the checkpoint does for its first offset."""
+        start, end = self.local_log_start_offset, self.next_offset
+        said = normalised(recorded, start, end)
+        for index, (epoch, first) in enumerate(self.rebuilt):
+            first = max(first, start)
+            until = self.rebuilt[index + 1][1] if index + 1 < len(self.rebuilt) else end
+            if until <= start:
+                continue
+            owner = max((entry for entry in said if entry[1] <= first), default=None)
+            if owner is None or owner[0] != epoch:
+                return True
+        return False
+
+
+@dataclass(frozen=True)
+class HeldCopy:
+    """A copy that was read."""
+
+    copy: Copy
+    log: ReplicaLog
+    lineage: Lineage
+    is_doubtful: bool = False
+    """Whether it may be of an earlier topic of that name."""
+
+
+def batches_between(copy: Copy, start: int, end: int) -> Iterator[tuple[ReplicaLog, Batches]]:
+    """The sound batches of a copy that may hold an offset of [start, end), with the log they are of."""
+    log = ReplicaLog(copy, skip_below=_segment_base(copy, start))
+    for batches in log.batches():
+        low = int(batches.last_offset.searchsorted(start))
+        high = int(batches.first_offset.searchsorted(end))
+        if low < high:
+            yield log, batches[low:high]
+        if len(batches) and int(batches.last_offset[-1]) >= end:
+            return
+
+
+def _segment_base(copy: Copy, offset: int) -> int:
+    """The base offset of the segment that an offset is in."""
+    return max((base for base in _bases(copy) if base <= offset), default=0)
+
+
+def first_segment(copy: Copy) -> int:
+    """The base offset of the first segment; 0 where there is none."""
+    return min(_bases(copy), default=0)
+
+
+def _bases(copy: Copy) -> list[int]:
+    try:
+        return [segment.base_offset for segment in read_folder(copy.folder).logs]
+    except OSError:
+        return []

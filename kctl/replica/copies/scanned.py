@@ -1,0 +1,218 @@
+"""The segments of copies as columns of headers, read here or, where copies are large, by worker processes.
+
+Pieces of several copies are read in the order of their offsets, so that logs read side by side never run far
+ahead of each other.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from formats.log.columns.headers import Headers
+from formats.log.records import Damage
+from kctl.errors import reason_of
+from kctl.evidence.model import Arriving
+from kctl.files import read_padded
+from kctl.log.folder import Folder, Segment, read_folder
+from kctl.scan.options import Chunk, Level, ScanOptions
+from kctl.scan.pool import Jobs, default_jobs, ordered
+from kctl.scan.segment import scan_segment
+from kctl.scan.source import local_file
+from kctl.scan.splits import hints_of, plan_splits
+
+LARGE = 64 << 20  # bytes of all copies together from which on worker processes are worth their start
+PIECE = 32 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns of headers that are kept, one element a batch; see `formats.log.columns.headers.Headers`."""
+
+    base_offset: npt.NDArray[np.int64]
+    last_offset: npt.NDArray[np.int64]
+    partition_leader_epoch: npt.NDArray[np.int32]
+    magic: npt.NDArray[np.int8]
+    crc: npt.NDArray[np.uint32]
+    position: npt.NDArray[np.int64]
+    size_in_bytes: npt.NDArray[np.int64]
+    records_count: npt.NDArray[np.int32]
+    max_timestamp: npt.NDArray[np.int64]
+    crc_valid: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.base_offset)
+
+    def __getitem__(self, rows: npt.NDArray[np.bool_]) -> Columns:
+        return Columns(*(getattr(self, name)[rows] for name in NAMES))
+
+
+NAMES = tuple(Columns.__dataclass_fields__)
+
+
+def columns_of(headers: Headers) -> Columns:
+    """The columns that are kept."""
+    return Columns(*(getattr(headers, name) for name in NAMES))
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """A run of one segment's bytes. `begins` and `ends` say whether it is the segment's first and last."""
+
+    path: Path
+    base_offset: int
+    columns: Columns | None = None
+    damage: tuple[Damage, ...] = ()
+    begins: bool = False
+    ends: bool = False
+    size_in_bytes: int = 0
+    error: str | None = None
+    next_base: int | None = None  # of the segment behind, where this is the end of one
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Bytes [start, end) of a segment of one copy, between batches that are proven; work for a process."""
+
+    owner: int
+    path: Path
+    base_offset: int
+    start: int
+    end: int
+    size_in_bytes: int
+    order: float
+    next_base: int | None = None  # the base offset of the segment behind
+
+
+def scan_folder(folder: Path, skip_below: int = 0, arriving: Arriving | None = None) -> Iterator[Scanned]:
+    """The segments of a partition folder in order, those that `arriving` gives where they are not there yet.
+
+    Raises OSError where it cannot be listed.
+    """
+    if arriving is None:
+        segments = _segments(read_folder(folder), skip_below)
+        for segment, following in zip_longest(segments, segments[1:]):
+            yield from _scan_segment(segment, following)
+        return
+    for _ in arriving():
+        # The next one has begun where there is one.
+        segment, *behind = read_folder(folder).logs
+        if segment.base_offset >= skip_below:
+            yield from _scan_segment(segment, behind[0] if behind else None)
+
+
+def _scan_segment(segment: Segment, following: Segment | None) -> Iterator[Scanned]:
+    assert segment.log is not None
+    size = segment.log.size_in_bytes
+    next_base = following.base_offset if following is not None else None
+    yield from _scan(Piece(0, segment.log.path, segment.base_offset, 0, size, size, 0, next_base), until=None)
+
+
+def _segments(folder: Folder, skip_below: int) -> list[Segment]:
+    return [segment for segment in folder.logs if segment.base_offset >= skip_below]
+
+
+def scan_piece(piece: Piece) -> list[Scanned]:
+    """The runs of one piece."""
+    return list(_scan(piece, until=piece.end))
+
+
+def _scan(piece: Piece, until: int | None) -> Iterator[Scanned]:
+    options = ScanOptions(
+        level=Level.CRC, base_offset=piece.base_offset, start=piece.start, end=until, max_findings=1
+    )
+    begins = piece.start == 0
+    if begins:
+        yield Scanned(piece.path, piece.base_offset, begins=True, size_in_bytes=piece.size_in_bytes)
+    try:
+        with local_file(piece.path) as source:
+            for chunk in scan_segment(source, options):
+                yield _scanned(piece, chunk, source.size)
+    except OSError as error:
+        why = f"{piece.path.name} cannot be read: {reason_of(error)}"
+        yield Scanned(piece.path, piece.base_offset, error=why)
+
+
+def _scanned(piece: Piece, chunk: Chunk, size: int) -> Scanned:
+    return Scanned(
+        piece.path,
+        piece.base_offset,
+        columns_of(chunk.headers),
+        chunk.damage,
+        ends=chunk.end >= size,
+        next_base=piece.next_base if chunk.end >= size else None,
+    )
+
+
+class SharedScan:
+    """Several copies scanned at once by worker processes."""
+
+    def __init__(self, folders: Sequence[Path], jobs: Jobs) -> None:
+        pieces = [piece for owner, folder in enumerate(folders) for piece in _pieces(owner, folder)]
+        pieces.sort(key=lambda piece: (piece.order, piece.owner, piece.start))
+        self._left = [sum(piece.owner == owner for piece in pieces) for owner in range(len(folders))]
+        self._queues: list[deque[Scanned]] = [deque() for _ in folders]
+        owners = [piece.owner for piece in pieces]
+        self._results = zip(owners, ordered(scan_piece, pieces, jobs=jobs), strict=True)
+
+    def of(self, owner: int) -> Iterator[Scanned]:
+        """The runs of one copy in order."""
+        queue = self._queues[owner]
+        while queue or self._left[owner]:
+            if not queue:
+                found, runs = next(self._results)
+                self._queues[found].extend(runs)
+                self._left[found] -= 1
+                continue
+            yield queue.popleft()
+
+
+def _pieces(owner: int, folder: Path) -> Iterator[Piece]:
+    try:
+        segments = _segments(read_folder(folder), 0)
+    except OSError:
+        return  # the log says so itself when it is read
+    for number, segment in enumerate(segments):
+        assert segment.log is not None
+        size = segment.log.size_in_bytes
+        following = segments[number + 1].base_offset if number + 1 < len(segments) else None
+        span = (following - segment.base_offset) if following is not None else max(size // 100, 1)
+        for start, end in _splits(segment):
+            order = segment.base_offset + span * (start / size if size else 0)
+            yield Piece(owner, segment.log.path, segment.base_offset, start, end, size, order, following)
+
+
+def _splits(segment: Segment) -> list[tuple[int, int]]:
+    """Where to cut a segment; whole where its index gives no boundary that proves itself."""
+    assert segment.log is not None
+    size = segment.log.size_in_bytes
+    if size < 2 * PIECE or segment.index is None:
+        return [(0, size)]
+    try:
+        hints = hints_of(read_padded(segment.index.path))
+        with local_file(segment.log.path) as source:
+            return [(split.start, split.end) for split in plan_splits(source, hints, PIECE)]
+    except OSError:
+        return [(0, size)]
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of the segments of a partition folder; 0 where it cannot be listed."""
+    try:
+        return sum(segment.log.size_in_bytes for segment in read_folder(folder).logs if segment.log)
+    except OSError:
+        return 0
+
+
+def shared_scan(folders: Sequence[Path], jobs: Jobs) -> SharedScan | None:
+    """A scan by several processes, where there is enough to read and more than one process may run."""
+    jobs = default_jobs() if jobs is None else jobs
+    if jobs == 1 or sum(map(size_of, folders)) < LARGE:
+        return None
+    return SharedScan(folders, jobs)

@@ -1,0 +1,285 @@
+"""Rows about leader epochs of replicas: as recorded, as the batches give them, and what a broker would make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+
+from kctl.evidence.model import Evidence
+from kctl.judging.divergence import judge_divergence
+from kctl.judging.judgement import Judgement
+from kctl.model import TopicPartition
+from kctl.replica.copies.copy import Copy
+from kctl.replica.copies.lineage import Lineage, Relation, compare_lineages, first_difference
+from kctl.replica.copies.replica_log import ReplicaLog
+from kctl.replication.epochs import EpochEnd, end_offset_for
+from kctl.replication.rules import Rules
+from kctl.replication.truncation import (
+    OUT_OF_RANGE,
+    Algorithm,
+    Round,
+    Truncation,
+    after_out_of_range,
+    out_of_range,
+    truncate,
+)
+from kctl.replication.truncation import ReplicaLog as ReplicaEnds
+from kctl.rows.replica import DIVERGENCE, END_OFFSET, EPOCH_DIFFERENCE, LINEAGE, TRUNCATION, VERDICT
+
+Row = dict[str, object]
+VERDICTS = {
+    Relation.EQUAL: "equal",
+    Relation.FIRST_BEHIND: "behind",
+    Relation.SECOND_BEHIND: "behind",
+    Relation.DIVERGED: "diverged",
+    Relation.NO_COMMON_RANGE: "unknown",
+}
+
+
+def read_log(copy: Copy) -> tuple[ReplicaLog, Lineage]:
+    """A copy's log read through, and its lineage."""
+    log = ReplicaLog(copy)
+    for _ in log.batches():
+        pass
+    return log, log.lineage()
+
+
+def _whose(copy: Copy) -> Row:
+    return {
+        "topic": copy.partition.topic,
+        "partition": copy.partition.partition,
+        "broker_id": copy.place.broker_id,
+        "moment": copy.moment,
+    }
+
+
+def lineage_row(log: ReplicaLog, lineage: Lineage) -> Row:
+    """The row of one copy."""
+    copy = log.copy
+    recorded = copy.recorded_epochs
+    return LINEAGE(
+        **_whose(copy),
+        epochs=[list(entry) for entry in lineage.epochs],
+        log_start_offset=lineage.log_start_offset,
+        log_end_offset=lineage.log_end_offset,
+        high_watermark=lineage.high_watermark,
+        recorded=None if recorded is None else [list(entry) for entry in recorded],
+        rebuilt=[list(entry) for entry in log.rebuilt],
+        local_log_start_offset=log.local_log_start_offset,
+        topic_id=copy.replica.topic_id,
+        folder=copy.place.file or "",
+        evidence=copy.place.evidence,
+    )
+
+
+def show_rows(copies: Iterable[Copy]) -> Iterator[Row]:
+    """Each replica's lineage, and the epochs that its checkpoint and its batches do not tell alike."""
+    for copy in copies:
+        log, lineage = read_log(copy)
+        yield lineage_row(log, lineage)
+        if copy.recorded_epochs is not None:
+            yield from _differences(copy, log)
+
+
+def _differences(copy: Copy, log: ReplicaLog) -> Iterator[Row]:
+    recorded, rebuilt = dict(copy.recorded_epochs or ()), dict(log.rebuilt)
+    for epoch in sorted(recorded.keys() | rebuilt.keys()):
+        said, found = recorded.get(epoch), rebuilt.get(epoch)
+        if said == found:
+            continue
+        yield EPOCH_DIFFERENCE(
+            **_whose(copy),
+            epoch=epoch,
+            recorded_start=said,
+            rebuilt_start=found,
+            meaning=_meaning(said, found, log),
+        )
+
+
+def _meaning(said: int | None, found: int | None, log: ReplicaLog) -> str:
+    if said is None:
+        return "the checkpoint lacks an epoch that batches have"
+    if found is None:
+        if said >= log.next_offset:
+            return "nothing was written in it yet, or the log was cut since"
+        return "no batch of it is here: an election that wrote nothing, retention, compaction or a tier"
+    if said < found:
+        return "its first batches are gone: retention or compaction"
+    return "a batch of this epoch begins before the recorded start"
+
+
+def end_offset_rows(copies: Iterable[Copy], epoch: int, rules: Rules) -> Iterator[Row]:
+    """What each replica would answer to OffsetsForLeaderEpoch as a leader of this version."""
+    for copy in copies:
+        _, lineage = read_log(copy)
+        log = lineage.log()
+        answer = end_offset_for(log.epochs, log.log_end_offset, epoch, rules.answers)
+        yield END_OFFSET(
+            **_whose(copy),
+            requested_epoch=epoch,
+            kafka_version=rules.kafka_version,
+            leader_epoch=answer.leader_epoch,
+            end_offset=answer.end_offset,
+        )
+
+
+def answer_difference(row: Row, leader_epoch: int, end_offset: int) -> str | None:
+    """In which way a running leader's answer differs from an end-offset row made of its batches.
+
+    A copy ends at the high watermark of a moment ago, and the leader answers with its log's end for the last epoch.
+    """
+    told, ends = row["leader_epoch"], row["end_offset"]
+    assert isinstance(ends, int)
+    if (leader_epoch, end_offset) == (told, ends):
+        return None
+    if leader_epoch == told and end_offset > ends:
+        return (
+            f"its log goes on to {end_offset}: the copy ends at {ends}, the high watermark when it was made"
+        )
+    if told == -1 or ends == -1:
+        return "no batch of this epoch is there, and the leader remembers the epoch"
+    if leader_epoch == -1:
+        return f"it does not know the epoch, which its batches end at {ends}"
+    return f"it says epoch {leader_epoch} ends at {end_offset}, its batches say epoch {told} ends at {ends}"
+
+
+def truncation_rows(followers: Iterable[Copy], leaders: Iterable[Copy], rules: Rules) -> Iterator[Row]:
+    """To which offset each follower would truncate under the leader's copy of the same partition."""
+    leading: Mapping[TopicPartition, Copy] = {copy.partition: copy for copy in leaders}
+    for copy in followers:
+        leader = leading.get(copy.partition)
+        if leader is None or leader.folder == copy.folder:
+            continue
+        follower, leading_log = read_log(copy)[1].log(), read_log(leader)[1].log()
+        found = _brought_into_line(follower, leading_log, rules)
+        cut = found.follower.log_end_offset
+        held = follower.log_end_offset - follower.log_start_offset
+        yield TRUNCATION(
+            **_whose(copy),
+            leader=leader.place.broker_id,
+            kafka_version=rules.kafka_version,
+            algorithm=str(rules.algorithm),
+            truncate_to=cut,
+            offsets_dropped=min(max(0, follower.log_end_offset - cut), held)
+            if cut <= follower.log_end_offset
+            else held,
+            below_own_high_watermark=cut < follower.high_watermark,
+            rounds=[_round(asked) for asked in found.rounds],
+        )
+
+
+def _brought_into_line(follower: ReplicaEnds, leader: ReplicaEnds, rules: Rules) -> Truncation:
+    """The truncation at the role change, and what the first fetch does where no epochs are sent with it."""
+    found = truncate(follower, leader, rules.algorithm, rules.answers)
+    if rules.algorithm in (Algorithm.FETCH, Algorithm.KIP_279):
+        return found
+    end = found.follower.log_end_offset
+    if leader.log_start_offset <= end <= leader.log_end_offset:
+        return found
+    step = out_of_range(end, leader.log_start_offset, leader.log_end_offset)
+    round_ = Round(None, end, OUT_OF_RANGE, step.truncate_to, mode=step.action)
+    return Truncation((*found.rounds, round_), after_out_of_range(found.follower, step))
+
+
+def _round(asked: Round) -> Row:
+    answer = asked.answer._asdict() if isinstance(asked.answer, EpochEnd) else asked.answer
+    reason = None if asked.reason is None else str(asked.reason)
+    return {**asked._asdict(), "answer": answer, "reason": reason}
+
+
+def compare_rows(
+    copies: Iterable[Copy], assigned: Mapping[TopicPartition, Sequence[int]], evidence: Evidence
+) -> Iterator[Row | Judgement]:
+    """Lineages of each partition side by side; for each pair where they part, by epochs alone; a judgement."""
+    by_partition: dict[TopicPartition, list[Copy]] = {}
+    for copy in copies:
+        by_partition.setdefault(copy.partition, []).append(copy)
+    for partition, ones in by_partition.items():
+        read = [(copy, *read_log(copy)) for copy in ones]
+        for _, log, lineage in read:
+            yield lineage_row(log, lineage)
+        worst: Row = {"verdict": "unknown", "reason": ""}
+        for (one, _, first), (other, _, second) in combinations(read, 2):
+            for row in _pair_rows(partition, one, first, other, second):
+                yield row
+                if row["kind"] == VERDICT.kind and _badness(row) > _badness(worst):
+                    worst = row
+        yield judge_divergence(
+            partition,
+            None,
+            {copy.broker_id for copy in ones},
+            assigned.get(partition, ()),
+            evidence.replica_brokers(),
+            str(worst["verdict"]),
+            f"by leader epochs alone: {worst['reason']}",
+            [(copy.broker_id, "; ".join(log.problems)) for copy, log, _ in read if log.problems],
+            unopened=evidence.unopened,
+        )
+
+
+def _badness(row: Row) -> int:
+    """The place of a verdict on a pair among those on a partition, where the worst counts; -1 for none."""
+    if not row["reason"]:
+        return -1
+    return ("equal", "behind", "unknown", "diverged").index(str(row["verdict"]))
+
+
+def _pair_rows(
+    partition: TopicPartition, one: Copy, first: Lineage, other: Copy, second: Lineage
+) -> Iterator[Row]:
+    compared = compare_lineages(first, second)
+    moment = one.moment if one.moment == other.moment else None
+    ids = [one.broker_id, other.broker_id]
+    moments = None if one.moment == other.moment else [one.moment, other.moment]
+    whose: Row = {
+        "topic": partition.topic,
+        "partition": partition.partition,
+        "moment": moment,
+        "moments": moments,
+    }
+    point = compared.first_divergent_offset
+    if point is not None and compared.common_range is not None:
+        end = compared.common_range.to_offset
+        assert end is not None
+        for start, until in _different(first, second, point, end):
+            yield DIVERGENCE(
+                **whose,
+                broker_ids=ids,
+                from_offset=start,
+                to_offset=until,
+                epochs=[[first.epoch_at(start)], [second.epoch_at(start)]],
+            )
+    yield VERDICT(
+        **whose,
+        verdict=VERDICTS[compared.relation],
+        best_source=None,
+        reason=_reason(compared.relation, point),
+        broker_ids=ids,
+        branches=[],
+        behind=[
+            ids[0] if compared.relation is Relation.FIRST_BEHIND else ids[1]
+        ] if VERDICTS[compared.relation] == "behind" else [],
+        branch_point=point,
+    )  # fmt: skip
+
+
+def _different(first: Lineage, second: Lineage, point: int, end: int) -> Iterator[tuple[int, int]]:
+    """The ranges in which two lineages give different epochs."""
+    at: int | None = point
+    while at is not None:
+        borders = [o for _, o in (*first.epochs, *second.epochs) if at < o < end]
+        until = at
+        while until < end:
+            until = min((o for o in borders if o > until), default=end)
+            if until >= end or first.epoch_at(until) == second.epoch_at(until):
+                break
+        yield at, until
+        at = first_difference(first.epochs, second.epochs, until, end) if until < end else None
+
+
+def _reason(relation: Relation, point: int | None) -> str:
+    if relation is Relation.DIVERGED:
+        return f"the lineages part at offset {point}"
+    if relation is Relation.NO_COMMON_RANGE:
+        return "no offset is in both logs"
+    return "the same epochs on the shared range; bytes were not compared"

@@ -1,0 +1,446 @@
+"""How much of what was lost had been committed, and what proves it.
+
+A high watermark in a checkpoint is a lower bound: up to there everything was committed on that branch. Upper bounds
+are a leader's own words about its high watermark as it stopped leading, and the log end of a member of the ISR. On 2.8
+to 3.4 a follower took over its leader's high watermark before it truncated (KAFKA-14704), so that the checkpoint of one
+that was about to truncate is not sure.
+
+A copy may be shorter than its own high watermark: it lost its tail, or cut it, before the checkpoint was written anew.
+The files of a running broker are copied one after the other, so that such a mark counts only where the order of copying
+cannot explain it: at an older moment, or for a broker that was down.
+
+Consumer groups and the metadata of a tier name committed offsets too. A consumer commits where it goes on, with the
+leader epoch of the last record it read (2.1 and later), and reads nothing above the high watermark; but a client can
+commit any number. A segment is copied to a tier only below the last stable offset, and its metadata survives every
+truncation.
+
+Source: core/src/main/scala/kafka/coordinator/group/GroupMetadataManager.scala @ 2.1.0;
+core/src/main/java/kafka/log/remote/RemoteLogManager.java @ 3.9.0-rc3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from formats.errors import FormatError
+from formats.messages.remote_log_metadata import (
+    SegmentMetadata,
+    SegmentMetadataUpdate,
+    SegmentState,
+    read_remote_log_metadata,
+)
+from kctl.evidence.model import Evidence, Replica
+from kctl.findings import Finding, Place
+from kctl.findings.internal_topics import READ_IN_PART
+from kctl.internal_topics.groups import Groups, commit_of, read_group_records
+from kctl.internal_topics.reading import copies_to_read, newest_segments, topic_records
+from kctl.model import TopicPartition
+from kctl.replica.copies.copy import CHECKPOINTS, Moment
+from kctl.replica.copies.log_notes import Note
+from kctl.replica.copies.moments import Znodes
+from kctl.replica.copies.replica_log import HeldCopy
+from kctl.replica.copies.scanned import size_of
+from kctl.replica.loss.causes import PROMPT_MS, Drop, PartitionFacts, Proof, line_proof
+from kctl.replica.loss.log_claims import Claim
+from kctl.replica.loss.lost_parts import LostPart
+from kctl.replication.epochs import next_epoch
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedUpTo:
+    """Everything below the offset was committed on the lost branch, and why."""
+
+    offset: int
+    proof: Proof
+
+
+@dataclass
+class Commitment:
+    """Bounds: committed below `lower`, not committed from `upper` on (None: not known)."""
+
+    lower: int
+    upper: int | None = None
+    proofs: list[Proof] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class ExternalOffset:
+    """An offset that someone outside the logs committed to: a consumer group, a remote segment."""
+
+    kind: str
+    strength: str
+    offset: int
+    epoch: int | None
+    text: str
+    file: str | None = None
+    moment: Moment = None
+    is_of_before: bool = False
+    """Whether it is from a moment before the present one, under another leadership."""
+
+    @property
+    def proof(self) -> Proof:
+        """The offset as something to point at."""
+        return Proof(self.kind, self.strength, self.text, file=self.file)
+
+
+def commitment_of(
+    facts: PartitionFacts,
+    drop: Drop,
+    start: int,
+    end: int | None,
+    parts: Sequence[LostPart],
+    claims: Sequence[Claim],
+    external: Sequence[ExternalOffset] = (),
+) -> Commitment:
+    """How much of the lost range [start, end) was committed."""
+    found = [
+        *_checkpoints(facts, parts, start),
+        *_lines(facts, drop, parts, claims),
+        *_isr_presence(facts, parts, start),
+        *_isr_of_one(facts, drop, parts, start),
+        *_external(facts, drop, external),
+    ]
+    result = Commitment(start)
+    for one in sorted((f for f in found if f.offset > start), key=lambda f: -f.offset):
+        result.lower = max(result.lower, one.offset if end is None else min(one.offset, end))
+        if len(result.proofs) < 8:
+            result.proofs.append(one.proof)
+    for claim in claims:
+        mark = claim.high_watermark
+        if mark is not None and mark <= claim.from_offset and result.lower <= start:
+            result.upper = mark
+            said = [n for n in claim.notes if n.high_watermark is not None]
+            result.proofs += [line_proof("high_watermark_line", n.proof) for n in said[-1:]]
+    survived = _not_reached(facts, drop)
+    if survived is not None and result.upper is None and result.lower <= start:
+        result.upper = survived.offset
+        result.proofs.append(survived.proof)
+    return result
+
+
+def _not_reached(facts: PartitionFacts, drop: Drop) -> CommittedUpTo | None:
+    """Where the log of a new leader ended that was in the ISR and ran all along: nothing beyond was committed.
+
+    A high watermark is never above the log end of a member of the ISR. One that started or cut its log during the
+    leadership before may have had more.
+    """
+    led = facts.leaders.of(drop.leader_epoch)
+    if led is None or led.from_ms is None or drop.leader not in facts.log_notes.starts:
+        return None
+    assert drop.leader is not None
+    isr, complete, is_last, _ = facts.leaders.isr_before(led.leader_epoch)
+    before = next((b for b in facts.leaders.before(led.leader_epoch) if b.leader_id is not None), None)
+    if not (complete and is_last and drop.leader in (isr or ())) or before is None or before.from_ms is None:
+        return None
+    if facts.log_notes.started_between(drop.leader, before.from_ms, led.from_ms):
+        return None
+    cuts = facts.log_notes.of(facts.partition, "cut", "asked_to_cut", "reset", broker_id=drop.leader)
+    if any(before.from_ms - PROMPT_MS <= note.time_ms <= led.from_ms for note in cuts):
+        return None
+    end = next((first for epoch, first in facts.present.recorded if epoch == led.leader_epoch), None)
+    if end is None or facts.leaders.is_doubtful:
+        return None
+    text = f"broker {drop.leader} was in the ISR, ran all along, and had nothing from offset {end} on"
+    return CommittedUpTo(end, Proof("isr_member_without", "good", text, drop.leader))
+
+
+def _checkpoints(facts: PartitionFacts, parts: Sequence[LostPart], start: int) -> Iterator[CommittedUpTo]:
+    for part in parts:
+        copy = part.held.copy
+        mark = copy.checkpoint("high_watermark")
+        if mark is None or mark <= start:
+            continue
+        state = facts.present.state if copy.moment == facts.present.moment else None
+        follows = (
+            state is not None
+            and state.leader != copy.broker_id
+            and facts.present.live is not None
+            and copy.broker_id in facts.present.live
+        )
+        if follows and part.held.lineage.log_end_offset > part.to_offset:
+            continue  # it has fetched from the new leader since: the mark is that one's
+        text = f"{CHECKPOINTS['high_watermark']} of {copy.who} says {mark}"
+        proof = Proof(
+            "high_watermark_checkpoint",
+            "good" if follows else "sure",
+            text,
+            copy.broker_id,
+            copy.moment,
+            copy.place.file,
+        )
+        yield CommittedUpTo(min(mark, part.to_offset), proof)
+
+
+def _lines(
+    facts: PartitionFacts, drop: Drop, parts: Sequence[LostPart], claims: Sequence[Claim]
+) -> Iterator[CommittedUpTo]:
+    """High watermarks that the holders of the lost records printed before they were cut."""
+    holders = {p.held.copy.broker_id for p in parts} | {c.broker_id for c in claims}
+    ends = {p.held.copy.broker_id: p.to_offset for p in parts}
+    led = facts.leaders.of(drop.leader_epoch)
+    since = facts.log_notes.began_at(facts.partition)
+    for broker_id in holders:
+        cut = _first_cut(facts, broker_id, led.from_ms if led else None, claims)
+        kinds = ("leader", "follower", "shrank", "initial_high_watermark")
+        for note in facts.log_notes.of(facts.partition, *kinds, broker_id=broker_id):
+            if note.high_watermark is None or note.time_ms < since:
+                continue
+            if cut is not None and note.time_ms > cut:
+                break
+            of_later = drop.leader_epoch is not None and (note.leader_epoch or 0) >= drop.leader_epoch
+            if note.what == "leader" and of_later:
+                continue
+            end = min(note.high_watermark, ends.get(broker_id, note.high_watermark))
+            yield CommittedUpTo(end, line_proof("high_watermark_line", note.proof))
+
+
+def _first_cut(
+    facts: PartitionFacts, broker_id: int, dropped_ms: int | None, claims: Sequence[Claim]
+) -> int | None:
+    """When the broker first cut its log after the drop; without a cut, when it became a follower; None: never."""
+    cuts = [c.time_ms for c in claims if c.broker_id == broker_id]
+    notes: list[Note] = facts.log_notes.of(facts.partition, "cut", "reset", broker_id=broker_id)
+    cuts += [n.time_ms for n in notes if dropped_ms is not None and n.time_ms >= dropped_ms]
+    if cuts:
+        return min(cuts)
+    roles = facts.log_notes.of(facts.partition, "follower", "asked_to_cut", broker_id=broker_id)
+    after = [n.time_ms for n in roles if dropped_ms is not None and n.time_ms >= dropped_ms]
+    return min(after, default=None)
+
+
+def _isr_presence(facts: PartitionFacts, parts: Sequence[LostPart], start: int) -> Iterator[CommittedUpTo]:
+    """Records that every ISR member of one moment held, with the leader of then among them."""
+    for moment in dict.fromkeys(part.held.copy.moment for part in parts):
+        state = facts.state_at(moment)
+        if state is None or state.leader not in state.isr or _is_too_small(facts, state.isr):
+            continue
+        ends = {
+            p.held.copy.broker_id: p.to_offset
+            for p in parts
+            if p.held.copy.moment == moment and p.from_offset <= start
+        }
+        if not all(broker_id in ends for broker_id in state.isr):
+            continue
+        end = min(ends[broker_id] for broker_id in state.isr)
+        text = f"every member of the ISR {list(state.isr)} held them"
+        yield CommittedUpTo(end, Proof("isr_presence", "sure", text, state.leader, moment, state.file))
+
+
+def _is_too_small(facts: PartitionFacts, isr: Sequence[int]) -> bool:
+    """Whether an ISR is known to be below min.insync.replicas: from 3.7 on its high watermark stands still.
+
+    Brokers from 2.8 on give every topic an id; where one of ZooKeeper has none, they are older (KIP-516).
+    """
+    topic = facts.partition.topic
+    if any(znode.created.get(topic) and topic not in znode.topic_ids for znode in facts.znodes.values()):
+        return False
+    said = [znode.minimum_isr for znode in facts.znodes.values()]
+    if facts.log_notes.history:
+        said.append(facts.log_notes.history.minimum_isr)
+    return len(isr) < max((one.get(topic, one.get("", 1)) for one in said), default=1)
+
+
+def _isr_of_one(
+    facts: PartitionFacts, drop: Drop, parts: Sequence[LostPart], start: int
+) -> Iterator[CommittedUpTo]:
+    """What a leader alone in its ISR took was committed at once: with an ISR of one, one disk is enough."""
+    if drop.leader_epoch is None:
+        return
+    isr, _, is_last, _ = facts.leaders.isr_before(drop.leader_epoch)
+    if isr is None or len(isr) != 1 or not is_last or _is_too_small(facts, isr):
+        return
+    for part in parts:
+        if part.held.copy.broker_id != isr[0] or part.from_offset > start:
+            continue
+        for led in facts.leaders.before(drop.leader_epoch):
+            if led.leader == isr[0]:
+                proof = line_proof("isr_of_one", led.proofs[0] if led.proofs else {}, "good")
+                yield CommittedUpTo(part.to_offset, proof)
+                break
+
+
+def _external(
+    facts: PartitionFacts, drop: Drop, external: Sequence[ExternalOffset]
+) -> Iterator[CommittedUpTo]:
+    for one in external:
+        if one.epoch is not None and drop.leader_epoch is not None and one.epoch >= drop.leader_epoch:
+            continue  # of the lineage that is present
+        if one.epoch is None and one.offset <= facts.present.log_end_offset:
+            continue  # without an epoch only what is above the present end says anything
+        yield CommittedUpTo(one.offset, one.proof)
+
+
+def gone_by(one: ExternalOffset, facts: PartitionFacts) -> int | None:
+    """From which offset on the present lineage lacks what was committed up to `one`; None where it says nothing."""
+    present = facts.present
+    assert present.lineage is not None
+    if one.strength == "weak":
+        return None
+    start = None if one.epoch is None else present.starts_after(one.epoch)
+    if start is None and one.offset > present.log_end_offset and one.is_of_before:
+        start = present.log_end_offset
+    return None if start is None else max(start, present.lineage.log_start_offset)
+
+
+def marks_beyond(facts: PartitionFacts) -> Iterator[ExternalOffset]:
+    """High watermarks above the end of their own copies, as far as they were written before the present copy was."""
+    for held in facts.held:
+        mark = held.copy.checkpoint("high_watermark")
+        if mark is None or mark <= held.lineage.log_end_offset or held.copy is facts.present.copy:
+            continue
+        if _says_something(held, mark, facts):
+            epoch = held.lineage.last_epoch if held.lineage.epochs else None
+            text = f"{CHECKPOINTS['high_watermark']} of {held.copy.who} says {mark}"
+            yield ExternalOffset(
+                "high_watermark_checkpoint",
+                "good",
+                mark,
+                epoch,
+                text,
+                held.copy.place.file,
+                is_of_before=True,
+            )
+
+
+def _says_something(held: HeldCopy, mark: int, facts: PartitionFacts) -> bool:
+    present, moment = facts.present, held.copy.moment
+    of_then = facts.znodes.get(moment)
+    if moment == present.moment:
+        was_down = of_then is not None and held.copy.broker_id not in of_then.live
+        return was_down and mark > present.log_end_offset
+    if not _is_of_older_leadership(facts, moment):
+        return False
+    if mark > present.log_end_offset:
+        return True
+    following = next_epoch(present.recorded, held.lineage.last_epoch) if held.lineage.epochs else None
+    # Then the mark is of the leadership before: what came later had not begun.
+    return following is not None and facts.epoch_then[moment] < following
+
+
+def _is_of_older_leadership(facts: PartitionFacts, moment: Moment) -> bool:
+    """Whether another leadership is present than at a moment: within one a log is not cut, its copy is incomplete."""
+    then, current = facts.epoch_then.get(moment), facts.present.current_epoch
+    if current is None and facts.present.state is not None:
+        current = facts.present.state.leader_epoch
+    return then is not None and current is not None and then < current
+
+
+def of_before(
+    external: Iterable[ExternalOffset], facts: PartitionFacts, order: Iterable[Moment]
+) -> Iterator[ExternalOffset]:
+    """The offsets, each told whether it is from a moment before the present one, under another leadership."""
+    earlier: set[Moment] = set()
+    for moment in order:
+        if moment == facts.present.moment:
+            break
+        if _is_of_older_leadership(facts, moment):
+            earlier.add(moment)
+    for offset in external:
+        yield replace(offset, is_of_before=offset.is_of_before or offset.moment in earlier)
+
+
+GROUPS, REMOTE = "__consumer_offsets", "__remote_log_metadata"
+# Of these topics records are read one by one; more of one than this would take longer than all else.
+MOST_BYTES = 256 << 20
+HighestOffsets = dict[TopicPartition, dict[tuple[str, int | None, str | None], ExternalOffset]]
+
+
+def external_offsets(
+    evidence: Evidence, znodes: Mapping[str | None, Znodes], left_out: list[Finding]
+) -> dict[TopicPartition, list[ExternalOffset]]:
+    """The highest offset of each kind and epoch for each partition that these topics name.
+
+    Of a topic with many bytes the newest segments are read, and `left_out` is told.
+    """
+    found: HighestOffsets = {}
+    for replica, most in _readable(evidence, GROUPS, left_out):
+        for partition, one in _commits(evidence, replica, znodes, most):
+            _keep(found, partition, one)
+    names = _topic_names(evidence, znodes)
+    finished: dict[str, SegmentMetadata] = {}
+    for replica, most in _readable(evidence, REMOTE, left_out):
+        for segment in _finished(replica, finished, most):
+            topic = names.get(segment.topic_id_partition.topic_id)
+            if topic is not None and segment.segment_leader_epochs:
+                partition = TopicPartition(topic, segment.topic_id_partition.partition)
+                _keep(found, partition, _of_segment(evidence, replica, segment))
+    return {partition: list(ones.values()) for partition, ones in found.items()}
+
+
+def _readable(
+    evidence: Evidence, topic: str, left_out: list[Finding]
+) -> Iterator[tuple[Replica, int | None]]:
+    """The copies to read, and how many bytes of each."""
+    copies = copies_to_read(evidence, topic)
+    size = sum(size_of(copy.folder) for copy in copies)
+    if size <= MOST_BYTES:
+        yield from ((copy, None) for copy in copies)
+        return
+    most = MOST_BYTES // len(copies)
+    read = sum(newest_segments(copy.folder, most)[1] for copy in copies)
+    left_out.append(READ_IN_PART.at(Place(topic=topic), topic=topic, size=size, read=read))
+    yield from ((copy, most) for copy in copies)
+
+
+def _keep(found: HighestOffsets, partition: TopicPartition, one: ExternalOffset) -> None:
+    by_kind = found.setdefault(partition, {})
+    known = by_kind.get((one.kind, one.epoch, one.moment))
+    if known is None or known.offset < one.offset:
+        by_kind[one.kind, one.epoch, one.moment] = one
+
+
+def _commits(
+    evidence: Evidence, replica: Replica, znodes: Mapping[str | None, Znodes], most: int | None
+) -> Iterator[tuple[TopicPartition, ExternalOffset]]:
+    created = {topic: ms for znode in znodes.values() for topic, ms in znode.created_ms.items()}
+    file = evidence.place_of(replica.folder, replica.log_dir.root).file
+    for record, read in read_group_records(topic_records(replica, most_bytes=most), Groups()):
+        commit = commit_of(record, read)
+        if commit is None or commit.offset is None:
+            continue
+        if commit.commit_timestamp is not None and commit.commit_timestamp < created.get(commit.topic, 0):
+            continue  # of an earlier topic of that name
+        text = f"group {commit.group!r} committed offset {commit.offset}"
+        # Without the time of the topic's creation the commit may be about an earlier topic of that name.
+        strength = "good" if commit.topic in created else "weak"
+        yield (
+            TopicPartition(commit.topic, commit.partition),
+            ExternalOffset(
+                "consumer_offset", strength, commit.offset, commit.leader_epoch, text, file, replica.moment
+            ),
+        )
+
+
+def _finished(
+    replica: Replica, started: dict[str, SegmentMetadata], most: int | None
+) -> Iterator[SegmentMetadata]:
+    """Segments whose copying finished, also those that were deleted since."""
+    for record in topic_records(replica, most_bytes=most):
+        if record.value is None:
+            continue
+        try:
+            value = read_remote_log_metadata(record.value)
+        except FormatError:
+            continue
+        if isinstance(value, SegmentMetadata):
+            started[value.remote_log_segment_id] = value
+        elif isinstance(value, SegmentMetadataUpdate) and value.state is SegmentState.COPY_SEGMENT_FINISHED:
+            segment = started.get(value.remote_log_segment_id)
+            if segment is not None:
+                yield segment
+
+
+def _topic_names(evidence: Evidence, znodes: Mapping[str | None, Znodes]) -> dict[str, str]:
+    names = {topic_id: topic for znode in znodes.values() for topic, topic_id in znode.topic_ids.items()}
+    for replica in evidence.replicas:
+        if replica.topic_id is not None:
+            names.setdefault(replica.topic_id, replica.topic)
+    return names
+
+
+def _of_segment(evidence: Evidence, replica: Replica, segment: SegmentMetadata) -> ExternalOffset:
+    epoch = segment.segment_leader_epochs[-1][0]
+    text = f"remote segment {segment.remote_log_segment_id} was copied up to offset {segment.end_offset}"
+    file = evidence.place_of(replica.folder, replica.log_dir.root).file
+    return ExternalOffset("remote_segment", "sure", segment.end_offset + 1, epoch, text, file, replica.moment)

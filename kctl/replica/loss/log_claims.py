@@ -1,0 +1,166 @@
+"""Records that brokers' log lines say were cut away, also where no copy of them was ever taken.
+
+From 1.0 on `Truncating to offset` is printed only when something was cut; before, only where the log's end was
+named as well. A cut to the own high watermark is followed by fetching the same records again, so it is no loss
+by itself. A claim stands only if the present lineage begins an epoch where the cut says that it must.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from kctl.model import TopicPartition
+from kctl.replica.copies.leaders import Leaders
+from kctl.replica.copies.log_notes import LogNotes, Note
+from kctl.replica.loss.present_lineage import Present
+
+NOTED = ("leader", "follower", "loaded", "created", "asked_to_cut", "cut", "fell_back", "reset", "shrank")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A broker cut its log to `from_offset`; its end before, None where no line says. `notes` prove it."""
+
+    broker_id: int
+    from_offset: int
+    to_offset: int | None
+    time_ms: int
+    epoch: int | None
+    notes: tuple[Note, ...]
+    high_watermark: int | None = None
+    """The broker's own as it stopped leading, if it was alive all the time: then an upper bound of what it committed."""
+    reached: int | None = None
+    """Where the log ended while the broker still led: it may have gone on from there."""
+    epoch_start: int | None = None
+    """Where the broker itself said that its epoch starts."""
+
+
+@dataclass
+class _Replica:
+    """The state of one broker's log as its lines are read."""
+
+    end: int | None = None
+    reached: int | None = None
+    held: int = 0
+    """Where the log ended before the broker cut it to its own high watermark; it need not have fetched it all again."""
+    notes: list[Note] = field(default_factory=list)
+    led_at: int | None = None
+    began: tuple[int, int] | None = None
+    """The epoch that it led last and where it starts, where a line says both."""
+    high_watermark: int | None = None
+    fell_back: bool = False
+
+
+def find_claims(
+    partition: TopicPartition, log_notes: LogNotes, leaders: Leaders, present: Present
+) -> list[Claim]:
+    """The cuts that took away what the present lineage does not hold."""
+    replicas: dict[int, _Replica] = {}
+    claims: list[Claim] = []
+    since = log_notes.began_at(partition)
+    for note in log_notes.of(partition, *NOTED):
+        if note.time_ms < since:
+            continue
+        replica = replicas.setdefault(note.broker_id, _Replica())
+        claims += _take(replica, note, log_notes, leaders)
+    return list(_that_stand(claims, present))
+
+
+def _take(replica: _Replica, note: Note, log_notes: LogNotes, leaders: Leaders) -> Iterator[Claim]:
+    if note.what == "leader":
+        replica.led_at, replica.end, replica.notes = note.time_ms, None, []
+        replica.high_watermark = replica.reached = None
+        replica.held = 0
+        if note.leader_epoch is not None and note.offset is not None:
+            replica.began = note.leader_epoch, note.offset
+    elif note.what in ("loaded", "follower", "shrank"):
+        _learn(replica, note, log_notes)
+    elif note.what == "created":
+        replica.end = 0
+    elif note.what == "fell_back":
+        replica.fell_back = True
+    elif note.what == "asked_to_cut":
+        if replica.end is not None and note.offset is not None:
+            replica.held = max(replica.held, replica.end)
+            replica.end = min(replica.end, note.offset)
+    elif note.offset is not None:
+        known = replica.end if note.what == "cut" else note.log_end_offset
+        if note.what == "cut" and replica.fell_back:
+            replica.held = max(replica.held, known or 0)
+        else:
+            known = None if known is None else max(known, replica.held)
+            if known is None or known > note.offset:
+                yield _claim(replica, note, known, leaders)
+            replica.held, replica.notes = 0, []
+        replica.end, replica.reached, replica.fell_back = note.offset, None, False
+
+
+def _learn(replica: _Replica, note: Note, log_notes: LogNotes) -> None:
+    if note.what == "loaded":
+        if replica.led_at is not None:  # it led until its end, whenever that was
+            replica.high_watermark = None
+        replica.led_at = None  # a process that starts leads nothing
+        replica.fell_back = False
+    elif note.high_watermark is not None and replica.led_at is not None:
+        alive = not log_notes.started_between(note.broker_id, replica.led_at, note.time_ms)
+        replica.high_watermark = note.high_watermark if alive else None
+        if note.what == "follower":
+            replica.led_at = None
+    if note.what == "shrank":  # a leader goes on writing
+        replica.end, replica.reached = None, note.log_end_offset
+    else:
+        replica.end, replica.reached = note.log_end_offset, None
+    replica.notes.append(note)
+
+
+def _claim(replica: _Replica, note: Note, known: int | None, leaders: Leaders) -> Claim:
+    assert note.offset is not None
+    led = [
+        leadership.leader_epoch
+        for leadership in leaders.known
+        if leadership.leader == note.broker_id
+        and leadership.from_ms is not None
+        and leadership.from_ms < note.time_ms
+    ]
+    epoch = max(led, default=None)
+    notes = (*replica.notes[-3:], note)
+    return Claim(
+        note.broker_id,
+        note.offset,
+        known,
+        note.time_ms,
+        epoch,
+        notes,
+        replica.high_watermark,
+        max(replica.reached or 0, replica.held) or None,
+        replica.began[1] if replica.began and replica.began[0] == epoch else None,
+    )
+
+
+def _that_stand(claims: list[Claim], present: Present) -> Iterator[Claim]:
+    """The claims that the present lineage bears out, each cut down to what it lacks."""
+    assert present.lineage is not None
+    starts = {start for _, start in present.recorded}
+    epochs = {epoch for epoch, _ in present.recorded}
+    for claim in claims:
+        start: int | None = None
+        if not present.recorded:
+            start = claim.from_offset if claim.notes[-1].what == "reset" else None
+        elif claim.epoch is not None:
+            following = present.starts_after(claim.epoch)
+            if following is not None and claim.epoch_start is not None and claim.epoch not in epochs:
+                following = min(following, claim.epoch_start)  # nothing of that epoch is present
+            start = None if following is None else max(claim.from_offset, following)
+        elif claim.from_offset in starts:
+            start = claim.from_offset
+        if start is None:
+            continue
+        start = max(start, present.lineage.log_start_offset)
+        until = claim.to_offset
+        if (
+            until is None
+        ):  # something was cut, so that there was a record at the cut; above it only what a line says
+            until = max(claim.from_offset + 1, claim.reached or 0)
+        if until > start:
+            yield replace(claim, from_offset=start)

@@ -1,0 +1,317 @@
+"""Which records of each copy the present lineage lacks.
+
+Every copy of every moment is compared with the present leader's: other records at the same offset, and records beyond
+its end. Left out are records that retention took (below the log start), that a cleaner may have taken, that producers
+sent again, and tails that differ only by the order of copying.
+
+A leader that fails has records that no follower has fetched yet. A producer with acks=all, whose request was not
+answered, sends them again to the next leader, with the times that they had: the present log holds them at other
+offsets. Records without times of their own prove nothing.
+
+Source: clients/src/main/java/org/apache/kafka/clients/producer/internals/Sender.java @ 3.9.0-rc3
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from formats.errors import FormatError
+from formats.log.records import iterate_records
+from kctl.findings import Finding
+from kctl.findings import replica as say
+from kctl.model import TopicPartition
+from kctl.replica.comparison.pairs import LIMIT, Content, Pair, compare_pairs, content_of, entries
+from kctl.replica.copies.copy import ByMoment, Copy, Moment
+from kctl.replica.copies.moments import INTERNAL_COMPACTED, Znodes
+from kctl.replica.copies.replica_log import NO_END, HeldCopy, ReplicaLog, batches_between
+from kctl.replica.loss.other_topics import origin_of, other_identity
+from kctl.replica.loss.present_lineage import Present
+
+
+@dataclass(frozen=True)
+class LostPart:
+    """Records [from_offset, to_offset) of one copy that the present lineage does not have."""
+
+    held: HeldCopy
+    from_offset: int
+    to_offset: int
+
+    @property
+    def epoch(self) -> int | None:
+        """The leader epoch in which the first of them was written; None before message format 2."""
+        return self.held.lineage.epoch_at(self.from_offset)
+
+
+@dataclass
+class LostParts:
+    """The records that copies of one partition hold and the present lineage lacks."""
+
+    partition: TopicPartition
+    present: Present
+    znodes: Mapping[Moment, Znodes]
+    held: list[HeldCopy] = field(default_factory=list)
+    parts: list[LostPart] = field(default_factory=list)
+    absent: list[tuple[int, int]] = field(default_factory=list)
+    """Offsets in the middle of the present log at which it holds nothing."""
+    findings: list[Finding] = field(default_factory=list)
+
+
+def find_lost_parts(
+    partition: TopicPartition,
+    present: Present,
+    by_moment: ByMoment,
+    znodes: Mapping[Moment, Znodes],
+    *,
+    is_compacted: bool | None = None,
+    made_ms: int | None = None,
+) -> LostParts:
+    """The records that each copy holds and the present leader's lacks; fills in the present lineage.
+
+    `made_ms` is when the topic that has the name now was created, where something says so.
+    """
+    lost = LostParts(partition, present, znodes, findings=list(present.findings))
+    copies = _same_topic(lost, by_moment)
+    logs = [ReplicaLog(copy) for copy in copies]
+    pairs = compare_pairs(logs, [(0, index) for index in range(1, len(logs))])
+    lost.held = [HeldCopy(c, log, log.lineage()) for c, log in zip(copies, logs, strict=True)]
+    present.lineage = lost.held[0].lineage
+    present.log_end_offset = present.lineage.log_end_offset
+    pairs = _of_this_topic(lost, pairs, made_ms)
+    for pair in pairs:
+        if lost.held[pair.second].copy.moment == present.moment and not pair.contradict:
+            _extend(lost, lost.held[pair.second])
+    compacted = _is_compacted(lost) if is_compacted is None else is_compacted
+    for pair in pairs:
+        _add_parts(lost, pair, compacted=compacted)
+    return lost
+
+
+def _same_topic(lost: LostParts, by_moment: ByMoment) -> list[Copy]:
+    """The present copy, then every other one that is of the same topic and cluster."""
+    present = lost.present.copy
+    copies = [present]
+    for of_moment in by_moment.values():
+        for copy in of_moment.values():
+            if copy is present:
+                continue
+            finding = other_identity(lost.present, copy, lost.znodes)
+            if finding is None:
+                copies.append(copy)
+            elif not any(f.place == finding.place and f.code == finding.code for f in lost.findings):
+                lost.findings.append(finding)
+    return copies
+
+
+def _of_this_topic(lost: LostParts, pairs: list[Pair], made_ms: int | None) -> list[Pair]:
+    """The pairs without those whose second copy shows by its first records that it is of an earlier topic."""
+    kept = []
+    others = []
+    for pair in pairs:
+        held = lost.held[pair.second]
+        origin = origin_of(lost.present, lost.held[0], held, pair, lost.znodes, made_ms)
+        if origin.finding is None:
+            kept.append(pair)
+            lost.held[pair.second] = replace(held, is_doubtful=origin.is_doubtful)
+        else:
+            others.append(held)
+            lost.findings.append(origin.finding)
+    positions = {id(held): index for index, held in enumerate(h for h in lost.held if h not in others)}
+    for pair in kept:
+        pair.second = positions[id(lost.held[pair.second])]
+    lost.held = [held for held in lost.held if held not in others]
+    return kept
+
+
+def _is_compacted(lost: LostParts) -> bool:
+    if lost.partition.topic in INTERNAL_COMPACTED:
+        return True
+    said = [z.is_compacted(lost.partition.topic) for z in lost.znodes.values()]
+    known = [one for one in said if one is not None]
+    if known:
+        return any(known)
+    return any(h.log.has_gaps_inside or h.copy.checkpoint("cleaner") is not None for h in lost.held)
+
+
+def _extend(lost: LostParts, held: HeldCopy) -> None:
+    """Take the tail of another copy of the same moment for present, where only the order of copying differs."""
+    present, lineage = lost.present, held.lineage
+    while present.log_end_offset < lineage.log_end_offset:
+        start, end = present.log_end_offset, _same_lineage_until(present, held)
+        if end <= start:
+            return
+        if lineage.epoch_at(start) is None:  # only the order of copying suggests that it is no loss
+            place = replace(held.copy.place, base_offset=start, last_offset=end - 1)
+            who = held.copy.broker_id
+            lost.findings.append(say.UNDECIDED_TAIL.at(place, broker_id=who, start=start, end=end))
+        present.log_end_offset = end
+
+
+def _same_lineage_until(present: Present, held: HeldCopy) -> int:
+    """How far another copy goes on in the lineage in which the present one ends."""
+    start, end = present.log_end_offset, held.lineage.log_end_offset
+    epoch = held.lineage.epoch_at(start)
+    following = None if epoch is None else present.starts_after(epoch)
+    if following is not None:
+        return min(end, following)
+    is_older = epoch is None or (present.current_epoch or 0) > epoch
+    return start if is_older and _is_away(present, held.copy) else end
+
+
+def _is_away(present: Present, copy: Copy) -> bool:
+    """Whether a broker cannot be following the present leader: out of the ISR and not registered."""
+    if present.state is None or present.live is None:
+        return False
+    return copy.broker_id not in present.state.isr and copy.broker_id not in present.live
+
+
+def _add_parts(lost: LostParts, pair: Pair, *, compacted: bool) -> None:
+    held, present = lost.held[pair.second], lost.present
+    assert present.lineage is not None
+    start = present.lineage.log_start_offset
+    spans = [(first, last) for first, last in pair.different.spans]
+    lacking = [(first, last) for first, last in pair.lacking[0].spans]
+    opposite = list(_superseded(present, held, [*lacking, *pair.unmatched.spans]))
+    if not compacted and not lost.held[0].log.damage:
+        opposite += lacking
+    spans += opposite
+    lost.absent = merged_spans([*lost.absent, *opposite])
+    tail = max(present.log_end_offset, held.lineage.local_log_start_offset or 0)
+    if held.lineage.log_end_offset > tail and not _is_tail_present(lost, held, pair):
+        spans.append((tail, held.lineage.log_end_offset))
+    for first, last in merged_spans(spans):
+        if last > max(first, start):
+            lost.parts += _without_sent_again(lost, LostPart(held, max(first, start), last))
+
+
+def _superseded(
+    present: Present, held: HeldCopy, spans: Iterable[Sequence[int]]
+) -> Iterator[tuple[int, int]]:
+    """The parts of `spans` in which a copy has an epoch that was over there: they were cut, whatever was cleaned since."""
+    epochs = held.lineage.epochs
+    ends = [*(start for _, start in epochs[1:]), held.lineage.log_end_offset]
+    for (epoch, start), end in zip(epochs, ends, strict=False):
+        following = present.starts_after(epoch)
+        if following is None:
+            continue
+        until = min(end, present.log_end_offset)  # beyond it is the tail
+        for first, last in spans:
+            if max(first, start, following) < min(last, until):
+                yield max(first, start, following), min(last, until)
+
+
+def _without_sent_again(lost: LostParts, part: LostPart) -> list[LostPart]:
+    """The ranges of a part without the records that its producers sent again."""
+    copy, start, end = part.held.copy, part.from_offset, part.to_offset
+    again = sent_again(copy, lost.present.copy, start, end)
+    left = []
+    for first, last in again:
+        place = replace(copy.place, base_offset=first, last_offset=last - 1)
+        lost.findings.append(say.SENT_AGAIN.at(place, broker_id=copy.broker_id, start=first, end=last))
+        if start < first:
+            left.append(replace(part, from_offset=start, to_offset=first))
+        start = last
+    return [*left, replace(part, from_offset=start)] if start < end else left
+
+
+def _is_tail_present(lost: LostParts, held: HeldCopy, pair: Pair) -> bool:
+    """Whether a tail beyond the present end is no loss: still the same leadership, or nobody can tell."""
+    present, copy = lost.present, held.copy
+    start, end = present.log_end_offset, held.lineage.log_end_offset
+    if pair.contradict:
+        return False
+    epoch = held.lineage.epoch_at(start)
+    if copy.moment == present.moment:
+        if epoch is not None and present.starts_after(epoch) is not None:
+            return False
+        if _is_away(present, copy):
+            return epoch is not None and epoch >= (present.current_epoch or 0)
+        place = replace(copy.place, base_offset=start, last_offset=end - 1)
+        lost.findings.append(say.UNDECIDED_TAIL.at(place, broker_id=copy.broker_id, start=start, end=end))
+        return True
+    if _is_same_leadership(lost, copy, epoch):
+        lost.findings.append(
+            say.PRESENT_INCOMPLETE.at(present.copy.place, partition=lost.partition, end=start, said=end)
+        )
+        return True
+    return False
+
+
+def _is_same_leadership(lost: LostParts, copy: Copy, epoch: int | None) -> bool:
+    """Whether an earlier copy's tail was written in the leadership that is present."""
+    present, znodes = lost.present, lost.znodes
+    made = [znodes[m].created.get(lost.partition.topic) for m in (copy.moment, present.moment) if m in znodes]
+    if len(set(made)) > 1:
+        return False  # znodes that were made again count leader epochs anew
+    if epoch is not None:
+        current = present.current_epoch
+        return current is None or epoch >= current
+    before = znodes[copy.moment].state(lost.partition) if copy.moment in znodes else None
+    if before is None or present.state is None:
+        return False
+    return (before.leader, before.leader_epoch) == (present.state.leader, present.state.leader_epoch)
+
+
+def merged_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges [start, end) joined where they overlap or touch, ascending."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    return merged
+
+
+# A tail that no follower has fetched is short, and what is sent again comes soon.
+MOST_LOST = 20_000
+MOST_LOOKED_AT = 100_000
+
+
+def sent_again(lost: Copy, present: Copy, start: int, end: int) -> list[tuple[int, int]]:
+    """The ranges of [start, end) of one copy whose records the present one holds as well, from `start` on.
+
+    Markers of transactions belong to the records around them: they count where every record is there again.
+    """
+    wanted: dict[int, Content] = {}
+    for offset, content in _data_records(lost, start, end):
+        if content.timestamp <= 0 or len(wanted) == MOST_LOST:
+            return []
+        wanted[offset] = content
+    there = _held_as_well(present, start, Counter(wanted.values()))
+    again = []
+    for offset, content in wanted.items():
+        if there[content] > 0:
+            there[content] -= 1
+            again.append(offset)
+    if wanted and len(again) == len(wanted):
+        return [(start, end)]
+    return merged_spans([(offset, offset + 1) for offset in again])
+
+
+def _held_as_well(present: Copy, start: int, wanted: Counter[Content]) -> Counter[Content]:
+    """How often the present log holds each of these records."""
+    found: Counter[Content] = Counter()
+    missing = wanted.total()
+    for looked_at, (_, content) in enumerate(_data_records(present, start, NO_END)):
+        if not missing or looked_at == MOST_LOOKED_AT:
+            break
+        if found[content] < wanted[content]:
+            found[content] += 1
+            missing -= 1
+    return found
+
+
+def _data_records(copy: Copy, start: int, end: int) -> Iterator[tuple[int, Content]]:
+    """The records of [start, end) that are no markers, batch by batch."""
+    for log, batches in batches_between(copy, start, end):
+        for entry in entries(log, batches, range(len(batches))):
+            if entry.batch is not None and entry.batch.is_control:
+                continue
+            try:
+                for record in iterate_records(entry, limit=LIMIT):
+                    if start <= record.offset < end:
+                        yield record.offset, content_of(entry.magic, record)
+            except FormatError:
+                continue

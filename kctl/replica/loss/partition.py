@@ -1,0 +1,368 @@
+"""The losses of one partition: ranges, class, cause, evidence, and the copies that still hold the records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from kctl.findings import Finding, Place
+from kctl.findings import replica as say
+from kctl.model import OffsetRange, TopicPartition
+from kctl.replica.copies.copy import ByMoment, Moment
+from kctl.replica.copies.leaders import leaders_of
+from kctl.replica.copies.log_notes import LogNotes
+from kctl.replica.copies.moments import Znodes
+from kctl.replica.copies.replica_log import HeldCopy, batches_between
+from kctl.replica.loss.causes import (
+    Cause,
+    Drop,
+    PartitionFacts,
+    Proof,
+    claimed_epoch,
+    costs_unknown,
+    dropping_epoch,
+    explain_drop,
+    line_proof,
+)
+from kctl.replica.loss.commitment import (
+    Commitment,
+    ExternalOffset,
+    commitment_of,
+    gone_by,
+    marks_beyond,
+    of_before,
+)
+from kctl.replica.loss.log_claims import Claim, find_claims
+from kctl.replica.loss.lost_parts import LostPart, LostParts, find_lost_parts, merged_spans
+from kctl.replica.loss.present_lineage import choose_present
+
+
+@dataclass
+class Loss:
+    """One range of records that a leader once held and the present lineage lacks; the end None where nobody says."""
+
+    partition: TopicPartition
+    from_offset: int
+    to_offset: int | None
+    loss_class: str
+    drop: Drop
+    replaced: list[OffsetRange]
+    missing: list[OffsetRange]
+    evidence: list[Proof]
+    parts: list[LostPart]
+
+    @property
+    def recoverable_from(self) -> list[tuple[Moment, int]]:
+        """The copies that hold all of it; those that hold some of it where none holds all."""
+        if self.to_offset is None:
+            return []
+        whole = [p for p in self.parts if p.from_offset <= self.from_offset and p.to_offset >= self.to_offset]
+        return [(p.held.copy.moment, p.held.copy.broker_id) for p in whole or self.parts]
+
+    def extent(self) -> tuple[int | None, int | None, int | None]:
+        """How many records a copy still holds of it (None: not told by headers), and their first and last timestamp."""
+        if not self.parts or self.to_offset is None:
+            return None, None, None
+        best = max(self.parts, key=lambda p: min(p.to_offset, self.to_offset or 0) - p.from_offset)
+        records: int | None = 0
+        stamps: list[int] = []
+        for _, batches in batches_between(best.held.copy, self.from_offset, self.to_offset):
+            inside = (batches.first_offset >= self.from_offset) & (batches.last_offset < self.to_offset)
+            told = bool((batches.records >= 0).all() and inside.all())
+            records = records + int(batches.records.sum()) if told and records is not None else None
+            stamps += [int(t) for t in (batches.max_timestamp.min(), batches.max_timestamp.max()) if t >= 0]
+        return records, min(stamps, default=None), max(stamps, default=None)
+
+
+@dataclass
+class PartitionLosses:
+    """The losses of one partition, and findings about what could not be decided."""
+
+    partition: TopicPartition
+    losses: list[Loss] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    facts: PartitionFacts | None = None
+
+
+@dataclass
+class _Group:
+    """Parts and claims that one leadership dropped."""
+
+    parts: list[LostPart] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
+
+
+def losses_of(
+    partition: TopicPartition,
+    by_moment: ByMoment,
+    order: Sequence[Moment],
+    znodes: Mapping[Moment, Znodes],
+    log_notes: LogNotes,
+    *,
+    given_leader: int | None = None,
+    is_compacted: bool | None = None,
+    external: Sequence[ExternalOffset] = (),
+) -> PartitionLosses:
+    """The losses of a partition. Copies of another topic of the same name are left out and named."""
+    result = PartitionLosses(partition)
+    if is_deleted(partition, order, znodes):
+        return result
+    moments = [znodes[m] for m in order if m in znodes]
+    leaders = leaders_of(partition, log_notes, moments)
+    present = choose_present(partition, by_moment, order, znodes, leaders, given_leader)
+    if present is None:
+        place = Place(topic=partition.topic, partition=partition.partition)
+        result.findings.append(say.LEADER_UNKNOWN.at(place, partition=partition))
+        return result
+    made = znodes[present.moment].created_ms.get(partition.topic) if present.moment in znodes else None
+    lost_parts = find_lost_parts(
+        partition,
+        present,
+        by_moment,
+        znodes,
+        is_compacted=is_compacted,
+        made_ms=made or log_notes.began_at(partition) or None,
+    )
+    for held in lost_parts.held:
+        for problem in dict.fromkeys(held.log.problems):
+            place = held.copy.place
+            result.findings.append(
+                say.COPY_UNREADABLE.at(place, broker_id=held.copy.broker_id, reason=problem)
+            )
+    facts = PartitionFacts(partition, present, leaders, log_notes, lost_parts.held, znodes)
+    result.facts = facts
+    claims = list(_without_kept(find_claims(partition, log_notes, leaders, present), lost_parts))
+    for epoch, group in _groups(facts, lost_parts, claims).items():
+        result.losses += _losses_of_group(facts, lost_parts, epoch, group, external)
+    others = [*of_before(external, facts, order), *marks_beyond(facts)]
+    result.losses += _told_by_others(facts, lost_parts, others, result.losses)
+    result.findings += lost_parts.findings
+    result.findings += costs_unknown(facts, (loss.drop.leader_epoch for loss in result.losses))
+    result.losses.sort(key=lambda loss: (loss.from_offset, loss.drop.leader_epoch or -1))
+    return result
+
+
+def is_deleted(partition: TopicPartition, order: Sequence[Moment], znodes: Mapping[Moment, Znodes]) -> bool:
+    """Whether the znodes of the last moment no longer have the topic."""
+    last = order[-1] if order else None
+    return last in znodes and bool(znodes[last].created) and partition.topic not in znodes[last].created
+
+
+def _groups(
+    facts: PartitionFacts, lost_parts: LostParts, claims: Sequence[Claim]
+) -> dict[int | None, _Group]:
+    groups: dict[int | None, _Group] = {}
+    for part in lost_parts.parts:
+        groups.setdefault(dropping_epoch(facts, part, lost_parts.parts), _Group()).parts.append(part)
+    for part in groups.pop(None, _Group()).parts:
+        # Nothing names the leadership for this copy: the one that dropped the same range of others did.
+        same = [e for e, g in groups.items() if e is not None and any(_overlap(part, p) for p in g.parts)]
+        groups.setdefault(min((e for e in same if e is not None), default=None), _Group()).parts.append(part)
+    for claim in claims:
+        epoch = claimed_epoch(facts, claim.epoch, claim.from_offset, claim.time_ms)
+        if epoch not in groups:
+            holding = [e for e, g in groups.items() if _covers(g.parts, claim)]
+            epoch = holding[0] if holding else epoch
+        groups.setdefault(epoch, _Group()).claims.append(claim)
+    return groups
+
+
+def first_timestamp(parts: Sequence[LostPart], start: int) -> int | None:
+    """The timestamp of the first lost batch, in milliseconds; None where no copy has one."""
+    for part in parts:
+        for _, batches in batches_between(part.held.copy, start, start + 1):
+            stamp = int(batches.max_timestamp[0])
+            return stamp if stamp >= 0 else None
+    return None
+
+
+def _told_by_others(
+    facts: PartitionFacts, lost_parts: LostParts, external: Sequence[ExternalOffset], known: Sequence[Loss]
+) -> list[Loss]:
+    """Committed offsets that the present lineage does not reach, where no copy or line tells of them."""
+    losses: list[Loss] = []
+    for committed in sorted(external, key=lambda e: -e.offset):
+        start = gone_by(committed, facts)
+        if start is None:
+            continue
+        for first, last in _uncovered(start, committed.offset, [*known, *losses]):
+            epoch = claimed_epoch(facts, committed.epoch, first, 0)
+            drop = explain_drop(facts, epoch, first, committed.epoch, ())
+            proofs = [*drop.proofs, committed.proof]
+            losses.append(_loss(facts, lost_parts, first, last, "committed", drop, proofs, ()))
+    return losses
+
+
+def _uncovered(start: int, end: int, known: Sequence[Loss]) -> list[tuple[int, int]]:
+    """The ranges of [start, end) that no loss covers."""
+    pieces = [OffsetRange(start, end)] if start < end else []
+    for loss in known:
+        until = end if loss.to_offset is None else loss.to_offset
+        pieces = [piece for one in pieces for piece in _without(one, loss.from_offset, until)]
+    return [(p.from_offset, p.to_offset) for p in pieces if p.to_offset is not None]
+
+
+def _without_kept(claims: Iterable[Claim], lost_parts: LostParts) -> Iterator[Claim]:
+    """The claims, cut down to what is lost where a copy from before the cut shows what was cut away.
+
+    What a leader alone had is often in the present log too: producers that had no answer sent it again.
+    """
+    for claim in claims:
+        until = claim.to_offset
+        before = next(
+            (held for held in lost_parts.held if until is not None and _is_before(held, claim, lost_parts)),
+            None,
+        )
+        if before is None or until is None:
+            yield claim
+            continue
+        for part in lost_parts.parts:
+            if part.held is before and part.from_offset < until and claim.from_offset < part.to_offset:
+                start, end = max(part.from_offset, claim.from_offset), min(part.to_offset, until)
+                yield replace(claim, from_offset=start, to_offset=end)
+
+
+def _is_before(held: HeldCopy, claim: Claim, lost_parts: LostParts) -> bool:
+    """Whether a copy holds all that a broker then cut away; its epochs tell that it was not cut yet."""
+    lineage, is_own = held.lineage, held.copy.broker_id == claim.broker_id
+    if not is_own or held.is_doubtful or held.copy.moment == lost_parts.present.moment or not lineage.epochs:
+        return False
+    is_whole = (lineage.local_log_start_offset or 0) <= claim.from_offset
+    is_whole = is_whole and lineage.log_end_offset >= (claim.to_offset or 0)
+    if claim.epoch is not None:
+        return is_whole and lineage.last_epoch <= claim.epoch
+    now = lost_parts.present.lineage.epoch_at(claim.from_offset) if lost_parts.present.lineage else None
+    return is_whole and now is not None and lineage.last_epoch < now
+
+
+def _overlap(one: LostPart, other: LostPart) -> bool:
+    return one.from_offset < other.to_offset and other.from_offset < one.to_offset
+
+
+def _covers(parts: Sequence[LostPart], claim: Claim) -> bool:
+    end = claim.to_offset if claim.to_offset is not None else claim.from_offset + 1
+    return any(p.from_offset <= claim.from_offset and p.to_offset >= end for p in parts)
+
+
+def _losses_of_group(
+    facts: PartitionFacts,
+    lost_parts: LostParts,
+    epoch: int | None,
+    group: _Group,
+    external: Sequence[ExternalOffset],
+) -> list[Loss]:
+    losses = []
+    for start, end in _union(group):
+        parts = [p for p in group.parts if p.from_offset < (end or p.from_offset + 1) and p.to_offset > start]
+        claims = [c for c in group.claims if c.from_offset >= start and (end is None or c.from_offset < end)]
+        holders = [p.held.copy.broker_id for p in parts] + [c.broker_id for c in claims]
+        written = next((p.epoch for p in parts if p.epoch is not None), None)
+        if written is None:
+            written = next((c.epoch for c in claims if c.epoch is not None), None)
+        written_ms = first_timestamp(parts, start) if written is None else None
+        drop = explain_drop(facts, epoch, start, written, holders, written_ms)
+        commitment = commitment_of(facts, drop, start, end, parts, claims, external)
+        is_doubtful = bool(parts) and not claims and all(part.held.is_doubtful for part in parts)
+        if drop.is_handover and commitment.lower <= start and not is_doubtful:
+            drop.cause, commitment.upper = Cause.HANDOVER, start
+            lost_parts.findings.append(_handover(facts, drop, start, holders))
+        proofs = _proofs(drop, commitment, parts, claims)
+        reached = max((c.reached for c in claims if c.reached is not None), default=0)
+        classes = _classes(commitment, start, end)
+        if is_doubtful:
+            classes = [(start, end, "unknown")]
+            proofs.append(Proof("copy", "weak", "what holds it may be of an earlier topic of that name"))
+        for part_start, part_end, loss_class in classes:
+            losses.append(
+                _loss(facts, lost_parts, part_start, part_end, loss_class, drop, proofs, parts, reached)
+            )
+    return losses
+
+
+def _handover(facts: PartitionFacts, drop: Drop, start: int, holders: Sequence[int]) -> Finding:
+    """A tail that a leader had over the others when it was told to stop."""
+    topic, partition = facts.partition
+    return say.TAIL_OF_HANDOVER.at(
+        Place(topic=topic, partition=partition, broker_id=holders[0], base_offset=start),
+        partition=facts.partition,
+        leader=drop.leader or 0,
+        epoch=drop.leader_epoch or 0,
+        broker_id=holders[0],
+        start=start,
+    )
+
+
+def _union(group: _Group) -> list[tuple[int, int | None]]:
+    """The ranges that parts and claims cover together; a claim without an end adds one only where no part is."""
+    spans: list[tuple[int, int]] = [(p.from_offset, p.to_offset) for p in group.parts]
+    spans += [(c.from_offset, c.to_offset) for c in group.claims if c.to_offset is not None]
+    merged: list[tuple[int, int | None]] = [*merged_spans(spans)]
+    for claim in group.claims:
+        inside = any(s <= claim.from_offset and (e is None or claim.from_offset < e) for s, e in merged)
+        if claim.to_offset is None and not inside:
+            merged.append((claim.from_offset, None))
+    return merged
+
+
+def _classes(commitment: Commitment, start: int, end: int | None) -> list[tuple[int, int | None, str]]:
+    """The range taken apart: what was committed, what was not, what nobody can say."""
+    found: list[tuple[int, int | None, str]] = []
+    if commitment.lower > start:
+        found.append((start, commitment.lower, "committed"))
+    rest = max(start, commitment.lower)
+    if end is None or rest < end:
+        uncommitted = commitment.upper is not None and commitment.upper <= rest
+        found.append((rest, end, "uncommitted" if uncommitted else "unknown"))
+    return found
+
+
+def _proofs(
+    drop: Drop, commitment: Commitment, parts: Sequence[LostPart], claims: Sequence[Claim]
+) -> list[Proof]:
+    proofs = [*drop.proofs, *commitment.proofs]
+    for part in parts:
+        copy = part.held.copy
+        text = f"{copy.who} holds [{part.from_offset}, {part.to_offset})"
+        proofs.append(Proof("copy", "sure", text, copy.broker_id, copy.moment, copy.place.file))
+    for claim in claims:
+        proofs += [line_proof("truncation", note.proof) for note in claim.notes]
+    # One line may prove several things; it is named for the first of them.
+    return list(
+        {(p.file, p.line) if p.line is not None else (p.text, p.moment): p for p in reversed(proofs)}.values()
+    )[::-1]
+
+
+def _loss(
+    facts: PartitionFacts,
+    lost_parts: LostParts,
+    start: int,
+    end: int | None,
+    loss_class: str,
+    drop: Drop,
+    proofs: list[Proof],
+    parts: Sequence[LostPart],
+    reached: int = 0,
+) -> Loss:
+    present_end = facts.present.log_end_offset
+    # Without an end only its first record is sure, and what was there when somebody last said.
+    until = max(start + 1, reached) if end is None else end
+    replaced = [OffsetRange(start, min(until, present_end))] if start < present_end else []
+    missing = [OffsetRange(max(start, present_end), until)] if until > present_end else []
+    for gap_start, gap_end in lost_parts.absent:
+        replaced = [piece for part in replaced for piece in _without(part, gap_start, gap_end)]
+        inside = OffsetRange(max(start, gap_start), min(until, gap_end))
+        if inside.to_offset is not None and inside.from_offset < inside.to_offset:
+            missing.append(inside)
+    holding = [p for p in parts if p.from_offset < until and p.to_offset > start]
+    return Loss(
+        facts.partition, start, end, loss_class, drop, replaced, sorted(set(missing)), proofs, holding
+    )
+
+
+def _without(one: OffsetRange, start: int, end: int) -> list[OffsetRange]:
+    assert one.to_offset is not None
+    pieces = [
+        OffsetRange(one.from_offset, min(one.to_offset, start)),
+        OffsetRange(max(one.from_offset, end), one.to_offset),
+    ]
+    return [p for p in pieces if p.to_offset is not None and p.from_offset < p.to_offset]

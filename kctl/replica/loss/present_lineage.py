@@ -1,0 +1,117 @@
+"""The present lineage of a partition: what its leader holds at the last moment, and how far.
+
+The present leader is that of the last moment's znodes, else of the highest epoch, else the one given, else it
+is not known. Copies of a live cluster are taken one after the other: what another copy of the same moment holds
+beyond the leader's end in the leader's own epoch belongs to the present lineage as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kctl.evidence.order import newest_timestamp
+from kctl.findings import Finding
+from kctl.findings import replica as say
+from kctl.model import TopicPartition
+from kctl.replica.copies.copy import ByMoment, Copy, Moment
+from kctl.replica.copies.leaders import Leaders
+from kctl.replica.copies.lineage import Lineage
+from kctl.replica.copies.moments import PartitionState, Znodes
+from kctl.replication.epochs import Entries, loaded
+
+
+@dataclass
+class Present:
+    """The copy that the present lineage is read from, and what its epochs are."""
+
+    moment: Moment
+    copy: Copy
+    leader: int | None
+    state: PartitionState | None
+    live: frozenset[int] | None
+    """Brokers that were registered at that moment; None where no znodes say."""
+    log_end_offset: int = 0
+    lineage: Lineage | None = None
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def recorded(self) -> Entries:
+        """The leader epochs that it knows, those in which nothing was written included."""
+        return loaded(self.lineage.recorded) if self.lineage else ()
+
+    @property
+    def current_epoch(self) -> int | None:
+        """The newest leader epoch that its file or the znodes of its moment name."""
+        named = [epoch for epoch, _ in self.recorded[-1:]]
+        if self.state is not None and self.state.leader == self.copy.broker_id:
+            named.append(self.state.leader_epoch)
+        return max(named, default=None)
+
+    def starts_after(self, epoch: int) -> int | None:
+        """Where the first epoch above this one starts in the present lineage; None where there is none."""
+        return next((start for known, start in self.recorded if known > epoch), None)
+
+
+def choose_present(
+    partition: TopicPartition,
+    by_moment: ByMoment,
+    order: Sequence[Moment],
+    znodes: Mapping[Moment, Znodes],
+    leaders: Leaders,
+    given_leader: int | None = None,
+) -> Present | None:
+    """The copy of the present leader; None where copies contradict each other and nobody says who leads.
+
+    Its lineage is not read yet. Where all copies of the last moment agree, the longest of them will do.
+    """
+    present = [moment for moment in order if moment in by_moment]
+    if not present:
+        return None
+    moment = present[-1]
+    copies = by_moment[moment]
+    znode = znodes.get(moment)
+    state = znode.state(partition) if znode else None
+    live = frozenset(znode.live) if znode else None
+    leader = given_leader if given_leader is not None else state.leader if state else None
+    if leader is not None and leader in copies:
+        return Present(moment, copies[leader], leader, state, live)
+    chosen = _of_highest_epoch(copies, state) or _last_in_logs(copies, leaders) or _longest(partition, copies)
+    if chosen is None:
+        return None
+    found = Present(moment, chosen, leader if leader is not None else chosen.broker_id, state, live)
+    if leader is not None:
+        found.findings.append(
+            say.PREFIX_LOST.at(chosen.place, broker_id=leader, partition=partition, instead=chosen.broker_id)
+        )
+    return found
+
+
+def _of_highest_epoch(copies: Mapping[int, Copy], state: PartitionState | None) -> Copy | None:
+    """The copy with the newest recorded epoch, of the ISR where one is known; None where no copy has epochs."""
+    candidates = [c for c in copies.values() if state is None or c.broker_id in state.isr]
+    candidates = candidates or list(copies.values())
+    with_epochs = [(loaded(c.recorded_epochs)[-1], c) for c in candidates if c.recorded_epochs]
+    if with_epochs:
+        newest = max(entry for entry, _ in with_epochs)
+        return next(c for entry, c in with_epochs if entry == newest)
+    return candidates[0] if state is not None or len(candidates) == 1 else None
+
+
+def _last_in_logs(copies: Mapping[int, Copy], leaders: Leaders) -> Copy | None:
+    """The copy of the leader that brokers' logs name for the time of the newest batch here."""
+    newest = max((newest_timestamp(copy.folder) or 0 for copy in copies.values()), default=0)
+    led = [leadership for leadership in leaders.known if leadership.leader_id is not None]
+    in_time = [one for one in led if one.from_ms is None or one.from_ms <= newest]
+    last = (in_time or led)[-1:]
+    return copies.get(last[0].leader) if last and last[0].leader is not None else None
+
+
+def _longest(partition: TopicPartition, copies: Mapping[int, Copy]) -> Copy | None:
+    """The longest copy, where no two of them contradict each other."""
+    from kctl.replica.comparison.partition import compare_partition
+
+    compared = compare_partition(partition, None, copies)
+    if compared.divergences or compared.best is None:
+        return None
+    return copies[max(compared.best.branches, key=lambda b: b.log_end_offset).longest]

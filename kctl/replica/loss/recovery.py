@@ -1,0 +1,238 @@
+"""Where lost records still are: in remote segments, and in copies, from which they are written out.
+
+A tier holds segments copied before the election, of the epochs that were cut off. A segment below the last stable
+offset survives every truncation: brokers no longer read it, retention leaves it alone until all its epochs are old.
+
+Records are written as a segment file, and as JSON lines to produce again. Producer ids, epochs and sequences are left
+out, because a broker would refuse or drop them; offsets and leader epochs are kept for reference. Markers of
+transactions and records of aborted transactions are left out. A record of a transaction that was still open is marked:
+a data batch belongs to the transaction that the next marker of its producer ends.
+
+Source: core/src/main/java/kafka/log/remote/RemoteLogManager.java, storage/.../internals/log/ProducerAppendInfo.java,
+clients/.../record/ControlRecordType.java @ 3.9.0-rc3
+"""
+
+from __future__ import annotations
+
+import base64
+import enum
+import json
+from collections.abc import Container, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from formats.errors import FormatError
+from formats.log.control_records import ControlType, read_key
+from formats.log.record_batch import Record, write_batch
+from formats.log.records import Entry, iterate_records
+from formats.messages.remote_log_metadata import SegmentMetadata, SegmentState
+from kctl.errors import Refused, UnreadableFile, reason_of
+from kctl.evidence.model import Evidence
+from kctl.model import TopicPartition
+from kctl.replica.comparison.pairs import LIMIT, entries
+from kctl.replica.copies.copy import Copy
+from kctl.replica.copies.replica_log import batches_between
+from kctl.replica.loss.lost_parts import LostPart
+from kctl.replica.loss.partition import Loss
+
+Segments = Mapping[TopicPartition, Sequence[SegmentMetadata]]
+METADATA_TOPIC = "__remote_log_metadata"
+
+
+def remote_segments(evidence: Evidence, wanted: Container[TopicPartition]) -> Segments:
+    """The finished copies of these partitions by start offset, as the metadata in the evidence say."""
+    if not any(replica.topic == METADATA_TOPIC for replica in evidence.replicas):
+        return {}
+    from kctl.tier.metadata.fold import folded
+    from kctl.tier.metadata.log import find_metadata
+
+    found: dict[TopicPartition, list[SegmentMetadata]] = {}
+    log = find_metadata(evidence)
+    for segment in folded(log.chunks(), lambda finding: None).segments():
+        where = segment.metadata.topic_id_partition
+        partition = TopicPartition(where.topic, where.partition)
+        if segment.metadata.state is SegmentState.COPY_SEGMENT_FINISHED and partition in wanted:
+            found.setdefault(partition, []).append(segment.metadata)
+    return found
+
+
+def held_in_tier(loss: Loss, segments: Segments) -> Iterator[tuple[str, int, int]]:
+    """Remote segments with records of a loss: the id, and the offsets [from, to) of the epochs that were cut off."""
+    if loss.to_offset is None:
+        return
+    topic_ids = {part.held.copy.replica.topic_id for part in loss.parts} - {None}
+    for segment in segments.get(loss.partition, ()):
+        if topic_ids and segment.topic_id_partition.topic_id not in topic_ids:
+            continue
+        held = [
+            (max(first, loss.from_offset), min(after, loss.to_offset))
+            for epoch, first, after in _epochs(segment)
+            if first < loss.to_offset and after > loss.from_offset and _was_cut(loss, epoch, first)
+        ]
+        if held:
+            yield segment.remote_log_segment_id, held[0][0], held[-1][1]
+
+
+def _epochs(segment: SegmentMetadata) -> Iterator[tuple[int, int, int]]:
+    """The epochs of a segment with their offsets [first, after)."""
+    starts = [start for _, start in segment.segment_leader_epochs]
+    ends = [*starts[1:], segment.end_offset + 1]
+    for (epoch, start), end in zip(segment.segment_leader_epochs, ends, strict=True):
+        yield epoch, start, end
+
+
+def _was_cut(loss: Loss, epoch: int, first: int) -> bool:
+    """Whether the lost records at an offset were written in this epoch."""
+    offset = max(first, loss.from_offset)
+    told = {p.held.lineage.epoch_at(offset) for p in loss.parts if p.from_offset <= offset < p.to_offset}
+    told.discard(None)
+    return epoch in told if told else epoch == loss.drop.written_in_epoch
+
+
+NO_END = 1 << 62
+
+
+class Outcome(enum.StrEnum):
+    """Of a transaction."""
+
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    OPEN = "open"
+
+
+OUTCOMES: dict[int, Outcome] = {ControlType.ABORT: Outcome.ABORTED, ControlType.COMMIT: Outcome.COMMITTED}
+
+
+def transaction_outcomes(copy: Copy, start: int, end: int) -> dict[int, Outcome]:
+    """By base offset the outcome of each transactional data batch of [start, end); reads on to the last marker."""
+    found: dict[int, Outcome] = {}
+    waiting: dict[int, list[int]] = {}  # producer id -> base offsets
+    for log, batches in batches_between(copy, start, NO_END):
+        for row in range(len(batches)):
+            if batches.first_offset[row] >= end and not waiting:
+                return found
+            for entry in entries(log, batches, [row]):
+                if entry.batch is None or not entry.batch.is_transactional:
+                    continue
+                producer = entry.batch.producer_id
+                if entry.batch.is_control:
+                    outcome = _outcome(entry)
+                    found |= dict.fromkeys(waiting.pop(producer, ()), outcome)
+                elif entry.base_offset < end:
+                    waiting.setdefault(producer, []).append(entry.base_offset)
+    found |= {base: Outcome.OPEN for bases in waiting.values() for base in bases}
+    return found
+
+
+def _outcome(marker: Entry) -> Outcome:
+    """The outcome that a marker gives; open where it cannot be read."""
+    try:
+        kind = read_key(next(iterate_records(marker, limit=LIMIT)).key).type
+    except (FormatError, StopIteration):
+        return Outcome.OPEN
+    return OUTCOMES.get(kind, Outcome.OPEN)
+
+
+def check_target(folder: Path, evidence: Evidence) -> None:
+    """Refuse a folder that is, holds or lies in evidence: nothing is ever written beside it."""
+    target = folder.resolve()
+    for root in evidence.roots:
+        if target == root.path or target.is_relative_to(root.path) or root.path.is_relative_to(target):
+            raise Refused(f"{folder} is part of the evidence", "give a folder outside of it")
+
+
+def export_loss(loss: Loss, folder: Path) -> str | None:
+    """Write what copies still hold of a loss below the folder; the segment's path, None where nothing is held.
+
+    Raises `Refused` where a file is there already, and `UnreadableFile` where one cannot be written.
+    """
+    if loss.to_offset is None or not loss.parts:
+        return None
+    epoch = "unknown" if loss.drop.leader_epoch is None else str(loss.drop.leader_epoch)
+    target = folder / f"lost-in-epoch-{epoch}" / str(loss.partition)
+    segment = target / f"{loss.from_offset:020d}.log"
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        with segment.open("xb") as log, segment.with_suffix(".jsonl").open("x", encoding="utf-8") as lines:
+            for batch_epoch, records, outcome in _lost_records(loss):
+                log.write(write_batch(records, partition_leader_epoch=max(batch_epoch, 0)))
+                for record in records:
+                    lines.write(_line(loss, record, outcome) + "\n")
+    except FileExistsError as error:
+        raise Refused(f"{error.filename} is there already", "give a new folder") from error
+    except OSError as error:
+        for half in (segment, segment.with_suffix(".jsonl")):
+            half.unlink(missing_ok=True)
+        raise UnreadableFile(f"{target}: {reason_of(error)}", "what was begun there is removed") from error
+    return str(segment)
+
+
+Lost = tuple[int, list[Record], Outcome | None]
+
+
+def _lost_records(loss: Loss) -> Iterator[Lost]:
+    """The lost records batch by batch with leader epoch and transaction, each offset once, from the fullest copies."""
+    at, end = loss.from_offset, loss.to_offset
+    assert end is not None
+    while at < end:
+        part = _best(loss.parts, at)
+        if part is None:
+            following = [p.from_offset for p in loss.parts if p.from_offset > at]
+            if not following:
+                return
+            at = min(following)
+            continue
+        until = min(part.to_offset, end)
+        yield from _records_of(part, at, until)
+        at = until
+
+
+def _best(parts: list[LostPart], offset: int) -> LostPart | None:
+    holding = [p for p in parts if p.from_offset <= offset < p.to_offset]
+    return max(holding, key=lambda p: p.to_offset, default=None)
+
+
+def _records_of(part: LostPart, start: int, end: int) -> Iterator[Lost]:
+    outcomes: dict[int, Outcome] | None = None
+    for log, batches in batches_between(part.held.copy, start, end):
+        for row in range(len(batches)):
+            for entry in entries(log, batches, [row]):
+                if entry.batch is not None and entry.batch.is_control:
+                    continue
+                outcome = None
+                if entry.batch is not None and entry.batch.is_transactional:
+                    if outcomes is None:
+                        outcomes = transaction_outcomes(part.held.copy, start, end)
+                    outcome = outcomes.get(entry.base_offset, Outcome.OPEN)
+                    if outcome is Outcome.ABORTED:
+                        continue
+                try:
+                    found = [r for r in iterate_records(entry, limit=LIMIT) if start <= r.offset < end]
+                except FormatError:
+                    continue  # the loss says how many records its headers promise
+                if found:
+                    yield int(batches.leader_epoch[row]), found, outcome
+
+
+def _line(loss: Loss, record: Record, outcome: Outcome | None) -> str:
+    row: dict[str, object] = {
+        "topic": loss.partition.topic,
+        "partition": loss.partition.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        **_named("key", record.key),
+        **_named("value", record.value),
+        "headers": [{**_named("key", key), **_named("value", value)} for key, value in record.headers],
+    }
+    if outcome is Outcome.OPEN:
+        row["transaction"] = str(outcome)
+    return json.dumps(row, ensure_ascii=False, separators=(",", ":"))
+
+
+def _named(name: str, data: bytes | None) -> dict[str, object]:
+    """Bytes as `NAME` where they are UTF-8, else as `NAME_base64`; absent as null."""
+    if data is None:
+        return {name: None}
+    try:
+        return {name: bytes(data).decode("utf-8")}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(data).decode("ascii")}

@@ -1,0 +1,247 @@
+"""Every partition of the evidence looked through for losses, and the rows about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from kctl.broker_logs.sources import Sources, sources_in
+from kctl.errors import KctlError
+from kctl.evidence.model import Evidence
+from kctl.evidence.order import is_order_known
+from kctl.findings import Finding
+from kctl.findings import replica as say
+from kctl.judging.judgement import Judgement
+from kctl.judging.loss import Leadership, LossFacts, judge_loss
+from kctl.model import SILENT, Progress, TopicPartition
+from kctl.replica.copies.copy import ByMoment, Moment, copies_of
+from kctl.replica.copies.leaders import leaders_of, of_present_topic
+from kctl.replica.copies.log_notes import LogNotes, read_log_notes
+from kctl.replica.copies.moments import Znodes, assigned_in, clusters_of, furthest_last
+from kctl.replica.loss.commitment import ExternalOffset, external_offsets
+from kctl.replica.loss.partition import Loss, PartitionLosses, is_deleted, losses_of
+from kctl.replica.loss.recovery import Segments, export_loss, held_in_tier, remote_segments
+from kctl.rows.replica import LOSS
+from kctl.scan.pool import Jobs, forks, ordered
+
+Row = dict[str, object]
+METADATA_LOG = "__cluster_metadata"
+NO_TIER: Segments = {}
+
+
+@dataclass(frozen=True, slots=True)
+class LossOptions:
+    """The partitions to look at, and facts about them that the evidence does not give."""
+
+    topics: tuple[str, ...] = ()
+    partitions: frozenset[int] = frozenset()
+    compacted: frozenset[str] = frozenset()
+    leader: int | None = None
+
+
+@dataclass
+class LossSearch:
+    """The search over some evidence."""
+
+    evidence: Evidence
+    options: LossOptions
+    report: Callable[[KctlError], None]
+    znodes: dict[Moment, Znodes] = field(init=False)
+    left_out: list[Finding] = field(init=False, default_factory=list)
+    """Findings about topics that were read only in part."""
+
+    def __post_init__(self) -> None:
+        self.znodes = clusters_of(self.evidence, self.report)
+
+    @cached_property
+    def order(self) -> tuple[Moment, ...]:
+        """The moments, oldest first; what has none comes before all."""
+        named: tuple[Moment, ...] = self.evidence.moments
+        return (None, *named) if None not in named else named
+
+    @cached_property
+    def is_order_known(self) -> bool:
+        """Whether anything tells the order of the moments."""
+        return is_order_known(self.evidence)
+
+    def order_of(self, partition: TopicPartition) -> tuple[Moment, ...]:
+        """The moments, oldest first; where nothing dates them, the one whose logs reach furthest is the last."""
+        if self.is_order_known:
+            return self.order
+        return furthest_last(self.order, self.partitions[partition])
+
+    @cached_property
+    def partitions(self) -> dict[TopicPartition, ByMoment]:
+        """The partitions to look at.
+
+        The metadata log is one only where it is named: a majority of voters commits its records, not an ISR.
+        """
+        copies, numbers = copies_of(self.evidence, self.options.topics), self.options.partitions
+        return {
+            partition: by_moment
+            for partition, by_moment in copies.items()
+            if (not numbers or partition.partition in numbers)
+            and (partition.topic != METADATA_LOG or METADATA_LOG in self.options.topics)
+        }
+
+    @property
+    def undated(self) -> list[Finding]:
+        """The finding that nothing dates the moments, where it is so."""
+        if self.is_order_known:
+            return []
+        names = ", ".join(filter(None, self.order))
+        return [say.MOMENTS_UNDATED.at(moments=names)]
+
+    @cached_property
+    def log_notes(self) -> LogNotes:
+        """What the logs of the evidence say about these partitions."""
+        wanted = self.partitions
+        return read_log_notes(self.sources, lambda partition: partition in wanted)
+
+    @cached_property
+    def external(self) -> dict[TopicPartition, list[ExternalOffset]]:
+        """What consumer groups and the metadata of a tier say was committed."""
+        return external_offsets(self.evidence, self.znodes, self.left_out)
+
+    @cached_property
+    def tier(self) -> Segments:
+        """The remote segments of these partitions."""
+        return remote_segments(self.evidence, self.partitions)
+
+    @cached_property
+    def sources(self) -> Sources:
+        """The logs of the evidence."""
+        if not self.evidence.broker_logs:
+            return Sources(())
+        return sources_in(self.evidence)
+
+    def of(self, partition: TopicPartition) -> PartitionLosses:
+        """The losses of one partition."""
+        compacted = True if partition.topic in self.options.compacted else None
+        return losses_of(
+            partition,
+            self.partitions[partition],
+            self.order_of(partition),
+            self.znodes,
+            self.log_notes,
+            given_leader=self.options.leader,
+            is_compacted=compacted,
+            external=self.external.get(partition, ()),
+        )
+
+    def judgement(self, result: PartitionLosses) -> Judgement:
+        """Whether something committed is gone from a partition."""
+        classes = {loss.loss_class for loss in result.losses}
+        return judge_loss(self._facts(result.partition), classes, result.findings)
+
+    def without_copies(self) -> Iterator[Judgement]:
+        """Judgements on partitions that were named and of which the evidence has metadata or log lines alone."""
+        told = assigned_in(self.znodes)
+        wanted = self.options.partitions
+        for partition in sorted(told - self.partitions.keys()):
+            if partition.topic in self.options.topics and (not wanted or partition.partition in wanted):
+                yield judge_loss(self._facts(partition), ())
+
+    def _facts(self, partition: TopicPartition) -> LossFacts:
+        moments = [self.znodes[moment] for moment in self.order if moment in self.znodes]
+        same = of_present_topic(partition.topic, moments)
+        logged = self.log_notes.leaderships(partition)
+        known = leaders_of(partition, self.log_notes, moments).known
+        by_moment = self.partitions.get(partition, {})
+        return LossFacts(
+            partition,
+            copies=frozenset(b for copies in by_moment.values() for b in copies),
+            assigned=frozenset(
+                b
+                for replicas in (
+                    *(z.replicas.get(partition, ()) for z in same),
+                    *(led.replicas for led in logged),
+                )
+                for b in replicas
+            ),
+            evidence_brokers=self.evidence.replica_brokers(),
+            leaderships=[Leadership(led.leader_epoch, led.leader, led.isr or (), led.how) for led in known],
+            has_broker_logs=self.log_notes.history is not None,
+            is_deleted=is_deleted(partition, self.order, self.znodes),
+            was_there=any(partition.topic in znodes.created for znodes in moments),
+            is_metadata_there=bool(self.znodes),
+            unopened=self.evidence.unopened,
+        )
+
+    def results(self, progress: Progress = SILENT) -> Iterator[PartitionLosses]:
+        """The losses of each partition in order."""
+        progress.start("look for losses", len(self.partitions), "partitions")
+        for number, partition in enumerate(self.partitions):
+            result = self.of(partition)
+            if not number:
+                result.findings += [*self.left_out, *self.undated]
+            yield result
+            progress.advance(1)
+
+    def rows(
+        self, folder: Path | None = None, progress: Progress = SILENT, jobs: Jobs = None
+    ) -> Iterator[Row | Judgement]:
+        """The rows of all partitions in order, each partition's judgement after its own.
+
+        Lost records are written below the folder, by this process alone.
+        """
+        if folder is not None or not forks():
+            jobs = 1
+        progress.start("look for losses", len(self.partitions), "partitions")
+        # Read before other processes are made from this one, so that they have it too.
+        _ = self.order, self.log_notes, self.external, self.tier
+        _shared.append((self, folder))
+        try:
+            once = (*self.left_out, *self.undated, *self.log_notes.zones)
+            left_out = iter([finding.row() for finding in once])
+            for items in ordered(_rows_of, self.partitions, jobs=jobs):
+                yield from (*items, *left_out)
+                progress.advance(1)
+        finally:
+            _shared.pop()
+
+
+_shared: list[tuple[LossSearch, Path | None]] = []
+
+
+def _rows_of(partition: TopicPartition) -> list[Row | Judgement]:
+    """The rows of one partition of the search that processes share; work for a process."""
+    search, folder = _shared[-1]
+    result = search.of(partition)
+    losses = [
+        loss_row(loss, None if folder is None else export_loss(loss, folder), search.tier)
+        for loss in result.losses
+    ]
+    return [*losses, *(finding.row() for finding in result.findings), search.judgement(result)]
+
+
+def loss_row(loss: Loss, exported: str | None = None, tier: Segments = NO_TIER) -> Row:
+    """The row of kind `loss`."""
+    records, first, last = loss.extent()
+    return LOSS(
+        topic=loss.partition.topic,
+        partition=loss.partition.partition,
+        from_offset=loss.from_offset,
+        to_offset=loss.to_offset,
+        **{"class": loss.loss_class},
+        cause=str(loss.drop.cause),
+        replaced=[list(offsets) for offsets in loss.replaced],
+        missing=[list(offsets) for offsets in loss.missing],
+        lost_in_epoch=loss.drop.leader_epoch,
+        evidence=[proof.row() for proof in loss.evidence],
+        recoverable_from=[{"moment": m, "broker_id": b} for m, b in loss.recoverable_from],
+        recoverable_from_tier=[
+            {"remote_log_segment_id": id, "from_offset": start, "to_offset": end}
+            for id, start, end in held_in_tier(loss, tier)
+        ],
+        written_by=loss.drop.written_by,
+        written_in_epoch=loss.drop.written_in_epoch,
+        dropped_by=loss.drop.leader,
+        isr_before=None if loss.drop.isr_before is None else list(loss.drop.isr_before),
+        records=records,
+        first_timestamp=first,
+        last_timestamp=last,
+        exported=exported,
+    )

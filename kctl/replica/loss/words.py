@@ -1,0 +1,156 @@
+"""Losses in words: how many records, why, and which copies still hold them, from rows of kind `loss`."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+CAUSES = {
+    "unclean_election": "unclean election",
+    "high_watermark_truncation": "truncation to a stale high watermark",
+    "power_failure_tail": "unflushed tail lost in a power failure",
+    "disk_lost": "a broker led whose disk had been lost or replaced",
+    "handover": "a leader told to stop had records that no follower had fetched",
+    "zombie_leader": "a leader cut off from ZooKeeper kept accepting records",
+    "unknown": "cause unknown",
+}
+HANDOVER = "handover"  # drops no committed record, whatever the producers were told
+# Kinds of losses, what is said of their records, and of more than one of them.
+KINDS = {
+    "committed": ("committed {}", "are gone from the cluster"),
+    "unknown": ("{} of which nothing says whether they were committed", "are gone from the cluster"),
+    "uncommitted": ("{} that were never committed", "were dropped"),
+    HANDOVER: (
+        "{} that were never committed",
+        "were dropped at a handover, lost to producers with acks=0 or acks=1",
+    ),
+}
+MOST_COPIES = 4  # in a sentence
+
+
+def cause_words(cause: object) -> str:
+    """The cause of a loss in words."""
+    return CAUSES.get(str(cause), str(cause).replace("_", " "))
+
+
+@dataclass(frozen=True)
+class Amount:
+    """How much a number of losses is."""
+
+    partitions: int
+    offsets: int  # in the union of the ranges; one for a range whose end nobody knows
+    is_at_least: bool  # the end of a range is unknown
+    held: int  # records that copies are known to hold still
+    is_held_whole: bool  # copies hold a record for every offset
+    copies: tuple[str, ...]
+    in_tier: bool
+
+    def words(self, noun: str = "{}") -> str:
+        """The amount with its noun. Offsets that no copy holds any more may be fewer records."""
+        unit = "record" if self.is_held_whole else "offset"
+        at_least = "at least " if self.is_at_least else ""
+        return f"{at_least}{self.offsets:,} {noun.format(unit if self.offsets == 1 else f'{unit}s')}"
+
+
+def amount_of(losses: Iterable[Mapping[str, Any]]) -> Amount:
+    """What rows of kind `loss`, as printed or as tables hold them, add up to; overlapping ranges count once."""
+    rows = list(losses)
+    ranges: dict[tuple[object, object], list[tuple[int, int]]] = defaultdict(list)
+    copies: list[Mapping[str, Any]] = []
+    for row in rows:
+        end = row["from_offset"] + 1 if row["to_offset"] is None else row["to_offset"]
+        ranges[row["topic"], row["partition"]].append((row["from_offset"], end))
+        copies += listed(row["recoverable_from"])
+    offsets = sum(_covered(held) for held in ranges.values())
+    is_open = any(row["to_offset"] is None for row in rows)
+    held = sum(row["records"] or 0 for row in rows if listed(row["recoverable_from"]))
+    return Amount(
+        len(ranges), offsets, is_open, min(held, offsets), held == offsets and not is_open, tuple(copy_names(copies)),
+        any(listed(row["recoverable_from_tier"]) for row in rows),
+    )  # fmt: skip
+
+
+def _covered(ranges: Sequence[tuple[int, int]]) -> int:
+    total, reached = 0, -1
+    for start, end in sorted(ranges):
+        total += max(0, end - max(start, reached))
+        reached = max(reached, end)
+    return total
+
+
+def listed(value: object) -> list[Any]:
+    """A list, or JSON text that holds one, as tables do."""
+    held = json.loads(value) if isinstance(value, str) else value
+    return list(held) if isinstance(held, (list, tuple)) else []
+
+
+def lost_sentence(losses: Iterable[Mapping[str, Any]]) -> str:
+    """How many records are gone and where they still are, a sentence a kind; empty without losses."""
+    kinds: dict[str, list[Mapping[str, Any]]] = {kind: [] for kind in KINDS}
+    for row in losses:
+        kinds[HANDOVER if row["cause"] == HANDOVER else row["class"]].append(row)
+    said = []
+    for kind, rows in kinds.items():
+        if rows:
+            amount, (noun, gone) = amount_of(rows), KINDS[kind]
+            if amount.offsets == 1:
+                gone = (
+                    gone.replace("are", "is", 1) if gone.startswith("are") else gone.replace("were", "was", 1)
+                )
+                noun = noun.replace("they were", "it was").replace("were", "was")
+            words = amount.words(noun)
+            said.append(f"{words[0].upper()}{words[1:]} {gone}; {_still(amount)}.")
+    return " ".join(said)
+
+
+def _still(amount: Amount) -> str:
+    if not amount.copies and not amount.in_tier:
+        return f"no copy in this evidence holds {'it' if amount.offsets == 1 and not amount.is_at_least else 'them'}"
+    more = len(amount.copies) - MOST_COPIES
+    places = [
+        *amount.copies[:MOST_COPIES],
+        *([f"{more:,} more"] if more > 0 else []),
+        *(["the tier"] if amount.in_tier else []),
+    ]
+    where = ", ".join(places)
+    if amount.is_held_whole:
+        return (
+            f"all {amount.offsets:,} are still on {where}"
+            if amount.offsets > 1
+            else f"it is still on {where}"
+        )
+    return (
+        f"at least {amount.held:,} of them are still on {where}"
+        if amount.held
+        else f"some may still be on {where}"
+    )
+
+
+def copy_names(copies: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Copies by broker: `broker 1 (copies 'before', 'during')`."""
+    moments: dict[object, dict[object, None]] = {}
+    for copy in copies:
+        moments.setdefault(copy["broker_id"], {})[copy["moment"]] = None
+    names = []
+    for broker_id, held in moments.items():
+        quoted = ", ".join(f"'{moment}'" for moment in held if moment)
+        noun = "copies" if len(held) > 1 else "copy"
+        names.append(f"broker {broker_id} ({noun} {quoted})" if quoted else f"broker {broker_id}")
+    return names
+
+
+def offsets_of(row: Mapping[str, Any]) -> str:
+    """The range as `[40, 70)`; `[40, ?)` where its end is unknown."""
+    return f"[{row['from_offset']:,}, {'?' if row['to_offset'] is None else format(row['to_offset'], ',')})"
+
+
+def still_on(row: Mapping[str, Any], most: int = 4) -> list[str]:
+    """Where records of a loss still are: copies, then remote segments; empty where nothing holds them."""
+    copies = copy_names(listed(row["recoverable_from"]))
+    tier = [
+        f"remote segment {held['remote_log_segment_id']}" for held in listed(row["recoverable_from_tier"])
+    ]
+    return copies[:most] + tier[:most]

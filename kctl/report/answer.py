@@ -1,0 +1,431 @@
+"""The first screen: what happened, what to run next, what is lost, and what was not judged; as HTML and as Markdown."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kctl.audit.tables import Tables
+from kctl.judging.sentences import ANSWERS, coverage_sentence
+from kctl.replica.loss.words import HANDOVER, cause_words, listed, lost_sentence, offsets_of, still_on
+from kctl.report.html import UNPRINTABLE, Html, count, element, link, size, slug, table
+from kctl.report.incidents import Incident, Key, incidents, is_consequence
+from kctl.times import iso
+
+Row = Mapping[str, Any]
+WRONG = frozenset({"lost", "damaged"})
+OPEN = frozenset({"could_not_judge", "unreadable"})
+MARKUP = frozenset("\\`*|[")  # what Markdown reads as markup
+MOST_CODES = 3  # in a sentence
+MOST_CAUSES = 3  # sentences about what happened
+MOST_LOSSES = 10  # rows of the table on the first screen
+MOST_FOLDED = 500
+MOST_MISSING = 12
+LOST_COLUMNS = [
+    "partition",
+    "offsets",
+    "records",
+    "class",
+    "first – last (UTC)",
+    "cause",
+    "since epoch",
+    "still on",
+]
+MISSING_COLUMNS = ["question", "of", "why", "missing", "get it with"]
+# The command that shows what findings of a code are about, by how the code begins; the first that fits.
+COMMANDS = {
+    "remote-": "remote audit", "tier-": "remote audit", "replica-": "replica compare", "epoch": "replica compare",
+    "unclean-": "state-log timeline", "isr-": "state-log timeline", "zombie-": "replica loss",
+    "hanging-transaction": "transactions hanging", "log-zone": "state-log timeline", "": "segment verify",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What kept a question from an answer about some subjects."""
+
+    question: str
+    subjects: tuple[str, ...]
+    reason: str
+    what: str
+    get: str
+
+    def cells(self) -> list[str]:
+        """As `MISSING_COLUMNS`."""
+        more = f" and {len(self.subjects) - 3:,} more" if len(self.subjects) > 3 else ""
+        return [self.question, ", ".join(self.subjects[:3]) + more, self.reason, self.what, self.get]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The first screen as values."""
+
+    sentences: tuple[str, ...]
+    severity: str  # error, warning, good; "" where nothing is known to be wrong and not all was judged
+    commands: tuple[tuple[str, str], ...]  # what to run, and what it gives
+    losses: tuple[Row, ...]
+    missing: tuple[Missing, ...]
+    coverages: tuple[str, ...]
+    unasked: tuple[str, ...]  # questions that no judgement answers
+
+
+def answer_of(tables: Tables, causes: Sequence[Incident]) -> Answer:
+    """The answer that the tables give."""
+    losses = sorted(
+        (row for cause in causes for row in cause.losses),
+        key=lambda row: (row["class"] != "committed", row["topic"], row["partition"], row["from_offset"]),
+    )
+    coverages, missing, wrong = _judged(tables)
+    partitions = {key for cause in causes for key in cause.partitions}
+    amounts, places = _loud(tables, partitions)
+    sentences = [cause.sentence() for cause in causes[:MOST_CAUSES]]
+    if len(causes) > MOST_CAUSES:
+        sentences.append(f"{count(len(causes) - MOST_CAUSES, 'more incident')} below.")
+    if losses:
+        sentences.append(lost_sentence(losses))
+    # What the incidents say is not said again.
+    sentences += [
+        f"{_capital(coverage_sentence(coverage))}."
+        for coverage in coverages
+        if not partitions.issuperset(wrong[str(coverage["question"])])
+    ]
+    sentences += _gaps(tables)
+    if amounts:
+        sentences.append(_loud_sentence(amounts, len(places)))
+    if not sentences:
+        sentences += [f"{_capital(coverage_sentence(coverage))}." for coverage in coverages]
+    undone = [
+        str(part["name"])
+        for part in tables.summary["parts"] or ()
+        if str(part["state"]).startswith("could not")
+    ]
+    if undone:
+        sentences.append(f"Not everything could be examined: {', '.join(undone)}.")
+    if not sentences:
+        sentences.append("How far this audit carries is not in its tables: nothing was judged.")
+    is_lost = any(row["cause"] != HANDOVER for row in losses)
+    is_wrong = bool(is_lost or any(wrong.values()) or any(severity == "error" for severity, _ in amounts))
+    severity = "error" if is_wrong else "warning" if causes or amounts else ""
+    if not severity and coverages and not missing and not undone:
+        severity = "good"
+    return Answer(
+        tuple(sentences), severity, tuple(_commands(tables, losses, causes, missing)), tuple(losses), tuple(missing),
+        tuple(f"{_capital(coverage_sentence(coverage))}." for coverage in coverages),
+        tuple(question for question in ANSWERS if question not in {coverage["question"] for coverage in coverages}),
+    )  # fmt: skip
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _loud(tables: Tables, of_incidents: set[Key]) -> tuple[Counter[tuple[str, str]], set[Key]]:
+    """Errors and warnings that follow from no incident, by severity and code; and the partitions that have them."""
+    amounts: Counter[tuple[str, str]] = Counter()
+    places: set[Key] = set()
+    for row in tables.rows("findings", columns=["severity", "code", "topic", "partition"]):
+        if row["severity"] != "info" and not is_consequence(row, of_incidents):
+            amounts[row["severity"], row["code"]] += 1
+            if row["partition"] is not None:
+                places.add((row["topic"], row["partition"]))
+    return amounts, places
+
+
+def _loud_sentence(amounts: Counter[tuple[str, str]], partitions: int) -> str:
+    """`34 errors and 2 warnings in 12 partitions, most often remote-object-missing (7), ...`."""
+    said = [
+        count(total, noun)
+        for noun in ("error", "warning")
+        if (total := sum(amount for (severity, _), amount in amounts.items() if severity == noun))
+    ]
+    where = f" in {count(partitions, 'partition')}" if partitions else ""
+    often = sorted(amounts, key=lambda key: (key[0] != "error", -amounts[key], key[1]))
+    codes = ", ".join(f"{code} ({amounts[severity, code]:,})" for severity, code in often[:MOST_CODES])
+    is_all = len(often) <= MOST_CODES
+    return f"{' and '.join(said)}{where}{':' if is_all else ', above all'} {codes}."
+
+
+def _gaps(tables: Tables) -> list[str]:
+    """A sentence on offsets that neither the tier nor a local log serves."""
+    gaps = [
+        (f"{row['topic']}-{row['partition']}", start, end)
+        for row in tables.rows("tier_partitions", columns=["topic", "partition", "gaps"])
+        for start, end in listed(row["gaps"])
+    ]
+    if not gaps:
+        return []
+    total = sum(end - start for _, start, end in gaps)
+    named = ", ".join(f"[{start:,}, {end:,}) of {name}" for name, start, end in gaps[:MOST_CODES])
+    more = f" and {count(len(gaps) - MOST_CODES, 'more range')}" if len(gaps) > MOST_CODES else ""
+    return [f"{count(total, 'offset')} of tiered partitions are served by nothing: {named}{more}."]
+
+
+def _judged(tables: Tables) -> tuple[list[dict[str, Any]], list[Missing], dict[str, set[Key]]]:
+    """From the table of judgements: a coverage row a question; what was missing, the most subjects first; and the
+    partitions of each question of which something is wrong."""
+    counts: dict[str, Counter[str]] = {}
+    wrong: dict[str, set[Key]] = defaultdict(set)
+    grouped: dict[tuple[str, str, str, str], list[str]] = defaultdict(list)
+    for row in tables.rows("judgements"):
+        counts.setdefault(row["question"], Counter())[row["verdict"]] += 1
+        if row["verdict"] in WRONG:
+            wrong[row["question"]].add((row["topic"], row["partition"]))
+        if row["verdict"] in OPEN:
+            lacks = listed(row["missing"]) or [{"what": "", "get": ""}]
+            for lack in lacks:
+                grouped[row["question"], row["reason"], lack["what"], _general(lack["get"], row)].append(
+                    _subject(row)
+                )
+    missing = [Missing(question, tuple(subjects), *rest) for (question, *rest), subjects in grouped.items()]
+    coverages = [
+        {"question": question, **verdicts, "missing": [{"what": m.what} for m in missing if m.question == question and m.what]}
+        for question, verdicts in counts.items()
+    ]  # fmt: skip
+    return coverages, sorted(missing, key=lambda lack: (-len(lack.subjects), lack.question, lack.what)), wrong
+
+
+def _general(command: str, row: Row) -> str:
+    """The command for every partition of the same kind: the partition's name as PARTITION."""
+    return command.replace(f"{row['topic']}-{row['partition']}", "PARTITION") if row["topic"] else command
+
+
+def _subject(row: Row) -> str:
+    named = [] if row["topic"] is None else [f"{row['topic']}-{row['partition']}"]
+    named += [] if row["broker_id"] is None else [f"broker {row['broker_id']}"]
+    named += [] if row["moment"] is None else [f"copy '{row['moment']}'"]
+    return " ".join(named) or "the evidence"
+
+
+def _commands(
+    tables: Tables, losses: Sequence[Row], causes: Sequence[Incident], missing: Sequence[Missing]
+) -> Iterator[tuple[str, str]]:
+    """Two or three commands on this evidence, complete."""
+    if any(part["name"] == "join" for part in tables.summary["parts"] or ()):
+        wanted = "SELECT * FROM findings WHERE severity <> 'info'"
+        yield _sql(tables, wanted), "what is wrong, with the broker that holds it"
+        return
+    evidence = _given(tables)
+    chosen: list[tuple[str, str]] = []
+    if losses:
+        first = losses[0]
+        where = f"--topic {shlex.quote(first['topic'])} --partition {first['partition']}"
+        if any(listed(row["recoverable_from"]) for row in losses):
+            chosen.append(
+                (
+                    f"kctl replica loss {evidence} --export lost",
+                    "write the lost records that copies still hold to files",
+                )
+            )
+        chosen.append(
+            (f"kctl replica explain {evidence} {where} --offset {first['from_offset']}", "the history of the first lost offset, with its proofs")
+        )  # fmt: skip
+    if causes:
+        topic, partition = causes[0].partitions[0]
+        where = f"--topic {shlex.quote(topic)} --partition {partition}"
+        told = _given(tables, "state-log timeline")
+        chosen.append((f"kctl state-log timeline {told} {where}", "who led when, line by line"))
+    if len(chosen) < 2:
+        amounts, _ = _loud(tables, {key for cause in causes for key in cause.partitions})
+        for _, code in sorted(amounts, key=lambda key: (key[0] != "error", -amounts[key], key[1]))[:1]:
+            verb = next(verb for begins, verb in COMMANDS.items() if code.startswith(begins))
+            chosen.append(
+                (f"kctl {verb} {_given(tables, verb)}", f"every place of {code} and what is around it")
+            )
+            chosen.append((f"kctl finding {code}", "what it means and what to do"))
+    if len(chosen) < 3 and missing and missing[0].get:
+        chosen.append(
+            (
+                missing[0].get,
+                f"to judge {missing[0].question} of {count(len(missing[0].subjects), 'subject')}",
+            )
+        )
+    if not chosen:
+        chosen.append((_sql(tables, "SELECT * FROM judgements"), "every verdict with its reason"))
+    yield from chosen[:3]
+
+
+def _given(tables: Tables, verb: str = "") -> str:
+    """The evidence as it was given, with what was said about its folders; a timeline has no moments."""
+    said = tables.summary
+    options = [
+        one for one in said.get("options") or () if verb != "state-log timeline" or one[0] != "--moment"
+    ]
+    return " ".join((said["evidence"], *map(shlex.join, options)))
+
+
+def _sql(tables: Tables, statement: str) -> str:
+    return f'kctl audit sql {shlex.quote(str(tables.folder))} "{statement}"'
+
+
+def loss_cells(row: Row) -> list[object]:
+    """A loss as `LOST_COLUMNS`."""
+    first, last = row["first_timestamp"], row["last_timestamp"]
+    when = ""
+    if first is not None and last is not None:
+        start, end = iso(first)[:23].replace("T", " "), iso(last)[:23].replace("T", " ")
+        when = f"{start} – {end[11:] if start[:10] == end[:10] else end}"
+    records = row["records"]
+    if records is None:
+        records = (
+            "unknown" if row["to_offset"] is None else f"up to {row['to_offset'] - row['from_offset']:,}"
+        )
+    else:
+        records = f"{records:,}"
+    epoch = "unknown" if row["lost_in_epoch"] is None else row["lost_in_epoch"]
+    kept = ", ".join(still_on(row)) or "no copy in this evidence"
+    name = f"{row['topic']}-{row['partition']}"
+    return [
+        name,
+        offsets_of(row),
+        records,
+        row["class"],
+        when or "unknown",
+        cause_words(row["cause"]),
+        epoch,
+        kept,
+    ]
+
+
+# --- HTML -------------------------------------------------------------------------------------------------
+
+
+def answer_section(tables: Tables, answer: Answer) -> Html:
+    """The first screen; the table of losses folds after its first rows."""
+    said = tables.summary
+    brokers = ", ".join(map(str, said["brokers"])) or "unknown"
+    moments = (
+        f"; copies of {len(said['moments'])} moments: {', '.join(said['moments'])}" if said["moments"] else ""
+    )
+    first, *rest = answer.sentences
+    return element(
+        "section",
+        element("h1", "Audit of ", element("code", said["evidence"])),
+        element(
+            "div", element("p", first, *(f" {sentence}" for sentence in rest)), class_=f"verdict {answer.severity}".rstrip(), role="status"
+        ),
+        element("h2", "Next", id="next"),
+        element(
+            "ol",
+            *(element("li", element("pre", element("code", command)), element("span", gives, class_="quiet")) for command, gives in answer.commands),
+            class_="next",
+        ),
+        *_losses_html(answer.losses),
+        *_missing_html(answer),
+        element(
+            "p",
+            f"Brokers {brokers}{moments}. {count(said['files'], 'file')}, {size(said['bytes'])}, "
+            f"{count(said['batches'], 'batch', 'batches')} and {count(said['records'], 'record')} examined "
+            f"from {said['started']} in {said['seconds']:,.1f} s.",
+            class_="quiet",
+        ),
+        id="answer",
+    )  # fmt: skip
+
+
+def carried(answer: Answer) -> list[str]:
+    """How far the answer carries."""
+    if not answer.coverages:
+        return ["These tables say nothing about what was judged."]
+    rest = (
+        [f"Not asked, or nothing in the evidence on it: {', '.join(answer.unasked)}."]
+        if answer.unasked
+        else []
+    )
+    return [*(said for said in answer.coverages if said not in answer.sentences), *rest]
+
+
+def _losses_html(losses: Sequence[Row]) -> list[Html]:
+    if not losses:
+        return []
+
+    def rows(some: Sequence[Row]) -> Html:
+        made: list[list[object]] = []
+        for row in some:
+            name, offsets, *cells = loss_cells(row)
+            made.append([link(slug(str(name)), name), element("span", offsets, class_="offsets"), *cells])
+        return table(LOST_COLUMNS, made, frozenset({2, 6}), stacked=True)
+
+    parts = [element("h2", "Lost", id="lost"), rows(losses[:MOST_LOSSES])]
+    if len(losses) > MOST_LOSSES:
+        folded = losses[MOST_LOSSES:MOST_FOLDED]
+        parts.append(
+            element("details", element("summary", f"{len(losses) - MOST_LOSSES:,} more losses"), rows(folded))
+        )
+        if len(losses) > MOST_FOLDED:
+            parts.append(
+                element(
+                    "p",
+                    f"and {len(losses) - MOST_FOLDED:,} more: ",
+                    element("code", "SELECT * FROM losses"),
+                    class_="quiet",
+                )
+            )
+    return parts
+
+
+def _missing_html(answer: Answer) -> list[Html]:
+    """What was judged in a sentence a question, then what was not, and the commands that fetch what is missing."""
+    parts: list[Html] = [
+        element("h2", "What was judged, and what was not", id="not-judged"),
+        element("ul", *(element("li", said) for said in carried(answer))),
+    ]
+    if not answer.missing:
+        return parts
+    cells = [lack.cells() for lack in answer.missing[:MOST_MISSING]]
+    rows: list[list[object]] = [[*row[:4], element("code", row[4]) if row[4] else ""] for row in cells]
+    parts.append(table(MISSING_COLUMNS, rows, stacked=True))
+    more = len(answer.missing) - MOST_MISSING
+    if more > 0:
+        parts.append(
+            element(
+                "p",
+                f"and {more:,} more: ",
+                element(
+                    "code", "SELECT * FROM judgements WHERE verdict IN ('could_not_judge', 'unreadable')"
+                ),
+                class_="quiet",
+            )
+        )
+    return parts
+
+
+# --- Markdown ---------------------------------------------------------------------------------------------
+
+
+def markdown(tables: Tables) -> str:
+    """The first screen for a ticket."""
+    causes = incidents(tables)
+    answer = answer_of(tables, causes)
+    lines = [f"**{_plain(' '.join(answer.sentences))}**", "", "Next:", ""]
+    for command, gives in answer.commands:
+        lines += [f"- {gives}:", "", *(f"      {line}" for line in command.splitlines()), ""]
+    if answer.losses:
+        lines += _markdown_table(LOST_COLUMNS, [loss_cells(row) for row in answer.losses[:MOST_FOLDED]])
+        more = len(answer.losses) - MOST_FOLDED
+        lines += [f"and {more:,} more", ""] if more > 0 else []
+    lines += [*(f"- {_plain(said)}" for said in carried(answer)), ""]
+    if answer.missing:
+        lines += _markdown_table(
+            MISSING_COLUMNS, [list(lack.cells()) for lack in answer.missing[:MOST_MISSING]]
+        )
+        more = len(answer.missing) - MOST_MISSING
+        lines += [f"and {more:,} more", ""] if more > 0 else []
+    said = tables.summary
+    lines.append(
+        f"Evidence {_plain(said['evidence'])}, examined {said['started']} by kctl {_plain(said['kctl'])}."
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _markdown_table(header: list[str], rows: Sequence[Sequence[object]]) -> list[str]:
+    body = [f"| {' | '.join(_plain(cell) for cell in row)} |" for row in rows]
+    return [f"| {' | '.join(header)} |", "|---" * len(header) + "|", *body, ""]
+
+
+def _plain(value: object) -> str:
+    """A value that Markdown and the HTML that it allows do not read as markup."""
+    text = UNPRINTABLE.sub("�", str(value)).replace("\n", " ").replace("&", "&amp;").replace("<", "&lt;")
+    return "".join(f"\\{letter}" if letter in MARKUP else letter for letter in text)

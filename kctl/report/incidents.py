@@ -1,0 +1,204 @@
+"""Incidents: losses and unclean elections grouped by what caused them, with the partitions and findings of each."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kctl.audit.tables import Tables
+from kctl.replica.loss.words import amount_of, cause_words, listed
+from kctl.report.html import slug
+from kctl.times import iso, parse_time
+
+Row = Mapping[str, Any]
+Key = tuple[str, int]
+UNCLEAN = "unclean_election"
+APART_MS = 10 * 60_000  # elections further apart than this are two incidents
+LIVES_BEFORE_MS = 10 * 60_000
+ENDS = {
+    "killed": "was killed", "halted": "halted", "down": "went down", "controlled_shutdown": "was shut down",
+    "stopping": "was stopped", "fenced": "was fenced",
+}  # fmt: skip
+# What follows from records dropped by a leadership, in the partition where that happened.
+CONSEQUENCES = frozenset({
+    "unclean-leader-election", "isr-below-minimum", "truncated-below-high-watermark", "zombie-leader-write",
+    "index-stale-tail", "index-untrimmed", "epoch-entry-beyond-end", "high-watermark-above-log-end",
+    "replica-tail-of-handover", "replica-same-payload-other-epoch", "replica-sent-again", "replica-undecided-tail",
+    "replica-unclean-cost-unknown",
+})  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Incident:
+    """One cause, the brokers that dropped records through it, and what it cost; times in ms, None where unknown."""
+
+    cause: str
+    broker_id: int | None
+    from_ms: int | None
+    to_ms: int | None
+    partitions: tuple[Key, ...]
+    losses: tuple[Row, ...]
+    before: Row | None  # the last change in the life of a broker that led to it
+
+    @property
+    def anchor(self) -> str:
+        """The id of the incident in the page, the same in every report of this evidence."""
+        topic, partition = self.partitions[0]
+        return slug(f"incident-{self.cause}-{topic}-{partition}")
+
+    @property
+    def from_time(self) -> str:
+        """When it began, ISO 8601; empty where unknown."""
+        return iso(self.from_ms)
+
+    @property
+    def to_time(self) -> str:
+        """When its last election was."""
+        return iso(self.to_ms)
+
+    def sentence(self) -> str:
+        """What happened and when, to be read aloud."""
+        where = names(self.partitions)
+        who = "A broker" if self.broker_id is None else f"Broker {self.broker_id}"
+        said = {
+            UNCLEAN: f"{who} became leader of {where} without being in sync",
+            "high_watermark_truncation": f"{who} led {where} after a truncation to a stale high watermark",
+            "power_failure_tail": f"an unflushed tail of {where} was lost in a power failure",
+            "zombie_leader": f"a leader of {where} that was cut off went on taking records",
+            "handover": f"{who} took over {where} in a controlled shutdown before it had every record",
+            "disk_lost": f"{who} led {where} with a disk that had been wiped or replaced",
+        }.get(self.cause, f"records of {where} were dropped ({cause_words(self.cause)})")
+        when = clause(self.from_ms, self.to_ms)
+        after = self._after()
+        first = (
+            f"{when}, {after}, {uncapital(said)}"
+            if when and after
+            else f"{when} {uncapital(said)}"
+            if when
+            else said
+        )
+        return f"{first[0].upper()}{first[1:]}."
+
+    def _after(self) -> str:
+        if self.before is None:
+            return ""
+        how = (
+            f" ({str(self.before['how']).replace('_', ' ')})"
+            if self.before.get("how") not in (None, "no_shutdown")
+            else ""
+        )
+        return f"after broker {self.before['broker_id']} {ENDS[self.before['state']]}{how} at {clock(parse_time(self.before['time']))}"
+
+
+def uncapital(text: str) -> str:
+    """The text within a sentence."""
+    return text[0].lower() + text[1:]
+
+
+def clock(time_ms: int) -> str:
+    """The time of day, UTC, to the second."""
+    return iso(time_ms)[11:19]
+
+
+def clause(start: int | None, end: int | None) -> str:
+    """When, as the beginning of a sentence; empty where unknown."""
+    if start is None or end is None:
+        return ""
+    day, until = iso(start)[:10], iso(end)[:10]
+    if clock(start) == clock(end) and day == until:
+        return f"On {day} at {clock(start)} UTC"
+    if day == until:
+        return f"On {day} between {clock(start)} and {clock(end)} UTC"
+    return f"Between {day} {clock(start)} and {until} {clock(end)} UTC"
+
+
+def names(partitions: Sequence[Key]) -> str:
+    """One partition by its name, more by their number."""
+    return (
+        f"{partitions[0][0]}-{partitions[0][1]}"
+        if len(partitions) == 1
+        else f"{len(partitions):,} partitions"
+    )
+
+
+def incidents(tables: Tables) -> list[Incident]:
+    """The incidents, those that lost the most first, then in the order of time."""
+    losses = list(tables.rows("losses"))
+    wanted = {(row["topic"], row["partition"], row["lost_in_epoch"]) for row in losses}
+    times: dict[tuple[str, int, int], int] = {}
+    unclean: list[dict[str, Any]] = []
+    for row in tables.rows(
+        "leaders", columns=["topic", "partition", "leader", "leader_epoch", "from_time", "how"]
+    ):
+        key = row["topic"], row["partition"], row["leader_epoch"]
+        if key in wanted or row["how"] == "unclean":
+            times[key] = parse_time(row["from_time"])
+            if row["how"] == "unclean":
+                unclean.append(row)
+    members: dict[tuple[str, int | None], list[tuple[int | None, Key, Row | None]]] = defaultdict(list)
+    seen = set()
+    for row in losses:
+        key = row["topic"], row["partition"], row["lost_in_epoch"]
+        members[row["cause"], row["dropped_by"]].append((times.get(key), key[:2], row))
+        seen.add(key)
+    for row in unclean:
+        key = row["topic"], row["partition"], row["leader_epoch"]
+        if key not in seen:
+            members[UNCLEAN, row["leader"]].append((times[key], key[:2], None))
+    ends = [row for row in tables.rows("broker_states") if row["state"] in ENDS]
+    found = [
+        _incident(cause, broker_id, group, ends)
+        for (cause, broker_id), held in members.items()
+        for group in _clusters(held)
+    ]
+    return sorted(
+        found, key=lambda one: (-amount_of(one.losses).offsets, one.from_ms or 0, one.cause, one.partitions)
+    )
+
+
+def _clusters(
+    held: list[tuple[int | None, Key, Row | None]],
+) -> Iterator[list[tuple[int | None, Key, Row | None]]]:
+    """Members with times near each other, those without a time on their own."""
+    dated = sorted((m for m in held if m[0] is not None), key=lambda m: (m[0] or 0, m[1]))
+    group: list[tuple[int | None, Key, Row | None]] = []
+    for member in dated:
+        if group and (member[0] or 0) - (group[-1][0] or 0) > APART_MS:
+            yield group
+            group = []
+        group.append(member)
+    if group:
+        yield group
+    undated = sorted((m for m in held if m[0] is None), key=lambda m: m[1])
+    if undated:
+        yield undated
+
+
+def _incident(
+    cause: str,
+    broker_id: int | None,
+    group: Sequence[tuple[int | None, Key, Row | None]],
+    ends: Iterable[Row],
+) -> Incident:
+    times = [time for time, _, _ in group if time is not None]
+    start, end = min(times, default=None), max(times, default=None)
+    before = None
+    if start is not None and cause == UNCLEAN:
+        in_sync = {broker for _, _, row in group if row for broker in listed(row["isr_before"])}
+        near = [
+            row for row in ends
+            if row["broker_id"] != broker_id and (not in_sync or row["broker_id"] in in_sync)
+            and 0 <= start - parse_time(row["time"]) <= LIVES_BEFORE_MS
+        ]  # fmt: skip
+        before = max(near, key=lambda row: parse_time(row["time"]), default=None)
+    return Incident(
+        cause, broker_id, start, end, tuple(sorted({key for _, key, _ in group})),
+        tuple(row for _, _, row in group if row is not None), before,
+    )  # fmt: skip
+
+
+def is_consequence(finding: Row, partitions: frozenset[Key] | set[Key]) -> bool:
+    """Whether a finding follows from an incident of its partition, and is told there."""
+    return finding["code"] in CONSEQUENCES and (finding["topic"], finding["partition"]) in partitions

@@ -1,0 +1,37 @@
+"""Rows about a migration from ZooKeeper to KRaft."""
+
+from kctl.rows import RowType
+
+ENTITY_TYPES = "topic|partition|config|quota|user|acl|delegation_token|broker|producer_ids|feature"
+
+MIGRATION = RowType("""
+    migration: How far a migration is.
+    phase              none|preparing|hybrid|dual_write|finalized|rolled_back  hybrid: copied, brokers in ZooKeeper
+        mode; dual_write: brokers in KRaft mode, ZooKeeper still written
+    controller_epoch?
+    zookeeper_brokers  array?    ids that are alive in ZooKeeper mode; null: no znodes were read
+    kraft_brokers      array?    ids that registered in KRaft mode; null: no metadata log was read
+    message            string    one sentence
+""")
+
+DIFFERENCE = RowType(f"""
+    difference: A field that ZooKeeper and KRaft do not hold alike.
+    entity_type  {ENTITY_TYPES}
+    entity       string     such as `orders`, `orders-0`, `topic orders`, `user=alice, client-id=<default>`
+    field        string?    null where one side lacks the entity as a whole
+    zookeeper    any        null: absent
+    kraft        any        null: absent
+    severity     error|info  error: lost or wrong; info: meant to differ in this phase, or not compared
+    reason       string
+""")
+
+COMPARISON = RowType(f"""
+    comparison: How much of one type was compared.
+    entity_type   {ENTITY_TYPES}
+    zookeeper     integer  entities
+    kraft         integer  entities
+    fields        integer  compared
+    equal         integer  of those
+    errors, infos
+    not_compared  integer  secrets that the export does not have, and what could not be read
+""")

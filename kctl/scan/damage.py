@@ -1,0 +1,30 @@
+"""What a damaged range of a segment means."""
+
+from dataclasses import replace
+from struct import unpack_from
+
+from formats.log.records import FRAMING_SIZE, Damage, Reason
+from kctl.findings import Finding, FindingType, Place, segments
+from kctl.scan.source import Source
+
+TYPES: dict[Reason, FindingType] = {
+    Reason.ZEROS: segments.TRAILING_ZEROS,
+    Reason.TORN_TAIL: segments.TORN_TAIL,
+    Reason.ILLEGAL_MAGIC: segments.ILLEGAL_MAGIC,
+    Reason.ILLEGAL_LENGTH: segments.ILLEGAL_LENGTH,
+    Reason.CRC_MISMATCH: segments.DAMAGED_CRC,
+    Reason.GARBAGE: segments.GARBAGE,
+}
+
+
+def finding_of(damage: Damage, source: Source, place: Place, *, is_last: bool) -> Finding:
+    """The finding about a range that is no batch; `is_last` where the file ends with it."""
+    head = source.read_at(damage.position, FRAMING_SIZE).ljust(FRAMING_SIZE, b"\0")
+    length, magic = unpack_from(">i4xb", head, 8)
+    kind = TYPES[damage.reason]
+    if damage.reason is not Reason.TORN_TAIL and not is_last and head == bytes(FRAMING_SIZE):
+        kind = segments.ZEROED_RANGE
+    where = replace(place, position=damage.position, size_in_bytes=damage.size_in_bytes)
+    # Java's magic is a signed byte: 2 and more is read as a batch, the rest as an old message.
+    taken_for = "a batch of magic 2" if magic >= 2 else "a message of magic 0 or 1"
+    return kind.at(where, size_in_bytes=damage.size_in_bytes, length=length, magic=magic, taken_for=taken_for)

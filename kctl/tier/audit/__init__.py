@@ -1,0 +1,1 @@
+"""Tiered storage audited: metadata against objects against local logs."""

@@ -1,0 +1,370 @@
+"""Tiered storage audited: metadata against objects against local logs.
+
+`audit_tier` gives findings as they are found, then a row a partition, then a summary. Without a tier the metadata
+are held against the local logs alone. Nothing is changed anywhere.
+
+`tier_rows` is the part of the audit of a whole cluster: findings, a row a remote segment, a row a partition.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from formats.messages.remote_log_metadata import TopicIdPartition
+from formats.tier.object_names import Layout
+from kctl.evidence.model import Evidence
+from kctl.findings import Finding, Place
+from kctl.findings import remote as say
+from kctl.judging.judgement import Judgement
+from kctl.judging.tier import TierJudge
+from kctl.model import SILENT, Progress, TopicPartition
+from kctl.rows.remote import TIER_PARTITION, TIER_SUMMARY
+from kctl.scan.options import Level
+from kctl.tier.audit.exchanged import Exchanges
+from kctl.tier.audit.index_cache import IndexCache, read_index_cache
+from kctl.tier.audit.inventory import Inventory, SegmentObjects, take_inventory
+from kctl.tier.audit.metadata_checks import Judged, against_local, given_up, place_of, unfinished
+from kctl.tier.audit.replicas import against_replicas, local_files
+from kctl.tier.audit.segment_objects import examine
+from kctl.tier.audit.segment_tasks import Examined, Task, epochs_against_leader, missing_objects
+from kctl.tier.metadata.asking import NOW, AsOf
+from kctl.tier.metadata.fold import Fold, fold_findings, folded, metadata_partitions
+from kctl.tier.metadata.log import find_metadata
+from kctl.tier.metadata.partition_tier import PartitionTier, partition_tiers
+from kctl.tier.metadata.partitioner import metadata_partition
+from kctl.tier.metadata.remote_log_metadata_cache import DELETED, FINISHED, STARTED
+from kctl.tier.metadata.rows import segment_row
+from kctl.tier.rules.local_logs import LocalLogs, LocalPartition, read_local_logs
+from kctl.tier.stores import LocalStore, Store, bounded_map
+
+Row = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditOptions:
+    """What to audit and how closely. Without `content` objects are listed and not read."""
+
+    now: int | None = None  # ms; None: the newest time in the evidence
+    as_of: AsOf = NOW
+    layout: Layout | None = None
+    content: bool = True
+    level: Level = Level.RECORDS
+    segments: bool = False  # a row for each remote segment, deleted ones too
+    progress: Progress = SILENT
+
+
+@dataclass
+class Audited:
+    """What an audit came to besides its rows: what can be removed, and the ranges of each partition."""
+
+    orphans: list[tuple[str, int, str]] = field(default_factory=list)  # key, bytes, why
+    errors: int = 0
+    warnings: int = 0
+
+
+class _Audit:
+    def __init__(self, evidence: Evidence, store: Store | None, options: AuditOptions) -> None:
+        self.evidence = evidence
+        self.store = store
+        self.options = options
+        self.audited = Audited()
+        self.found: list[Finding] = []
+        self.counts: dict[tuple[str | None, int | None], Counter[str]] = {}
+        self.local: LocalLogs = read_local_logs(evidence)
+        self.log = find_metadata(evidence, self.found.append)
+        self.log.partitions = self.local.metadata_partitions
+        self.fold: Fold = folded(self.log.chunks(), self.found.append, options.as_of, keep_deleted=True)
+        self.tiers = partition_tiers(self.fold)
+        self.cache: IndexCache = read_index_cache(evidence)
+        self.exchanges = Exchanges()
+        self.inventory: Inventory | None = None
+        self.objects = 0
+        self.judge = TierJudge(store is not None, options.content)
+
+    @property
+    def now(self) -> int:
+        """The time that ages are counted to."""
+        if self.options.now is not None:
+            return self.options.now
+        if self.options.as_of.time is not None:
+            return self.options.as_of.time
+        return max(self.fold.newest, self.local.newest)
+
+    def drain(self) -> Iterator[Row]:
+        """The findings since the last time, counted."""
+        for one in self.found:
+            place = one.place
+            count = self.counts.setdefault((place.topic, place.partition), Counter())
+            count[str(one.severity)] += 1
+            self.judge.finding(one)
+            self.audited.errors += str(one.severity) == "error"
+            self.audited.warnings += str(one.severity) == "warning"
+            yield one.row()
+        self.found.clear()
+
+    def run(self) -> Iterator[Row | Judgement]:
+        self.found += fold_findings(self.fold, self.log)
+        self.found += self.cache.left_over
+        self.found += local_files(self.evidence, self.tiers)
+        yield from self.drain()
+        if self.store is not None:
+            self.inventory = take_inventory(self.store.objects(self.found.append), self.options.layout)
+            self.objects = self.inventory.objects
+            yield from self.drain()
+        for where, tier in self.tiers.items():
+            yield from self._partition(where, tier)
+        if self.inventory is not None:
+            self.found += self.exchanges.findings()
+            self._orphans(self.inventory)
+            yield from self.drain()
+        yield from self.judge.judgements()
+        yield self._summary()
+
+    # --- one partition --------------------------------------------------------------------------------
+
+    def _partition(self, where: TopicIdPartition, tier: PartitionTier) -> Iterator[Row]:
+        self.judge.partition(TopicPartition(where.topic, where.partition))
+        local = self.local.partitions.get(TopicPartition(where.topic, where.partition))
+        exists = self._exists(where, local)
+        if exists is False:
+            local = None
+        judged = self._metadata(where, tier, local, exists)
+        yield from self.drain()
+        size = 0
+        if self.inventory is not None:
+            size = self._objects_of(tier)
+            yield from self.drain()
+            for examined in self._contents(tier, local, judged):
+                self.found += examined
+                yield from self.drain()
+        if self.options.segments:
+            for segment in tier.segments:
+                yield segment_row(segment, self.now, tier.deletion)
+        yield self._row(where, tier, judged, size)
+
+    def _exists(self, where: TopicIdPartition, local: LocalPartition | None) -> bool | None:
+        """Whether the topic with this id exists; None where the evidence does not tell."""
+        known = self.local.topic_ids.get(where.topic)
+        if known is not None:
+            return known == where.topic_id
+        return False if self.local.ids_are_complete else None if local is None else True
+
+    def _metadata(
+        self, where: TopicIdPartition, tier: PartitionTier, local: LocalPartition | None, exists: bool | None
+    ) -> Judged | None:
+        sizes = self._sizes(tier)
+        self.found += unfinished(tier, self.now, sizes)
+        place = Place(topic=where.topic, partition=where.partition)
+        left = sum(segment.metadata.size_in_bytes for segment in tier.live)
+        if tier.deletion is not None and tier.live:
+            state, count = tier.deletion.state.name, len(tier.live)
+            self.found.append(say.PARTITION_DELETION.at(place, state=state, count=count, size=f"{left:,}"))
+        if exists is False and tier.live:
+            self.found.append(say.TOPIC_DELETED.at(place, count=len(tier.live), size=f"{left:,}"))
+            for one in tier.live:
+                self._remove(self._held(tier, one.metadata.remote_log_segment_id), "of a deleted topic")
+        if local is None:
+            if exists is None:
+                self.found.append(say.TOPIC_UNKNOWN.at(place))
+            return None
+        judged, found = against_local(tier, local, self.local.configs.get(where.topic, {}), self.now)
+        self.found += found
+        return judged
+
+    def _held(self, tier: PartitionTier, segment_id: str) -> SegmentObjects:
+        return self.inventory.of(tier.where.topic_id, segment_id) if self.inventory else SegmentObjects()
+
+    def _sizes(self, tier: PartitionTier) -> dict[str, int]:
+        if self.inventory is None:
+            return {}
+        return {segment_id: self._held(tier, segment_id).size_in_bytes for segment_id in tier.by_id}
+
+    # --- its objects ----------------------------------------------------------------------------------
+
+    def _objects_of(self, tier: PartitionTier) -> int:
+        """Objects by name and state; the bytes that belong to the partition."""
+        total = 0
+        for one in tier.segments:
+            segment = one.metadata
+            held = self._held(tier, segment.remote_log_segment_id)
+            total += held.size_in_bytes
+            self._names(tier, held, segment.start_offset, segment.remote_log_segment_id)
+            if segment.state is DELETED and held.all():
+                count, size = len(held.all()), f"{held.size_in_bytes:,}"
+                place = replace(place_of(segment), size_in_bytes=held.size_in_bytes)
+                self.found.append(say.OBJECT_LEFT.at(place, count=count, size=size))
+                self._remove(held, "deleted by its metadata")
+            elif segment.state is STARTED and given_up(tier, one):
+                self._remove(held, "of a copy that never finished")
+        return total
+
+    def _names(self, tier: PartitionTier, held: SegmentObjects, start_offset: int, segment_id: str) -> None:
+        for name, stored in held.all():
+            expected = name._replace(
+                topic=tier.where.topic, partition=tier.where.partition, start_offset=start_offset
+            )
+            place = Place(
+                topic=tier.where.topic,
+                partition=tier.where.partition,
+                file=stored.key,
+                size_in_bytes=stored.size_in_bytes,
+                remote_log_segment_id=segment_id,
+            )
+            if name.kind is None:
+                self.found.append(say.OBJECT_UNKNOWN.at(place, size=f"{stored.size_in_bytes or 0:,}"))
+                self.audited.orphans.append((stored.key, stored.size_in_bytes or 0, "not of the layout"))
+            elif expected != name and self.inventory is not None:
+                right = self.inventory.layout.format(expected, name.kind)
+                self.found.append(say.OBJECT_MISNAMED.at(place, expected=right))
+                held.held = {k: v for k, v in held.held.items() if v[1] is not stored}
+
+    def _contents(
+        self, tier: PartitionTier, local: LocalPartition | None, judged: Judged | None
+    ) -> Iterator[list[Finding]]:
+        assert self.store is not None and self.inventory is not None
+        store, layout = self.store, self.inventory.layout
+        tasks = [
+            Task(
+                segment.metadata, self._held(tier, segment.metadata.remote_log_segment_id), self.options.level
+            )
+            for segment in tier.live
+            if segment.metadata.state is FINISHED
+        ]
+        if not self.options.content:
+            for task in tasks:
+                yield missing_objects(task, layout)
+            return
+        wanted = store.requests_in_flight
+        for task, examined in bounded_map(lambda t: examine(t, store, layout), tasks, wanted):
+            found = [*examined.findings, *self.cache.against_tier(task.segment, examined)]
+            self.exchanges.add(task.segment, examined)
+            if local is not None and judged is not None:
+                found += self._against_leader(task, examined, local, judged)
+            yield found
+            self.options.progress.advance(task.segment.size_in_bytes)
+
+    def _against_leader(
+        self, task: Task, examined: Examined, local: LocalPartition, judged: Judged
+    ) -> Iterator[Finding]:
+        segment, leader = task.segment, local.leader
+        if leader is None or segment.remote_log_segment_id in judged.outside:
+            return
+        why = epochs_against_leader(examined, segment, leader.epochs, judged.log_start_offset)
+        if why:
+            yield say.EPOCHS_OBJECT.at(place_of(segment), why=why)
+        if examined.base_offsets:
+            bases, crcs = np.concatenate(examined.base_offsets), np.concatenate(examined.crcs)
+            yield from against_replicas(segment, bases, crcs, local, examined.producers)
+
+    # --- what belongs to nothing ----------------------------------------------------------------------
+
+    def _orphans(self, inventory: Inventory) -> None:
+        known = {(w.topic_id, segment_id) for w, tier in self.tiers.items() for segment_id in tier.by_id}
+        partitions = metadata_partitions(self.fold, self.log)
+        untold: dict[tuple[str, int], list[int]] = {}
+        for key, held in inventory.segments.items():
+            if key in known:
+                continue
+            name, first = held.all()[0]
+            if not self._is_told(name.topic_id, name.partition, partitions):
+                sums = untold.setdefault((name.topic, name.partition), [0, 0])
+                sums[0] += len(held.all())
+                sums[1] += held.size_in_bytes
+                continue
+            self.found.append(
+                say.OBJECT_ORPHAN.at(
+                    Place(
+                        topic=name.topic,
+                        partition=name.partition,
+                        file=first.key.rpartition("/")[0] or first.key,
+                        base_offset=name.start_offset,
+                        size_in_bytes=held.size_in_bytes,
+                        remote_log_segment_id=name.remote_log_segment_id,
+                    ),
+                    count=len(held.all()),
+                    size=f"{held.size_in_bytes:,}",
+                )
+            )
+            self._remove(held, "no metadata record names it")
+        for (topic, partition), (count, size) in sorted(untold.items()):
+            place = Place(topic=topic, partition=partition, size_in_bytes=size)
+            self.found.append(say.METADATA_ABSENT.at(place, count=count, size=f"{size:,}"))
+        for stored in inventory.unknown:
+            size = stored.size_in_bytes or 0
+            place = Place(file=stored.key, size_in_bytes=stored.size_in_bytes)
+            self.found.append(say.OBJECT_UNKNOWN.at(place, size=f"{size:,}"))
+            if stored.size_in_bytes is not None:
+                self.audited.orphans.append((stored.key, size, "not of the layout"))
+
+    def _is_told(self, topic_id: str, partition: int, partitions: int | None) -> bool:
+        """Whether the metadata partition that would name an object's segment is in the evidence."""
+        if partitions is None:
+            return bool(self.log.replicas)
+        return metadata_partition(topic_id, partition, partitions) in self.log.replicas
+
+    def _remove(self, held: SegmentObjects, why: str) -> None:
+        self.audited.orphans += [(stored.key, stored.size_in_bytes or 0, why) for _, stored in held.all()]
+
+    # --- rows -----------------------------------------------------------------------------------------
+
+    def _row(self, where: TopicIdPartition, tier: PartitionTier, judged: Judged | None, size: int) -> Row:
+        count = self.counts.get((where.topic, where.partition), Counter())
+        return TIER_PARTITION(
+            topic=where.topic,
+            topic_id=where.topic_id,
+            partition=where.partition,
+            segments=len(tier.live),
+            objects=sum(len(self._held(tier, segment_id).all()) for segment_id in tier.by_id),
+            size_in_bytes=size,
+            log_start_offset=judged.log_start_offset if judged else None,
+            local_log_start_offset=judged.local_log_start_offset if judged else None,
+            log_end_offset=judged.log_end_offset if judged else None,
+            gaps=[list(gap) for gap in judged.gaps] if judged else [],
+            outside_lineage=len(judged.outside) if judged else 0,
+            outside_segments=sorted(judged.outside) if judged else [],
+            broker_id=judged.broker_id if judged else None,
+            leader_epochs=[list(entry) for entry in judged.leader_epochs] if judged else [],
+            errors=count["error"],
+            warnings=count["warning"],
+        )
+
+    def _summary(self) -> Row:
+        return TIER_SUMMARY(
+            partitions=len(self.tiers),
+            segments=sum(len(tier.live) for tier in self.tiers.values()),
+            objects=self.objects,
+            bytes=self.inventory.size_in_bytes if self.inventory else 0,
+            orphan_bytes=sum(size for _, size, _ in self.audited.orphans),
+            errors=self.audited.errors,
+            warnings=self.audited.warnings,
+        )
+
+
+def audit_tier(
+    evidence: Evidence, store: Store | None, options: AuditOptions | None = None
+) -> tuple[Audited, Iterator[Row | Judgement]]:
+    """The rows of an audit as they are found, and what is known once all of them were taken."""
+    run = _Audit(evidence, store, options or AuditOptions())
+    return run.audited, run.run()
+
+
+def stores_in(evidence: Evidence) -> list[Store]:
+    """The tiers that lie in the evidence; of several moments those of the newest."""
+    newest = evidence.moments[-1] if evidence.moments else None
+    chosen = [tier for tier in evidence.tiers if tier.moment in (newest, None)] or list(evidence.tiers)
+    return [LocalStore(one.root.path, os.path.relpath(one.path, one.root.path)) for one in chosen]
+
+
+def tier_rows(
+    evidence: Evidence, now: int | None = None, progress: Progress = SILENT
+) -> Iterator[Row | Judgement]:
+    """The rows of every tier in the evidence; its summary is left to the audit."""
+    stores: list[Store | None] = [*stores_in(evidence)] or [None]
+    for store in stores:
+        _, rows = audit_tier(evidence, store, AuditOptions(now=now, segments=True, progress=progress))
+        yield from (row for row in rows if isinstance(row, Judgement) or row["kind"] != "tier_summary")

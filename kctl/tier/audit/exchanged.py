@@ -1,0 +1,82 @@
+"""Whether the log of one remote segment lies where that of another should: exchanged, or copied over it.
+
+A sound log of the right offsets and size may still be another segment's. Its largest timestamp tells: it is not the
+one that the metadata have for this segment, and exactly the one that they have for another of the same offsets and
+size. Since a broker may take a segment file's time for its largest timestamp, that alone proves nothing: the other
+segment must hold a log that is not its own as well, or the very same batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from formats.messages.remote_log_metadata import SegmentMetadata
+from kctl.findings import Finding
+from kctl.findings import remote as say
+from kctl.tier.audit.metadata_checks import place_of
+from kctl.tier.audit.segment_tasks import Examined
+
+Likeness = tuple[int, int, int, int]  # start and end offset, size, largest timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A segment whose log was read: its largest timestamp, and a hash of its batches."""
+
+    segment: SegmentMetadata
+    max_timestamp: int
+    content: bytes
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the largest timestamp is the one that the metadata have."""
+        return self.max_timestamp == self.segment.max_timestamp
+
+
+@dataclass
+class Exchanges:
+    """Feed it every segment that was read; then ask which hold another one's log."""
+
+    _by_likeness: dict[Likeness, list[_Seen]] = field(default_factory=dict)
+    _foreign: list[_Seen] = field(default_factory=list)
+
+    def add(self, segment: SegmentMetadata, examined: Examined) -> None:
+        """A segment whose log is sound and has the offsets and size of its metadata."""
+        if examined.max_timestamp is None or min(examined.max_timestamp, segment.max_timestamp) < 0:
+            return
+        hashed = blake2b(digest_size=16)
+        for column in (*examined.base_offsets, *examined.crcs):
+            hashed.update(column.tobytes())
+        seen = _Seen(segment, examined.max_timestamp, hashed.digest())
+        self._by_likeness.setdefault(_likeness(segment, segment.max_timestamp), []).append(seen)
+        if not seen.is_own:
+            self._foreign.append(seen)
+
+    def findings(self) -> Iterator[Finding]:
+        """A finding for each segment with the log of another."""
+        for one in self._foreign:
+            alike = self._by_likeness.get(_likeness(one.segment, one.max_timestamp), ())
+            other = next(self._proven(one, alike), None)
+            if other is not None:
+                where = other.segment.topic_id_partition
+                yield say.LOG_EXCHANGED.at(
+                    place_of(one.segment),
+                    found=one.max_timestamp,
+                    expected=one.segment.max_timestamp,
+                    other=other.segment.remote_log_segment_id,
+                    partition=f"{where.topic}-{where.partition}",
+                )
+
+    @staticmethod
+    def _proven(one: _Seen, alike: Iterable[_Seen]) -> Iterator[_Seen]:
+        """Those whose log it must be. Copies of one range of a partition are rightly the same."""
+        for other in alike:
+            is_copy = other.segment.topic_id_partition == one.segment.topic_id_partition
+            if other is not one and (not other.is_own or (other.content == one.content and not is_copy)):
+                yield other
+
+
+def _likeness(segment: SegmentMetadata, max_timestamp: int) -> Likeness:
+    return segment.start_offset, segment.end_offset, segment.size_in_bytes, max_timestamp

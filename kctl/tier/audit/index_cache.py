@@ -1,0 +1,102 @@
+"""Brokers' copies of the indexes of remote segments: left-overs of the cache, and copies that are not the tier's.
+
+Source: storage/.../internals/log/RemoteIndexCache.java @ 3.9.0-rc3
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from formats.log_dir.file_names import REMOTE_INDEX_CACHE
+from formats.messages.remote_log_metadata import SegmentMetadata
+from formats.tier.broker_files import parse_cached_index
+from formats.tier.object_names import ObjectKind
+from kctl.evidence.model import Evidence
+from kctl.files import open_file
+from kctl.findings import Finding, Place
+from kctl.findings import remote as say
+from kctl.tier.audit.segment_tasks import NAMES, Examined
+
+KINDS = {
+    ".index": ObjectKind.OFFSET_INDEX,
+    ".timeindex": ObjectKind.TIME_INDEX,
+    ".txnindex": ObjectKind.TRANSACTION_INDEX,
+}
+LARGEST = 64 << 20  # bytes of an index that are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Cached:
+    """A file of a broker's cache."""
+
+    path: Path
+    kind: ObjectKind
+    place: Place
+
+
+@dataclass(frozen=True)
+class IndexCache:
+    """The files of all brokers' caches by segment id, and what should not be there."""
+
+    held: dict[str, list[Cached]]
+    left_over: list[Finding]
+
+    def against_tier(self, segment: SegmentMetadata, examined: Examined) -> Iterator[Finding]:
+        """Copies whose bytes are not those of the segment's index in the tier."""
+        for cached in self.held.get(segment.remote_log_segment_id, ()):
+            key, stored = examined.indexes.get(cached.kind, (None, None))
+            is_doubted = key is not None and any(finding.place.file == key for finding in examined.findings)
+            if stored is None or is_doubted:  # what is wrong with the object itself is said already
+                continue
+            try:
+                with open_file(cached.path) as file:
+                    held = file.read(LARGEST)
+            except OSError:
+                continue
+            if held == stored[:LARGEST]:
+                continue
+            first = next(
+                (n for n, pair in enumerate(zip(held, stored, strict=False)) if pair[0] != pair[1]), None
+            )
+            where = segment.topic_id_partition
+            yield say.CACHED_INDEX_DIFFERS.at(
+                replace(
+                    cached.place,
+                    topic=where.topic,
+                    partition=where.partition,
+                    base_offset=segment.start_offset,
+                    last_offset=segment.end_offset,
+                ),
+                what=NAMES[cached.kind],
+                held=len(held),
+                stored=len(stored),
+                at=min(len(held), len(stored)) if first is None else first,
+            )
+
+
+def read_index_cache(evidence: Evidence) -> IndexCache:
+    """The caches below all log directories."""
+    held: dict[str, list[Cached]] = {}
+    left_over: list[Finding] = []
+    for log_dir in evidence.log_dirs:
+        folder = log_dir.path / REMOTE_INDEX_CACHE
+        try:
+            names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+        except OSError:
+            names = []
+        for name in names:
+            cached = parse_cached_index(name)
+            place = replace(
+                evidence.place_of(folder / name, log_dir.root),
+                broker_id=log_dir.broker_id,
+                moment=log_dir.moment,
+                remote_log_segment_id=cached.remote_log_segment_id if cached else None,
+            )
+            if cached is None or cached.left_over:
+                left_over.append(say.CACHE_LEFTOVER.at(place))
+            else:
+                one = Cached(folder / name, KINDS[cached.suffix], place)
+                held.setdefault(cached.remote_log_segment_id, []).append(one)
+    return IndexCache(held, left_over)

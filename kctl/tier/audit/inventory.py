@@ -1,0 +1,87 @@
+"""A tier's objects sorted by segment: which layout they have, and what belongs to nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import chain, islice
+
+from formats.tier.object_names import LAYOUTS, LOCAL_TIERED_STORAGE, Layout, ObjectKind, ObjectName
+from kctl.tier.stores import StoredObject
+
+# So many keys decide which layout a tier has.
+SAMPLE = 1000
+
+
+@dataclass(slots=True)
+class SegmentObjects:
+    """The objects under one segment id: their names, and those with an unknown suffix."""
+
+    held: dict[ObjectKind, tuple[ObjectName, StoredObject]] = field(default_factory=dict)
+    others: list[tuple[ObjectName, StoredObject]] = field(default_factory=list)
+
+    def all(self) -> list[tuple[ObjectName, StoredObject]]:
+        """Every object."""
+        return [*self.held.values(), *self.others]
+
+    @property
+    def size_in_bytes(self) -> int:
+        """All of it."""
+        return sum(stored.size_in_bytes or 0 for _, stored in self.all())
+
+
+@dataclass
+class Inventory:
+    """What a tier holds."""
+
+    layout: Layout
+    segments: dict[tuple[str, str], SegmentObjects] = field(
+        default_factory=dict
+    )  # by topic id and segment id
+    unknown: list[StoredObject] = field(default_factory=list)
+    objects: int = 0
+    size_in_bytes: int = 0
+    ids: dict[str, list[tuple[str, str]]] = field(default_factory=dict)  # segment id -> keys of `segments`
+
+    def of(self, topic_id: str, segment_id: str) -> SegmentObjects:
+        """The objects of a segment; none where there are none."""
+        return self.segments.get((topic_id, segment_id)) or SegmentObjects()
+
+
+def detect_layout(keys: Iterable[str]) -> Layout:
+    """The layout that most of the keys have; LocalTieredStorage's where none has any."""
+    votes: Counter[str] = Counter()
+    for key in keys:
+        for name, layout in LAYOUTS.items():
+            parsed = layout.parse(key)
+            if parsed is not None and parsed.kind is not None:
+                votes[name] += 1
+    return LAYOUTS[votes.most_common(1)[0][0]] if votes else LOCAL_TIERED_STORAGE
+
+
+def take_inventory(objects: Iterable[StoredObject], layout: Layout | None = None) -> Inventory:
+    """Sort a listing. Without a layout it is found out from the first keys."""
+    listed = iter(objects)
+    first: list[StoredObject] = []
+    if layout is None:
+        first = list(islice(listed, SAMPLE))
+        layout = detect_layout(one.key for one in first)
+    found = Inventory(layout)
+    for stored in chain(first, listed):
+        found.objects += 1
+        found.size_in_bytes += stored.size_in_bytes or 0
+        name = layout.parse(stored.key)
+        if name is None or stored.size_in_bytes is None:
+            found.unknown.append(stored)
+            continue
+        key = (name.topic_id, name.remote_log_segment_id)
+        held = found.segments.get(key)
+        if held is None:
+            held = found.segments[key] = SegmentObjects()
+            found.ids.setdefault(name.remote_log_segment_id, []).append(key)
+        if name.kind is None or name.kind in held.held:
+            held.others.append((name, stored))
+        else:
+            held.held[name.kind] = (name, stored)
+    return found

@@ -1,0 +1,67 @@
+"""A segment's log and indexes read through an Aiven manifest: chunks put together, compressed ones unpacked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formats.compression import Codec, CompressionError, decompress
+from formats.tier.aiven_manifest import Manifest
+from kctl.scan.source import Source
+
+
+class ChunkedLog:
+    """The original log as a source. `OSError` where a chunk cannot be unpacked."""
+
+    def __init__(self, stored: Source, manifest: Manifest) -> None:
+        self.name = stored.name
+        self.size = manifest.original_file_size
+        self._stored = stored
+        self._chunk_size = manifest.original_chunk_size
+        self._sizes: Sequence[int] = manifest.transformed_chunk_sizes
+        self._starts = [0, *accumulate(self._sizes)]
+        self._held: tuple[int, bytes] = (-1, b"")
+
+    def _chunk(self, number: int) -> bytes:
+        if self._held[0] != number:
+            wanted = min(self._chunk_size, self.size - number * self._chunk_size)
+            stored = self._stored.read_at(self._starts[number], self._sizes[number])
+            try:
+                data = decompress(Codec.ZSTD, stored, magic=2, limit=wanted)
+            except CompressionError as error:
+                raise OSError(f"chunk {number} cannot be unpacked: {error}") from None
+            self._held = (number, data)
+        return self._held[1]
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """Bytes of the original from position on, fewer where it ends."""
+        out = bytearray()
+        end = min(self.size, position + size)
+        while position + len(out) < end:
+            number, within = divmod(position + len(out), self._chunk_size)
+            piece = self._chunk(number)[within : within + end - position - len(out)]
+            if not piece:
+                break
+            out += piece
+        return bytes(out)
+
+    def read_into(self, position: int, room: NDArray[np.uint8]) -> int:
+        """Fill the room from position on; how many bytes there were."""
+        data = self.read_at(position, len(room))
+        room[: len(data)] = np.frombuffer(data, np.uint8)
+        return len(data)
+
+    def whole(self) -> NDArray[np.uint8] | None:
+        """Nothing: chunks are unpacked as they are needed."""
+        return None
+
+    def current_size(self) -> int:
+        """What the manifest says: objects do not change."""
+        return self.size
+
+    def close(self) -> None:
+        """Give the stored object back."""
+        self._stored.close()

@@ -1,0 +1,312 @@
+"""A partition's metadata against its local log: what was left undone, what nobody reads, what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from formats.messages.remote_log_metadata import SegmentMetadata
+from kctl.findings import Finding, Place
+from kctl.findings import remote as say
+from kctl.replication.epochs import Entries
+from kctl.tier.metadata.partition_tier import PartitionTier, unserved
+from kctl.tier.metadata.remote_log_metadata_cache import DELETED, DELETING, FINISHED, STARTED, epoch_end
+from kctl.tier.metadata.remote_segments import RemoteSegment
+from kctl.tier.rules.copy_task import highest_copied_offset, log_start_offset_on_leader
+from kctl.tier.rules.lineage import outside_lineage
+from kctl.tier.rules.local_logs import LocalLog, LocalPartition
+from kctl.tier.rules.retention import LeaderLog, Why, expire
+
+# Copies and deletions are retried at intervals of seconds; what lies longer has been given up.
+GIVEN_UP_MS = 10 * 60 * 1000
+UNLIMITED = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What of a partition's tier the findings and the picture rest on."""
+
+    log_start_offset: int
+    local_log_start_offset: int
+    log_end_offset: int
+    gaps: tuple[tuple[int, int], ...]
+    outside: frozenset[str]  # ids of segments outside the lineage
+    broker_id: int
+    leader_epochs: Entries
+
+
+def place_of(segment: SegmentMetadata, **more: object) -> Place:
+    """Where a finding about a segment is."""
+    where = segment.topic_id_partition
+    return Place(
+        topic=where.topic,
+        partition=where.partition,
+        remote_log_segment_id=segment.remote_log_segment_id,
+        base_offset=segment.start_offset,
+        last_offset=segment.end_offset,
+        size_in_bytes=segment.size_in_bytes,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def time_text(ms: int) -> str:
+    """A time in UTC."""
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):
+        return f"at {ms} ms"
+
+
+def unfinished(tier: PartitionTier, now: int, objects: dict[str, int]) -> Iterator[Finding]:
+    """Copies and deletions without an end. `objects` are the bytes of each segment's objects, where known."""
+    for one in tier.live:
+        segment = one.metadata
+        if segment.state not in (STARTED, DELETING):
+            continue
+        held = objects.get(segment.remote_log_segment_id)
+        left = "its objects were not looked for" if held is None else f"{held:,} bytes of it lie in the tier"
+        old = now - segment.event_timestamp >= GIVEN_UP_MS or given_up(tier, one)
+        details: dict[str, Any] = {"when": time_text(segment.event_timestamp), "left": left}
+        place = place_of(segment, broker_id=segment.broker_id)
+        if segment.state is DELETING:
+            yield (say.DELETION_INTERRUPTED if old else say.DELETION_UNFINISHED).at(place, **details)
+            continue
+        again = _retried(tier, one)
+        retried = ", and the same offsets were copied again" if again else ""
+        type_ = say.COPY_FAILED if old or again else say.COPY_UNFINISHED
+        yield type_.at(place, retried=retried, **details)
+
+
+def given_up(tier: PartitionTier, unfinished: RemoteSegment) -> bool:
+    """Whether the leader went on to something else: it copies one segment after the other, and deletes so too.
+
+    Copies and deletions go on side by side (3.9), and a topic's deletion begins all of its segments first.
+    """
+    others = (segment for segment in tier.segments if segment is not unfinished)
+    if unfinished.metadata.state is STARTED:
+        return any(
+            max(other.first_offset, other.finished_offset) > unfinished.first_offset for other in others
+        )
+    since = unfinished.deleting_offset
+    return any(
+        other.deleting_offset > since
+        if other.metadata.state is DELETED
+        else max(other.first_offset, other.finished_offset) > since
+        for other in others
+    )
+
+
+def _retried(tier: PartitionTier, failed: RemoteSegment) -> bool:
+    start, end = failed.metadata.start_offset, failed.metadata.end_offset
+    return any(
+        segment.first_offset > failed.first_offset
+        and segment.metadata.start_offset <= end
+        and segment.metadata.end_offset >= start
+        for segment in tier.segments
+    )
+
+
+def effective_log_start(tier: PartitionTier, log: LocalLog) -> int:
+    """Where the log starts once this replica leads: the checkpoint's, moved on by the first remote segment."""
+    remote = log_start_offset_on_leader(log.epochs, tier.cache, log.first_base_offset)
+    # Up to 3.6 nothing is written for a log that starts in the tier.
+    return max(log.checkpointed_log_start or 0, min(remote, log.first_base_offset))
+
+
+def against_local(
+    tier: PartitionTier, local: LocalPartition, config: dict[str, str], now: int
+) -> tuple[Judged | None, list[Finding]]:
+    """What the leader's log says of the tier."""
+    log = local.leader
+    if log is None:
+        return None, []
+    found: list[Finding] = []
+    where = Place(topic=tier.where.topic, partition=tier.where.partition, broker_id=log.broker_id)
+    if local.leader_is_absent:
+        found.append(say.LEADER_ABSENT.at(where, leader=local.told_leader, broker=log.broker_id))
+    start = effective_log_start(tier, log)
+    outside = _outside(tier, log, is_sure=not local.leader_is_absent, found=found)
+    gaps = _gaps(tier, log, start, where, found) if tier.live else ()
+    _log_start(tier, log, start, where, found)
+    _hidden(tier, log, outside, start, found)
+    found += _expiring(tier, log, start, config, now)
+    judged = Judged(
+        start,
+        max(start, log.first_base_offset),
+        log.log_end_offset,
+        gaps,
+        frozenset(outside),
+        log.broker_id,
+        log.epochs,
+    )
+    return judged, found
+
+
+def _outside(tier: PartitionTier, log: LocalLog, is_sure: bool, found: list[Finding]) -> dict[str, str]:
+    outside: dict[str, str] = {}
+    first = log.epochs[0][0] if log.epochs else 0
+    for one in tier.live:
+        segment = one.metadata
+        if segment.state is not FINISHED or not log.epochs:
+            continue
+        if segment.segment_leader_epochs[-1][0] < first:
+            found.append(say.UNREFERENCED.at(place_of(segment), size=f"{segment.size_in_bytes:,}"))
+            continue
+        why = outside_lineage(segment, log.epochs, log.log_end_offset)
+        ahead = segment.segment_leader_epochs[-1][0] >= log.epochs[-1][0]
+        if why is None or (ahead and not is_sure):
+            continue
+        outside[segment.remote_log_segment_id] = why
+        size = f"{segment.size_in_bytes:,}"
+        found.append(say.OUTSIDE_LINEAGE.at(place_of(segment), why=why, size=size, goes=""))
+    return outside
+
+
+def _gaps(
+    tier: PartitionTier, log: LocalLog, start: int, where: Place, found: list[Finding]
+) -> tuple[tuple[int, int], ...]:
+    from dataclasses import replace
+
+    local_start = log.first_base_offset
+    highest = highest_copied_offset(log.epochs, log.log_end_offset, tier.cache.highest_offset).offset
+    gaps = []
+    for first, after, epoch in unserved(tier.cache, log.epochs, start, local_start):
+        gaps.append((first, after))
+        place = replace(where, base_offset=first, last_offset=after - 1)
+        details: dict[str, Any] = {"from_offset": first, "to_offset": after}
+        if first > highest:
+            found.append(say.LOCAL_DELETED.at(place, local_start=local_start, highest=highest, **details))
+        else:
+            found.append(say.GAP.at(place, epoch="no known" if epoch is None else epoch, **details))
+    return tuple(gaps)
+
+
+def _log_start(tier: PartitionTier, log: LocalLog, start: int, where: Place, found: list[Finding]) -> None:
+    from dataclasses import replace
+
+    written = log.checkpointed_log_start
+    if written is None or written >= start or not tier.segments:
+        return
+    # The offsets between are accounted for where segments that held them were deleted.
+    reached = written
+    for one in sorted(tier.segments, key=lambda s: s.metadata.start_offset):
+        segment = one.metadata
+        if segment.state in (DELETED, DELETING) and segment.start_offset <= reached:
+            reached = max(reached, segment.end_offset + 1)
+    if reached >= start:
+        found.append(say.LOG_START_STALE.at(where, written=written, remote=start))
+    else:
+        place = replace(where, base_offset=reached, last_offset=start - 1)
+        epoch = next((e for e, first in reversed(log.epochs) if first <= reached), None)
+        known = "no known" if epoch is None else epoch
+        found.append(say.GAP.at(place, from_offset=reached, to_offset=start, epoch=known))
+
+
+def _hidden(
+    tier: PartitionTier, log: LocalLog, outside: dict[str, str], start: int, found: list[Finding]
+) -> None:
+    """Finished segments that lookups do not reach, wholly or in part; and those that merely overlap."""
+    displaced = {one.remote_log_segment_id for one in tier.cache.displaced()}
+    bounds = dict(zip((e for e, _ in log.epochs), [s for _, s in log.epochs[1:]], strict=False))
+    starts = dict(log.epochs)
+    for one in tier.live:
+        segment = one.metadata
+        segment_id = segment.remote_log_segment_id
+        if segment.state is not FINISHED or segment_id in outside:
+            continue
+        other: list[tuple[int, int]] = []
+        nobody: list[tuple[int, int]] = []
+        for (epoch, first), after in zip(
+            segment.segment_leader_epochs,
+            [s for _, s in segment.segment_leader_epochs[1:]] + [segment.end_offset + 1],
+            strict=True,
+        ):
+            if epoch not in starts:
+                continue
+            low = max(first, starts[epoch], start)
+            high = min(after, bounds.get(epoch, after))
+            _serving(tier, segment_id, epoch, low, high, other, nobody)
+        invisible = ", and retention does not see it" if segment_id in displaced else ""
+        if nobody or invisible:
+            low, high = (
+                (nobody[0][0], nobody[-1][1]) if nobody else (segment.start_offset, segment.end_offset + 1)
+            )
+            details: dict[str, Any] = {"from_offset": low, "to_offset": high, "invisible": invisible}
+            found.append(say.SEGMENT_HIDDEN.at(place_of(segment), **details))
+        elif other:
+            details = {"from_offset": other[0][0], "to_offset": other[-1][1]}
+            found.append(say.SEGMENTS_OVERLAP.at(place_of(segment), **details))
+
+
+def _serving(
+    tier: PartitionTier,
+    segment_id: str,
+    epoch: int,
+    low: int,
+    high: int,
+    other: list[tuple[int, int]],
+    nobody: list[tuple[int, int]],
+) -> None:
+    """Ranges of [low, high) of an epoch that another segment serves, and that none does."""
+    state = tier.cache.epochs.get(epoch)
+    if low >= high:
+        return
+    cuts = sorted({low, *(s for s in (state.starts if state else ()) if low < s < high)})
+    for first, after in zip(cuts, [*cuts[1:], high], strict=True):
+        serves = tier.cache.segment_for(epoch, first)
+        if serves is None:
+            nobody.append((first, after))
+            continue
+        if serves.remote_log_segment_id != segment_id:
+            other.append((first, after))
+        last = tier.cache.segment_for(epoch, after - 1)
+        if last is None:
+            nobody.append((epoch_end(serves, epoch) + 1, after))
+
+
+def limits(config: dict[str, str], *names: str) -> int | None:
+    """The first of these settings of the topic that is a number; None where the evidence does not say."""
+    for name in names:
+        text = config.get(name, "")
+        if text.lstrip("-").isdecimal():
+            return int(text)
+    return None
+
+
+def leader_log(tier: PartitionTier, log: LocalLog, start: int, config: dict[str, str]) -> LeaderLog:
+    """The leader's log as retention looks at it."""
+    highest = highest_copied_offset(log.epochs, log.log_end_offset, tier.cache.highest_offset).offset
+    local = sum(s.log.size_in_bytes for s in log.segments if s.log and s.base_offset > highest)
+    return LeaderLog(
+        log.epochs,
+        start,
+        log.log_end_offset,
+        local,
+        limits(config, "retention.ms"),
+        limits(config, "retention.bytes"),
+    )
+
+
+def _expiring(
+    tier: PartitionTier, log: LocalLog, start: int, config: dict[str, str], now: int
+) -> Iterator[Finding]:
+    run = expire(tier.cache, leader_log(tier, log, start, config), now)
+    for segment, why in run.deletions:
+        if segment.state is not FINISHED or why is Why.UNREFERENCED_EPOCH:
+            continue
+        size = f"{segment.size_in_bytes:,}"
+        if why is Why.LOG_START_OFFSET:
+            yield say.LOG_START_BEHIND.at(place_of(segment), start=start, size=size)
+            continue
+        retention = limits(config, "retention.ms") or 0
+        since = segment.event_timestamp
+        if why is Why.RETENTION_TIME:
+            since = max(since, segment.max_timestamp + retention)
+        name = "retention.ms" if why is Why.RETENTION_TIME else "retention.bytes"
+        if now - since >= GIVEN_UP_MS:
+            minutes = f"{(now - since) // 60_000:,} minutes"
+            yield say.RETENTION_OVERDUE.at(place_of(segment), why=name, overdue=minutes, size=size)
+        else:
+            yield say.RETENTION_DUE.at(place_of(segment), why=name, size=size)

@@ -1,0 +1,80 @@
+"""From the paths of a command line to an audit: evidence, tiers, and a plan of what could be removed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kctl.errors import KctlError, UnreadableFile, reason_of
+from kctl.evidence.discover import discover
+from kctl.evidence.model import Evidence
+from kctl.judging.judgement import Judgement, Question, judgement_rows
+from kctl.rows.remote import TIER_SUMMARY
+from kctl.tier.audit.audit import Audited, AuditOptions, audit_tier, stores_in
+from kctl.tier.stores import Store, open_store
+
+Row = dict[str, object]
+
+
+@dataclass
+class OpenedAudit:
+    """An audit that is ready to run; one tier after another where the evidence holds several."""
+
+    evidence: Evidence
+    stores: list[Store]
+    options: AuditOptions
+    failures: list[KctlError] = field(default_factory=list)
+    audited: list[tuple[str, Audited]] = field(default_factory=list)
+
+    def rows(self, plan_cleanup: str | None = None) -> Iterator[Row]:
+        """The rows; at their end the plan is written."""
+        for finding in self.evidence.findings:
+            yield finding.row()
+        summaries: list[Row] = []
+        yield from judgement_rows(self._items(summaries), [Question.TIER])
+        yield from summaries
+        if plan_cleanup is not None:
+            self._write_plan(Path(plan_cleanup))
+
+    def _items(self, summaries: list[Row]) -> Iterator[Row | Judgement]:
+        """What each tier gives but its summary, which is kept."""
+        stores: list[Store | None] = [*self.stores] or [None]
+        for store in stores:
+            audited, items = audit_tier(self.evidence, store, self.options)
+            self.audited.append((store.name if store else "", audited))
+            for item in items:
+                if not isinstance(item, Judgement) and item["kind"] == TIER_SUMMARY.kind:
+                    summaries.append(item)
+                else:
+                    yield item
+
+    def _write_plan(self, path: Path) -> None:
+        """One JSON line an object that nothing refers to; never into the evidence."""
+        target = path.resolve()
+        inside = [root.given for root in self.evidence.roots if target.is_relative_to(root.path.resolve())]
+        if inside:
+            raise KctlError(f"{path}: lies in the evidence {inside[0]}", "evidence is never written to")
+        try:
+            with path.open("w", encoding="utf-8") as out:
+                for name, audited in self.audited:
+                    for key, size, why in sorted(set(audited.orphans)):
+                        row = {"tier": name, "key": key, "size_in_bytes": size, "reason": why}
+                        out.write(json.dumps(row) + "\n")
+        except OSError as error:
+            raise UnreadableFile(f"{path}: {reason_of(error)}") from None
+
+
+def open_audit(
+    paths: Sequence[str],
+    tier: str | None,
+    options: AuditOptions,
+    *,
+    brokers: Sequence[str] = (),
+    moments: Sequence[str] = (),
+) -> OpenedAudit:
+    """The audit of what lies below the paths; a tier that is named replaces those found."""
+    evidence = discover(paths, brokers=brokers, moments=moments)
+    stores: list[Store] = [open_store(tier)] if tier is not None else stores_in(evidence)
+    return OpenedAudit(evidence, stores, options, list(evidence.failures))

@@ -1,0 +1,423 @@
+"""The present state of every remote segment, folded from millions of metadata records without an object for each.
+
+Chunk by chunk records become events, which are sorted by segment id, and each step is judged by a table of
+transitions. Only segments with an illegal step are replayed one record at a time, as a broker's cache would follow
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from formats.errors import FormatError
+from formats.messages.remote_log_metadata import (
+    Layout,
+    PartitionDelete,
+    SegmentMetadata,
+    SegmentMetadataUpdate,
+    SegmentState,
+    TopicIdPartition,
+)
+from formats.messages.schema import uuid_text
+from formats.tier.metadata_columns import (
+    COPY,
+    UPDATE,
+    MetadataColumns,
+    columns_of_records,
+    read_metadata_columns,
+)
+from formats.tier.metadata_partitions import PartitionCodes
+from kctl.findings import Finding, Place, Severity
+from kctl.findings import remote as say
+from kctl.tier.metadata.asking import NOW, AsOf
+from kctl.tier.metadata.events import Column, Events
+from kctl.tier.metadata.log import METADATA_TOPIC, MetadataLog, Say, ValueChunk, bad_record
+from kctl.tier.metadata.partitioner import (
+    DEFAULT_PARTITIONS,
+    metadata_partition,
+    metadata_partition_by_name,
+    placing_hash,
+)
+from kctl.tier.metadata.remote_log_metadata_cache import DELETED, DELETING, FINISHED, may_follow
+from kctl.tier.metadata.remote_segments import RemoteSegment, Rows, Segments, in_order, segments_of
+
+TOGETHER = 1 << 14  # records whose columns fit the processor's cache
+MOST_PARTITIONS = 1024  # tried where the evidence does not say how many the metadata topic has
+# A step is 4 * kind + state. What is known of a segment comes before its first one, or nothing does.
+KNOWN, NOTHING = 2, 12
+STEPS = 8  # of both kinds of events
+# What an event of a state leaves behind whatever becomes of it: the greatest offset holds.
+MARKS = {
+    "finished_offset": FINISHED,
+    "deleting_offset": DELETING,
+}
+
+
+def _is_plain(before: int, step: int) -> bool:
+    """Whether a step needs no second look; a copy that is said to start once more does."""
+    kind, state = divmod(step, 4)
+    if before == NOTHING:
+        return kind == COPY and state == 0
+    return kind == UPDATE and state != 0 and may_follow(SegmentState(before % 4), SegmentState(state))
+
+
+_PLAIN = np.array([_is_plain(before, step) for before in range(NOTHING + 1) for step in range(STEPS)])
+
+
+@dataclass(slots=True)
+class _Groups:
+    """The events of a chunk by segment: one item a segment, except for `order`."""
+
+    order: Column  # the events, those of a segment together, oldest first
+    starts: Column  # places in `order`
+    ends: Column
+    rows: Column  # of the segments; -1: none
+    places: Column  # as found with the rows
+    known: Column  # whether anything is known of them; what was deleted is as good as new
+
+    @property
+    def base(self) -> Column:
+        """The first event of each."""
+        found: Column = self.order[self.starts]
+        return found
+
+    @property
+    def final(self) -> Column:
+        """The last event of each."""
+        found: Column = self.order[self.ends - 1]
+        return found
+
+    def before(self, column: Column, of_known: Column, of_others: int) -> Column:
+        """What stands before each event in a column of events in this order."""
+        before: Column = np.empty_like(column)
+        before[1:] = column[:-1]
+        before[self.starts] = np.where(self.known, of_known, of_others)
+        return before
+
+
+@dataclass(slots=True)
+class Folding:
+    """Follows events chunk by chunk; what is not as it should be is said."""
+
+    say: Say
+    segments: Segments
+    partitions: Sequence[TopicIdPartition]
+    keep_deleted: bool
+    _has_custom: bool = False
+
+    def follow(self, events: Events, chosen: Column | None = None) -> None:
+        """Take in the events, or those chosen."""
+        groups = self._groups(events, *events.by_segment(chosen))
+        if not len(groups.order):
+            return
+        step = events.step[groups.order]
+        state = self.segments.table["state"][groups.rows]
+        before = groups.before(step, 4 * KNOWN + state, NOTHING)
+        odd = np.flatnonzero(~_PLAIN.take(before * np.uint8(STEPS) + step))
+        fine = np.ones(len(groups.starts), np.bool_)
+        fine[np.searchsorted(groups.starts, odd, "right") - 1] = False
+        self._say_wiped(events, groups, fine, before & 3 != DELETED)
+        self._plain(events, groups, fine)
+        numbers = np.flatnonzero(~fine)
+        for number in numbers[np.argsort(events.row[groups.base[numbers]])].tolist():
+            self._replay(events, groups, number)
+
+    def _groups(self, events: Events, order: Column, first: Column) -> _Groups:
+        self.segments.make_room(len(order))
+        starts = np.flatnonzero(first)
+        base = order[starts]
+        rows, places = self.segments.find(events.id_high[base], events.id_low[base])
+        known = rows >= 0
+        if not self.keep_deleted:
+            known &= self.segments.table["state"][rows] != DELETED
+        return _Groups(order, starts, np.append(starts[1:], len(order)), rows, places, known)
+
+    def _plain(self, events: Events, groups: _Groups, fine: Column) -> None:
+        """The segments that went from step to step as they should."""
+        final = groups.final
+        if self.keep_deleted:
+            stays = fine
+        else:  # of what is gone nothing more is asked
+            gone = (events.step[final] & 3) == DELETED
+            stays = fine & ~gone
+            self.segments.table["state"][groups.rows[fine & gone & groups.known]] = DELETED
+        rows = np.where(stays, groups.rows, -1)
+        made = np.flatnonzero(stays & ~groups.known)
+        made = made[np.argsort(groups.base[made])]  # read in the order in which they lie
+        rows[made] = self.segments.begin(events, groups.base[made], groups.rows[made], groups.places[made])
+        there = np.flatnonzero(stays)
+        self.segments.replace(events, final[there], rows[there])
+        self._mark(events, groups.order, groups.starts, rows)
+
+    def _mark(self, events: Events, which: Column, starts: Column, rows: Column) -> None:
+        """Note where events finished copies and began deletions: those from each start on, of segments in `rows`."""
+        states, offsets = events.step[which] & 3, events.offset(which)
+        for name, state in MARKS.items():
+            marks = np.maximum.reduceat(np.where(states == state, offsets, -1), starts)
+            there = np.flatnonzero((marks >= 0) & (rows >= 0))
+            column = self.segments.table[name]
+            column[rows[there]] = np.maximum(column[rows[there]], marks[there])
+
+    def _say_wiped(self, events: Events, groups: _Groups, fine: Column, is_there: Column) -> None:
+        """Custom metadata that a later record does not repeat are gone; of fine segments, where an event finds one."""
+        self._has_custom |= bool((events.custom_length > 0).any())
+        if not self._has_custom:
+            return
+        length = events.custom_length[groups.order]
+        before = groups.before(length, self.segments.table["custom_length"][groups.rows], -1)
+        wiped = (before > 0) & (length < 0) & is_there & np.repeat(fine, groups.ends - groups.starts)
+        for at in np.flatnonzero(wiped).tolist():
+            self._say_one_wiped(events, int(groups.order[at]), int(before[at]))
+
+    def _say_one_wiped(self, events: Events, index: int, before: int) -> None:
+        """The same of an event that was taken in, where so many bytes were there before it."""
+        if before > 0 and events.custom_length[index] < 0 and events.has_custom[index]:
+            self.say(say.METADATA_CUSTOM_WIPED.at(self._place(events, index), size=before))
+
+    def _replay(self, events: Events, groups: _Groups, number: int) -> None:
+        """A segment with an illegal step, as a broker's cache would follow it."""
+        indexes = groups.order[groups.starts[number] : groups.ends[number]]
+        row, is_there = int(groups.rows[number]), bool(groups.known[number])
+        state = SegmentState(int(self.segments.table["state"][row])) if is_there else None
+        custom = int(self.segments.table["custom_length"][row])
+        began = last = -1  # the events that its copy and its last step are from; -1: they were known
+        for index in indexes.tolist():
+            kind, after = divmod(int(events.step[index]), 4)
+            after = SegmentState(after)
+            # What was deleted is forgotten: its id is as good as new.
+            known = None if state is DELETED else state
+            is_copy = kind == COPY and after == 0 and may_follow(known, after)
+            if is_copy or (kind == UPDATE and is_there and after != 0 and may_follow(state, after)):
+                self._say_one_wiped(events, index, -1 if known is None else custom)
+                is_there, began = True, index if is_copy else began
+                last, state, custom = index, after, int(events.custom_length[index])
+            elif known is None:
+                # A deleted segment's last record once more is a repetition, and harmless.
+                mild = Severity.INFO if after == DELETED else None
+                place = self._place(events, index)
+                self.say(say.METADATA_UNKNOWN_SEGMENT.at(place, severity=mild, after=after.name))
+            else:
+                place = self._place(events, index)
+                self.say(say.METADATA_STATE_BACKWARDS.at(place, before=known.name, after=after.name))
+        if state is DELETED and not self.keep_deleted:
+            is_there = False
+            if groups.known[number]:
+                self.segments.table["state"][row] = DELETED
+        if not is_there:
+            return
+        rows = np.array([row])
+        if began >= 0:
+            rows = self.segments.begin(events, np.array([began]), rows, groups.places[number : number + 1])
+            indexes = indexes[np.flatnonzero(indexes == began)[0] :]
+        if last >= 0:
+            self.segments.replace(events, np.array([last]), rows)
+        self._mark(events, indexes, np.zeros(1, np.int64), rows)
+
+    def _place(self, events: Events, index: int) -> Place:
+        where = self.partitions[int(events.partition[index])]
+        metadata_partition, offset = events.metadata_partition, int(events.offset(np.array([index]))[0])
+        id_ = int(events.id_high[index]) << 64 | int(events.id_low[index])
+        return Place(
+            topic=where.topic,
+            partition=where.partition,
+            broker_id=int(events.broker_id[index]),
+            remote_log_segment_id=uuid_text(id_.to_bytes(16, "big")),
+            file=None if metadata_partition is None else f"{METADATA_TOPIC}-{metadata_partition}",
+            base_offset=offset if offset >= 0 else None,
+            last_offset=offset if offset >= 0 else None,
+        )
+
+
+@dataclass
+class Fold:
+    """Feed it chunks; `finish`, then iterate over the segments."""
+
+    say: Say
+    keep_deleted: bool = False
+    deletions: dict[TopicIdPartition, PartitionDelete] = field(default_factory=dict)
+    found_in: dict[tuple[int, int | None], int] = field(
+        default_factory=dict
+    )  # (partition, metadata partition) -> records
+    records: int = 0
+    slow: int = 0  # rows that the plain reader had to read
+    layouts: dict[Layout, int] = field(default_factory=lambda: dict.fromkeys(Layout, 0))
+    newest: int = -1  # event timestamp
+    until_time: int | None = None  # leave out records with a later event timestamp
+    until_offset: int | None = None  # and those behind this offset
+    _codes: PartitionCodes = field(default_factory=PartitionCodes)
+
+    def __post_init__(self) -> None:
+        self._segments = Segments(keep_deleted=self.keep_deleted)
+        self._folding = Folding(self.say, self._segments, self.partitions, self.keep_deleted)
+
+    @property
+    def partitions(self) -> list[TopicIdPartition]:
+        """The partitions that rows name by their place here."""
+        return self._codes.partitions
+
+    def add(self, chunk: ValueChunk) -> None:
+        """Take in the records of a chunk."""
+        self.records += len(chunk.offsets)
+        for first in range(0, len(chunk.offsets), TOGETHER):
+            events = self._events(chunk[slice(first, first + TOGETHER)])
+            chosen = self._chosen(events)
+            self._count(events, chosen)
+            self._folding.follow(events, chosen)
+
+    def _events(self, chunk: ValueChunk) -> Events:
+        told, odd = self._codes.told(read_metadata_columns(chunk.data, chunk.starts, chunk.sizes))
+        parts = [*told, *self._read_singly(chunk, odd.tolist())] if len(odd) else told
+        return Events(parts, chunk.offsets, chunk.metadata_partition)
+
+    def _chosen(self, events: Events) -> Column | None:
+        """The events that are not too late, where some are."""
+        if self.until_time is None and self.until_offset is None:
+            return None
+        keep = np.ones(len(events), np.bool_)
+        if self.until_time is not None:
+            keep &= events.event_timestamp <= self.until_time
+        if self.until_offset is not None:
+            keep &= events.offset(slice(None)) <= self.until_offset
+        return np.flatnonzero(keep)
+
+    def _count(self, events: Events, chosen: Column | None) -> None:
+        which = slice(None) if chosen is None else chosen
+        codes = events.partition[which]
+        if not len(codes):
+            return
+        new = int(events.has_custom[which].sum())
+        self.layouts[Layout.BEFORE_CUSTOM_METADATA] += len(codes) - new
+        self.layouts[Layout.WITH_CUSTOM_METADATA] += new
+        self.newest = max(self.newest, int(events.event_timestamp[which].max()))
+        counts = np.bincount(codes)
+        for code in np.flatnonzero(counts).tolist():
+            where = (code, events.metadata_partition)
+            self.found_in[where] = self.found_in.get(where, 0) + int(counts[code])
+
+    # --- records for the plain reader -----------------------------------------------------------------
+
+    def _read_singly(self, chunk: ValueChunk, rows: list[int]) -> Iterator[tuple[MetadataColumns, Column]]:
+        self.slow += len(rows)
+        read: dict[type, list[tuple[int, Any]]] = {SegmentMetadata: [], SegmentMetadataUpdate: []}
+        for row, record in chunk.records(self.say, rows):
+            offset = int(chunk.offsets[row])
+            if type(record) in read:
+                read[type(record)].append((row, record))
+            elif isinstance(record, PartitionDelete):
+                self._delete(record, offset)
+            else:
+                error = FormatError("a snapshot entry has no place on the topic", 0)
+                self.say(bad_record(chunk.metadata_partition, offset, error))
+        for pairs in filter(None, read.values()):
+            numbers, records = zip(*pairs, strict=True)
+            codes = [self._codes.code(record.topic_id_partition) for record in records]
+            yield columns_of_records(records, numbers), np.array(codes, np.int32)
+
+    def _delete(self, record: PartitionDelete, offset: int) -> None:
+        late = self.until_time is not None and record.event_timestamp > self.until_time
+        if not late and (self.until_offset is None or offset <= self.until_offset):
+            self.deletions[record.topic_id_partition] = record
+
+    # --- what comes out -------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Give back what is not needed to look at the segments."""
+        self._segments.tidy()
+
+    def __len__(self) -> int:
+        return len(self._segments.rows())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held for the segments known."""
+        return self._segments.rows().nbytes
+
+    def runs(self, wanted: Column | None = None) -> Iterator[Rows]:
+        """Rows of segments, some thousand at a time, in the order of `segments`; of wanted partitions only."""
+        return in_order(self._segments.rows(), self.partitions, wanted)
+
+    def segments(self) -> Iterator[RemoteSegment]:
+        """Every segment by topic, partition, start offset and the offset of its first record."""
+        for rows in self.runs():
+            yield from segments_of(rows, self.partitions)
+
+
+def folded(chunks: Iterable[ValueChunk], say_: Say, as_of: AsOf = NOW, *, keep_deleted: bool = False) -> Fold:
+    """The present state of all segments, or that of an earlier time or offset."""
+    fold = Fold(say_, keep_deleted, until_time=as_of.time)
+    for chunk in chunks:
+        bounded = as_of.metadata_partition in (None, chunk.metadata_partition)
+        fold.until_offset = as_of.offset if bounded else None
+        fold.add(chunk)
+    fold.finish()
+    return fold
+
+
+# --- of all records -------------------------------------------------------------------------------------
+
+
+def fold_findings(fold: Fold, log: MetadataLog | None = None) -> Iterator[Finding]:
+    """What the records as a whole have that is odd: layouts of two versions, wrong metadata partitions, ids."""
+    old, new = (fold.layouts[layout] for layout in sorted(fold.layouts))
+    if old and new:
+        yield say.METADATA_LAYOUTS_MIXED.at(old=old, new=new)
+    partitions = metadata_partitions(fold, log)
+    if partitions is not None:
+        yield from _wrong_partitions(fold, partitions)
+    ids: dict[str, set[str]] = {}
+    for partition in fold.partitions:
+        ids.setdefault(partition.topic, set()).add(partition.topic_id)
+    for topic, held in sorted(ids.items()):
+        if len(held) > 1:
+            yield say.TOPIC_IDS_DIFFER.at(Place(topic=topic), count=len(held), ids=", ".join(sorted(held)))
+
+
+def metadata_partitions(fold: Fold, log: MetadataLog | None) -> int | None:
+    """How many partitions the metadata topic has: from a znode, else as the records lie; None: not to be told."""
+    if log is not None and log.partitions is not None:
+        return log.partitions
+    folders = max((number for number in (log.replicas if log else ()) if number is not None), default=-1) + 1
+    return _partitions_that_fit(fold, folders)
+
+
+def _wrong_partitions(fold: Fold, partitions: int) -> Iterator[Finding]:
+    for code, number in sorted(fold.found_in, key=str):
+        where = fold.partitions[code]
+        expected = metadata_partition(where.topic_id, where.partition, partitions)
+        if number is None or number == expected:
+            continue
+        by_name = metadata_partition_by_name(where.topic, where.partition, partitions)
+        kip = ", and so does KIP-405's formula for where they are" if by_name == number else ""
+        yield say.METADATA_WRONG_PARTITION.at(
+            Place(topic=where.topic, partition=where.partition, file=f"{METADATA_TOPIC}-{number}"),
+            found=number,
+            partitions=partitions,
+            expected=expected,
+            kip=kip,
+        )
+
+
+def _partitions_that_fit(fold: Fold, folders: int) -> int | None:
+    """A number of metadata partitions, where no znode says it: one that nine in ten records agree with.
+
+    First the folders that are there are asked, then Kafka's default, then every other number.
+    """
+    held = [(code, number, count) for (code, number), count in fold.found_in.items() if number is not None]
+    if not held:
+        return None
+    hashes = {
+        code: placing_hash(fold.partitions[code].topic_id, fold.partitions[code].partition)
+        for code, _, _ in held
+    }
+    hashed = np.array([hashes[code] for code, _, _ in held])
+    numbers = np.array([number for _, number, _ in held])
+    counts = np.array([count for _, _, count in held])
+    tried: dict[int, None] = dict.fromkeys((folders, DEFAULT_PARTITIONS, *range(1, MOST_PARTITIONS)))
+    for partitions in tried:
+        if partitions and int(counts[hashed % partitions == numbers].sum()) * 10 >= int(counts.sum()) * 9:
+            return partitions
+    return None

@@ -1,0 +1,371 @@
+"""The records of `__remote_log_metadata` in evidence: each once, by metadata partition and offset.
+
+With one replica of a metadata partition its segments are read once. With several the headers of all are held
+against each other first: the one with the newest leader epoch and the greatest end is read; what it lacks comes from
+the others, and batches that differ are findings. Values come in chunks: a buffer, and where in it each value lies.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formats.errors import FormatError
+from formats.log.record_batch import CONTROL
+from formats.log.records import Entry, iterate_records, walk
+from formats.log_dir.file_names import FolderKind, parse_segment_file
+from formats.messages.remote_log_metadata import RemoteLogMetadata, read_remote_log_metadata
+from kctl.errors import reason_of
+from kctl.evidence.model import Arriving, Evidence, Root
+from kctl.files import read_padded
+from kctl.findings import Finding, Place
+from kctl.findings import remote as say
+from kctl.scan.options import Chunk, Level, ScanOptions
+from kctl.scan.segment import scan_segment
+from kctl.scan.source import local_file
+from kctl.scan.splits import hints_of
+
+METADATA_TOPIC = "__remote_log_metadata"
+LEAST = 8  # bytes in a buffer, so that a row without a value has somewhere to point at
+
+Ints = NDArray[np.int64]
+Say = Callable[[Finding], None]
+
+
+@dataclass(slots=True)
+class ValueChunk:
+    """Values of records of one metadata partition, in the order of their offsets.
+
+    Partition and offset are None and -1 where only values are there, as on standard input.
+    """
+
+    metadata_partition: int | None
+    data: NDArray[np.uint8]
+    starts: Ints
+    sizes: Ints  # -1 for null
+    offsets: Ints
+
+    def __getitem__(self, rows: slice) -> ValueChunk:
+        return ValueChunk(
+            self.metadata_partition, self.data, self.starts[rows], self.sizes[rows], self.offsets[rows]
+        )
+
+    def value(self, row: int) -> bytes | None:
+        """One value."""
+        size = int(self.sizes[row])
+        start = int(self.starts[row])
+        return None if size < 0 else self.data[start : start + size].tobytes()
+
+    def records(
+        self, say_: Say, rows: Iterable[int] | None = None
+    ) -> Iterator[tuple[int, RemoteLogMetadata]]:
+        """Each row, or those given, with its record; of a value that is none it is said."""
+        for row in range(len(self.offsets)) if rows is None else rows:
+            value = self.value(row)
+            try:
+                if value is None:
+                    raise FormatError("the value is null", 0)
+                record = read_remote_log_metadata(value)
+            except FormatError as error:
+                say_(bad_record(self.metadata_partition, int(self.offsets[row]), error))
+            else:
+                yield row, record
+
+
+def bad_record(metadata_partition: int | None, offset: int, error: Exception) -> Finding:
+    """The finding about a value that is no record."""
+    at = offset if offset >= 0 else None
+    topic = None if metadata_partition is None else METADATA_TOPIC
+    place = Place(topic=topic, partition=metadata_partition, base_offset=at, last_offset=at)
+    return say.METADATA_RECORD_BAD.at(place, reason=str(error))
+
+
+def chunk_of(metadata_partition: int | None, values: Iterable[tuple[int, bytes | None]]) -> ValueChunk:
+    """A chunk from single values with their offsets."""
+    rows = list(values)
+    sizes = np.array([-1 if value is None else len(value) for _, value in rows], np.int64)
+    ends = np.cumsum(np.maximum(sizes, 0))
+    data = b"".join([*(value or b"" for _, value in rows), bytes(LEAST)])
+    starts = ends - np.maximum(sizes, 0)
+    offsets = np.array([offset for offset, _ in rows], np.int64)
+    return ValueChunk(metadata_partition, np.frombuffer(data, np.uint8), starts, sizes, offsets)
+
+
+def values_in(entry: Entry) -> list[tuple[int, bytes | None]]:
+    """Offset and value of each record of a batch; none of a control batch."""
+    if entry.batch is not None and entry.batch.is_control:
+        return []
+    return [(record.offset, record.value) for record in iterate_records(entry)]
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataReplica:
+    """The segments of one replica of a metadata partition, or one segment named alone."""
+
+    metadata_partition: int | None
+    files: tuple[Path, ...]
+    place_of: Callable[[Path], Place]
+    broker_id: int | None = None
+    arriving: Arriving | None = None  # gives the segments of a running cluster, of which none is in `files`
+
+    def segments(self) -> Iterable[Path]:
+        """The files in order; one that arrives is gone when the next one is asked for."""
+        return self.arriving() if self.arriving else self.files
+
+
+@dataclass
+class MetadataLog:
+    """The metadata partitions of evidence; iterating gives each record once."""
+
+    replicas: dict[int | None, list[MetadataReplica]] = field(default_factory=dict)
+    say: Say = field(default=lambda finding: None)
+    partitions: int | None = None  # of the topic, where the evidence tells
+
+    def chunks(self, metadata_partition: int | None = None) -> Iterator[ValueChunk]:
+        """All values, or those of one partition. A chunk is valid until the next one is asked for."""
+        for number, replicas in sorted(
+            self.replicas.items(), key=lambda item: -1 if item[0] is None else item[0]
+        ):
+            if metadata_partition is not None and number != metadata_partition:
+                continue
+            if len(replicas) == 1:
+                yield from values_of(replicas[0], self.say)
+            else:
+                yield from united(replicas, self.say)
+
+
+# --- where they lie -----------------------------------------------------------------------------------
+
+_FOLDER = re.compile(rf"{METADATA_TOPIC}-(\d+)")
+
+
+def find_metadata(evidence: Evidence, say_: Say = lambda finding: None) -> MetadataLog:
+    """The metadata partitions in evidence; of several moments the newest that has them."""
+    found = MetadataLog(say=say_)
+    have = {r.moment for r in evidence.replicas if r.topic == METADATA_TOPIC}
+    wanted = next((m for m in reversed(evidence.moments) if m in have), None)
+
+    def add(
+        number: int | None, root: Root, files: tuple[Path, ...], broker_id: int | None = None,
+        moment: str | None = None, arriving: Arriving | None = None,
+    ) -> None:  # fmt: skip
+        topic = METADATA_TOPIC if number is not None else None
+
+        def place_of(path: Path) -> Place:
+            where = evidence.place_of(path, root)
+            return replace(where, broker_id=broker_id, topic=topic, partition=number, moment=moment)
+
+        one = MetadataReplica(number, files, place_of, broker_id, arriving)
+        found.replicas.setdefault(number, []).append(one)
+
+    for replica in evidence.replicas:
+        if replica.topic == METADATA_TOPIC and replica.kind is FolderKind.LIVE and replica.moment == wanted:
+            root = replica.log_dir.root
+            files = segments_in(replica.folder, say_, root, evidence)
+            add(replica.partition, root, files, replica.broker_id, replica.moment, replica.arriving)
+    for path, root in evidence.files:
+        folder = _FOLDER.fullmatch(path.parent.name)
+        add(int(folder[1]) if folder else None, root, (path,))
+    for path, log_dir in evidence.loose_folders:
+        files = segments_in(path, say_, log_dir.root, evidence)
+        add(None, log_dir.root, files, log_dir.broker_id, log_dir.moment)
+    return found
+
+
+def segments_in(folder: Path, say_: Say, root: Root, evidence: Evidence) -> tuple[Path, ...]:
+    """The live segments of a partition folder, by base offset."""
+    try:
+        return live_segments(folder)
+    except OSError as error:
+        say_(say.METADATA_UNREADABLE.at(evidence.place_of(folder, root), reason=reason_of(error)))
+        return ()
+
+
+def live_segments(folder: Path) -> tuple[Path, ...]:
+    """The same; `OSError` where the folder cannot be read."""
+    parsed = [(parse_segment_file(path.name), path) for path in folder.iterdir()]
+    live = [(one.base_offset, path) for one, path in parsed if one and one.suffix == ".log" and not one.state]
+    return tuple(path for _, path in sorted(live))
+
+
+# --- one replica ----------------------------------------------------------------------------------------
+
+
+def values_of(replica: MetadataReplica, say_: Say) -> Iterator[ValueChunk]:
+    """All values of a replica, in the order of its log."""
+    for path in replica.segments():
+        for chunk in _scan(replica, path, say_, Level.RECORDS):
+            found = _values(replica, chunk)
+            if found is not None:
+                yield found
+
+
+def _scan(
+    replica: MetadataReplica, path: Path, say_: Say, level: Level, *, silent: bool = False
+) -> Iterator[Chunk]:
+    """The chunks of a segment; what is wrong with it is said, unless it was said before."""
+    place = replica.place_of(path)
+    options = ScanOptions(level=level, keep_records=level is Level.RECORDS, place=place)
+    try:
+        with local_file(path) as source:
+            for chunk in scan_segment(source, options, hints=_hints(path)):
+                if not silent:
+                    for finding in chunk.findings:
+                        say_(finding)
+                yield chunk
+    except OSError as error:
+        say_(say.METADATA_UNREADABLE.at(place, reason=reason_of(error)))
+
+
+def _hints(path: Path) -> Ints | None:
+    """Where batches may begin, from the index beside a segment; only the speed of the walk hangs on it."""
+    try:
+        return hints_of(read_padded(path.with_suffix(".index")))
+    except (OSError, ValueError):
+        return None
+
+
+def _values(replica: MetadataReplica, chunk: Chunk) -> ValueChunk | None:
+    records, headers = chunk.records, chunk.headers
+    if records is None or not len(records):
+        return None
+    use = headers.crc_valid & ((headers.attributes & CONTROL) == 0)
+    if not use.all():
+        records = records[use[records.batch]]
+    if not len(records):
+        return None
+    return ValueChunk(
+        replica.metadata_partition, records.data, records.value_position, records.value_size, records.offset
+    )
+
+
+# --- several replicas ---------------------------------------------------------------------------------
+
+
+class _Outline(NamedTuple):
+    """The sound batches of a replica: where each begins and ends, what its content is by CRC, and where it lies."""
+
+    replica: MetadataReplica
+    last_epoch: int
+    base: Ints
+    last: Ints
+    crc: Ints
+    position: Ints
+    file: Ints  # its place among the replica's files
+
+    @property
+    def end(self) -> int:
+        """Behind the last record."""
+        return int(self.last.max(initial=-1)) + 1
+
+
+def _outline(replica: MetadataReplica, say_: Say) -> _Outline:
+    parts, last_epoch = [np.empty((5, 0), np.int64)], -1
+    for number, path in enumerate(replica.files):
+        for chunk in _scan(replica, path, say_, Level.CRC):
+            headers = chunk.headers[chunk.headers.crc_valid]
+            if len(headers):
+                columns = (headers.base_offset, headers.last_offset, headers.crc, headers.position)
+                file = np.full(len(headers), number)
+                parts.append(np.stack([column.astype(np.int64) for column in (*columns, file)]))
+                last_epoch = int(headers.partition_leader_epoch[-1])
+    return _Outline(replica, last_epoch, *np.concatenate(parts, axis=1))
+
+
+def united(replicas: list[MetadataReplica], say_: Say) -> Iterator[ValueChunk]:
+    """Each record once, by offset; replicas that differ are findings."""
+    outlines = [_outline(replica, say_) for replica in replicas]
+    # The newest leader's history is the one that counts.
+    outlines.sort(key=lambda outline: (-outline.last_epoch, -outline.end, outline.replica.broker_id or 0))
+    chosen, *others = outlines
+    lacking: list[tuple[int, int, _Outline, int]] = []
+    for other in others:
+        _compare(chosen, other, say_)
+        lacking += _lacking(chosen, other)
+    extra = _read_extra(sorted(lacking, key=lambda one: one[0]))
+    waiting = next(extra, None)
+    for path in chosen.replica.files:
+        for scanned in _scan(chosen.replica, path, say_, Level.RECORDS, silent=True):
+            chunk = _values(chosen.replica, scanned)
+            while chunk is not None and waiting is not None and waiting.offsets[0] <= chunk.offsets[-1]:
+                cut = int(np.searchsorted(chunk.offsets, waiting.offsets[0]))
+                if cut:
+                    yield chunk[slice(0, cut)]
+                yield waiting
+                chunk, waiting = chunk[slice(cut, None)], next(extra, None)
+            if chunk is not None and len(chunk.offsets):
+                yield chunk
+    while waiting is not None:
+        yield waiting
+        waiting = next(extra, None)
+
+
+def _compare(chosen: _Outline, other: _Outline, say_: Say) -> None:
+    _, mine, theirs = np.intersect1d(chosen.base, other.base, return_indices=True)
+    differs = np.flatnonzero(
+        (chosen.crc[mine] != other.crc[theirs]) | (chosen.last[mine] != other.last[theirs])
+    )
+    # A batch that begins inside one of the other's is cut otherwise, and so is its content.
+    inside = _inside(chosen, other)
+    if not len(differs) and not len(inside):
+        return
+    bases = np.concatenate((other.base[theirs[differs]], other.base[inside]))
+    lasts = np.concatenate((other.last[theirs[differs]], other.last[inside]))
+    replica = other.replica
+    place = Place(
+        broker_id=replica.broker_id,
+        topic=METADATA_TOPIC,
+        partition=replica.metadata_partition,
+        base_offset=int(bases.min()),
+        last_offset=int(lasts.max()),
+    )
+    name = "another replica" if chosen.replica.broker_id is None else f"broker {chosen.replica.broker_id}"
+    say_(say.METADATA_REPLICAS_DIFFER.at(place, count=len(bases), other=name))
+
+
+def _inside(chosen: _Outline, other: _Outline) -> Ints:
+    """Batches of `other` that overlap one of `chosen` and do not begin where it does."""
+    if not len(chosen.base) or not len(other.base):
+        return np.empty(0, np.int64)
+    order = np.argsort(chosen.base, kind="stable")
+    base, last = chosen.base[order], np.maximum.accumulate(chosen.last[order])
+    before = np.searchsorted(base, other.base, side="right") - 1
+    after = np.minimum(before + 1, len(base) - 1)
+    overlaps = (before >= 0) & (last[before] >= other.base) & (base[before] != other.base)
+    overlaps |= (base[after] > other.base) & (base[after] <= other.last)
+    return np.flatnonzero(overlaps)
+
+
+def _lacking(chosen: _Outline, other: _Outline) -> list[tuple[int, int, _Outline, int]]:
+    """Batches of `other` whose offsets `chosen` has not, and could have had."""
+    missing = ~np.isin(other.base, chosen.base)
+    missing[_inside(chosen, other)] = False
+    # Behind the end of the replica that leads there is nothing to take: it was truncated there, or lags.
+    if chosen.last_epoch > other.last_epoch:
+        missing &= other.base < chosen.end
+    rows = np.flatnonzero(missing).tolist()
+    return [(int(other.base[row]), int(other.last[row]), other, row) for row in rows]
+
+
+def _read_extra(lacking: list[tuple[int, int, _Outline, int]]) -> Iterator[ValueChunk]:
+    """The values of single batches, by offset; each range once."""
+    end = -1
+    for base, last, outline, row in lacking:
+        if base <= end:
+            continue
+        end = last
+        path = outline.replica.files[int(outline.file[row])]
+        try:
+            with local_file(path) as source:
+                entry = next(walk(source, position=int(outline.position[row])))
+                rows = values_in(entry) if isinstance(entry, Entry) else []
+        except (OSError, StopIteration, FormatError):
+            continue
+        if rows:
+            yield chunk_of(outline.replica.metadata_partition, rows)

@@ -1,0 +1,116 @@
+"""What the metadata say of each partition's tier: its segments, and the cache that brokers have from them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+
+from formats.messages.remote_log_metadata import (
+    PartitionDelete,
+    PartitionDeleteState,
+    SegmentMetadata,
+    SegmentMetadataUpdate,
+    SegmentState,
+    TopicIdPartition,
+)
+from kctl.tier.metadata.fold import Fold
+from kctl.tier.metadata.remote_log_metadata_cache import (
+    DELETED,
+    DELETING,
+    FINISHED,
+    STARTED,
+    Applied,
+    MetadataCache,
+    epoch_end,
+)
+from kctl.tier.metadata.remote_segments import RemoteSegment
+
+
+@dataclass
+class PartitionTier:
+    """One partition's remote segments, deleted ones included, by start offset."""
+
+    where: TopicIdPartition
+    segments: list[RemoteSegment] = field(default_factory=list)
+    deletion: PartitionDelete | None = None
+
+    @cached_property
+    def by_id(self) -> dict[str, RemoteSegment]:
+        """Segments by id."""
+        return {segment.metadata.remote_log_segment_id: segment for segment in self.segments}
+
+    @property
+    def live(self) -> list[RemoteSegment]:
+        """Segments whose deletion has not finished."""
+        return [segment for segment in self.segments if segment.metadata.state is not DELETED]
+
+    @cached_property
+    def cache(self) -> MetadataCache:
+        """What a broker of 3.6 and later remembers, fed in the order of the records."""
+        cache = MetadataCache()
+        if self.deletion and self.deletion.state is PartitionDeleteState.DELETE_PARTITION_FINISHED:
+            return cache
+        steps: list[tuple[int, int, RemoteSegment]] = []
+        for one in self.segments:
+            steps.append((one.first_offset, STARTED, one))
+            if one.finished_offset >= 0 or one.metadata.state is FINISHED:
+                steps.append((max(one.finished_offset, one.first_offset), FINISHED, one))
+            if one.deleting_offset >= 0 or one.metadata.state is DELETING:
+                steps.append((max(one.deleting_offset, one.first_offset), DELETING, one))
+            if one.metadata.state is DELETED:
+                steps.append((one.last_offset, DELETED, one))
+        for _, state, one in sorted(steps, key=lambda step: step[:2]):
+            _apply(
+                cache, one.metadata, SegmentState(state)
+            )  # a broker leaves out what it does not allow as well
+        return cache
+
+
+def _apply(cache: MetadataCache, segment: SegmentMetadata, state: SegmentState) -> Applied:
+    if state is STARTED:
+        return cache.add(segment._replace(state=STARTED))
+    fields = {name: getattr(segment, name) for name in SegmentMetadataUpdate._fields}
+    return cache.update(SegmentMetadataUpdate(**{**fields, "state": state}))
+
+
+def partition_tiers(fold: Fold) -> dict[TopicIdPartition, PartitionTier]:
+    """Every partition that the metadata name, by topic and number. The fold must keep deleted segments."""
+    found: dict[TopicIdPartition, PartitionTier] = {}
+    for segment in fold.segments():
+        where = segment.metadata.topic_id_partition
+        found.setdefault(where, PartitionTier(where)).segments.append(segment)
+    for where, deletion in fold.deletions.items():
+        found.setdefault(where, PartitionTier(where)).deletion = deletion
+    return dict(sorted(found.items(), key=lambda item: (item[0].topic, item[0].partition, item[0].topic_id)))
+
+
+def unserved(
+    cache: MetadataCache, leader_epochs: tuple[tuple[int, int], ...], from_offset: int, to_offset: int
+) -> Iterator[tuple[int, int, int | None]]:
+    """Ranges [from, to) that no remote segment serves, and the epoch that owns each, by the broker's lookup."""
+    bounds = [start for _, start in leader_epochs if from_offset < start < to_offset]
+    edges = [from_offset, *bounds, to_offset]
+    for first, after in pairwise(edges):
+        owners = [epoch for epoch, start in leader_epochs if start <= first]
+        epoch = owners[-1] if owners else None
+        offset = first
+        while offset < after:
+            segment = None if epoch is None else cache.segment_for(epoch, offset)
+            if segment is not None and epoch is not None:
+                offset = min(epoch_end(segment, epoch) + 1, _next_start(cache, epoch, offset) or after)
+                continue
+            following = (None if epoch is None else _next_start(cache, epoch, offset)) or after
+            yield offset, min(following, after), epoch
+            offset = min(following, after)
+
+
+def _next_start(cache: MetadataCache, epoch: int, offset: int) -> int | None:
+    """Where the lookup goes over to another segment of the epoch."""
+    state = cache.epochs.get(epoch)
+    if state is None:
+        return None
+    index = bisect_right(state.starts, offset)
+    return state.starts[index] if index < len(state.starts) else None

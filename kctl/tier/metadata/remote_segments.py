@@ -1,0 +1,298 @@
+"""Remote segments: as rows of numbers, found by their ids, with what has no fixed size in a pool; and as values.
+
+Their order is by topic, partition, start offset and the offset of the first record.
+"""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from formats.messages.remote_log_metadata import Layout, SegmentMetadata, SegmentState, TopicIdPartition
+from formats.tier.ids import Ids
+from formats.tier.metadata_columns import EPOCH_SIZE, epoch_bytes, read_epochs
+from kctl.tier.metadata.events import Column, Events
+
+ROW = np.dtype(
+    [
+        ("id_high", np.uint64),
+        ("id_low", np.uint64),
+        ("first_offset", np.int64),  # of the record that started the copy
+        ("offset", np.int64),  # of the last record
+        ("finished_offset", np.int64),  # of the record that finished the copy; -1: none
+        ("deleting_offset", np.int64),  # of the record that started the deletion; -1: none
+        ("start_offset", np.int64),
+        ("end_offset", np.int64),
+        ("max_timestamp", np.int64),
+        ("event_timestamp", np.int64),
+        ("epochs_at", np.int64),  # in the pool
+        ("custom_at", np.int64),
+        ("partition", np.int32),  # index in Fold.partitions
+        ("metadata_partition", np.int32),  # -1: not known
+        ("broker_id", np.int32),
+        ("size_in_bytes", np.int32),
+        ("epochs_count", np.int32),
+        ("custom_length", np.int32),  # -1 for null
+        ("state", np.int8),
+        ("old_layout", np.bool_),
+    ],
+    align=True,
+)
+# A row as bytes alone: numpy moves rows of named fields one field at a time, which takes many times as long.
+RAW = np.dtype(f"V{ROW.itemsize}")
+SMALLEST = 1 << 10  # rows of a table
+GROWTH = 3  # times as many rows as are known; those that are never used cost nothing
+FEWEST_POOLED = 1 << 20  # bytes of a pool that is worth tidying
+AT_ONCE = 1 << 13  # rows whose bytes are gathered together
+
+
+@dataclass(slots=True)
+class Rows:
+    """Rows of segments (dtype `ROW`); each says where in the pool its epochs and its custom metadata are."""
+
+    table: Column
+    pool: Column
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory."""
+        return self.table.nbytes + self.pool.nbytes
+
+
+def ranges(starts: Column, counts: Column) -> Column:
+    """Every index of the ranges that begin at `starts`, range after range."""
+    first = np.repeat(starts, counts)
+    found: Column = first + np.arange(len(first)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return found
+
+
+def gathered(data: Column, starts: Column, sizes: Column) -> Column:
+    """The bytes of ranges, one after another."""
+    if not sizes.any():
+        return data[:0]
+    parts = [data[:0]]
+    for low in range(0, len(starts), AT_ONCE):
+        rows = slice(low, low + AT_ONCE)
+        parts.append(data[ranges(starts[rows], sizes[rows])])
+    return np.concatenate(parts)
+
+
+def taken(rows: Rows, which: Column) -> Rows:
+    """Some rows, over the same pool."""
+    return Rows(rows.table.view(RAW).take(which).view(ROW), rows.pool)
+
+
+class Segments:
+    """The rows of all segments known; those that were deleted stay until there is need for room."""
+
+    def __init__(self, *, keep_deleted: bool) -> None:
+        self._keep_deleted = keep_deleted
+        self._raw = np.empty(SMALLEST, RAW)
+        self._size = 0
+        self._pool = np.empty(0, np.uint8)
+        self._pooled, self._most_pooled = 0, FEWEST_POOLED
+        self._ids = Ids()
+
+    @property
+    def table(self) -> Column:
+        """All rows, and room for more."""
+        return self._raw.view(ROW)
+
+    def rows(self) -> Rows:
+        """Those there are; valid until the next change."""
+        return Rows(self._raw[: self._size].view(ROW), self._pool[: self._pooled])
+
+    def find(self, high: Column, low: Column) -> tuple[Column, Column]:
+        """The row of each id, -1 for none, and what `begin` wants to know of its place."""
+        return self._ids.find(high, low, self.table["id_high"], self.table["id_low"])
+
+    # --- room -----------------------------------------------------------------------------------------
+
+    def make_room(self, count: int) -> None:
+        """For so many more segments; rows may move."""
+        is_full = self._size + count > len(self._raw) or self._pooled > self._most_pooled
+        if is_full or self._ids.room() < count:
+            self.tidy(count)
+
+    def tidy(self, room: int = 0) -> None:
+        """Leave out what was deleted, and what of the pool no row has; make room for so many more segments."""
+        if not self._keep_deleted:
+            live = self.rows().table["state"] != SegmentState.DELETE_SEGMENT_FINISHED
+            count = int(live.sum())
+            # The last ones take the places that are free.
+            self._raw[np.flatnonzero(~live[:count])] = self._raw[count + np.flatnonzero(live[count:])]
+            self._size = count
+        if 2 * self._size + room > len(self._raw):
+            grown = np.empty(GROWTH * (self._size + room), RAW)
+            grown[: self._size] = self._raw[: self._size]
+            self._raw = grown
+        self._tidy_pool()
+        self._ids.clear(len(self._raw))
+        table = self.rows().table
+        self._ids.add(self._ids.first(table["id_high"], table["id_low"]), np.arange(self._size))
+
+    def _tidy_pool(self) -> None:
+        table, pool = self.rows().table, self._pool
+        counts, lengths = table["epochs_count"].astype(np.int64), np.maximum(table["custom_length"], 0)
+        sizes = counts * EPOCH_SIZE
+        if int(sizes.sum() + lengths.sum(dtype=np.int64)) < self._pooled:
+            self._pool, self._pooled = np.empty(0, np.uint8), 0
+            table["epochs_at"] = self._hold(epoch_bytes(pool, table["epochs_at"], counts), sizes)
+            table["custom_at"] = self._hold(gathered(pool, table["custom_at"], lengths), lengths)
+        self._most_pooled = max(FEWEST_POOLED, GROWTH * self._pooled)
+
+    def _hold(self, data: Column, sizes: Column) -> Column:
+        """Put bytes into the pool; where each part of these sizes begins."""
+        start, end = self._pooled, self._pooled + len(data)
+        if end > len(self._pool):
+            grown = np.empty(2 * end, np.uint8)
+            grown[:start] = self._pool[:start]
+            self._pool = grown
+        self._pool[start:end] = data
+        self._pooled = end
+        starts: Column = start + np.cumsum(sizes, dtype=np.int64) - sizes
+        return starts
+
+    # --- changes --------------------------------------------------------------------------------------
+
+    def begin(self, events: Events, which: Column, rows: Column, places: Column) -> Column:
+        """Segments whose copies these events start, in rows that are theirs already or, where -1, in new ones.
+
+        Rows and places are those that were found.
+        """
+        unknown = rows < 0
+        if unknown.any():
+            rows = rows.copy()
+            rows[unknown] = np.arange(self._size, self._size + int(unknown.sum()))
+        made = np.zeros(len(which), ROW)
+        made["id_high"], made["id_low"] = events.id_high[which], events.id_low[which]
+        made["partition"] = events.partition[which]
+        made["first_offset"] = events.offset(which)
+        made["finished_offset"] = made["deleting_offset"] = made["custom_length"] = -1
+        for columns, at, inside in events.parts(which):
+            counts = columns.epochs_count[at]
+            epochs = epoch_bytes(columns.data, columns.epochs_position[at], counts)
+            made["epochs_at"][inside] = self._hold(epochs, counts * EPOCH_SIZE)
+            made["epochs_count"][inside] = counts
+            made["size_in_bytes"][inside] = columns.size_in_bytes[at]
+            for name in ("start_offset", "end_offset", "max_timestamp"):
+                made[name][inside] = columns.column(name)[at]
+        self._raw[rows] = made.view(RAW)
+        self._size += int(unknown.sum())
+        self._ids.add(places[unknown], rows[unknown])
+        return rows
+
+    def replace(self, events: Events, which: Column, rows: Column) -> None:
+        """What the last event of a segment replaces."""
+        table = self.table
+        table["offset"][rows] = events.offset(which)
+        table["event_timestamp"][rows] = events.event_timestamp[which]
+        table["state"][rows] = events.step[which] & 3
+        table["old_layout"][rows] = ~events.has_custom[which]
+        number = events.metadata_partition
+        table["metadata_partition"][rows] = -1 if number is None else number
+        table["broker_id"][rows] = events.broker_id[which]
+        lengths = events.custom_length[which]
+        table["custom_length"][rows] = lengths
+        if (lengths > 0).any():
+            for columns, at, inside in events.parts(which):
+                sizes = np.maximum(lengths[inside], 0)
+                custom = gathered(columns.data, columns.custom_position[at], sizes)
+                table["custom_at"][rows[inside]] = self._hold(custom, sizes)
+
+
+# --- as values ----------------------------------------------------------------------------------------
+
+ROWS_AT_ONCE = 1 << 13
+STATES = tuple(SegmentState)
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
+_ID_CHARACTERS, _PADDED = 22, 24
+
+
+class RemoteSegment(NamedTuple):
+    """A segment as the records leave it, and where in the metadata log they are."""
+
+    metadata: SegmentMetadata
+    metadata_partition: int | None
+    first_offset: int
+    last_offset: int
+    finished_offset: int = -1  # of the record that finished the copy; -1: none
+    deleting_offset: int = -1  # of the record that started the deletion; -1: none
+
+
+def in_order(
+    rows: Rows, partitions: Sequence[TopicIdPartition], wanted: Column | None = None
+) -> Iterator[Rows]:
+    """The rows in order, some thousand at a time; `wanted` is a mask over the partitions."""
+    table = rows.table
+    names = [(p.topic, p.topic_id, p.partition) for p in partitions]
+    rank = np.empty(len(names) + 1, np.int64)
+    rank[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
+    order = np.lexsort((table["first_offset"], table["start_offset"], rank[table["partition"]]))
+    if wanted is not None:
+        order = order[wanted[table["partition"][order]]]
+    for first in range(0, len(order), ROWS_AT_ONCE):
+        yield taken(rows, order[first : first + ROWS_AT_ONCE])
+
+
+def ids_of(rows: Rows) -> list[str]:
+    """The segments' ids as texts."""
+    padded = np.zeros((len(rows), 9), ">u2")
+    for column, name in ((0, "id_high"), (4, "id_low")):
+        words = np.ascontiguousarray(rows.table[name]).astype(">u8")
+        padded[:, column : column + 4] = words.view(">u2").reshape(-1, 4)
+    text = binascii.b2a_base64(padded.tobytes(), newline=False).translate(_URL_SAFE).decode("ascii")
+    return [text[at : at + _ID_CHARACTERS] for at in range(0, len(text), _PADDED)]
+
+
+def epochs_of(rows: Rows) -> list[list[list[int]]]:
+    """The leader epochs of each row: epoch and first offset."""
+    counts = rows.table["epochs_count"].astype(np.int64)
+    epochs, offsets = read_epochs(rows.pool, rows.table["epochs_at"], counts)
+    pairs = [list(pair) for pair in zip(epochs.tolist(), offsets.tolist(), strict=True)]
+    ends = np.cumsum(counts).tolist()
+    return [pairs[end - count : end] for end, count in zip(ends, counts.tolist(), strict=True)]
+
+
+def custom_of(rows: Rows) -> list[bytes | None]:
+    """The custom metadata of each row."""
+    starts, sizes, pool = rows.table["custom_at"].tolist(), rows.table["custom_length"].tolist(), rows.pool
+    pairs = zip(starts, sizes, strict=True)
+    return [pool[start : start + size].tobytes() if size >= 0 else None for start, size in pairs]
+
+
+def segments_of(rows: Rows, partitions: Sequence[TopicIdPartition]) -> Iterator[RemoteSegment]:
+    """Rows as values; columns become lists first, which is several times faster than single items."""
+    columns: dict[str, list[Any]] = {name: rows.table[name].tolist() for name in rows.table.dtype.names or ()}
+    ids, custom = ids_of(rows), custom_of(rows)
+    for at, epochs in enumerate(epochs_of(rows)):
+        metadata = SegmentMetadata(
+            partitions[columns["partition"][at]],
+            ids[at],
+            columns["start_offset"][at],
+            columns["end_offset"][at],
+            columns["broker_id"][at],
+            columns["max_timestamp"][at],
+            columns["event_timestamp"][at],
+            tuple((epoch, start) for epoch, start in epochs),
+            columns["size_in_bytes"][at],
+            custom[at],
+            STATES[columns["state"][at]],
+            Layout.BEFORE_CUSTOM_METADATA if columns["old_layout"][at] else Layout.WITH_CUSTOM_METADATA,
+        )
+        number = columns["metadata_partition"][at]
+        yield RemoteSegment(
+            metadata,
+            None if number < 0 else number,
+            columns["first_offset"][at],
+            columns["offset"][at],
+            columns["finished_offset"][at],
+            columns["deleting_offset"][at],
+        )

@@ -1,0 +1,203 @@
+"""What is printed: rows of remote segments, totals a topic, rows of metadata records, and Kafka's lines of them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formats.kafka_text.remote_log_metadata import TYPE_NAMES
+from formats.messages.remote_log_metadata import (
+    PartitionDelete,
+    RemoteLogMetadata,
+    SegmentState,
+    TopicIdPartition,
+)
+from formats.tier.metadata_columns import read_metadata_columns
+from kctl.rows.remote import METADATA_RECORD, REMOTE_SEGMENT, REMOTE_TOTAL
+from kctl.tier.metadata.fold import Fold
+from kctl.tier.metadata.log import Say, ValueChunk
+from kctl.tier.metadata.remote_segments import RemoteSegment, Rows, custom_of, epochs_of, ids_of
+
+Row = dict[str, object]
+_STATES = {
+    SegmentState.COPY_SEGMENT_FINISHED: "readable",
+    SegmentState.COPY_SEGMENT_STARTED: "unfinished",
+    SegmentState.DELETE_SEGMENT_STARTED: "deleting",
+}
+STATE_NAMES = [state.name for state in SegmentState]
+# What a row of a segment says as the table has it.
+AS_IT_IS = ("start_offset", "end_offset", "size_in_bytes", "max_timestamp", "event_timestamp", "broker_id")
+
+
+def custom_metadata(held: bytes | None) -> Row:
+    """The two keys of custom metadata: text where it is UTF-8, else base64."""
+    if held is None:
+        return {}
+    try:
+        return {"custom_metadata": held.decode()}
+    except UnicodeDecodeError:
+        return {"custom_metadata_base64": base64.b64encode(held).decode()}
+
+
+def segment_row(
+    segment: RemoteSegment, newest: int | None = None, deletion: PartitionDelete | None = None
+) -> Row:
+    """The row of a segment; ages are counted from `newest` (ms)."""
+    one = segment.metadata
+    return REMOTE_SEGMENT(
+        **one.topic_id_partition._asdict(),
+        remote_log_segment_id=one.remote_log_segment_id,
+        state=one.state.name,
+        segment_leader_epochs=[list(entry) for entry in one.segment_leader_epochs],
+        **{name: getattr(one, name) for name in AS_IT_IS},
+        **custom_metadata(one.custom_metadata),
+        age_ms=None if newest is None else newest - one.event_timestamp,
+        deletion_state=deletion.state.name if deletion else None,
+        metadata_partition=segment.metadata_partition,
+        metadata_offset=segment.last_offset if segment.last_offset >= 0 else None,
+    )
+
+
+def segment_rows(
+    fold: Fold, totals: Totals, topic: str | None = None, partition: int | None = None
+) -> Iterator[Row]:
+    """The rows of all segments, or of those of a topic or partition number, counted in `totals`."""
+    for columns in _columns(fold, totals, topic, partition):
+        yield from REMOTE_SEGMENT.many(**columns)
+
+
+def segment_lines(
+    fold: Fold,
+    totals: Totals,
+    encode: Callable[[Any], bytes],
+    topic: str | None = None,
+    partition: int | None = None,
+) -> Iterator[bytes]:
+    """The same as lines of JSON, many at a time; `encode` gives the JSON of a value."""
+    for columns in _columns(fold, totals, topic, partition):
+        yield REMOTE_SEGMENT.lines(encode, **columns)
+
+
+def _columns(
+    fold: Fold, totals: Totals, topic: str | None, partition: int | None
+) -> Iterator[dict[str, Sequence[object]]]:
+    """The columns of rows, some thousand at a time."""
+    wanted = np.array(
+        [topic in (None, p.topic) and partition in (None, p.partition) for p in fold.partitions], np.bool_
+    )
+    deletions = [fold.deletions.get(where) for where in fold.partitions]
+    deletion_states = [deletion and deletion.state.name for deletion in deletions]
+    for rows in fold.runs(wanted):
+        table = rows.table
+        totals.add(rows, fold.partitions)
+        codes = table["partition"].tolist()
+        where = [fold.partitions[code] for code in codes]
+        yield {
+            "topic_id": [one.topic_id for one in where],
+            "topic": [one.topic for one in where],
+            "partition": [one.partition for one in where],
+            "remote_log_segment_id": ids_of(rows),
+            "state": [STATE_NAMES[state] for state in table["state"].tolist()],
+            "segment_leader_epochs": epochs_of(rows),
+            **{name: table[name].tolist() for name in AS_IT_IS},
+            **_spelt(rows),
+            "age_ms": [fold.newest - stamp for stamp in table["event_timestamp"].tolist()],
+            "deletion_state": [deletion_states[code] for code in codes],
+            "metadata_partition": _known(table["metadata_partition"]),
+            "metadata_offset": _known(table["offset"]),
+        }
+
+
+def _spelt(rows: Rows) -> dict[str, list[object]]:
+    """The two columns of custom metadata; none where no row has any."""
+    if (rows.table["custom_length"] < 0).all():
+        return {}
+    spelt = [custom_metadata(held) for held in custom_of(rows)]
+    names = ("custom_metadata", "custom_metadata_base64")
+    return {name: [one.get(name) for one in spelt] for name in names}
+
+
+def _known(column: NDArray[Any]) -> list[int | None]:
+    """The numbers, null for those below 0."""
+    numbers: list[int | None] = column.tolist()
+    return (
+        [None if number is not None and number < 0 else number for number in numbers]
+        if (column < 0).any()
+        else numbers
+    )
+
+
+def record_row(metadata_partition: int | None, offset: int, record: RemoteLogMetadata) -> Row:
+    """The row of a metadata record."""
+    fields = record._asdict()
+    where, held = fields.pop("topic_id_partition", None), fields.pop("custom_metadata", None)
+    epochs = fields.pop("segment_leader_epochs", None)
+    return METADATA_RECORD(
+        metadata_partition=metadata_partition,
+        metadata_offset=offset if offset >= 0 else None,
+        type=TYPE_NAMES[type(record)],
+        **(where._asdict() if where else {}),
+        **{**fields, "state": record.state.name, "layout": str(record.layout)},
+        **custom_metadata(held),
+        **({} if epochs is None else {"segment_leader_epochs": [list(entry) for entry in epochs]}),
+    )
+
+
+# Columns of so many rows stay in the processor's cache.
+LINES_TOGETHER = 1 << 15
+
+
+def lines_of_chunk(chunk: ValueChunk, say: Say) -> Iterator[bytes]:
+    """The lines of a chunk, many at a time; a value that is no record is a finding and has no line."""
+    from formats.tier.metadata_lines import KafkaLines
+
+    printed = KafkaLines()
+    for first in range(0, len(chunk.offsets), LINES_TOGETHER):
+        part = chunk[slice(first, first + LINES_TOGETHER)]
+        read = read_metadata_columns(part.data, part.starts, part.sizes)
+        yield printed.lines(read, part.metadata_partition, part.offsets, partial(part.records, say))
+
+
+class Totals:
+    """Sums a topic id and of all, segment by segment."""
+
+    def __init__(self) -> None:
+        self._sums: dict[TopicIdPartition, dict[SegmentState, list[int]]] = {}
+
+    def add(self, rows: Rows, partitions: Sequence[TopicIdPartition]) -> None:
+        """Count all segments of rows."""
+        table = rows.table
+        pairs = table["partition"] * len(SegmentState) + table["state"]
+        counts, sizes = np.bincount(pairs), np.bincount(pairs, table["size_in_bytes"].astype(np.float64))
+        for pair in np.flatnonzero(counts).tolist():
+            code, state = divmod(pair, len(SegmentState))
+            held = self._sums.setdefault(partitions[code], {}).setdefault(SegmentState(state), [0, 0])
+            held[0] += int(counts[pair])
+            held[1] += int(sizes[pair])
+
+    def rows(self) -> Iterator[Row]:
+        """A row a topic id, then one of all."""
+        topics: dict[tuple[str, str], list[dict[SegmentState, list[int]]]] = {}
+        for where, sums in self._sums.items():
+            topics.setdefault((where.topic, where.topic_id), []).append(sums)
+        for (topic, topic_id), held in sorted(topics.items()):
+            yield _total(topic, topic_id, held)
+        yield _total(None, None, list(self._sums.values()))
+
+
+def _total(topic: str | None, topic_id: str | None, partitions: list[dict[SegmentState, list[int]]]) -> Row:
+    values: dict[str, int] = {"partitions": len(partitions), "segments": 0, "size_in_bytes": 0}
+    for name in _STATES.values():
+        values |= {f"{name}_segments": 0, f"{name}_bytes": 0}
+    for state, (count, size) in ((state, pair) for sums in partitions for state, pair in sums.items()):
+        values["segments"] += count
+        values["size_in_bytes"] += size
+        if state in _STATES:
+            values[f"{_STATES[state]}_segments"] += count
+            values[f"{_STATES[state]}_bytes"] += size
+    return REMOTE_TOTAL(topic=topic, topic_id=topic_id, **values)

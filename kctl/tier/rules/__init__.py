@@ -1,0 +1,1 @@
+"""What brokers would do with a tier by their own rules: copy, expire, look up, follow."""

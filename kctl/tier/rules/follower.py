@@ -1,0 +1,158 @@
+"""How a follower gets its state when the records it needs are in the tier alone: KIP-405's five stories.
+
+The code looks the segment up first and truncates then, so that a failing tier does not empty the follower. The
+state is that of the segment with the offset before the leader's local start, in that offset's epoch.
+
+Source: core/.../server/TierStateMachine.java @ 3.9.0-rc3, ReplicaFetcherTierStateMachine.java @ 3.5.2, 3.7.1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from formats.messages.remote_log_metadata import SegmentMetadata
+from kctl.replication.epochs import Entries, EpochEnd, end_offset_for, epoch_for_offset, truncate_from_end
+from kctl.tier.metadata.remote_log_metadata_cache import MetadataCache
+from kctl.tier.rules.fetch import Answer, Sender, offset_answer
+from kctl.tier.rules.lineage import outside_lineage
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaView:
+    """A replica as others see it; offsets are exclusive ends and first offsets."""
+
+    entries: Entries
+    log_start_offset: int
+    local_log_start_offset: int
+    log_end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class TargetEpoch:
+    """Which epoch and offset the state is looked up by, and the two requests that tell."""
+
+    earliest_local_offset: int
+    earliest_local_epoch: int
+    request_leader_epoch: int | None  # None: epoch 0 needs no question
+    answer: EpochEnd | None
+    leader_epoch: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltState:
+    """What the follower has after building its state; no segment: it fails and is tried again."""
+
+    target: TargetEpoch
+    segment: SegmentMetadata | None
+    start_offset: int | None = None
+    log_start_offset: int | None = None
+    entries: Entries | None = None  # None where the segment's leader epoch index cannot be read
+
+
+@dataclass(frozen=True, slots=True)
+class FollowerPlan:
+    """What a follower does next: the offset it truncates to, the answer it gets, the state it builds."""
+
+    truncate_to: int | None  # None: nothing is cut
+    fetch_offset: int
+    answer: Answer
+    built: BuiltState | None
+    scenarios: tuple[int, ...]  # of KIP-405; 3 and 4 differ only by whether the election was unclean
+
+
+def target_epoch(leader: ReplicaView) -> TargetEpoch:
+    """The epoch and offset of the last record before the leader's local log."""
+    local = leader.local_log_start_offset
+    epoch = epoch_for_offset(leader.entries, local) or 0
+    if epoch == 0:
+        return TargetEpoch(local, 0, None, None, 0, local - 1)
+    answer = end_offset_for(leader.entries, leader.log_end_offset, epoch - 1)
+    wanted = (
+        answer.leader_epoch if answer.end_offset > local - 1 and answer.leader_epoch is not None else epoch
+    )
+    return TargetEpoch(local, epoch, epoch - 1, answer, wanted, local - 1)
+
+
+def build_state(
+    leader: ReplicaView, cache: MetadataCache, leader_epoch_index: Callable[[SegmentMetadata], Entries | None]
+) -> BuiltState:
+    """The state that a follower builds from the tier; its epochs replace all that it had."""
+    target = target_epoch(leader)
+    segment = cache.segment_for(target.leader_epoch, target.offset)
+    if segment is None:
+        return BuiltState(target, None)
+    return BuiltState(
+        target, segment, segment.end_offset + 1, leader.log_start_offset, leader_epoch_index(segment)
+    )
+
+
+def common_end(leader: ReplicaView, entries: Entries, log_end_offset: int) -> int:
+    """Where a follower's log must end to be a beginning of the leader's: truncation by epochs, run to its end."""
+    end = log_end_offset
+    while True:
+        epoch = epoch_for_offset(entries, end - 1) if end > 0 else None
+        if epoch is None:
+            return end
+        answer = end_offset_for(leader.entries, leader.log_end_offset, epoch)
+        if answer.leader_epoch == epoch:
+            return min(end, answer.end_offset)
+        if answer.leader_epoch is None or answer.leader_epoch < 0:
+            return end
+        own = end_offset_for(entries, end, answer.leader_epoch)
+        cut = min(end, answer.end_offset, own.end_offset if own.end_offset >= 0 else answer.end_offset)
+        if cut >= end:
+            return end
+        end, entries = cut, truncate_from_end(entries, cut)
+
+
+def follow(
+    leader: ReplicaView,
+    follower: ReplicaView,
+    cache: MetadataCache,
+    leader_epoch_index: Callable[[SegmentMetadata], Entries | None],
+) -> FollowerPlan:
+    """What this follower does under this leader."""
+    end = common_end(leader, follower.entries, follower.log_end_offset)
+    offset = end
+    answer = _ask(leader, offset)
+    if answer is Answer.OUT_OF_RANGE:
+        # Below the leader's start it begins anew there; above its end it is cut to the end.
+        offset = leader.log_start_offset if offset < leader.log_start_offset else leader.log_end_offset
+        answer = _ask(leader, offset)
+    built = (
+        build_state(leader, cache, leader_epoch_index) if answer is Answer.MOVED_TO_TIERED_STORAGE else None
+    )
+    return FollowerPlan(
+        end if end < follower.log_end_offset else None,
+        offset,
+        answer,
+        built,
+        _scenarios(leader, follower, cache, end, built),
+    )
+
+
+def _ask(leader: ReplicaView, offset: int) -> Answer:
+    return offset_answer(
+        offset,
+        log_start_offset=leader.log_start_offset,
+        local_log_start_offset=leader.local_log_start_offset,
+        log_end_offset=leader.log_end_offset,
+        sender=Sender.FOLLOWER,
+    )
+
+
+def _scenarios(
+    leader: ReplicaView, follower: ReplicaView, cache: MetadataCache, end: int, built: BuiltState | None
+) -> tuple[int, ...]:
+    known = {epoch for epoch, _ in leader.entries}
+    first = min(known, default=0)
+    outside = [s for s in cache.all_listed() if outside_lineage(s, leader.entries, leader.log_end_offset)]
+    if any(epoch >= first and epoch not in known for s in outside for epoch, _ in s.segment_leader_epochs):
+        return (5,)
+    if end < follower.log_end_offset:
+        return (3, 4)
+    if built is None:
+        return ()
+    return (1,) if follower.log_end_offset == 0 else (2,)

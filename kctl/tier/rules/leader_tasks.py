@@ -1,0 +1,160 @@
+"""What a leader's tasks would do next with its tier: copy, expire, free local segments; by the rules of 3.9.
+
+Local segments: only those that are copied or below the log start may go (UnifiedLog.scala @ 3.9.0-rc3); from the
+oldest on, until one stays. A limit that is not among the topic's settings is the broker's, and unknown here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kctl.log.folder import Segment
+from kctl.rows.remote import PLAN_PARTITION, PLAN_STEP
+from kctl.scan.options import Level, ScanOptions
+from kctl.scan.segment import scan_segment
+from kctl.scan.source import local_file
+from kctl.tier.audit.metadata_checks import effective_log_start, leader_log, limits
+from kctl.tier.rules.copy_task import CopyPlan, copy_plan
+from kctl.tier.rules.local_logs import LocalLog
+from kctl.tier.rules.partition_facts import Subject
+from kctl.tier.rules.retention import Expiration, Why, expire
+
+Row = dict[str, object]
+AS_RETENTION = -2  # local.retention.*: the same as retention.*
+REASONS = {
+    Why.LOG_START_OFFSET: "it ends before the log start offset",
+    Why.RETENTION_TIME: "its newest record is older than retention.ms",
+    Why.RETENTION_SIZE: "the log is larger than retention.bytes",
+    Why.UNREFERENCED_EPOCH: "all its epochs are older than the leader's first",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LocalDeletion:
+    """A local segment that may go, and why."""
+
+    base_offset: int
+    next_offset: int
+    size_in_bytes: int
+    reason: str
+
+
+def copies(subject: Subject, log: LocalLog, start: int) -> CopyPlan:
+    """What this log's leader copies next; nothing where the topic's copying is disabled."""
+    bases = [segment.base_offset for segment in log.segments]
+    stable = 0 if subject.config.get("remote.log.copy.disable") == "true" else log.last_stable_offset
+    return copy_plan(log.epochs, log.log_end_offset, subject.tier.cache.highest_offset, bases, stable, start)
+
+
+def local_limit(config: dict[str, str], what: str) -> int | None:
+    """The topic's local limit (`ms` or `bytes`), its general one where it says so; None: not in the evidence."""
+    own = limits(config, f"local.retention.{what}")
+    return limits(config, f"retention.{what}") if own in (None, AS_RETENTION) else own
+
+
+def local_deletions(
+    log: LocalLog, highest_copied: int, start: int, config: dict[str, str], now: int
+) -> Iterator[LocalDeletion]:
+    """Local segments that the leader's retention frees, oldest first."""
+    ms, size_limit = local_limit(config, "ms"), local_limit(config, "bytes")
+    sizes = [segment.log.size_in_bytes if segment.log else 0 for segment in log.segments]
+    excess = sum(sizes) - size_limit if size_limit is not None and size_limit >= 0 else 0
+    for segment, following, size in zip(log.segments, log.segments[1:], sizes, strict=False):
+        end = following.base_offset
+        reason = None
+        if end <= start:
+            reason = "it ends before the log start offset"
+        elif end - 1 > highest_copied:
+            return
+        elif ms is not None and ms >= 0 and now - newest_timestamp(segment) > ms:
+            reason = "its newest record is older than local.retention.ms, and it is copied"
+        elif excess - size >= 0 and size_limit is not None and size_limit >= 0:
+            reason = "the local log is larger than local.retention.bytes, and it is copied"
+        if reason is None:
+            return
+        excess -= size
+        yield LocalDeletion(segment.base_offset, end, size, reason)
+
+
+def newest_timestamp(segment: Segment) -> int:
+    """The newest timestamp in a local segment; -1 where there is none."""
+    assert segment.log is not None
+    options = ScanOptions(level=Level.HEADER, base_offset=segment.base_offset, max_findings=0)
+    try:
+        with local_file(segment.log.path) as source:
+            scan = scan_segment(source, options)
+            for _ in scan:
+                pass
+    except OSError:
+        return -1
+    return scan.totals.max_timestamp
+
+
+def plan_rows(subject: Subject, now: int | None) -> Iterator[Row]:
+    """A row about the partition, then a row a step."""
+    log = subject.local.leader if subject.local else None
+    if log is None or subject.local is None:
+        return
+    tier, where, config = subject.tier, subject.tier.where, subject.config
+    at = subject.newest if now is None else now
+    start = effective_log_start(tier, log)
+    plan = copies(subject, log, start)
+    run = expire(tier.cache, leader_log(tier, log, start, config), at)
+    yield PLAN_PARTITION(
+        topic=where.topic,
+        topic_id=where.topic_id,
+        partition=where.partition,
+        broker_id=log.broker_id,
+        how=subject.local.how,
+        log_start_offset=start,
+        local_log_start_offset=max(start, log.first_base_offset),
+        log_end_offset=log.log_end_offset,
+        highest_copied_offset=plan.highest_copied.offset,
+        next_copy_offset=plan.from_offset,
+        log_start_offset_after=run.log_start_offset,
+        retention_ms=limits(config, "retention.ms"),
+        retention_bytes=limits(config, "retention.bytes"),
+        local_retention_ms=local_limit(config, "ms"),
+        local_retention_bytes=local_limit(config, "bytes"),
+    )
+    yield from _steps(subject, log, plan, run, max(start, run.log_start_offset or 0), at)
+
+
+def _steps(
+    subject: Subject, log: LocalLog, plan: CopyPlan, run: Expiration, start: int, now: int
+) -> Iterator[Row]:
+    where = subject.tier.where
+    sizes = {segment.base_offset: segment.log.size_in_bytes for segment in log.segments if segment.log}
+    same = {"topic": where.topic, "partition": where.partition, "broker_id": log.broker_id}
+    for copy in plan.copies:
+        yield PLAN_STEP(
+            **same,
+            action="copy",
+            base_offset=copy.start_offset,
+            last_offset=copy.end_offset,
+            size_in_bytes=sizes.get(copy.start_offset),
+            segment_leader_epochs=[list(entry) for entry in copy.segment_leader_epochs],
+            reason=f"it is rolled, ends below the last stable offset {log.last_stable_offset} and holds offsets"
+            f" above {plan.highest_copied.offset}",
+        )
+    for segment, why in run.deletions:
+        yield PLAN_STEP(
+            **same,
+            action="delete_remote",
+            base_offset=segment.start_offset,
+            last_offset=segment.end_offset,
+            size_in_bytes=segment.size_in_bytes,
+            remote_log_segment_id=segment.remote_log_segment_id,
+            segment_leader_epochs=[list(entry) for entry in segment.segment_leader_epochs],
+            reason=REASONS[why],
+        )
+    for deletion in local_deletions(log, plan.highest_copied.offset, start, subject.config, now):
+        yield PLAN_STEP(
+            **same,
+            action="delete_local",
+            base_offset=deletion.base_offset,
+            last_offset=deletion.next_offset - 1,
+            size_in_bytes=deletion.size_in_bytes,
+            reason=deletion.reason,
+        )

@@ -1,0 +1,108 @@
+"""Which remote segment serves an offset, by the rules of the broker, and why none does."""
+
+from __future__ import annotations
+
+from formats.messages.remote_log_metadata import SegmentMetadata
+from formats.tier.object_names import Layout, ObjectName
+from kctl.replication.epochs import Entries, epoch_for_offset
+from kctl.rows.remote import LOOKUP
+from kctl.tier.audit.metadata_checks import effective_log_start
+from kctl.tier.metadata.partition_tier import PartitionTier
+from kctl.tier.metadata.remote_log_metadata_cache import FINISHED, epoch_end
+from kctl.tier.rules.partition_facts import Subject
+
+Row = dict[str, object]
+
+
+def object_keys(segment: SegmentMetadata, layout: Layout, prefix: str = "") -> list[str]:
+    """The keys of a segment's objects; optional ones may not be there."""
+    where = segment.topic_id_partition
+    name = ObjectName(
+        where.topic,
+        where.topic_id,
+        where.partition,
+        segment.start_offset,
+        segment.remote_log_segment_id,
+        None,
+        "",
+        prefix,
+    )
+    return [layout.format(name, kind) for kind in layout.suffixes.values()]
+
+
+def lookup(subject: Subject, offset: int, epoch: int | None, layout: Layout) -> Row:
+    """The row that says what a consumer at this offset gets. Without an epoch the leader's history gives it."""
+    tier, log = subject.tier, subject.local.leader if subject.local else None
+    entries: Entries = log.epochs if log else ()
+    owner = epoch if epoch is not None else epoch_for_offset(entries, offset)
+    if owner is None and not entries:
+        owner = _only_epoch(tier, offset)
+    found = None if owner is None else tier.cache.segment_for(owner, offset)
+    served, reason = "remote" if found else "none", ""
+    if found is not None:
+        reason = f"of epoch {owner}'s segments it has the greatest start at or below the offset"
+    if log is not None and epoch is None:
+        start = effective_log_start(tier, log)
+        if offset < start:
+            served, found, reason = "none", None, f"the log starts at {start}"
+        elif offset >= log.log_end_offset:
+            served, found, reason = "none", None, f"the log ends at {log.log_end_offset}"
+        elif offset >= log.first_base_offset:
+            served = "local"
+            reason = f"the leader's local log (broker {log.broker_id}) begins at {log.first_base_offset}"
+            reason += ", and the tier has it too" if found else ""
+    if not reason:
+        reason = _why_none(tier, owner, offset)
+    return LOOKUP(
+        topic=tier.where.topic,
+        topic_id=tier.where.topic_id,
+        partition=tier.where.partition,
+        offset=offset,
+        leader_epoch=owner,
+        served_from=served,
+        remote_log_segment_id=found.remote_log_segment_id if found else None,
+        start_offset=found.start_offset if found else None,
+        end_offset=found.end_offset if found else None,
+        size_in_bytes=found.size_in_bytes if found else None,
+        objects=object_keys(found, layout) if found else [],
+        reason=reason,
+    )
+
+
+def _only_epoch(tier: PartitionTier, offset: int) -> int | None:
+    """Without a local log: the newest epoch that a remote segment gives the offset."""
+    epochs = [epoch for epoch in tier.cache.epochs if tier.cache.segment_for(epoch, offset)]
+    return max(epochs, default=None)
+
+
+def _why_none(tier: PartitionTier, epoch: int | None, offset: int) -> str:
+    if epoch is None:
+        return (
+            "no epoch is known for the offset: give one with --epoch, or add the leader's log to the evidence"
+        )
+    holding = [
+        segment.metadata
+        for segment in tier.segments
+        if any(
+            e == epoch and start <= offset <= epoch_end(segment.metadata, e)
+            for e, start in segment.metadata.segment_leader_epochs
+        )
+    ]
+    finished = [one for one in holding if one.state is FINISHED]
+    if finished:
+        hidden = finished[0].remote_log_segment_id
+        return (
+            f"segment {hidden} holds it, but a copy of a nearer start, which ends before it, took its place"
+        )
+    if holding:
+        newest = holding[-1]
+        return f"segment {newest.remote_log_segment_id} holds it, and is in state {newest.state.name}"
+    elsewhere = [
+        segment.metadata
+        for segment in tier.live
+        if segment.metadata.start_offset <= offset <= segment.metadata.end_offset
+    ]
+    if elsewhere:
+        others = sorted({e for one in elsewhere for e, _ in one.segment_leader_epochs})
+        return f"no segment of epoch {epoch} holds it; segments of epochs {', '.join(map(str, others))} do"
+    return f"no segment of epoch {epoch} holds it"

@@ -1,0 +1,64 @@
+"""What a question about one partition needs: its tier by the metadata, its local logs, its topic's settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kctl.errors import KctlError
+from kctl.evidence.model import Evidence
+from kctl.model import TopicPartition
+from kctl.tier.metadata.asking import NOW, AsOf
+from kctl.tier.metadata.fold import folded
+from kctl.tier.metadata.log import Say, find_metadata
+from kctl.tier.metadata.partition_tier import PartitionTier, partition_tiers
+from kctl.tier.rules.local_logs import LocalLogs, LocalPartition, read_local_logs
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A partition: the tier of the topic that exists now (else of the newest id), and its local logs."""
+
+    tier: PartitionTier
+    local: LocalPartition | None
+    config: dict[str, str]
+    newest: int  # ms, of the evidence
+
+
+def subjects(evidence: Evidence, say: Say, as_of: AsOf = NOW) -> Iterator[Subject]:
+    """Every tiered partition, by topic and number."""
+    fold = folded(find_metadata(evidence, say).chunks(), say, as_of, keep_deleted=True)
+    local = read_local_logs(evidence)
+    by_name: dict[TopicPartition, list[PartitionTier]] = {}
+    for where, tier in partition_tiers(fold).items():
+        by_name.setdefault(TopicPartition(where.topic, where.partition), []).append(tier)
+    newest = as_of.time if as_of.time is not None else max(fold.newest, local.newest)
+    for name, tiers in by_name.items():
+        chosen = _current(tiers, local)
+        here = (
+            local.partitions.get(name)
+            if local.topic_ids.get(name.topic) in (None, chosen.where.topic_id)
+            else None
+        )
+        yield Subject(chosen, here, local.configs.get(name.topic, {}), newest)
+
+
+def _current(tiers: list[PartitionTier], local: LocalLogs) -> PartitionTier:
+    known = local.topic_ids.get(tiers[0].where.topic)
+    found = [tier for tier in tiers if tier.where.topic_id == known]
+    newest = max(
+        tiers,
+        key=lambda tier: max((segment.metadata.event_timestamp for segment in tier.segments), default=-1),
+    )
+    return found[0] if found else newest
+
+
+def subject_of(evidence: Evidence, say: Say, topic: str, partition: int, as_of: AsOf = NOW) -> Subject:
+    """One partition; `KctlError` where no metadata record names it."""
+    for subject in subjects(evidence, say, as_of):
+        if (subject.tier.where.topic, subject.tier.where.partition) == (topic, partition):
+            return subject
+    raise KctlError(
+        f"no metadata record names {topic}-{partition}",
+        "is it tiered, and is the partition of __remote_log_metadata that holds it in the evidence?",
+    )

@@ -1,0 +1,229 @@
+"""The KRaft quorum as its leader sees it, and how it is known that there is none.
+
+Brokers hold requests for the controller until there is one: DescribeQuorum and ListPartitionReassignments are then never
+answered. What tells is the epoch of the finalized features, which follows the metadata log: an active controller writes
+to it twice a second also where nothing happens.
+
+Source: KIP-595, KIP-836 (DescribeQuorum), KIP-835 (no-op records), KIP-853 (voters, directory ids, listeners), KIP-919
+(DescribeCluster of controllers); clients/src/main/resources/common/message/DescribeQuorumResponse.json @ 4.3.0
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import select
+import socket
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kafka.protocol.admin.cluster import DescribeClusterRequest, DescribeQuorumRequest
+from kafka.protocol.metadata import ApiVersionsRequest
+
+from kctl.cluster.state import Endpoint, Quorum, QuorumMember
+from kctl.errors import KctlError
+from kctl.wire.adapter import NoAnswer, Wire
+
+METADATA_TOPIC = "__cluster_metadata"
+# Seconds for an answer from the controller, before it is looked whether there is one; for the look, in which an active
+# controller writes two records; and for what a broker answers by itself.
+PROMPT, LOOK, QUICK = 0.5, 1.1, 1.0
+LOOKED_AT = 3  # brokers: one alone may be cut off from the controller
+ANSWERING = 2000  # milliseconds since its last fetch, within which a voter counts as alive; it fetches every half second
+VOTERS, SERVERS = "controller.quorum.voters", "controller.quorum.bootstrap.servers"
+CONTROLLERS = 2  # the type of endpoints
+NO_CONTROLLER = (
+    "brokers still serve producers and consumers; no leader is elected, and nothing can be changed"
+)
+
+
+class NoController(KctlError):
+    """The quorum has no leader; `voters` are those that are known, with whether each takes a connection."""
+
+    def __init__(self, voters: Mapping[int, tuple[Endpoint, bool]]) -> None:
+        answer = sum(is_listening for _, is_listening in voters.values())
+        count = f": {answer} of {len(voters)} voters answer" if voters else ""
+        super().__init__(f"no active controller{count}; {NO_CONTROLLER}")
+        self.voters = voters
+
+    @property
+    def quorum(self) -> Quorum:
+        """What is left of it."""
+        members = tuple(
+            QuorumMember(id, True, -1, None, is_answering=is_listening, endpoints=(endpoint,))
+            for id, (endpoint, is_listening) in sorted(self.voters.items())
+        )
+        return Quorum(leader_id=-1, leader_epoch=-1, high_watermark=-1, members=members, lost=self.message)
+
+
+def read_quorum(wire: Wire) -> Quorum | None:
+    """The quorum; None with ZooKeeper, or where it may not be seen. Raises NoController."""
+    if wire.version_of(DescribeQuorumRequest) is None:
+        return None
+    answer = ask_controller(wire, _describe_quorum)
+    # Not before: what it need not commit a leader answers that is about to find out that it is alone.
+    wire.has_seen_controller = True
+    if answer.error_code or not answer.topics:
+        return None
+    (one,) = answer.topics[0].partitions
+    if one.error_code:
+        return None
+    told = [*((m, True) for m in one.current_voters), *((m, False) for m in one.observers)]
+    times = [m.last_fetch_timestamp for m, _ in told] + [m.last_caught_up_timestamp for m, _ in told]
+    now = max((time for time in times if time is not None), default=-1)  # by the leader's clock
+    endpoints = {
+        int(node.node_id): tuple(Endpoint(str(at.name), str(at.host), int(at.port)) for at in node.listeners)
+        for node in getattr(answer, "nodes", None) or ()
+    }
+    return Quorum(
+        leader_id=one.leader_id,
+        leader_epoch=one.leader_epoch,
+        high_watermark=one.high_watermark,
+        members=tuple(
+            _member(m, is_voter, m.replica_id == one.leader_id, now, endpoints.get(m.replica_id, ()))
+            for m, is_voter in told
+        ),
+    )
+
+
+def _describe_quorum() -> DescribeQuorumRequest:
+    partition = DescribeQuorumRequest.TopicData.PartitionData(partition_index=0)
+    topic = DescribeQuorumRequest.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
+    return DescribeQuorumRequest(topics=[topic])
+
+
+def _member(
+    told: Any, is_voter: bool, is_leader: bool, now: int, endpoints: tuple[Endpoint, ...]
+) -> QuorumMember:
+    from kctl.wire.shortcuts.metadata import kafka_id
+
+    fetched, id = _known(told.last_fetch_timestamp), getattr(told, "replica_directory_id", None)
+    is_answering = is_leader or (fetched is not None and now - fetched <= ANSWERING)
+    return QuorumMember(
+        told.replica_id,
+        is_voter,
+        told.log_end_offset,
+        _known(told.last_caught_up_timestamp),
+        last_fetch_at=fetched,
+        directory_id=kafka_id(id.bytes) if id is not None else None,
+        is_answering=None if now < 0 else is_answering,
+        endpoints=endpoints,
+    )
+
+
+def _known(value: int | None) -> int | None:
+    return None if value is None or value < 0 else value
+
+
+# --- is there a controller? -----------------------------------------------------------------------------
+
+
+def ask_controller(wire: Wire, request: Callable[[], Any]) -> Any:
+    """The answer to a request that brokers hand on to the controller.
+
+    Raises NoController after two seconds where there is none; later in a command, when there was one, what a broker
+    raises that does not answer.
+    """
+    if wire.has_seen_controller or wire.version_of(DescribeQuorumRequest) is None:
+        return wire.read(request())
+    if wire.without_controller is not None and wire.without_controller == _epochs(wire, [wire.node]):
+        raise NoController(_voters(wire))
+    try:
+        answer = wire.send(request(), timeout=min(PROMPT, wire.access.timeout))
+    except NoAnswer:
+        answer = _look(wire, request)
+    return answer
+
+
+def _look(wire: Wire, request: Callable[[], Any]) -> Any:
+    """Ask several brokers again, while it is looked whether anybody writes to the metadata log."""
+    nodes = [wire.node, *(node for node in wire.nodes if node != wire.node)][:LOOKED_AT]
+    before = _epochs(wire, nodes)
+    for node, answer in zip(nodes, wire.send_all([(n, request()) for n in nodes], timeout=LOOK), strict=True):
+        if not isinstance(answer, KctlError):
+            wire.read_from(node)
+            return answer
+    after = _epochs(wire, [*before])
+    if not before or any(after.get(node, epoch) > epoch for node, epoch in before.items()):
+        return wire.read(request())
+    wire.without_controller = {wire.node: after.get(wire.node, -1)}
+    raise NoController(_voters(wire))
+
+
+def _epochs(wire: Wire, nodes: list[int]) -> dict[int, int]:
+    """The epoch of the finalized features by broker; who does not answer at once is left out."""
+    requests = [
+        (node, ApiVersionsRequest(client_software_name="kctl", client_software_version="1", min_version=3))
+        for node in nodes
+    ]
+    answers = wire.send_all(requests, timeout=QUICK)
+    return {
+        node: int(answer.finalized_features_epoch or 0)
+        for node, answer in zip(nodes, answers, strict=True)
+        if not isinstance(answer, KctlError)
+    }
+
+
+def _voters(wire: Wire) -> dict[int, tuple[Endpoint, bool]]:
+    """The voters that the file of the broker names, and whether each takes a connection.
+
+    Where the set of voters can change the file names addresses alone, which are numbered from 1.
+    """
+    from kctl.wire.shortcuts.configs import BROKER, STATIC_BROKER, described, values_from
+
+    answer = wire.send(described(BROKER, [str(wire.node)], [VOTERS, SERVERS]), timeout=wire.access.timeout)
+    file = values_from(answer.results[0], (STATIC_BROKER,))
+    endpoints = {}
+    for number, text in enumerate((file.get(VOTERS) or file.get(SERVERS) or "").split(","), 1):
+        id, _, address = text.strip().rpartition("@")
+        host, _, port = address.rpartition(":")
+        if host and port.isdigit():
+            endpoints[int(id or number)] = Endpoint("", host, int(port))
+    found = listening(set(endpoints.values()))
+    return {id: (endpoint, endpoint in found) for id, endpoint in endpoints.items()}
+
+
+def listening(endpoints: set[Endpoint], seconds: float = 0.4) -> set[Endpoint]:
+    """Those that take a connection within so many seconds."""
+    waiting: dict[int, tuple[socket.socket, Endpoint]] = {}
+    found, end = set(), time.monotonic() + seconds
+    with contextlib.ExitStack() as stack:
+        poll = select.poll()
+        for one in endpoints:
+            try:
+                family, kind, protocol, _, address = socket.getaddrinfo(
+                    one.host, one.port, type=socket.SOCK_STREAM
+                )[0]
+            except OSError:
+                continue
+            opened = stack.enter_context(socket.socket(family, kind, protocol))
+            opened.setblocking(False)
+            if opened.connect_ex(address) in (0, errno.EINPROGRESS):
+                waiting[opened.fileno()] = opened, one
+                poll.register(opened, select.POLLOUT)
+        while waiting and (left := end - time.monotonic()) > 0:
+            for descriptor, _ in poll.poll(left * 1000):
+                poll.unregister(descriptor)
+                opened, one = waiting.pop(descriptor)
+                if not opened.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                    found.add(one)
+    return found
+
+
+def controllers(wire: Wire, quorum: Quorum) -> dict[int, Endpoint]:
+    """Where every controller that has registered listens, voter or not, as one of the voters tells.
+
+    Only controllers know those that do not vote yet (KIP-919, from 3.7). Empty where none of them answers kctl.
+    """
+    for member in quorum.members:
+        for at in member.endpoints if member.is_answering else ():
+            request = DescribeClusterRequest(endpoint_type=CONTROLLERS, min_version=1)
+            with contextlib.suppress(KctlError):
+                answer = wire.send_to(at.host, at.port, request)
+                if not answer.error_code:
+                    return {
+                        int(one.broker_id): Endpoint(at.listener, str(one.host), int(one.port))
+                        for one in answer.brokers
+                    }
+    return {}

@@ -1,0 +1,245 @@
+"""Records deleted from the beginning of partitions: what goes, which groups have not read it, and the request.
+
+Source: KIP-107 (DeleteRecords); core/src/main/scala/kafka/server/ReplicaManager.scala @ 3.9.0
+"""
+
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from kafka.protocol.admin.topics import DeleteRecordsRequest
+
+from kctl.changes.intents import DeleteRecords, counted
+from kctl.changes.plan import Plan, Stage
+from kctl.cluster.names import is_internal
+from kctl.cluster.state import ClusterState
+from kctl.cluster.topics import require_topic
+from kctl.errors import BadValue, KctlError, Refused
+from kctl.model import Json, TopicPartition
+from kctl.wire.adapter import Wire
+from kctl.wire.cluster import AdminCluster
+from kctl.wire.groups import read_all_groups, read_offsets, watermarks
+from kctl.wire.reading import read_cluster
+from kctl.wire.replicas.fetching import EARLIEST, list_offsets
+from kctl.wire.writes.requests import OwnRequest, RequestItem
+
+OFFSETS = "__consumer_offsets"
+ALL = -1  # stands for the high watermark
+NOT_LEADER = frozenset({5, 6})  # there is none, or it is another broker
+MOVING, LOOK = 10.0, 0.2  # seconds in which leaders are found again; between two looks
+SAID = 5  # partitions named in a warning
+
+
+class Deletion(NamedTuple):
+    """What goes of a partition: the offsets from `log_start_offset` to `to_offset`, exclusive."""
+
+    partition: TopicPartition
+    log_start_offset: int
+    to_offset: int
+    high_watermark: int
+    size_in_bytes: int | None
+    unread_by: tuple[str, ...]
+
+    @property
+    def records(self) -> int:
+        """How many offsets."""
+        return self.to_offset - self.log_start_offset
+
+
+def choose_deletions(
+    cluster: AdminCluster,
+    topic: str,
+    partitions: Collection[int] = (),
+    *,
+    to_offset: int | None = None,
+    before: int | None = None,
+) -> list[Deletion]:
+    """What goes of each partition (none named: of all): to an offset, a time, or else what all groups have read.
+
+    Raises KctlError for an unknown partition and where somebody who must be asked does not answer, BadValue for an
+    offset beyond the high watermark, Refused where brokers do not delete.
+    """
+    state = cluster.read_state([topic, OFFSETS], configs=["topics"])
+    known = require_topic(state, topic).partitions
+    _refuse_kind(topic, state)
+    for number in partitions:
+        if number not in known:
+            raise KctlError(f"no partition {TopicPartition(topic, number)}")
+    chosen = [TopicPartition(topic, p) for p in sorted(partitions or known)]
+    wire = cluster.wire
+    starts, ends = watermarks(wire, chosen, EARLIEST), watermarks(wire, chosen)
+    times = watermarks(wire, chosen, before) if before is not None else {}
+    if to_offset is None and before is None and (silent := silent_coordinators(state)):
+        raise KctlError(
+            f"{counted(silent, 'partition')} of {OFFSETS} have no leader, so that not every group is known"
+        )
+    read = _offsets_of_groups(wire, set(chosen))
+    sizes = {
+        one.partition: one.size_in_bytes
+        for one in cluster.replica_sizes([topic])
+        if (led := state.partition_states.get(one.partition)) is not None and led.leader == one.broker_id
+    }
+    found = []
+    for tp in chosen:
+        if tp not in starts or tp not in ends:
+            raise KctlError(f"{tp} has no leader, so nobody tells where its log begins and ends")
+        start, end = starts[tp], ends[tp]
+        if to_offset is not None:
+            wanted = end if to_offset == ALL else to_offset
+            if wanted > end or wanted < 0:
+                raise BadValue(f"{tp} has records up to {end:,}, and {wanted:,} is not among them")
+        elif before is not None:
+            wanted = end if times.get(tp, -1) < 0 else times[tp]
+        else:
+            wanted = min(read[tp].values(), default=start)
+        wanted = min(max(wanted, start), end)
+        size = sizes.get(tp)
+        share = None if size is None or end <= start else size * (wanted - start) // (end - start)
+        unread = (
+            tuple(sorted(g for g, offset in read[tp].items() if offset < wanted)) if wanted > start else ()
+        )
+        found.append(Deletion(tp, start, wanted, end, share, unread))
+    return found
+
+
+def silent_coordinators(state: ClusterState) -> int:
+    """How many partitions of the groups' own topic have no leader: nobody lists their groups."""
+    return sum(
+        tp.topic == OFFSETS and not state.is_alive(found.leader)
+        for tp, found in state.partition_states.items()
+    )
+
+
+def _refuse_kind(topic: str, state: ClusterState) -> None:
+    if is_internal(topic):
+        raise Refused(f"{topic} is Kafka's own: its records cannot be deleted")
+    if state.config("topics", topic).get("cleanup.policy") == "compact":
+        raise Refused(
+            f"topic {topic} is compacted, and brokers delete records only with cleanup.policy=delete"
+        )
+
+
+def _offsets_of_groups(
+    wire: Wire, partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, dict[str, int]]:
+    """The offset of each group in each partition; 0 where a member has read nothing that it committed."""
+    found: dict[TopicPartition, dict[str, int]] = {tp: {} for tp in partitions}
+    for group in read_all_groups(wire):
+        for member in group.members:
+            for tp in member.assignment or ():
+                if tp in found:
+                    found[tp][group.group] = 0
+        for tp, at in read_offsets(wire, group).items():
+            if tp in found:
+                found[tp][group.group] = at.offset
+    return found
+
+
+def plan_deletion(
+    cluster: AdminCluster,
+    topic: str,
+    chosen: Sequence[Deletion],
+    forecast: Sequence[Mapping[str, Any]],
+    *,
+    accepted: bool,
+) -> Plan:
+    """The plan of deleting what was chosen; `forecast` goes into the journal."""
+    gone = [one for one in chosen if one.records]
+    if not gone:
+        return Plan(title=f"delete records of topic {topic}", stages=())
+    intent = DeleteRecords(topic=topic, to_offsets={one.partition.partition: one.to_offset for one in gone})
+    state = cluster.read_state([topic, OFFSETS])
+    warnings = [
+        f"{one.partition}: {', '.join(one.unread_by)} {'has' if len(one.unread_by) == 1 else 'have'} not read all of it"
+        for one in gone
+        if one.unread_by
+    ]
+    more = len(warnings) - SAID
+    if silent := silent_coordinators(state):
+        warnings.insert(
+            0, f"{counted(silent, 'partition')} of {OFFSETS} without a leader: not every group is known"
+        )
+    stage = Stage(intent=intent, writes=cluster.writes_for(intent, state))
+    details: dict[str, Json] = {"forecast": [dict(row) for row in forecast]}
+    return Plan(
+        title=f"{intent}: {sum(one.records for one in gone):,} offsets",
+        stages=(stage,),
+        warnings=(*warnings[:SAID], *([f"and so of {more} more partitions"] if more > 0 else [])),
+        details=details,
+        needs="" if accepted else "--accept-loss",
+    )
+
+
+# --- the request --------------------------------------------------------------------------------------
+
+
+def _leaders(wire: Wire, topic: str) -> dict[int, int]:
+    states = read_cluster(wire, [topic], recent=True).partition_states
+    return {tp.partition: state.leader for tp, state in states.items() if state.leader >= 0}
+
+
+def _send(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
+    """Ask the leaders, those that have moved once more. Raises KctlError where one does not answer."""
+    left = {int(row["partition"]): int(row["to_offset"]) for row in after["partitions"]}
+    end, topic = time.monotonic() + MOVING, str(after["topic"])
+    while True:
+        codes = _asked(wire, topic, left)
+        moved = {p: left[p] for p, code in codes.items() if code in NOT_LEADER}
+        for partition, code in codes.items():
+            if partition not in moved or time.monotonic() > end:
+                tp = TopicPartition(topic, partition)
+                yield RequestItem(str(tp), code, None, *tp)
+        if not moved or time.monotonic() > end:
+            return
+        left = moved
+        wire.pause(LOOK)
+
+
+def _asked(wire: Wire, topic: str, wanted: Mapping[int, int]) -> dict[int, int]:
+    """The error code of each partition, from its leader."""
+    leaders = _leaders(wire, topic)
+    by_leader: dict[int, dict[int, int]] = {}
+    for partition, offset in wanted.items():
+        if partition in leaders:
+            by_leader.setdefault(leaders[partition], {})[partition] = offset
+    kind = DeleteRecordsRequest.DeleteRecordsTopic
+    requests = [
+        (
+            leader,
+            DeleteRecordsRequest(
+                topics=[
+                    kind(
+                        name=topic,
+                        partitions=[
+                            kind.DeleteRecordsPartition(partition_index=p, offset=offset)
+                            for p, offset in offsets.items()
+                        ],
+                    )
+                ],
+                timeout_ms=int(wire.access.timeout * 1000),
+            ),
+        )
+        for leader, offsets in by_leader.items()
+    ]
+    codes = dict.fromkeys(wanted, min(NOT_LEADER))
+    for answer in wire.send_all(requests):
+        if isinstance(answer, KctlError):
+            raise answer
+        codes |= {int(p.partition_index): int(p.error_code) for p in answer.topics[0].partitions}
+    return codes
+
+
+def _is_done(wire: Wire, after: Mapping[str, Any]) -> bool:
+    topic = str(after["topic"])
+    leaders = _leaders(wire, topic)
+    wanted = {TopicPartition(topic, row["partition"]): row["to_offset"] for row in after["partitions"]}
+    asked = [(leaders[tp.partition], tp) for tp in wanted if tp.partition in leaders]
+    starts = {tp: at for (_, tp), at in list_offsets(wire, asked, EARLIEST).items() if isinstance(at, int)}
+    return all(starts.get(tp, -1) >= offset for tp, offset in wanted.items())
+
+
+def _nothing_more(wire: Wire, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """The topic's id is all that has to be as it was: below the offsets nothing comes back."""
+
+
+REQUESTS = {"DeleteRecords": OwnRequest(_send, _is_done, _nothing_more)}

@@ -1,0 +1,1 @@
+"""Logs of running brokers: fetched, copied, compared."""

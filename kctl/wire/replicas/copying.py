@@ -1,0 +1,275 @@
+"""Partitions of a running cluster as folders of evidence: whole batches from the leader, up to its high watermark.
+
+What a folder of a broker has beside the batches is not to be had: no indexes, no producer snapshots, no
+leader-epoch-checkpoint, and other segment boundaries. Checkpoints of watermark and log start are written.
+
+Where files are looked at one by one (`copied_pieces`), and where a log is read from its front to its end and no
+more (`arriving_segments`), a segment is on disk when it is asked for and gone when the next one is: two are there at
+most, however large a partition is.
+"""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+from formats.log_dir.checkpoints import OffsetEntry, format_checkpoint
+from kctl.cluster.state import ClusterState
+from kctl.errors import KctlError, reason_of
+from kctl.evidence.model import Arriving
+from kctl.model import SILENT, Progress, Report, TopicPartition
+from kctl.wire.adapter import Wire
+from kctl.wire.replicas.fetching import (
+    A_ROUND,
+    CONSUMER,
+    EARLIEST,
+    LATEST,
+    OFFSET_OUT_OF_RANGE,
+    Fetched,
+    Fetcher,
+    FetchPosition,
+    foremost,
+    list_offsets,
+    local_starts,
+)
+from kctl.wire.replicas.spool import headers_of
+
+SEGMENT = 256 << 20  # bytes after which the next file begins
+AT_ONCE, LEAST, MOST = 16, 1 << 20, 8 << 20
+ROOM = 1 << 30  # bytes that are left free below the folder
+
+
+@dataclass(kw_only=True)
+class _Copy:
+    partition: TopicPartition
+    leader: int
+    folder: Path
+    offset: int
+    until: int
+    start: int  # of the log; of a tiered topic this may lie before what the leader has itself
+    begin: int  # the first offset that is read
+    file: BinaryIO | None = None
+    in_file: int = 0
+    files: list[Path] = field(default_factory=list)  # the last one is written to
+
+    def write(self, data: bytes | memoryview, base_offset: int) -> None:
+        try:
+            self._write(data, base_offset)
+        except OSError as error:
+            raise KctlError(f"{self.folder}: {reason_of(error)}", "TMPDIR names another place") from error
+
+    def _write(self, data: bytes | memoryview, base_offset: int) -> None:
+        if self.file is None or self.in_file >= SEGMENT:
+            self.close()
+            self.files.append(self.folder / f"{base_offset:020d}.log")
+            self.file = self.files[-1].open("wb")
+            self.in_file = 0
+        self.file.write(data)
+        self.in_file += len(data)
+
+    def close(self) -> None:
+        if self.file is not None:
+            self.file.close()
+            self.file = None
+
+
+def copy_partitions(
+    wire: Wire,
+    state: ClusterState,
+    partitions: Sequence[TopicPartition],
+    folder: Path,
+    *,
+    progress: Progress = SILENT,
+) -> list[KctlError]:
+    """Copy partitions into `folder/broker-ID/TOPIC-PARTITION`; what could not be copied, or not to its end.
+
+    Raises KctlError where the disk has no room.
+    """
+    fetcher = Fetcher(wire, {name: topic.topic_id for name, topic in state.topics.items()})
+    copies, failures = _begin(wire, state, partitions, folder)
+    progress.start("copy", None, "bytes")
+    waiting, active = list(reversed(copies)), list[_Copy]()
+    while waiting or active:
+        while waiting and len(active) < AT_ONCE:
+            active.append(waiting.pop())
+        for one in active:
+            if one.offset >= one.until:
+                one.close()
+        active = [one for one in active if one.offset < one.until]
+        if not active:
+            continue
+        _refuse_full(folder)
+        size = max(LEAST, min(MOST, A_ROUND // len(active)))
+        wanted = [FetchPosition(one.leader, one.partition, one.offset) for one in active]
+        first = foremost(wanted)
+        for one, answer in zip(active, fetcher.fetch(wanted, size), strict=True):
+            failure = _take(one, answer, is_first=(one.leader, one.partition) in first)
+            if failure is not None:
+                failures.append(failure)
+                one.until = one.offset
+            if isinstance(answer, Fetched):
+                progress.advance(len(answer.data))
+    _write_checkpoints(copies, folder)
+    return failures
+
+
+def copied_pieces(
+    wire: Wire,
+    state: ClusterState,
+    partitions: Sequence[TopicPartition],
+    folder: Path,
+    report: Report,
+    *,
+    progress: Progress = SILENT,
+) -> Iterator[Path]:
+    """The segments of partitions, one after the other; each is gone when the next one is asked for.
+
+    What cannot be copied is reported, and the rest goes on. Raises KctlError where the disk has no room.
+    """
+    pieces = _Pieces(wire, state, report, progress)
+    copies, failures = _begin(wire, state, partitions, folder)
+    for failure in failures:
+        report(failure)
+    progress.start("read", None, "bytes")
+    for copy in copies:
+        yield from pieces.of(copy)
+
+
+def arriving_segments(
+    wire: Wire,
+    state: ClusterState,
+    partitions: Sequence[TopicPartition],
+    folder: Path,
+    report: Report,
+    *,
+    progress: Progress = SILENT,
+) -> dict[Path, Arriving]:
+    """The folders of partitions below `folder`, empty but for checkpoints, and what gives the segments of each.
+
+    Each time it does it asks the leader anew, for the same offsets. What cannot be had is reported when it is read.
+    """
+    pieces = _Pieces(wire, state, report, progress)
+    copies, failures = _begin(wire, state, partitions, folder)
+    for failure in failures:
+        report(failure)
+    _write_checkpoints(copies, folder)
+    progress.start("read", None, "bytes")
+    return {copy.folder: partial(pieces.of, copy) for copy in copies}
+
+
+class _Pieces:
+    """Reads partitions segment by segment."""
+
+    def __init__(self, wire: Wire, state: ClusterState, report: Report, progress: Progress) -> None:
+        self._wire = wire
+        self._fetcher = Fetcher(wire, {name: topic.topic_id for name, topic in state.topics.items()})
+        self._report = report
+        self._progress = progress
+
+    def of(self, copy: _Copy) -> Iterator[Path]:
+        """The segments of one, from its start on; each is there until the next one is asked for."""
+        one = replace(copy, files=[])
+        try:
+            while one.offset < one.until:
+                _refuse_full(one.folder)
+                self._fetch(one)
+                while len(one.files) > 1:
+                    yield one.files[0]
+                    one.files.pop(0).unlink()
+            one.close()
+            while one.files:
+                yield one.files[0]
+                one.files.pop(0).unlink()
+        finally:  # who reads may stop early
+            one.close()
+            for path in one.files:
+                path.unlink(missing_ok=True)
+
+    def _fetch(self, one: _Copy) -> None:
+        (answer,) = self._fetcher.fetch([FetchPosition(one.leader, one.partition, one.offset)], MOST)
+        if isinstance(answer, Fetched):
+            if answer.error_code == OFFSET_OUT_OF_RANGE and self._moved_on(one):
+                return
+            self._progress.advance(len(answer.data))
+        failed = _take(one, answer, is_first=True)
+        if failed is not None:
+            self._report(failed)
+            one.until = one.offset
+
+    def _moved_on(self, one: _Copy) -> bool:
+        """Whether the log begins later than where its front was to be read: retention has taken that meanwhile."""
+        if one.offset != one.begin:
+            return False
+        found = local_starts(self._wire, [(one.leader, one.partition)])
+        begin = found.get((one.leader, one.partition))
+        if not isinstance(begin, int) or begin <= one.offset:
+            return False
+        one.begin = one.offset = begin
+        return True
+
+
+def _begin(
+    wire: Wire, state: ClusterState, partitions: Sequence[TopicPartition], folder: Path
+) -> tuple[list[_Copy], list[KctlError]]:
+    leaders = {tp: found.leader for tp in partitions if (found := state.partition_states.get(tp)) is not None}
+    wanted = [(leaders[tp], tp) for tp in partitions if leaders.get(tp, -1) >= 0]
+    starts = list_offsets(wire, wanted, EARLIEST)
+    begins = local_starts(wire, wanted)
+    ends = list_offsets(wire, wanted, LATEST, replica_id=CONSUMER)
+    copies, failures = [], []
+    for tp in partitions:
+        leader = leaders.get(tp, -1)
+        start, end = starts.get((leader, tp)), ends.get((leader, tp))
+        if not isinstance(start, int) or not isinstance(end, int):
+            why = start if isinstance(start, KctlError) else end
+            failures.append(KctlError(f"{tp}: {why or 'it has no leader'}"))
+            continue
+        path = folder / f"broker-{leader}" / str(tp)
+        path.mkdir(parents=True)
+        local = begins.get((leader, tp))
+        begin = max(start, local) if isinstance(local, int) else start
+        copies.append(
+            _Copy(partition=tp, leader=leader, folder=path, offset=begin, until=end, start=start, begin=begin)
+        )
+    return copies, failures
+
+
+def _take(one: _Copy, answer: Fetched | KctlError, *, is_first: bool) -> KctlError | None:
+    """Write the whole batches of an answer; why it cannot go on, if it cannot."""
+    if isinstance(answer, KctlError):
+        return KctlError(f"{one.partition}: {answer}")
+    if answer.error:
+        return KctlError(f"{one.partition} from offset {one.offset} on: {answer.error}")
+    if not answer.data:
+        return KctlError(f"{one.partition}: no bytes at offset {one.offset}") if is_first else None
+    headers = headers_of(answer.data)
+    if not len(headers) or int(headers.last_offset[-1]) < one.offset:
+        one.write(answer.data, one.offset)
+        return KctlError(
+            f"{one.partition}: bytes at offset {one.offset} are no batch, and nothing behind is given"
+        )
+    end = int(headers.position[-1] + headers.size_in_bytes[-1])
+    one.write(answer.data[:end], int(headers.base_offset[0]))
+    one.offset = int(headers.last_offset[-1]) + 1
+    return None
+
+
+def _refuse_full(folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < ROOM:
+        raise KctlError(f"{folder} has {free:,} bytes left for copies", "TMPDIR names another place")
+
+
+def _write_checkpoints(copies: Sequence[_Copy], folder: Path) -> None:
+    by_leader: dict[int, list[_Copy]] = {}
+    for copy in copies:
+        by_leader.setdefault(copy.leader, []).append(copy)
+    for leader, some in by_leader.items():
+        for name, value in (
+            ("replication-offset-checkpoint", "until"),
+            ("log-start-offset-checkpoint", "start"),
+        ):
+            rows = [OffsetEntry(o.partition.topic, o.partition.partition, getattr(o, value)) for o in some]
+            (folder / f"broker-{leader}" / name).write_text(format_checkpoint(rows), "utf-8")

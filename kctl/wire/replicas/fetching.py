@@ -1,0 +1,326 @@
+"""Bytes and offsets of replicas, from any broker that holds one: a Fetch that stores nothing and moves no watermark.
+
+From version 11 on a follower answers a Fetch of somebody who is no replica, up to its own high watermark. A
+positive replica id is never sent: a leader would take kctl for that follower.
+
+Source: core/src/main/scala/kafka/server/KafkaApis.scala, ReplicaManager.scala @ 2.4.1, 3.9.0; KIP-392; for
+OffsetsForLeaderEpoch KIP-101, KIP-279
+"""
+
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from kafka.protocol.consumer.offsets import ListOffsetsRequest, OffsetForLeaderEpochRequest
+
+from kctl.cluster.state import NO_LEADER, ClusterState
+from kctl.errors import KctlError
+from kctl.model import TopicPartition
+from kctl.wire.adapter import NoAnswer, Wire, error_name
+from kctl.wire.shortcuts.fetch import BytesRequest
+from kctl.wire.writes.requests import parse_id
+
+CONSUMER, DEBUGGER = -1, -2  # replica ids; the second one is told of a log's end, not of its watermark
+FOLLOWERS_ANSWER = 11  # the first version of Fetch that they do
+LATEST, EARLIEST, EARLIEST_LOCAL = -1, -2, -4  # timestamps that stand for a place
+SINCE = {EARLIEST_LOCAL: 8}  # an older broker would take it for a timestamp
+OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION = 1, 3
+HEARING, LOOK = 5.0, 0.05  # seconds in which a broker hears of a partition; between two looks
+A_ROUND = 32 << 20  # bytes of each broker at once, below what brokers give (fetch.max.bytes, 55 MiB)
+OF_ALL = 128 << 20  # bytes of all brokers at once
+STARVING = 300.0  # seconds in which a broker may give nothing because a quota is used up, by others too
+
+
+class FetchPosition(NamedTuple):
+    """What to fetch: a replica's bytes from an offset on."""
+
+    node: int
+    partition: TopicPartition
+    offset: int
+
+
+class Fetched(NamedTuple):
+    """What a replica answered; `data` may end within a batch, and is a view where it can be."""
+
+    data: bytes | memoryview
+    high_watermark: int
+    log_start_offset: int
+    error_code: int = 0
+
+    @property
+    def error(self) -> str | None:
+        """Kafka's name of the error; None where there was none."""
+        return error_name(self.error_code) if self.error_code else None
+
+
+def foremost(wanted: Iterable[FetchPosition]) -> set[tuple[int, TopicPartition]]:
+    """Those that a broker is asked for before all others: whatever its limits are, it gives their bytes if it has any."""
+    found: dict[int, TopicPartition] = {}
+    for one in wanted:
+        found.setdefault(one.node, one.partition)
+    return set(found.items())
+
+
+class Fetcher:
+    """Fetches from chosen replicas. `topic_ids` are those of the state read before, in Kafka's form."""
+
+    def __init__(self, wire: Wire, topic_ids: Mapping[str, str | None]) -> None:
+        version = wire.version_of(BytesRequest) or 0
+        if version < FOLLOWERS_ANSWER:
+            raise KctlError(
+                f"brokers of {wire.location} are older than 2.4: their followers give no bytes to clients"
+            )
+        self._wire = wire
+        self._version = version
+        self._ids = {name: parse_id(id) if id else uuid.UUID(int=0) for name, id in topic_ids.items()}
+        self._names = {id: name for name, id in self._ids.items()}
+        if version >= 13 and any(id.int == 0 for id in self._ids.values()):
+            self._version = 12  # a topic without an id is asked for by name
+
+    def fetch(self, wanted: Sequence[FetchPosition], size: int) -> list[Fetched | KctlError]:
+        """The answers in order, each broker asked once for all of its partitions; `size` bytes of each.
+
+        A batch larger than that comes whole. Later partitions may be left empty, as what is read at once is bounded.
+        """
+        by_node: dict[int, list[FetchPosition]] = {}
+        for one in wanted:
+            by_node.setdefault(one.node, []).append(one)
+        found: dict[tuple[int, TopicPartition], Fetched | KctlError] = {}
+        most, end = min(A_ROUND, OF_ALL // max(1, len(by_node))), time.monotonic() + STARVING
+        while by_node:
+            asked = [(node, self._request(some, size, most)) for node, some in by_node.items()]
+            answers = dict(zip(by_node, self._wire.send_all(asked), strict=True))
+            later = [node for node, answer in answers.items() if _is_throttled(answer)]
+            if time.monotonic() > end:
+                answers.update((node, _starved(node)) for node in later)
+                later = []
+            for node, some in by_node.items():
+                if node not in later:
+                    found.update(self._taken(node, some, answers[node]))
+            by_node = {node: by_node[node] for node in later}
+        missing = KctlError("the answer leaves it out")
+        return [found.get((one.node, one.partition), missing) for one in wanted]
+
+    def _taken(
+        self, node: int, wanted: Sequence[FetchPosition], answer: Any
+    ) -> dict[tuple[int, TopicPartition], Fetched | KctlError]:
+        if not isinstance(answer, KctlError) and answer.error_code:
+            answer = KctlError(f"broker {node} gives no bytes: {error_name(answer.error_code)}")
+        if isinstance(answer, KctlError):
+            return {(node, one.partition): answer for one in wanted}
+        found: dict[tuple[int, TopicPartition], Fetched | KctlError] = {}
+        for topic in answer.responses:
+            name = str(topic.topic if self._version < 13 else self._names.get(topic.topic_id))
+            for p in topic.partitions:
+                data = p.records if p.records is not None else b""
+                key = node, TopicPartition(name, p.partition_index)
+                found[key] = Fetched(data, p.high_watermark, p.log_start_offset, p.error_code)
+        return found
+
+    def _request(self, wanted: Sequence[FetchPosition], size: int, most: int) -> BytesRequest:
+        kind = BytesRequest.FetchTopic
+        by_topic: dict[str, list[FetchPosition]] = {}
+        for one in wanted:
+            by_topic.setdefault(one.partition.topic, []).append(one)
+        topics = [
+            kind(
+                topic=name,
+                topic_id=self._ids[name],
+                partitions=[
+                    kind.FetchPartition(
+                        partition=one.partition.partition,
+                        current_leader_epoch=-1,
+                        fetch_offset=one.offset,
+                        last_fetched_epoch=-1,
+                        log_start_offset=-1,
+                        partition_max_bytes=size,
+                    )
+                    for one in some
+                ],
+            )
+            for name, some in by_topic.items()
+        ]
+        reader: dict[str, object] = (
+            {"replica_state": BytesRequest.ReplicaState(replica_id=CONSUMER, replica_epoch=-1)}
+            if self._version >= 15
+            else {"replica_id": CONSUMER}
+        )
+        return BytesRequest(
+            max_wait_ms=0,
+            min_bytes=0,
+            max_bytes=min(size * len(wanted), most),
+            isolation_level=0,
+            session_id=0,
+            session_epoch=-1,
+            topics=topics,
+            forgotten_topics_data=[],
+            rack_id="",
+            min_version=FOLLOWERS_ANSWER,
+            max_version=self._version,
+            **reader,
+        )
+
+
+def _is_throttled(answer: Any) -> bool:
+    """Whether a broker gives nothing because a quota is used up; the next request waits as long as it says."""
+    if isinstance(answer, KctlError):
+        return False
+    return bool(answer.throttle_time_ms > 0 and not answer.error_code and not answer.responses)
+
+
+def _starved(node: int) -> NoAnswer:
+    return NoAnswer(
+        f"broker {node} gives no bytes for {STARVING:.0f} s: a quota of this client or user is used up", node
+    )
+
+
+def list_offsets(
+    wire: Wire, wanted: Sequence[tuple[int, TopicPartition]], place: int, *, replica_id: int = DEBUGGER
+) -> dict[tuple[int, TopicPartition], int | KctlError]:
+    """An offset of each replica (broker and partition): where its log begins or ends, or its high watermark.
+
+    With `DEBUGGER` the end of the log of any replica; with `CONSUMER` the high watermark, of leaders only. A broker
+    that has not heard of a partition yet is given a moment: one that was read from has.
+    """
+    if (wire.version_of(ListOffsetsRequest) or 0) < SINCE.get(place, 0):
+        raise KctlError(f"brokers of {wire.location} are too old to tell where local data begins")
+    found, end = _offsets(wire, wanted, place, replica_id), time.monotonic() + HEARING
+    while (late := [one for one in wanted if _has_not_heard(found[one])]) and time.monotonic() < end:
+        wire.pause(LOOK)
+        found |= _offsets(wire, late, place, replica_id)
+    return found
+
+
+class NotTold(KctlError):
+    """A broker gives no offset of a partition."""
+
+    def __init__(self, node: int, error_code: int) -> None:
+        super().__init__(f"broker {node} does not tell: {error_name(error_code)}")
+        self.error_code = error_code
+
+
+def _has_not_heard(answer: int | KctlError) -> bool:
+    return isinstance(answer, NotTold) and answer.error_code == UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _offsets(
+    wire: Wire, wanted: Sequence[tuple[int, TopicPartition]], place: int, replica_id: int
+) -> dict[tuple[int, TopicPartition], int | KctlError]:
+    by_node: dict[int, dict[str, list[int]]] = {}
+    for node, tp in wanted:
+        by_node.setdefault(node, {}).setdefault(tp.topic, []).append(tp.partition)
+    kind = ListOffsetsRequest.ListOffsetsTopic
+    requests = [
+        (
+            node,
+            ListOffsetsRequest(
+                replica_id=replica_id,
+                isolation_level=0,
+                topics=[
+                    kind(
+                        name=name,
+                        partitions=[
+                            kind.ListOffsetsPartition(
+                                partition_index=p, current_leader_epoch=-1, timestamp=place
+                            )
+                            for p in numbers
+                        ],
+                    )
+                    for name, numbers in topics.items()
+                ],
+            ),
+        )
+        for node, topics in by_node.items()
+    ]
+    missing = KctlError("the answer leaves it out")
+    found: dict[tuple[int, TopicPartition], int | KctlError] = dict.fromkeys(wanted, missing)
+    for (node, _), answer in zip(requests, wire.send_all(requests), strict=True):
+        if isinstance(answer, KctlError):
+            found |= {
+                (node, TopicPartition(name, p)): answer for name, ps in by_node[node].items() for p in ps
+            }
+            continue
+        for topic in answer.topics:
+            for p in topic.partitions:
+                key = node, TopicPartition(str(topic.name), p.partition_index)
+                found[key] = NotTold(node, p.error_code) if p.error_code else int(p.offset)
+    return found
+
+
+def local_starts(
+    wire: Wire, wanted: Sequence[tuple[int, TopicPartition]]
+) -> dict[tuple[int, TopicPartition], int | KctlError]:
+    """Where the batches begin that a replica has itself: of a tiered topic this is not where its log begins."""
+    knows = (wire.version_of(ListOffsetsRequest) or 0) >= SINCE[EARLIEST_LOCAL]  # else there are no tiers
+    return list_offsets(wire, wanted, EARLIEST_LOCAL if knows else EARLIEST)
+
+
+NOBODY = -2  # a replica id that is no broker's
+
+
+class LeaderAnswer(NamedTuple):
+    """A leader's answer; -1 and -1 for an epoch that it does not know, `error` where it gave none."""
+
+    partition: TopicPartition
+    leader: int
+    leader_epoch: int
+    end_offset: int
+    error: str | None = None
+
+
+def ask_leaders(
+    wire: Wire, state: ClusterState, partitions: Iterable[TopicPartition], epoch: int
+) -> list[LeaderAnswer]:
+    """Where an epoch ends in the leaders' own records of epochs, by topic and number; all leaders are asked at once.
+
+    Followers refuse OffsetsForLeaderEpoch (error 6), so that each partition's leader is asked.
+    """
+    leaders = {tp: _leader(tp, state) for tp in sorted(set(partitions))}
+    by_leader: dict[int, dict[str, list[int]]] = {}
+    for tp, leader in leaders.items():
+        if leader != NO_LEADER:
+            by_leader.setdefault(leader, {}).setdefault(tp.topic, []).append(tp.partition)
+    requests = [(leader, _request(topics, epoch)) for leader, topics in by_leader.items()]
+    found: dict[TopicPartition, LeaderAnswer] = {}
+    for (leader, _), answer in zip(requests, wire.send_all(requests), strict=True):
+        if isinstance(answer, KctlError):
+            for name, numbers in by_leader[leader].items():
+                for p in numbers:
+                    tp = TopicPartition(name, p)
+                    found[tp] = LeaderAnswer(tp, leader, -1, -1, str(answer))
+            continue
+        for topic in answer.topics:
+            for partition in topic.partitions:
+                tp = TopicPartition(str(topic.topic), int(partition.partition))
+                error = error_name(partition.error_code) if partition.error_code else None
+                found[tp] = LeaderAnswer(
+                    tp, leader, int(partition.leader_epoch), int(partition.end_offset), error
+                )
+    missing = {True: "it has no leader", False: "the answer leaves it out"}
+    return [
+        found.get(tp) or LeaderAnswer(tp, leader, -1, -1, missing[leader == NO_LEADER])
+        for tp, leader in leaders.items()
+    ]
+
+
+def _leader(tp: TopicPartition, state: ClusterState) -> int:
+    found = state.partition_states.get(tp)
+    return found.leader if found is not None else NO_LEADER
+
+
+def _request(topics: dict[str, list[int]], epoch: int) -> OffsetForLeaderEpochRequest:
+    kind = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+    return OffsetForLeaderEpochRequest(
+        replica_id=NOBODY,
+        topics=[
+            kind(
+                topic=name,
+                partitions=[
+                    kind.OffsetForLeaderPartition(partition=p, current_leader_epoch=-1, leader_epoch=epoch)
+                    for p in numbers
+                ],
+            )
+            for name, numbers in topics.items()
+        ],
+    )

@@ -1,0 +1,1 @@
+"""Changes over the Admin protocol: planned, sent, checked."""

@@ -1,0 +1,345 @@
+"""How a change is written: what was read is read again, then each request is sent and its answer looked at.
+
+What a write expects to find, and whether it has been carried out, is worked out from its JSON alone, so that a journal
+entry is enough.
+"""
+
+import contextlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from kctl.changes.faults import reach
+from kctl.changes.intents import Intent
+from kctl.changes.plan import Write
+from kctl.changes.waiting import config_types_of, topics_of
+from kctl.cluster.interface import Cluster, Conflict, refuse_changed
+from kctl.cluster.state import UNTOLD, ClusterState, Replicas
+from kctl.cluster.versions import V4_0
+from kctl.errors import KctlError, NotFinished
+from kctl.model import TopicPartition
+from kctl.wire.adapter import NoAnswer, Wire
+from kctl.wire.writes import kraft
+from kctl.wire.writes.planning import TRANSLATIONS, content, item_count, name_of
+from kctl.wire.writes.requests import RequestItem, can_be_validated, own_request, send
+
+SETTLING = 5.0  # seconds in which the fate of a lost request is found out
+# Seconds that brokers have to take a throttle; what is not in force then is said behind the write.
+IN_FORCE = 2.0
+MOVES = "AlterPartitionReassignments"
+
+
+def topics_touched(writes: Sequence[Write]) -> set[str] | None:
+    """The topics that the writes are about; None: all of them."""
+    if any(name_of(write) == kraft.UNREGISTER for write in writes):
+        return None
+    found: set[str] = set()
+    for write in writes:
+        after = content(write)
+        if "topic" in after:
+            found.add(str(after["topic"]))
+        found |= {str(row["topic"]) for row in after.get("partitions", ())}
+        if after.get("entity_type") == "topics":
+            found.add(str(after["entity_name"]))
+    return found
+
+
+def config_types_touched(writes: Sequence[Write]) -> set[str]:
+    """The entity types whose configurations the writes are about."""
+    return {str(kind) for write in writes if (kind := content(write).get("entity_type")) is not None}
+
+
+def refuse_other_state(write: Write, state: ClusterState) -> None:
+    """Raise Conflict where the cluster is not what the write was worked out from."""
+    if write.before is None:
+        return
+    before, after = json.loads(write.before), content(write)
+    if "configs" in before:
+        entity = after["entity_type"], after["entity_name"]
+        refuse_changed(*entity, before["configs"], state.config(*entity))
+    if "topic_id" in before:
+        _refuse_other_topic(after["topic"], before, state)
+    for row in before.get("partitions", ()):
+        _refuse_other_partition(row, state)
+    kraft.refuse_other_state(before, after, state)
+    for row in before.get("leaderless", ()):
+        tp = TopicPartition(row["topic"], row["partition"])
+        found = state.partition_states.get(tp)
+        if found is None or state.is_alive(found.leader):
+            raise Conflict(f"{tp} has a leader by now; nothing was written")
+
+
+def refuse_other_answers(wire: Wire, writes: Sequence[Write]) -> None:
+    """Raise Conflict where brokers say something else now than what a write was worked out from."""
+    for write in writes:
+        if (own := own_request(write)) is not None:
+            own.refuse_changed(wire, json.loads(write.before or b"{}"), content(write))
+
+
+def _refuse_other_topic(name: str, before: Mapping[str, Any], state: ClusterState) -> None:
+    topic = state.topics.get(name)
+    if topic is None or topic.topic_id != before["topic_id"]:
+        gone = "is gone" if topic is None else "was deleted and created again"
+        raise Conflict(f"topic {name} {gone} since it was read; nothing was written")
+    count = before.get("count")
+    if count is not None and len(topic.partitions) != count:
+        raise Conflict(f"topic {name} was changed by somebody else; nothing was written")
+
+
+def _refuse_other_partition(row: Mapping[str, Any], state: ClusterState) -> None:
+    tp = TopicPartition(row["topic"], row["partition"])
+    present = state.replicas(tp)
+    if present is None:
+        raise Conflict(f"{tp} is gone since it was read; nothing was written")
+    topic = state.topics[tp.topic]
+    adding = topic.adding_replicas.get(tp.partition, ())
+    removing = topic.removing_replicas.get(tp.partition, ())
+    if (adding, removing) != (tuple(row["adding"]), tuple(row["removing"])):
+        raise Conflict(f"{tp} is being moved by somebody else; nothing was written")
+    if present != tuple(row["replicas"]):
+        raise Conflict(
+            f"{tp} is on {list(present)}, not on {row['replicas']} as it was read; nothing was written"
+        )
+
+
+# --- has it been done? --------------------------------------------------------------------------------
+
+
+def is_done(write: Write, state: ClusterState) -> bool:
+    """Whether the cluster shows what the write asks for."""
+    name = name_of(write)
+    return (CHECKS.get(name) or kraft.CHECKS[name])(content(write), state)
+
+
+def can_tell(write: Write, state: ClusterState) -> bool:
+    """Whether the cluster shows if it was done: a value that brokers keep to themselves looks as it did before.
+
+    So does, before 4.0, the registration of a broker that is not alive.
+    """
+    if name_of(write) == kraft.UNREGISTER:
+        return state.kafka_version >= V4_0
+    before, after = json.loads(write.before or b"{}").get("configs", {}), content(write)
+    return not any(
+        before.get(one["key"]) == UNTOLD
+        and state.is_untold(state.config(after["entity_type"], after["entity_name"]).get(one["key"]))
+        for one in after.get("configs", ())
+    )
+
+
+def _created(after: Mapping[str, Any], state: ClusterState) -> bool:
+    topic = state.topics.get(after["topic"])
+    wanted = {int(p): tuple(ids) for p, ids in after["assignments"].items()}
+    return topic is not None and dict(topic.partitions) == wanted
+
+
+def _deleted(after: Mapping[str, Any], state: ClusterState) -> bool:
+    topic = state.topics.get(after["topic"])
+    return topic is None or (after["topic_id"] is not None and topic.topic_id != after["topic_id"])
+
+
+def _grown(after: Mapping[str, Any], state: ClusterState) -> bool:
+    topic = state.topics.get(after["topic"])
+    first = int(after["count"]) - len(after["assignments"])
+    wanted = {p: tuple(ids) for p, ids in enumerate(after["assignments"], first)}
+    return topic is not None and all(topic.partitions.get(p) == ids for p, ids in wanted.items())
+
+
+def _configured(after: Mapping[str, Any], state: ClusterState) -> bool:
+    present = state.config(after["entity_type"], after["entity_name"])
+    for config in after["configs"]:
+        key, operation, value = config["key"], config["operation"], config.get("value")
+        found = present.get(key)
+        items = set((found or "").split(","))
+        named = set((value or "").split(","))
+        if not {
+            "SET": found in (value, UNTOLD),
+            "DELETE": found is None,
+            "APPEND": named <= items,
+            "SUBTRACT": not named & items,
+        }[operation]:
+            return False
+    return True
+
+
+def _reassigned(after: Mapping[str, Any], state: ClusterState) -> bool:
+    return all(_goes_to(row, state) for row in after["partitions"])
+
+
+def _goes_to(row: Mapping[str, Any], state: ClusterState) -> bool:
+    tp = TopicPartition(row["topic"], row["partition"])
+    topic = state.topics.get(tp.topic)
+    if topic is None:
+        return False
+    if row["replicas"] is None:
+        return not topic.is_reassigning(tp.partition)
+    target: Replicas = tuple(row["replicas"])
+    if topic.is_reassigning(tp.partition):
+        return set(topic.target_replicas(tp.partition)) == set(target)
+    return topic.partitions.get(tp.partition) == target
+
+
+def _elected(after: Mapping[str, Any], state: ClusterState) -> bool:
+    for row in after["partitions"]:
+        found = state.partition_states.get(TopicPartition(row["topic"], row["partition"]))
+        if found is None or found.leader != row.get("preferred", row.get("to")):
+            return False
+    return True
+
+
+CHECKS = {
+    "CreateTopics": _created,
+    "DeleteTopics": _deleted,
+    "CreatePartitions": _grown,
+    "IncrementalAlterConfigs": _configured,
+    "AlterClientQuotas": _configured,
+    "AlterPartitionReassignments": _reassigned,
+    "ElectLeaders": _elected,
+}
+
+
+class WireCluster(Cluster, Protocol):
+    """A cluster that is written to over its connections."""
+
+    wire: Wire
+    has_written: bool  # something that was not read back yet
+
+
+def writes_for(cluster: WireCluster, intent: Intent, state: ClusterState) -> tuple[Write, ...]:
+    """See `kctl.cluster.interface.Cluster`; a single request is validated by the controller where it can be."""
+    fresh = cluster.read_state(
+        topics_of(intent),
+        configs=config_types_of(intent),
+        kafka_version=state.kafka_version,
+        recent=True,  # it is read again before anything is sent
+    )
+    translate = TRANSLATIONS.get(intent.kind) or kraft.TRANSLATIONS[intent.kind]
+    writes = tuple(translate(fresh, intent, state))
+    refuse_other_answers(cluster.wire, writes)
+    if len(writes) == 1 and can_be_validated(writes[0]):
+        for item in send(cluster.wire, writes[0], validate_only=True):
+            raise item.error()
+    return writes
+
+
+class Commit:
+    """The writes of a cluster, one list after the other."""
+
+    def __init__(self, cluster: WireCluster) -> None:
+        self._cluster = cluster
+        self._sent = 0  # requests that were answered
+
+    def carry_out(self, writes: Sequence[Write]) -> None:
+        """Send the requests in order, after what they expect was read again.
+
+        Raises Conflict where it is not so any more, Refused where the first of them was refused, NotFinished
+        where a part of it was done and another not.
+        """
+        state = self._state_of(writes)
+        for write in writes:
+            refuse_other_state(write, state)
+        refuse_other_answers(self._cluster.wire, writes)
+        for number, write in enumerate(writes):
+            if name_of(write) == MOVES and state.quorum is None:
+                self._await_rates(writes[:number])
+            self._cluster.has_written = True
+            try:
+                failed = send(self._cluster.wire, write)
+            except NoAnswer as lost:
+                self._find_out(write, lost, number, len(writes))
+                continue
+            if failed:
+                self._say_what_failed(write, failed, number, len(writes))
+            self._sent += 1
+            reach(f"sent:{self._sent}")
+        self._settle(writes)
+
+    def _await_rates(self, writes: Sequence[Write]) -> None:
+        """Until brokers say that throttles are in force that were written before the moves which they are for.
+
+        With ZooKeeper each broker hears of them by itself, of the lists first, and of the moves from the controller.
+        In KRaft all of it is one log. Brokers of 2.4 keep rates to themselves.
+        """
+        rates = [write for write in writes if content(write).get("entity_type") == "brokers"]
+        end = time.monotonic() + IN_FORCE
+        while rates and time.monotonic() < end:
+            state = self._state_of(rates)
+            rates = [rate for rate in rates if can_tell(rate, state) and not is_done(rate, state)]
+            if rates:
+                time.sleep(0.02)
+
+    def _say_what_failed(self, write: Write, failed: Sequence[RequestItem], number: int, count: int) -> None:
+        items = item_count(write)
+        refused = tuple(item.refused(name_of(write)) for item in failed)
+        if number == 0 and len(failed) >= items:
+            more = f"; so {len(failed) - 1} more" if len(failed) > 1 else ""
+            error = failed[0].error(f"nothing was written{more}")
+            error.items = refused
+            raise error
+        reasons = "; ".join(item.reason for item in failed[:5])
+        more = f" and {len(failed) - 5} more" if len(failed) > 5 else ""
+        done = f"{number} of {count} requests and {items - len(failed)} of {items} items of the next were carried out"
+        unfinished = NotFinished(f"{done}, not: {reasons}{more}", "the journal has it: undo or resume it")
+        unfinished.items = refused
+        raise unfinished
+
+    def _find_out(self, write: Write, lost: NoAnswer, number: int, count: int) -> None:
+        """Look whether a request without an answer was carried out. Raises what holds where it was not."""
+        end = time.monotonic() + SETTLING
+        while True:
+            with contextlib.suppress(KctlError):
+                if self._is_done(write, self._state_of([write])):
+                    return
+            if time.monotonic() > end:
+                break
+            time.sleep(0.2)
+        raise NotFinished(
+            f"{lost}; {number} of {count} requests were carried out, of the next nothing is to be seen, "
+            "and it may still be carried out",
+            "`kctl journal resume` looks and goes on",
+        )
+
+    def _settle(self, writes: Sequence[Write]) -> None:
+        """Until the cluster shows what it has acknowledged. Raises NotFinished where a move has become another one.
+
+        A topic with a dead broker may never come to be with ZooKeeper. In KRaft a read waits for the metadata, but
+        a broker tells how far it is a moment before it answers accordingly.
+        """
+        if not writes:
+            return
+        end = time.monotonic() + SETTLING
+        while True:
+            state = self._state_of(writes)
+            if all(
+                self._is_done(write, state) or (state.quorum is None and name_of(write) == "CreateTopics")
+                for write in _lasting(writes)
+            ):
+                return
+            if time.monotonic() > end:
+                break
+            time.sleep(0.05)
+        moves = [write for write in _lasting(writes) if name_of(write) == MOVES]
+        if not all(self._is_done(write, state) for write in moves):
+            raise NotFinished(
+                "it was carried out, and then changed by somebody else, or is not to be seen yet",
+                "`kctl reassign status` shows what is moving where",
+            )
+
+    def _is_done(self, write: Write, state: ClusterState) -> bool:
+        if (own := own_request(write)) is not None:
+            return own.is_done(self._cluster.wire, content(write))
+        return is_done(write, state)
+
+    def _state_of(self, writes: Sequence[Write]) -> ClusterState:
+        return self._cluster.read_state(topics_touched(writes), configs=config_types_touched(writes))
+
+    def is_written(self, writes: Sequence[Write]) -> bool:
+        """Whether requests that were sent before have been carried out, as far as reading can tell."""
+        state = self._state_of(writes)
+        return all(can_tell(write, state) and self._is_done(write, state) for write in writes)
+
+
+def _lasting(writes: Sequence[Write]) -> list[Write]:
+    """Those that can be seen afterwards: of several about the same partitions (cancel, then the order) the last."""
+    moves = [write for write in writes if name_of(write) == MOVES]
+    return [write for write in writes if write not in moves[:-1]]

@@ -1,0 +1,439 @@
+"""The requests of each intent, worked out from a fresh read of everything that they touch.
+
+The protocol compares nothing with what is there, so that each write says what it expects to find, which is read
+again just before it is sent (`kctl.wire.writes.commit`). Requests are absolute: to send one twice does no harm.
+Nothing here writes; what a controller can check by itself it is asked to (`validate_only`).
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from kctl.changes.intents import (
+    AbortTransaction,
+    AddPartitions,
+    AlterConfig,
+    ClearThrottle,
+    CreateTopic,
+    DeleteGroup,
+    DeleteRecords,
+    DeleteTopic,
+    ElectPreferred,
+    ElectUnclean,
+    Intent,
+    Reassign,
+    RemoveMembers,
+    SetGroupOffsets,
+    offset_rows,
+    partition_rows,
+)
+from kctl.changes.plan import Write
+from kctl.cluster.config_keys import BROKERS_ONLY
+from kctl.cluster.interface import Conflict, refuse_changed
+from kctl.cluster.reassignment.cancellation import refuse_without_leader
+from kctl.cluster.reassignment.throttles import LISTS, RATES, clearing_changes, split
+from kctl.cluster.state import NO_LEADER, UNTOLD, ClusterState, Replicas, Topic
+from kctl.errors import BadValue, KctlError, Refused
+from kctl.model import Json, TopicPartition
+
+REQUEST = "request"  # the action of every write of this backend
+
+
+def request(name: str, about: str, after: Mapping[str, Json], before: Json = None) -> Write:
+    """A write: the name of a request and what it is about, what it says, and what it expects."""
+    return Write(
+        action=REQUEST,
+        target=f"{name} {about}",
+        after=json.dumps(after).encode(),
+        before=None if before is None else json.dumps(before).encode(),
+    )
+
+
+def name_of(write: Write) -> str:
+    """The name of the request."""
+    return write.target.partition(" ")[0]
+
+
+def content(write: Write) -> dict[str, Any]:
+    """What the request says."""
+    found = json.loads(write.after or b"{}")
+    return found if isinstance(found, dict) else {}
+
+
+def item_count(write: Write) -> int:
+    """How many things the request asks for, each answered by itself."""
+    after = content(write)
+    return len(after.get("partitions", ())) or len(after.get("members", ())) or 1
+
+
+def existing(state: ClusterState, name: str) -> Topic:
+    """The topic. Raises KctlError for an unknown one, Refused for one that is being deleted."""
+    if name not in state.topics:
+        for problem in state.problems:
+            if problem.place == f"topic {name}":
+                raise KctlError(f"{problem.place}: {problem.reason}")
+        raise KctlError(f"no topic {name}")
+    if name in state.deleting:
+        raise Refused(f"topic {name} is marked for deletion; nothing was written")
+    return state.topics[name]
+
+
+# --- topics -------------------------------------------------------------------------------------------
+
+
+def create_topic(fresh: ClusterState, intent: CreateTopic, _: ClusterState) -> list[Write]:
+    """The topic with explicit replicas."""
+    if intent.topic in fresh.topic_names:
+        raise Refused(f"topic {intent.topic} exists already")
+    after: dict[str, Json] = {
+        "topic": intent.topic,
+        "assignments": {str(p): list(ids) for p, ids in sorted(intent.replicas.items())},
+        "configs": dict(sorted(intent.configs.items())),
+    }
+    return [request("CreateTopics", intent.topic, after)]
+
+
+def delete_topic(fresh: ClusterState, intent: DeleteTopic, _: ClusterState) -> list[Write]:
+    """The topic by its id, where the cluster has ids: never another one of the same name."""
+    topic = existing(fresh, intent.topic)
+    after: dict[str, Json] = {"topic": intent.topic, "topic_id": topic.topic_id}
+    return [request("DeleteTopics", intent.topic, after, {"topic_id": topic.topic_id, "exists": True})]
+
+
+def add_partitions(fresh: ClusterState, intent: AddPartitions, planned: ClusterState) -> list[Write]:
+    """The new total, and the replicas of the new partitions."""
+    topic = existing(fresh, intent.topic)
+    known = planned.topics.get(intent.topic)
+    if known is not None and (
+        dict(known.partitions) != dict(topic.partitions) or known.topic_id != topic.topic_id
+    ):
+        raise Conflict(f"topic {intent.topic} was changed by somebody else; nothing was written")
+    first, total = len(topic.partitions), len(topic.partitions) + len(intent.replicas)
+    if sorted(intent.replicas) != list(range(first, total)):
+        raise Refused(f"partitions of {intent.topic} would not be numbered 0 to {total - 1} without a gap")
+    moving = [p for p in topic.partitions if topic.is_reassigning(p)]
+    if moving:
+        raise Refused(f"partition {moving[0]} of {intent.topic} is being reassigned; nothing was written")
+    after: dict[str, Json] = {
+        "topic": intent.topic,
+        "count": total,
+        "assignments": [list(intent.replicas[p]) for p in range(first, total)],
+    }
+    before: Json = {"topic_id": topic.topic_id, "count": first}
+    return [request("CreatePartitions", intent.topic, after, before)]
+
+
+# --- configurations -----------------------------------------------------------------------------------
+
+
+def alter_config(fresh: ClusterState, intent: AlterConfig, _: ClusterState) -> list[Write]:
+    """The keys of one entity, all of them or none; none of a logger's that a restart has set back."""
+    if intent.entity_type == "broker-loggers" and _is_so(fresh, intent):
+        return []
+    return [_alter(fresh, intent)]
+
+
+def clear_throttle(fresh: ClusterState, intent: ClearThrottle, _: ClusterState) -> list[Write]:
+    """The configurations without a reassignment's throttles, as far as they are still there."""
+    return [_alter(fresh, change) for change in clearing_changes(intent, fresh)]
+
+
+def _alter(fresh: ClusterState, change: AlterConfig) -> Write:
+    kind, name = change.entity_type, change.entity_name
+    for problem in fresh.problems:
+        if problem.place == f"configuration of {kind.removesuffix('s')} {name}":
+            raise KctlError(f"{problem.place}: {problem.reason}; nothing was written")
+    if kind == "topics":
+        existing(fresh, name)
+    elif kind in ("brokers", "broker-loggers") and name.isdigit() and not fresh.is_alive(int(name)):
+        raise Refused(
+            f"broker {name} is not alive, and only it can take its configuration; nothing was written",
+            "the entity `<default>` holds for all brokers" if kind == "brokers" else "",
+        )
+    refuse_changed(kind, name, change.before, fresh.config(kind, name))
+    after: dict[str, Json] = {"entity_type": kind, "entity_name": name, "configs": operations(change)}
+    before: Json = {"configs": dict(change.before)}
+    return request(
+        "IncrementalAlterConfigs" if kind in ("topics", "brokers", *BROKERS_ONLY) else "AlterClientQuotas",
+        f"{kind.removesuffix('s')} {name}",
+        after,
+        before,
+    )
+
+
+def operations(change: AlterConfig) -> list[Json]:
+    """What is done to each key. Throttled replicas are added and taken away, so that others' stay there."""
+    found: list[Json] = []
+    for key, value in sorted(change.after.items()):
+        was = change.before.get(key)
+        if value is None or (value == UNTOLD and key in RATES):  # what was not told cannot be put back
+            found.append({"key": key, "operation": "DELETE"})
+            continue
+        if key in LISTS and was:
+            had, have = split(was), split(value)
+            added = [item for item in have if item not in had]
+            gone = [item for item in had if item not in have]
+            if bool(added) != bool(gone):
+                operation = "APPEND" if added else "SUBTRACT"
+                found.append({"key": key, "operation": operation, "value": ",".join(added or gone)})
+                continue
+        found.append({"key": key, "operation": "SET", "value": value})
+    return found
+
+
+# --- moving and electing ------------------------------------------------------------------------------
+
+
+def reassign(fresh: ClusterState, intent: Reassign, _: ClusterState) -> list[Write]:
+    """Throttles first, then what runs and is to go back is cancelled, then the targets."""
+    cancelled: dict[TopicPartition, Replicas] = {}
+    moved: dict[TopicPartition, Replicas] = {}
+    for tp, target in sorted(intent.targets.items()):
+        present = _present(fresh, tp)
+        topic = fresh.topics[tp.topic]
+        origin = intent.origins.get(tp)
+        is_running = topic.is_reassigning(tp.partition)
+        goes_back = is_running and set(target) == set(topic.origin_replicas(tp.partition))
+        (refuse_without_leader if goes_back else check_target)(tp, target, fresh)
+        if is_running:
+            running = set(topic.target_replicas(tp.partition))
+            if running == set(target):
+                continue  # under way already, so that nothing is to be asked for
+            if origin is None or running != set(origin) or not goes_back:
+                raise Refused(f"{tp} is being reassigned already; nothing was written")
+            cancelled[tp] = target
+        elif present != target:
+            if origin is not None and present != tuple(origin):
+                raise Conflict(
+                    f"{tp} is on {list(present)}, not on {list(origin)} as it was planned; nothing was written"
+                )
+            moved[tp] = target
+    changes = [one for one in intent.config_changes if _can_take(fresh, one) and not _is_so(fresh, one)]
+    writes = [_alter(fresh, change) for change in changes]
+    if cancelled:
+        writes.append(
+            request(
+                "AlterPartitionReassignments",
+                f"cancel {len(cancelled)}",
+                {"partitions": [{**_row(tp), "replicas": None} for tp in cancelled]},
+                {"partitions": [_moving_row(fresh, tp) for tp in cancelled]},
+            )
+        )
+        writes.append(
+            request(
+                "AlterPartitionReassignments",
+                f"order {len(cancelled)}",
+                {"partitions": partition_rows(cancelled), "keep_factor": True},
+            )
+        )
+    if moved:
+        keep = all(len(fresh.replicas(tp) or ()) == len(target) for tp, target in moved.items())
+        writes.append(
+            request(
+                "AlterPartitionReassignments",
+                f"move {len(moved)}",
+                {"partitions": partition_rows(moved), "keep_factor": keep},
+                {"partitions": [_moving_row(fresh, tp) for tp in moved]},
+            )
+        )
+    return writes
+
+
+def _present(state: ClusterState, tp: TopicPartition) -> Replicas:
+    present = existing(state, tp.topic).partitions.get(tp.partition)
+    if present is None:
+        raise KctlError(f"no partition {tp}")
+    return present
+
+
+def _row(tp: TopicPartition) -> dict[str, Json]:
+    return {"topic": tp.topic, "partition": tp.partition}
+
+
+def _moving_row(state: ClusterState, tp: TopicPartition) -> Json:
+    topic = state.topics[tp.topic]
+    return {
+        **_row(tp),
+        "replicas": list(topic.partitions[tp.partition]),
+        "adding": list(topic.adding_replicas.get(tp.partition, ())),
+        "removing": list(topic.removing_replicas.get(tp.partition, ())),
+    }
+
+
+def _can_take(state: ClusterState, change: AlterConfig) -> bool:
+    """Whether somebody is there to take it: a dead broker copies nothing, and needs no throttle."""
+    return (
+        change.entity_type != "brokers"
+        or not change.entity_name.isdigit()
+        or state.is_alive(int(change.entity_name))
+    )
+
+
+def _is_so(state: ClusterState, change: AlterConfig) -> bool:
+    """Whether it is there already: of a stage that was cut off between its requests.
+
+    So is a value that brokers do not tell, where none was set when the change was planned.
+    """
+    present = state.config(change.entity_type, change.entity_name)
+    return all(
+        present.get(key) == value
+        or (value is not None and change.before.get(key) is None and state.is_untold(present.get(key)))
+        for key, value in change.after.items()
+    )
+
+
+def check_target(tp: TopicPartition, target: Replicas, state: ClusterState) -> None:
+    """Refuse what a controller takes and never ends, or would lose data. Raises BadValue, Refused."""
+    if not target:
+        raise Refused(f"{tp} would have no replicas; nothing was written")
+    if len(set(target)) < len(target):
+        raise BadValue(f"{tp} would have a broker twice: {list(target)}")
+    dead = sorted(b for b in target if not state.is_alive(b))
+    if dead:
+        ids = ", ".join(map(str, dead))
+        raise Refused(
+            f"{tp} would be on broker{'' if len(dead) == 1 else 's'} {ids}, not alive; nothing was written"
+        )
+
+
+def elect_preferred(fresh: ClusterState, intent: ElectPreferred, _: ClusterState) -> list[Write]:
+    """The election of partitions whose first replica can lead."""
+    wanted = []
+    for tp in sorted(intent.partitions):
+        replicas, found = _present(fresh, tp), fresh.partition_states.get(tp)
+        if found is not None and found.leader == replicas[0]:
+            continue
+        if not fresh.is_alive(replicas[0]) or found is None or replicas[0] not in found.isr:
+            why = "in the ISR" if fresh.is_alive(replicas[0]) else "alive"
+            raise Refused(
+                f"broker {replicas[0]}, the preferred leader of {tp}, is not {why}; nothing was written"
+            )
+        wanted.append({**_row(tp), "preferred": replicas[0], "leader": found.leader})
+    if not wanted:
+        return []
+    after: dict[str, Json] = {"election": "preferred", "partitions": list(wanted)}
+    return [request("ElectLeaders", f"preferred {len(wanted)}", after)]
+
+
+def elect_unclean(fresh: ClusterState, intent: ElectUnclean, _: ClusterState) -> list[Write]:
+    """The chosen replica first where the controller would take another one, the election, and the order as it was."""
+    ordered: dict[TopicPartition, Replicas] = {}
+    wanted: list[Json] = []
+    leaderless: list[Json] = []
+    restored: dict[TopicPartition, Replicas] = {}
+    for tp, (broker,) in sorted(intent.chosen.items()):
+        present, found = _present(fresh, tp), fresh.partition_states.get(tp)
+        leader = NO_LEADER if found is None else found.leader
+        if sorted(present) != sorted(intent.origins[tp]):
+            raise Conflict(f"{tp} is on {list(present)} by now; nothing was written")
+        if leader != broker and fresh.is_alive(leader):
+            raise Conflict(f"broker {leader} leads {tp} by now; nothing was written")
+        if leader != broker:
+            if next((b for b in present if fresh.is_replica_alive(tp, b)), None) != broker:
+                ordered[tp] = (broker, *(b for b in present if b != broker))
+            wanted.append({**_row(tp), "to": broker})
+            leaderless.append(_row(tp))
+        if tp in ordered or present != intent.origins[tp]:
+            restored[tp] = tuple(intent.origins[tp])
+    writes = []
+    for name, orders in (("first", ordered), ("elect", {}), ("order", restored)):
+        if name == "elect" and wanted:
+            after: dict[str, Json] = {"election": "unclean", "partitions": wanted}
+            writes.append(
+                request("ElectLeaders", f"unclean {len(wanted)}", after, {"leaderless": leaderless})
+            )
+        elif orders:
+            rows: dict[str, Json] = {"partitions": partition_rows(orders), "keep_factor": True}
+            writes.append(request("AlterPartitionReassignments", f"{name} {len(orders)}", rows))
+    return writes
+
+
+def abort_transaction(fresh: ClusterState, intent: AbortTransaction, _: ClusterState) -> list[Write]:
+    """The marker, to the partition's leader."""
+    tp = TopicPartition(intent.topic, intent.partition)
+    _present(fresh, tp)
+    after: dict[str, Json] = {
+        "partitions": [_row(tp)],
+        "producer_id": intent.producer_id,
+        "producer_epoch": intent.producer_epoch,
+        "coordinator_epoch": intent.coordinator_epoch,
+        "start_offset": intent.start_offset,
+    }
+    return [request("WriteTxnMarkers", f"abort {tp}", after)]
+
+
+def delete_records(fresh: ClusterState, intent: DeleteRecords, _: ClusterState) -> list[Write]:
+    """The first offset that stays in each partition, to the partitions' leaders."""
+    topic = existing(fresh, intent.topic)
+    for partition in intent.to_offsets:
+        _present(fresh, TopicPartition(intent.topic, partition))
+    rows = [
+        {**_row(TopicPartition(intent.topic, p)), "to_offset": offset}
+        for p, offset in sorted(intent.to_offsets.items())
+    ]
+    after: dict[str, Json] = {"topic": intent.topic, "partitions": list(rows)}
+    return [request("DeleteRecords", f"topic {intent.topic}", after, {"topic_id": topic.topic_id})]
+
+
+# --- groups -------------------------------------------------------------------------------------------
+
+
+def set_group_offsets(fresh: ClusterState, intent: SetGroupOffsets, _: ClusterState) -> list[Write]:
+    """The offsets that are set, then those that are deleted."""
+    writes = []
+    names = (
+        ("AlterShareGroupOffsets", "DeleteShareGroupOffsets")
+        if intent.is_share
+        else ("OffsetCommit", "OffsetDelete")
+    )
+    for name, wanted in zip(names, (True, False), strict=True):
+        chosen = {tp: at for tp, at in intent.offsets.items() if (at is not None) is wanted}
+        if chosen:
+            for tp in chosen if wanted else ():
+                _present(fresh, tp)
+            before: Json = {"offsets": offset_rows({tp: intent.previous.get(tp) for tp in chosen})}
+            after: dict[str, Json] = {"group": intent.group, "partitions": offset_rows(chosen)}
+            writes.append(request(name, f"group {intent.group}", after, before))
+    return writes
+
+
+def delete_group(fresh: ClusterState, intent: DeleteGroup, _: ClusterState) -> list[Write]:
+    """The group, if its offsets are still those that the journal keeps."""
+    before: Json = {"offsets": offset_rows(intent.previous), "all": True}
+    return [request("DeleteGroups", f"group {intent.group}", {"group": intent.group}, before)]
+
+
+def remove_members(fresh: ClusterState, intent: RemoveMembers, _: ClusterState) -> list[Write]:
+    """The members, by their ids."""
+    after: dict[str, Json] = {"group": intent.group, "members": list(intent.members)}
+    return [request("LeaveGroup", f"group {intent.group}", after)]
+
+
+def _no_such_request(why: str) -> "Translation":
+    def refuse(fresh: ClusterState, intent: Intent, planned: ClusterState) -> list[Write]:
+        raise Refused(f"{intent}: {why}; nothing was written")
+
+    return refuse
+
+
+Translation = Callable[[ClusterState, Any, ClusterState], Iterable[Write]]
+TRANSLATIONS: dict[str, Translation] = {
+    "create-topic": create_topic,
+    "delete-topic": delete_topic,
+    "add-partitions": add_partitions,
+    "alter-config": alter_config,
+    "wait-until": lambda fresh, intent, planned: (),
+    "clear-throttle": clear_throttle,
+    "reassign": reassign,
+    "elect-preferred": elect_preferred,
+    "elect-unclean": elect_unclean,
+    "abort-transaction": abort_transaction,
+    "delete-records": delete_records,
+    "set-group-offsets": set_group_offsets,
+    "delete-group": delete_group,
+    "remove-members": remove_members,
+    "move-controller": _no_such_request("no request moves the controller; restart it"),
+    "replace-stuck-reassignment": _no_such_request(
+        "brokers cancel a move that is stuck: leave --move-controller out"
+    ),
+}

@@ -1,0 +1,335 @@
+"""Writes as requests: sent to whoever carries them out, and each item of the answer looked at.
+
+Source: clients/src/main/resources/common/message/*.json @ 4.3.0; KIP-339 (incremental configs), KIP-455
+(reassignments), KIP-460 (elections), KIP-546 (quotas)
+"""
+
+import time
+import uuid
+from base64 import urlsafe_b64decode
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest
+from kafka.protocol.admin.configs import IncrementalAlterConfigsRequest
+from kafka.protocol.admin.topics import (
+    AlterPartitionReassignmentsRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    ElectLeadersRequest,
+)
+
+from kctl.changes.plan import Write
+from kctl.cluster.interface import Conflict
+from kctl.errors import BadValue, KctlError, Refused, RefusedItem
+from kctl.model import TopicPartition
+from kctl.wire.adapter import SERVER_ROOM, NoAnswer, Wire, error_name
+from kctl.wire.reading import DEFAULT, QUOTA_TYPES
+from kctl.wire.shortcuts.configs import AT_THE_BROKER, KINDS
+from kctl.wire.writes.planning import content, name_of
+
+OPERATIONS = {"SET": 0, "DELETE": 1, "APPEND": 2, "SUBTRACT": 3}
+ELECTIONS = {"preferred": 0, "unclean": 1}
+NOT_CONTROLLER, REQUEST_TIMED_OUT, ELECTION_NOT_NEEDED = 41, 7, 84
+QUOTA_EXCEEDED = 89  # of changes of topics and partitions (KIP-599)
+# Seconds for which such a quota is waited for, beyond what a broker asks for each time.
+PATIENCE, PAUSE = 60.0, 0.1
+# Which error of an item means what: a name or value that cannot be (2), could not (3), somebody was faster (4).
+BAD_VALUES = frozenset({17, 37, 38, 39, 40, 42})
+COULD_NOT = frozenset({3, 29, 30, 31, 58, 69, 100, 102, 127})
+CONFLICTS = frozenset({85})
+
+
+class RequestItem(NamedTuple):
+    """What became of one item of a request."""
+
+    what: str
+    error_code: int
+    error_message: str | None
+    topic: str | None = None
+    partition: int | None = None
+
+    def refused(self, request: str) -> RefusedItem:
+        """The item as callers are told of it."""
+        return RefusedItem(
+            request=request,
+            what=self.what,
+            error_code=self.error_code,
+            error=error_name(self.error_code),
+            reason=self.error_message or None,
+            topic=self.topic,
+            partition=self.partition,
+        )
+
+    @property
+    def reason(self) -> str:
+        """Why it was not done, as the broker says it."""
+        name = error_name(self.error_code)
+        if self.error_code == QUOTA_EXCEEDED:
+            return f"{self.what}: the quota of changes (controller_mutation_rate) is used up ({name})"
+        said = (self.error_message or "").strip().rstrip(".")
+        return f"{self.what}: {said} ({name})" if said else f"{self.what}: {name}"
+
+    def error(self, done: str = "nothing was written") -> KctlError:
+        """The failure that it is."""
+        text = f"{self.reason}; {done}"
+        if self.error_code in BAD_VALUES:
+            return BadValue(text)
+        if self.error_code in COULD_NOT:
+            return KctlError(text)
+        return (Conflict if self.error_code in CONFLICTS else Refused)(text)
+
+
+Sender = Callable[[Wire, Mapping[str, Any], bool], Iterator[RequestItem]]
+
+
+def send(wire: Wire, write: Write, *, validate_only: bool = False) -> list[RequestItem]:
+    """Send a write to whoever carries it out; the items that failed. Raises NoAnswer, TooOld.
+
+    One that no controller took is sent once more, after it was asked who the controller is now. One for which a
+    quota is used up is sent again when the broker says that there is room.
+    """
+    sender, end = _sender(write), time.monotonic() + PATIENCE
+    items = list(sender(wire, content(write), validate_only))
+    while any(item.error_code == QUOTA_EXCEEDED for item in items) and time.monotonic() < end:
+        wire.pause(PAUSE)
+        items = list(sender(wire, content(write), validate_only))
+    if any(item.error_code == NOT_CONTROLLER for item in items):
+        from kctl.wire.reading import read_from_controller
+
+        wire.refresh_nodes()
+        read_from_controller(wire)
+        items = list(sender(wire, content(write), validate_only))
+    late = [item for item in items if item.error_code == REQUEST_TIMED_OUT]
+    if late and not validate_only:
+        said = late[0].error_message or "the broker did not get to it in time"
+        raise NoAnswer(f"{late[0].what}: {said.rstrip('.')}")
+    return [item for item in items if item.error_code]
+
+
+def _sender(write: Write) -> Sender:
+    name = name_of(write)
+    if (own := own_request(write)) is not None:
+        return lambda wire, after, validate_only: own.send(wire, after)
+    if name in SENDERS:
+        return SENDERS[name]
+    sender: Sender = import_module("kctl.wire.writes.kraft").SENDERS[name]  # which needs what is here
+    return sender
+
+
+def can_be_validated(write: Write) -> bool:
+    """Whether the controller can be asked beforehand."""
+    return name_of(write) in (
+        "CreateTopics",
+        "CreatePartitions",
+        "IncrementalAlterConfigs",
+        "UpdateFeatures",
+    )
+
+
+def milliseconds(wire: Wire) -> int:
+    """How long a broker may take."""
+    return int(wire.access.timeout * 1000)
+
+
+def ask(wire: Wire, request: Any, node: int | None = None) -> Any:
+    """The answer to a request that changes something."""
+    # A request that waits in the broker until its own time is over must not be lost by the client before that.
+    return wire.send(request, node, timeout=wire.access.timeout + SERVER_ROOM)
+
+
+def _create_topics(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[RequestItem]:
+    kind = CreateTopicsRequest.CreatableTopic
+    topic = kind(
+        name=after["topic"],
+        num_partitions=-1,
+        replication_factor=-1,
+        assignments=[
+            kind.CreatableReplicaAssignment(partition_index=int(p), broker_ids=ids)
+            for p, ids in after["assignments"].items()
+        ],
+        configs=[kind.CreatableTopicConfig(name=key, value=value) for key, value in after["configs"].items()],
+    )
+    request = CreateTopicsRequest(topics=[topic], timeout_ms=milliseconds(wire), validate_only=validate_only)
+    for one in ask(wire, request).topics:
+        yield RequestItem(f"topic {one.name}", one.error_code, one.error_message, str(one.name))
+
+
+def _delete_topics(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[RequestItem]:
+    version = wire.version_of(DeleteTopicsRequest) or 0
+    name = after["topic"]
+    if version >= 6:
+        id = after["topic_id"]
+        state = (
+            DeleteTopicsRequest.DeleteTopicState(name=None, topic_id=parse_id(id))
+            if id
+            else DeleteTopicsRequest.DeleteTopicState(name=name, topic_id=uuid.UUID(int=0))
+        )
+        request = DeleteTopicsRequest(topics=[state], timeout_ms=milliseconds(wire))
+    else:
+        request = DeleteTopicsRequest(topic_names=[name], timeout_ms=milliseconds(wire))
+    for response in ask(wire, request).responses:
+        yield RequestItem(
+            f"topic {name}", response.error_code, getattr(response, "error_message", None), name
+        )
+
+
+def parse_id(text: str) -> uuid.UUID:
+    """A topic id from Kafka's form."""
+    return uuid.UUID(bytes=urlsafe_b64decode(text + "=="))
+
+
+def _create_partitions(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[RequestItem]:
+    kind = CreatePartitionsRequest.CreatePartitionsTopic
+    topic = kind(
+        name=after["topic"],
+        count=after["count"],
+        assignments=[kind.CreatePartitionsAssignment(broker_ids=ids) for ids in after["assignments"]],
+    )
+    request = CreatePartitionsRequest(
+        topics=[topic], timeout_ms=milliseconds(wire), validate_only=validate_only
+    )
+    for result in ask(wire, request).results:
+        yield RequestItem(f"topic {result.name}", result.error_code, result.error_message, str(result.name))
+
+
+def _alter_configs(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[RequestItem]:
+    name, is_topic = after["entity_name"], after["entity_type"] == "topics"
+    kind = IncrementalAlterConfigsRequest.AlterConfigsResource
+    resource = kind(
+        resource_type=KINDS[after["entity_type"]].resource,
+        resource_name="" if name == DEFAULT else name,
+        configs=[
+            kind.AlterableConfig(
+                name=config["key"],
+                config_operation=OPERATIONS[config["operation"]],
+                value=config.get("value"),
+            )
+            for config in after["configs"]
+        ],
+    )
+    request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
+    node = int(name) if after["entity_type"] in AT_THE_BROKER and name != DEFAULT else None
+    for one in ask(wire, request, node).responses:
+        what = f"{after['entity_type'].removesuffix('s')} {name}"
+        yield RequestItem(what, one.error_code, one.error_message, name if is_topic else None)
+
+
+def _alter_quotas(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[RequestItem]:
+    kind = AlterClientQuotasRequest.EntryData
+    entry = kind(
+        entity=[
+            kind.EntityData(entity_type=type, entity_name=name)
+            for type, name in _components(after["entity_type"], after["entity_name"])
+        ],
+        ops=[
+            kind.OpData(
+                key=config["key"],
+                value=float(config.get("value") or 0),
+                remove=config["operation"] == "DELETE",
+            )
+            for config in after["configs"]
+        ],
+    )
+    request = AlterClientQuotasRequest(entries=[entry], validate_only=validate_only)
+    for one in ask(wire, request).entries:
+        yield RequestItem(f"{after['entity_type']} {after['entity_name']}", one.error_code, one.error_message)
+
+
+def _components(kind: str, name: str) -> list[tuple[str, str | None]]:
+    user, found, client = name.partition("/clients/")
+    parts = [("user", user), ("client-id", client)] if found else [(QUOTA_TYPES[kind], name)]
+    return [(type, None if part == DEFAULT else part) for type, part in parts]
+
+
+def _by_topic(rows: list[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(row["topic"], []).append(row)
+    return found
+
+
+def _alter_reassignments(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[RequestItem]:
+    kind = AlterPartitionReassignmentsRequest.ReassignableTopic
+    topics = [
+        kind(
+            name=topic,
+            partitions=[
+                kind.ReassignablePartition(partition_index=row["partition"], replicas=row["replicas"])
+                for row in rows
+            ],
+        )
+        for topic, rows in _by_topic(after["partitions"]).items()
+    ]
+    request = AlterPartitionReassignmentsRequest(timeout_ms=milliseconds(wire), topics=topics)
+    if after.get("keep_factor") and (wire.version_of(AlterPartitionReassignmentsRequest) or 0) >= 1:
+        request.allow_replication_factor_change = False
+    answer = ask(wire, request)
+    if answer.error_code:
+        yield RequestItem("the reassignment", answer.error_code, answer.error_message)
+    for topic in answer.responses:
+        for partition in topic.partitions:
+            tp = TopicPartition(str(topic.name), int(partition.partition_index))
+            yield RequestItem(str(tp), partition.error_code, partition.error_message, *tp)
+
+
+def _elect_leaders(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[RequestItem]:
+    topics = [
+        ElectLeadersRequest.TopicPartitions(topic=topic, partitions=[row["partition"] for row in rows])
+        for topic, rows in _by_topic(after["partitions"]).items()
+    ]
+    request = ElectLeadersRequest(
+        election_type=ELECTIONS[after["election"]], topic_partitions=topics, timeout_ms=milliseconds(wire)
+    )
+    answer = ask(wire, request)
+    if answer.error_code:
+        yield RequestItem("the election", answer.error_code, None)
+    for topic in answer.replica_election_results:
+        for result in topic.partition_result:
+            if result.error_code != ELECTION_NOT_NEEDED:
+                tp = TopicPartition(str(topic.topic), int(result.partition_id))
+                yield RequestItem(str(tp), result.error_code, result.error_message, *tp)
+
+
+SENDERS: dict[str, Sender] = {
+    "CreateTopics": _create_topics,
+    "DeleteTopics": _delete_topics,
+    "CreatePartitions": _create_partitions,
+    "IncrementalAlterConfigs": _alter_configs,
+    "AlterClientQuotas": _alter_quotas,
+    "AlterPartitionReassignments": _alter_reassignments,
+    "ElectLeaders": _elect_leaders,
+}
+
+
+class OwnRequest(NamedTuple):
+    """A request whose outcome brokers tell when they are asked for it, and the metadata does not."""
+
+    send: Callable[[Wire, Mapping[str, Any]], Iterator[RequestItem]]
+    is_done: Callable[[Wire, Mapping[str, Any]], bool]
+    # Raises Conflict where what the request was worked out from (`before`) is not so any more.
+    refuse_changed: Callable[[Wire, Mapping[str, Any], Mapping[str, Any]], None]
+
+
+# Modules that have such a request as `REQUESTS[NAME]`; none is imported that is not sent.
+OWN_REQUESTS = {
+    "WriteTxnMarkers": "transactions",
+    "DeleteRecords": "records",
+    "OffsetCommit": "group_changes",
+    "OffsetDelete": "group_changes",
+    "DeleteGroups": "group_changes",
+    "LeaveGroup": "group_changes",
+    "AlterShareGroupOffsets": "group_changes",
+    "DeleteShareGroupOffsets": "group_changes",
+}
+
+
+def own_request(write: Write) -> OwnRequest | None:
+    """The request of a write that brokers are asked about; None for one that the metadata shows."""
+    module = OWN_REQUESTS.get(name_of(write))
+    if module is None:
+        return None
+    found: OwnRequest = import_module(f"kctl.wire.{module}").REQUESTS[name_of(write)]
+    return found

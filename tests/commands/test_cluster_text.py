@@ -1,0 +1,76 @@
+"""What people see of disks, quorum, features, rolling restarts and predictions on a terminal."""
+
+from __future__ import annotations
+
+from commands.cli.render import Page
+from commands.cluster.describe import disks_text, log_dir_row, prediction_text, rolling_text
+from commands.cluster.feature import list_text
+from commands.cluster.quorum import describe_text, member_rows, quorum_row
+from kctl.cluster.disks import LogDir, StoredReplica
+from kctl.cluster.kraft.features import features_of
+from kctl.cluster.rolling import rolling_restart
+from kctl.model import TopicPartition
+from kctl.rows.cluster_wide import RESTART
+from kctl.rows.kraft import FEATURE_LEVELS
+from tests.kctl.cluster.test_kraft import cluster, quorum
+
+PAGE = Page(100, color=False)
+
+
+def test_disks() -> None:
+    stored = (
+        StoredReplica(TopicPartition("a", 0), 1000),
+        StoredReplica(TopicPartition("a", 1), 500, True, 3),
+    )
+    found = [
+        LogDir(1, "/a", None, 10_000, 4_000, replicas=stored),
+        LogDir(1, "/b", "KAFKA_STORAGE_ERROR"),
+        LogDir(1, "/c", is_cordoned=True),
+        LogDir(2, None, "it is not alive"),
+    ]
+    assert list(disks_text(map(log_dir_row, found), PAGE)) == [
+        "broker  log directory  state        replicas  future  bytes  usable  of",
+        "     1  /a             online       2              1  1,500  4,000   10,000",
+        "     1  /b             failed                                                KAFKA_STORAGE_ERROR",
+        "     1  /c             cordoned     0                 0",
+        "     2  ?              unreachable                                           it is not alive",
+    ]
+
+
+def test_the_quorum() -> None:
+    found = quorum(101, 102, 103, dead=(103,), observers=(1,))
+    lines = list(describe_text([quorum_row(found), *member_rows(found)], PAGE))
+    assert lines[0] == "leader 101, epoch 4, voters 101,102,103; no answer from 103"
+    assert [line.split() for line in lines[1:]] == [
+        ["node", "role", "log", "end", "lag", "lag", "in", "ms", "directory"],
+        ["101", "leader", "90", "0", "0", "dir101"],
+        ["102", "voter", "90", "0", "0", "dir102"],
+        ["103", "voter", "90", "0", "0", "dir103", "does", "not", "answer"],
+        ["1", "observer", "90", "0", "0", "dir1"],
+    ]
+
+
+def test_features() -> None:
+    state = cluster(features={"metadata.version": 29})
+    rows = (FEATURE_LEVELS.of(one) for one in features_of(state, {"metadata.version": (7, 30)}))
+    assert [line.rstrip() for line in list_text(rows, PAGE)] == [
+        "feature           level  supported  proposed",
+        "metadata.version     29  7-30             30  no way back",
+        "metadata.version=30 adds",
+        "  30 (4.3-IV0): KIP-1066: cordoned log directories; no way back",
+    ]
+
+
+def test_a_rolling_restart() -> None:
+    order = rolling_restart(cluster(least=3), [])
+    lines = list(rolling_text((RESTART.of(one) for one in order[2:4]), PAGE))
+    assert lines == [
+        "  3  3 (broker)  waits for",
+        "       2 partitions would have fewer in the ISR than min.insync.replicas: a-0, a-1",
+        "  4  102 (controller)  can be stopped now",
+    ]
+
+
+def test_predictions_end_with_the_quorum() -> None:
+    row = {**quorum_row(quorum(101, 102, 103)), "message": "2 of 3 voters would answer"}
+    assert list(prediction_text([row], PAGE)) == ["2 of 3 voters would answer", "no partition is affected"]

@@ -1,0 +1,214 @@
+"""No character of evidence commands a terminal: what leaves kctl on standard output and standard error."""
+
+import ast
+import io
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import commands
+from commands.cli import leaving
+from commands.cli.frame import Frame
+from commands.cli.leaving import json_chunks, laid_out, text_chunks, visible
+from commands.cli.render import (
+    Outcome,
+    Page,
+    Row,
+    cell,
+    deliver,
+    folding,
+    json_encoder,
+)
+from tests.conftest import kctl
+
+COMMANDS_A_TERMINAL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+HOSTILE = st.text(
+    st.sampled_from(
+        [
+            *'ab\\"m;[0]31é中\t\n\r\x00\x07\x08\x1b\x7f\x85\x9b\x9d\u061c\u200e\u2028\u202e\u2067\ud800\udc9b\udcff'
+        ]
+    ),
+    max_size=20,
+) | st.sampled_from(["\x1b[31m", "\x1b]52;c;aGk=\x07", "\x1b]8;;http://x\x1b\\", "\x9b2J", "\udc9b2J"])
+HARMLESS = st.text(st.characters(categories=["L", "N", "P", "S"]))
+OWN_STYLES = re.compile("\x1b\\[[0-9;]*m")
+
+
+class Stream(io.TextIOWrapper):
+    """A stream that keeps its bytes and says whether it is a terminal."""
+
+    def __init__(self, *, is_terminal: bool) -> None:
+        super().__init__(io.BytesIO(), encoding="utf-8", errors="surrogateescape", write_through=True)
+        self.is_terminal = is_terminal
+
+    def isatty(self) -> bool:
+        return self.is_terminal
+
+    def said(self) -> str:
+        self.flush()
+        assert isinstance(self.buffer, io.BytesIO)
+        return self.buffer.getvalue().decode("utf-8")  # strictly: whatever leaves is UTF-8
+
+
+def delivered(outcome: Outcome, output: str = "text", color: str = "never", *, terminal: bool = False) -> str:
+    stream, sys.stdout = sys.stdout, Stream(is_terminal=terminal)
+    try:
+        deliver(outcome, output, color, lambda: None)
+        return sys.stdout.said()
+    finally:
+        sys.stdout = stream
+
+
+def lines_of(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    for row in rows:
+        yield f"{page.style(str(row['name']), 'error')}: {row['list']}, {row['name']}"
+
+
+@given(HOSTILE)
+def test_one_line_stays_one_line_and_commands_nothing(text: str) -> None:
+    for shown in (visible(text), laid_out(text)):
+        assert not COMMANDS_A_TERMINAL.search(shown)
+        assert not set(shown) & {"\t", "\n"}
+        assert visible(shown) == shown
+
+
+@given(HARMLESS)
+def test_harmless_text_leaves_as_it_is(text: str) -> None:
+    assert visible(text) == laid_out(text) == text
+    assert b"".join(map(bytes, text_chunks([text.encode()]))) == text.encode()
+    assert json.loads(b"".join(map(bytes, json_chunks([json.dumps(text).encode()])))) == text
+
+
+def test_forms_of_escapes() -> None:
+    assert visible("a\x1b[2Jb\u202ec\td\udcff\x9b") == "a\\x1b[2Jb\\u202ec\\td\\udcff\\x9b"
+    assert cell("a\tb\n\\") == "a\\tb\\n\\\\"
+    assert cell(["\x9b", "\t"]) == '["\\u009b","\\t"]'
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize("color", ["never", "always"])
+@pytest.mark.parametrize("text", [None, lines_of, folding(lines_of)])
+@given(name=HOSTILE, more=HOSTILE)
+def test_rows_as_text(terminal: bool, color: str, text: object, name: str, more: str) -> None:
+    row: Row = {"kind": "x", "name": name, "list": [more, {name: more}], more or "more": more}
+    said = delivered(Outcome([row], text=text), color=color, terminal=terminal)  # type: ignore[arg-type]
+    assert not COMMANDS_A_TERMINAL.search(OWN_STYLES.sub("", said))
+    if text:
+        assert len(OWN_STYLES.findall(said)) == 2 * (color == "always" and bool(name))
+
+
+@pytest.mark.parametrize("output", ["json", "jsonl"])
+@given(name=HOSTILE, more=HOSTILE)
+def test_rows_as_json(output: str, name: str, more: str) -> None:
+    row: Row = {"kind": "x", "name": name, "list": [more, {name: more}]}
+    said = delivered(Outcome([row]), output)
+    assert not COMMANDS_A_TERMINAL.search(said)
+    read = json.loads(said)
+    assert (read[0] if output == "json" else read) == json.loads(json_encoder()(row))
+
+
+@given(name=HOSTILE, cuts=st.lists(st.integers(0, 60)))
+def test_encoded_text_wherever_it_is_cut(name: str, cuts: list[int]) -> None:
+    data = f"1\té{name}中\n".encode("utf-8", "surrogatepass")
+    ends = sorted({0, *(min(cut, len(data)) for cut in cuts), len(data)})
+    pieces = [data[begin:end] for begin, end in pairwise(ends)]
+    said = delivered(Outcome(encoded=lambda _: pieces))
+    assert not COMMANDS_A_TERMINAL.search(said)
+    assert said == delivered(Outcome(encoded=lambda _: [data]))
+
+
+@given(HOSTILE)
+def test_exact_bytes_are_exact_in_a_pipe_only(text: str) -> None:
+    data = text.encode("utf-8", "surrogatepass")
+    outcome = Outcome(encoded=lambda _: [data], is_exact=True)
+    # Windows' line ends leave as they are; they command nothing.
+    assert not COMMANDS_A_TERMINAL.search(delivered(outcome, terminal=True).replace("\r\n", "\n"))
+    stream, sys.stdout = sys.stdout, Stream(is_terminal=False)
+    try:
+        deliver(outcome, "text", "never", lambda: None)
+        assert sys.stdout.buffer.getvalue() == data
+    finally:
+        sys.stdout = stream
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+@given(HOSTILE)
+def test_errors_notes_and_progress(terminal: bool, text: str) -> None:
+    stream, sys.stderr = sys.stderr, Stream(is_terminal=terminal)
+    try:
+        frame = Frame({"color": "never"})
+        frame.note(text)
+        frame.report(ValueError(text))
+        assert not COMMANDS_A_TERMINAL.search(sys.stderr.said())
+        assert sys.stderr.said().count("\n") == 2
+        if terminal:
+            progress = frame.progress()
+            progress.start(text + "[link=http://x]y[/link]", 2, "files")
+            progress.note(text)
+            frame.end_progress()
+            drawn = re.sub("\x1b\\[[0-9;?]*[A-Za-z]", "", sys.stderr.said())  # what rich writes itself
+            assert not COMMANDS_A_TERMINAL.search(drawn.replace("\r", ""))
+            assert "\x1b]" not in sys.stderr.said()
+    finally:
+        sys.stderr = stream
+
+
+def test_nothing_else_writes_to_standard_output_or_error() -> None:
+    """What is written past `leaving` is text of kctl alone: its version, its help, and prompts."""
+    allowed = {("main.py", "echo"): 2, ("changing.py", "prompt"): 1, ("journal.py", "confirm"): 1}
+    root = Path(commands.__file__).parent.parent
+    seen: dict[tuple[str, str], int] = {}
+    for file in (*root.glob("commands/**/*.py"), *root.glob("kctl/**/*.py"), *root.glob("formats/**/*.py")):
+        if file == Path(leaving.__file__) or file.name == "man.py":
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            if not isinstance(node, ast.Call):
+                continue
+            called = ast.unparse(node.func)
+            name = called.rpartition(".")[2]
+            if called == "print" or name in ("echo", "secho", "prompt", "confirm", "echo_via_pager") or (
+                name == "write" and ("stdout" in called or "stderr" in called)
+            ):  # fmt: skip
+                seen[file.name, name] = seen.get((file.name, name), 0) + 1
+    assert seen == allowed
+
+
+HOSTILE_NAME = "orders\x1b]52;c;aGk=\x07\x9b2J\u202e\x7f\u2028-0"
+
+
+@pytest.mark.parametrize("output", ["text", "json", "jsonl"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["segment", "verify"], ["segment", "dump", "--records"], ["state-log", "merge"], ["state-log", "timeline"],
+        ["checkpoint", "show"], ["replica", "loss"], ["replica", "compare"], ["group", "list", "--snapshot"], ["topic", "no\x1b]8;;x"],
+        ["audit", "sql"],
+    ],
+)  # fmt: skip
+def test_names_of_files_in_answers_and_errors(words: list[str], output: str, tmp_path: Path) -> None:
+    folder = tmp_path / HOSTILE_NAME
+    folder.mkdir()
+    log = folder / f"00000000000000000000.log{HOSTILE_NAME}"
+    log.write_bytes(b"[2026-11-21 13:00:00,000] INFO \x1b]52;c;aGk=\x07 \x9b \xc2\x9b \x7f (kafka.X)\n")
+    (folder / "00000000000000000000.log").write_bytes(b"\x00" * 40)
+    for place in (folder, log):
+        ran = kctl(*words, place, "--output", output)
+        assert ran.status in (0, 2, 3, 5)
+        said = ran.out.decode() + ran.err
+        assert not COMMANDS_A_TERMINAL.search(said)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_line_ends_of_windows_leave_as_they_are_and_other_carriage_returns_are_seen(size: int) -> None:
+    data = b"one\r\ntwo\rthree\r\r\n\r"
+    chunks = [data[n : n + size] for n in range(0, len(data), size)]
+    assert b"".join(map(bytes, text_chunks(chunks))) == b"one\r\ntwo\\rthree\\r\r\n\\r"

@@ -1,0 +1,132 @@
+"""Segments among themselves: their order, and what a start makes of damage and of torn ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from formats.log.record_batch import Record, write_batch
+from formats.log_dir.file_names import FileState, FolderKind
+from kctl.checks.report import ReplicaTask, Report
+from kctl.checks.segments import ScannedLog, check_order, check_start_up, check_tails
+from kctl.findings import Finding, Place
+from kctl.log.folder import Segment
+from tests.conftest import rows
+
+
+def logs(*segments: tuple[int, int | None], **last: Any) -> list[tuple[Segment, ScannedLog]]:
+    """Segments [base offset, next offset), sound but for what is said of the last."""
+    found = [(Segment(base, FileState.LIVE, {}), ScannedLog(next_offset=end)) for base, end in segments]
+    for name, value in last.items():
+        setattr(found[-1][1], name, value)
+    return found
+
+
+def task(**about: Any) -> ReplicaTask:
+    return ReplicaTask(Path("t-0"), Place(), **about)
+
+
+def at(name: str) -> Place:
+    return Place(file=name)
+
+
+def said(findings: list[Finding]) -> list[tuple[str, str | None, int | None, int | None]]:
+    return [(f.code, f.place.file, f.place.base_offset, f.place.last_offset) for f in findings]
+
+
+def log(base: int) -> str:
+    return f"{base:020d}.log"
+
+
+@pytest.mark.parametrize(
+    ("segments", "is_compacted", "expected"),
+    [
+        ([(0, 10), (10, 20), (20, None)], False, []),
+        ([(0, 10), (9, 20)], False, [("segment-overlaps", log(9), 9, 9)]),
+        ([(0, 30), (10, 20), (25, 40)], False, [("segment-overlaps", log(10), 10, 29), ("segment-overlaps", log(25), 25, 29)]),
+        ([(0, 10), (11, 20)], False, [("segment-missing", log(11), 10, 10)]),
+        ([(0, 10), (11, 20)], True, [("segment-gap", log(11), 10, 10)]),
+        ([(0, None), (11, 20)], False, [("segment-missing", log(11), 0, 10)]),
+    ],
+)  # fmt: skip
+def test_each_segment_begins_where_the_one_before_it_ends(
+    segments: list[tuple[int, int | None]], is_compacted: bool, expected: list[Any]
+) -> None:
+    report = Report()
+    check_order(report, logs(*segments), at, is_compacted)
+    assert said(report.findings) == expected
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [({"is_readable": False}, []), ({"bad_position": 7}, [("segment-gap", log(11), 10, 10)])],
+)
+def test_a_segment_whose_end_is_hidden_is_followed_by_a_gap_at_most(
+    known: dict[str, Any], expected: list[Any]
+) -> None:
+    report = Report()
+    check_order(report, [*logs((0, 10), **known), *logs((11, 20))], at, False)
+    assert said(report.findings) == expected
+
+
+@pytest.mark.parametrize(
+    ("about", "code"),
+    [
+        ({"is_clean": True}, "startup-keeps-damage"),
+        ({"recovery_point": 20}, "startup-keeps-damage"),  # where the segment behind begins
+        ({"recovery_point": 19}, "startup-recovery-cuts"),
+        ({}, "startup-recovery-cuts"),
+    ],
+)
+def test_damage_is_cut_where_a_start_looks_at_it(about: dict[str, Any], code: str) -> None:
+    report = Report()
+    hurt = logs((0, 10), (10, 20), bad_position=700, bad_offset=14, sound_batches_behind=2)
+    behind = logs((20, 30), (30, 45), bad_position=3, bad_offset=31, batches=5, records=15)
+    check_start_up(report, [*hurt, *behind], task(**about), at)
+    # Behind a cut nothing is left to be said; what is kept does not hide what comes behind it.
+    first, *others = report.findings
+    assert (first.code, first.place.file, first.place.position) == (code, log(10), 700)
+    if code == "startup-recovery-cuts":
+        assert not others
+        assert (first.place.base_offset, first.place.last_offset) == (14, 44)
+        assert "at offset 14" in first.message and "up to offset 45: 7 sound batches" in first.message
+    else:
+        assert [(f.code, f.place.file) for f in others] == [
+            ("startup-keeps-damage" if "is_clean" in about else "startup-recovery-cuts", log(30))
+        ]
+
+
+@pytest.mark.parametrize(
+    ("number", "about", "codes"),
+    [
+        (1, {}, []),
+        (1, {"is_clean": True}, ["clean-shutdown-torn"]),
+        (0, {}, ["segment-ends-torn"]),
+        (0, {"is_clean": True}, ["segment-ends-torn"]),
+        (0, {"kind": FolderKind.DELETE}, []),
+    ],
+)
+def test_a_crash_tears_the_last_segment_only(number: int, about: dict[str, Any], codes: list[str]) -> None:
+    report, scanned = Report(), logs((0, 10), (10, 20))
+    scanned[number][1].tail_position = 123
+    check_tails(report, scanned, task(**about), at)
+    assert [f.code for f in report.findings] == codes
+    assert all(f.place.position == 123 for f in report.findings)
+
+
+def test_what_lies_behind_the_first_damage_is_counted(tmp_path: Path) -> None:
+    batches = [
+        write_batch([Record(at + n, 5, None, b"v") for n in range(3)], partition_leader_epoch=0)
+        for at in range(0, 18, 3)
+    ]
+    for harmed in (2, 4):
+        batches[harmed] = batches[harmed][:-1] + b"w"
+    folder = tmp_path / "t-0"
+    folder.mkdir()
+    (folder / log(0)).write_bytes(b"".join(batches))
+    ran = rows("segment", "verify", folder)
+    (cut,) = [row for row in ran.of("finding") if row["code"] == "startup-recovery-cuts"]
+    assert (cut["position"], cut["base_offset"], cut["last_offset"]) == (sum(map(len, batches[:2])), 6, 17)
+    assert "2 sound batches with 6 records" in cut["message"]

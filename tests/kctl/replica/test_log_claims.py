@@ -1,0 +1,53 @@
+"""What log lines alone say was cut away: from where, up to where, and whether the present lineage bears it out."""
+
+from __future__ import annotations
+
+import pytest
+
+from kctl.model import TopicPartition
+from kctl.replica.copies.leaders import Leaders, Led
+from kctl.replica.copies.lineage import Lineage
+from kctl.replica.copies.log_notes import LogNotes, Note
+from kctl.replica.loss.log_claims import find_claims
+from kctl.replica.loss.present_lineage import Present
+
+ORDERS = TopicPartition("orders", 0)
+
+
+def note(what: str, offset: int | None = None, end: int | None = None) -> Note:
+    return Note(what, 1, 0, {}, offset, end)
+
+
+def claimed(
+    *said: Note,
+    recorded: tuple[tuple[int, int], ...] = ((3, 0), (5, 42)),
+    led: int | None = 3,
+) -> list[tuple[int, int | None]]:
+    """The claims of broker 1, which led in epoch `led`, from these lines, one a second."""
+    notes = [one._replace(time_ms=1000 * second) for second, one in enumerate(said, start=1)]
+    known = () if led is None else (Led(led, 1, from_ms=0),)
+    present = Present(None, None, 2, None, None, 500, Lineage(0, 500, recorded=recorded))  # type: ignore[arg-type]
+    claims = find_claims(ORDERS, LogNotes(notes={ORDERS: notes}), Leaders(known), present)
+    return [(claim.from_offset, claim.to_offset) for claim in claims]
+
+
+@pytest.mark.parametrize("mark", [[note("fell_back"), note("cut", 145)], [note("asked_to_cut", 145)]])
+def test_a_cut_to_the_own_mark_does_not_hide_what_was_there(mark: list[Note]) -> None:
+    assert claimed(note("loaded", end=152), *mark) == []
+    assert claimed(note("loaded", end=152), *mark, note("reset", 42, 145)) == [(42, 152)]
+    assert claimed(note("loaded", end=152), *mark, note("cut", 42)) == [(42, 152)]
+    # It was fetched again, and more.
+    assert claimed(note("loaded", end=152), *mark, note("reset", 42, 160)) == [(42, 160)]
+    # Who led since had all that counts.
+    assert claimed(note("loaded", end=152), *mark, note("leader"), note("reset", 42, 145)) == [(42, 145)]
+    # What one cut took is not taken again by the next.
+    assert claimed(note("loaded", end=152), *mark, note("cut", 50), note("cut", 45)) == [(50, 152), (45, 50)]
+
+
+def test_a_cut_without_an_end_claims_nothing_that_no_line_says_was_there() -> None:
+    assert claimed(note("cut", 42)) == [(42, None)]
+    # What was cut below the start of the present epoch was fetched again; nothing says that there was more.
+    assert claimed(note("cut", 30)) == []
+    assert claimed(note("shrank", end=45), note("cut", 30)) == [(42, None)]
+    assert claimed(note("shrank", end=40), note("cut", 30)) == []
+    assert claimed(note("loaded", end=45), note("cut", 30)) == [(42, 45)]

@@ -1,0 +1,272 @@
+"""The first screen: what happened, what is lost, what to run, what was not judged; no reassurance without coverage."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands.cli.answer import with_answer
+from commands.cli.render import Page, folding
+from commands.replica.loss_text import loss_text
+from kctl.audit.tables import Tables, table_writer, write_summary
+from kctl.findings import all_findings
+from kctl.replica.loss.words import amount_of
+from kctl.report.answer import Answer, answer_of, markdown
+from kctl.report.incidents import CONSEQUENCES, incidents
+from kctl.report.page import render
+from kctl.rows.audit import AUDIT
+from tests.audit_rows import whole_row
+
+NO_COPY: list[dict[str, Any]] = []
+DURING = [{"moment": "during", "broker_id": 1}]
+
+
+def loss(partition: int = 0, **values: Any) -> dict[str, Any]:
+    return {
+        "topic": "ledger", "partition": partition, "from_offset": 40, "to_offset": 60, "class": "committed",
+        "cause": "unclean_election", "lost_in_epoch": 3, "dropped_by": 2, "isr_before": [1], "records": 20,
+        "recoverable_from": DURING, "recoverable_from_tier": [], "evidence": [], "replaced": [], "missing": [],
+        "first_timestamp": 1795267112914, "last_timestamp": 1795267112955, **values,
+    }  # fmt: skip
+
+
+def election(partition: int = 0, time: str = "2026-11-21T13:18:34.100Z", **values: Any) -> dict[str, Any]:
+    return {
+        "topic": "ledger", "partition": partition, "leader": 2, "leader_epoch": 3, "from_time": time, "how": "unclean",
+        "isr": [2], "isr_changes": [], "evidence": [], **values,
+    }  # fmt: skip
+
+
+def finding(code: str, severity: str = "error", **values: Any) -> dict[str, Any]:
+    return {
+        "code": code,
+        "severity": severity,
+        "message": "It is so.",
+        "topic": "ledger",
+        "partition": 0,
+        **values,
+    }
+
+
+def tables(folder: Path, *, evidence: str = "evidence", parts: tuple[Any, ...] = (), **rows: Any) -> Tables:
+    for name, held in rows.items():
+        with table_writer(folder, name) as writer:
+            for row in held:
+                writer.row(whole_row(name, row))
+        writer.put_in_place()
+    write_summary(folder, dict.fromkeys(AUDIT.fields) | {
+        "verdict": "-", "evidence": evidence, "brokers": [1, 2], "moments": [], "files": 1, "bytes": 1, "batches": 1,
+        "records": 1, "partitions": 1, "errors": 0, "warnings": 0, "infos": 0, "judgements": [], "kctl": "1",
+        "started": "2026-11-22T00:00:00.000Z", "seconds": 1.0, "parts": list(parts),
+    })  # fmt: skip
+    return Tables(folder)
+
+
+def test_commands_repeat_what_was_said_about_folders(tmp_path: Path) -> None:
+    made = tables(tmp_path, losses=[loss()], leaders=[election()])
+    made.summary["options"] = [["--broker", "1=a b"], ["--moment", "then=c"]]
+    assert [command for command, _ in answer_of(made, incidents(made)).commands] == [
+        "kctl replica loss evidence --broker '1=a b' --moment then=c --export lost",
+        "kctl replica explain evidence --broker '1=a b' --moment then=c --topic ledger --partition 0 --offset 40",
+        "kctl state-log timeline evidence --broker '1=a b' --topic ledger --partition 0",
+    ]
+
+
+def answer(folder: Path, **rows: Any) -> Answer:
+    made = tables(folder, **rows)
+    return answer_of(made, incidents(made))
+
+
+def test_the_sentence_says_when_who_how_much_and_where_it_still_is(tmp_path: Path) -> None:
+    times = ("2026-11-21T13:18:34.100Z", "2026-11-21T13:18:41.900Z", "2026-11-21T13:18:36.000Z")
+    killed = {
+        "broker_id": 1,
+        "time": "2026-11-21T13:18:30.000Z",
+        "state": "killed",
+        "how": "out_of_memory",
+        "evidence": [],
+    }
+    told = answer(
+        tmp_path,
+        losses=[loss(number) for number in range(3)],
+        leaders=[election(number, time) for number, time in enumerate(times)],
+        broker_states=[killed, {**killed, "broker_id": 7, "time": "2026-11-21T13:18:33.000Z"}],
+    )
+    assert " ".join(told.sentences) == (
+        "On 2026-11-21 between 13:18:34 and 13:18:41 UTC, after broker 1 was killed (out of memory) at 13:18:30, broker 2"
+        " became leader of 3 partitions without being in sync."
+        " 60 committed records are gone from the cluster; all 60 are still on broker 1 (copy 'during')."
+    )
+    assert told.severity == "error"
+    assert [command for command, _ in told.commands] == [
+        "kctl replica loss evidence --export lost",
+        "kctl replica explain evidence --topic ledger --partition 0 --offset 40",
+        "kctl state-log timeline evidence --topic ledger --partition 0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({}, "20 committed records are gone from the cluster; all 20 are still on broker 1 (copy 'during')."),
+        ({"records": 7}, "20 committed offsets are gone from the cluster; at least 7 of them are still on broker 1 (copy 'during')."),
+        ({"records": None, "recoverable_from": NO_COPY}, "20 committed offsets are gone from the cluster; no copy in this evidence holds them."),
+        ({"records": None}, "20 committed offsets are gone from the cluster; some may still be on broker 1 (copy 'during')."),
+        ({"to_offset": None, "records": None, "recoverable_from": NO_COPY}, "At least 1 committed offset is gone from the cluster; no copy in this evidence holds them."),
+        ({"class": "uncommitted"}, "20 records that were never committed were dropped; all 20 are still on broker 1 (copy 'during')."),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_a_loss_claims_no_more_than_its_row(
+    tmp_path: Path, row: dict[str, Any], said: str
+) -> None:
+    assert answer(tmp_path, losses=[loss(**row)]).sentences[-1] == said
+
+
+def test_offsets_that_two_losses_name_count_once() -> None:
+    amount = amount_of([loss(), loss(from_offset=50, to_offset=70)])
+    assert (amount.offsets, amount.partitions) == (30, 1)
+    assert not amount.is_held_whole
+
+
+def test_elections_far_apart_are_two_incidents(tmp_path: Path) -> None:
+    made = tables(
+        tmp_path,
+        losses=[loss(0), loss(1)],
+        leaders=[
+            election(0),
+            election(1, "2026-11-21T15:00:00.000Z"),
+            election(2, "2026-11-21T15:00:01.000Z"),
+        ],
+    )
+    found = incidents(made)
+    assert [one.partitions for one in found] == [(("ledger", 0),), (("ledger", 1), ("ledger", 2))]
+    assert [len(one.losses) for one in found] == [1, 1]
+
+
+def test_what_follows_from_an_incident_is_told_there_and_not_again(tmp_path: Path) -> None:
+    made = tables(
+        tmp_path, losses=[loss()], leaders=[election()],
+        findings=[finding("unclean-leader-election"), finding("unclean-leader-election", partition=9), finding("batch-crc-mismatch")],
+    )  # fmt: skip
+    page = render(made)
+    assert "unclean-leader-election 1" in page
+    assert page.count('id="code-unclean-leader-election"') == 1, (
+        "the election of partition 9 is not of the incident"
+    )
+    assert page.count('id="code-batch-crc-mismatch"') == 1
+    assert {one.code for one in all_findings()} >= CONSEQUENCES
+
+
+def test_nothing_is_green_without_judgements(tmp_path: Path) -> None:
+    told = answer(tmp_path, segments=[{"topic": "ledger", "partition": 0}])
+    assert told.severity == ""
+    assert told.sentences == ("How far this audit carries is not in its tables: nothing was judged.",)
+    for text in (
+        markdown(Tables(tmp_path)),
+        re.sub("<(style|script)>.*?</", "", render(Tables(tmp_path)), flags=re.DOTALL),
+    ):
+        assert not re.search(r"\bsound\b|nothing (is )?(lost|wrong)", text, re.IGNORECASE)
+
+
+def test_a_part_that_could_not_be_done_is_said_first(tmp_path: Path) -> None:
+    told = answer(tmp_path, parts=({"name": "tier", "state": "could not: read", "seconds": 1.0},))
+    assert told.sentences == ("Not everything could be examined: tier.",)
+    assert told.severity == ""
+
+
+def test_a_page_in_evidence_paths_with_spaces_and_markup(tmp_path: Path) -> None:
+    evil = shlex.quote('my <b>"evidence"</b>; rm -rf *')
+    made = tables(
+        tmp_path,
+        evidence=evil,
+        losses=[loss(topic="<i>|[x](y)", evidence=[{"file": "<u>", "line": 1, "text": "</script>"}])],
+    )
+    page, text = render(made), markdown(made)
+    for tag in ("<b>", "<i>", "<u>"):
+        assert tag not in page
+    assert page.count("</script>") == 1
+    assert "&lt;i>\\|\\[x](y)-0" in text
+    command = re.search(r"^ +(kctl replica loss .*)$", text, re.MULTILINE)
+    assert command
+    assert shlex.split(command[1])[3] == 'my <b>"evidence"</b>; rm -rf *'
+
+
+def test_ids_survive_and_lead_somewhere(tmp_path: Path) -> None:
+    rows = {
+        "losses": [loss(), loss(1)],
+        "leaders": [election(), election(1)],
+        "findings": [finding("batch-crc-mismatch", file="a.log", position=7)],
+    }
+    lineage = {
+        "topic": "ledger",
+        "partition": 0,
+        "broker_id": 1,
+        "epochs": [[0, 0]],
+        "log_start_offset": 0,
+        "log_end_offset": 9,
+    }
+    first = (
+        render(tables(tmp_path / "a", lineages=[lineage], **rows)) if (tmp_path / "a").mkdir() is None else ""
+    )
+    again = (
+        render(
+            tables(
+                tmp_path / "b",
+                lineages=[lineage],
+                **{**rows, "findings": [finding("record-malformed"), *rows["findings"]]},
+            )
+        )
+        if (tmp_path / "b").mkdir() is None
+        else ""
+    )
+    ids = set(re.findall(r' id="([^"]+)"', first))
+    assert {"ledger-0", "ledger-1", "next", "lost", "not-judged", "incident-unclean_election-ledger-0"} <= ids
+    assert {one for one in ids if one.startswith("finding-")} < set(re.findall(r' id="([^"]+)"', again))
+    assert set(re.findall(r'href="#([^"=]+)"', first)) <= ids
+
+
+def laid_out(rows: list[dict[str, Any]], width: int = 80, *, everything: bool = False) -> list[str]:
+    following: list[str] = []
+    coverage = {"kind": "coverage", "question": "loss", "judged": 1, "sound": 0, "lost": 1, "damaged": 0,
+                "unreadable": 0, "could_not_judge": 0, "missing": []}  # fmt: skip
+    text = partial(loss_text, evidence=["a folder", "b" * 90], following=following, everything=everything)
+    page = Page(width, color=False)
+    return list(folding(with_answer(text, following))([*rows, coverage], page))
+
+
+def test_the_terminal_shows_ten_losses_and_names_the_option_for_the_rest() -> None:
+    rows = [
+        {"kind": "loss", "written_by": 1, "written_in_epoch": 1, "exported": None, **loss(n)}
+        for n in range(12)
+    ]
+    lines = laid_out(rows)
+    assert sum("offsets [40, 60)" in line for line in lines) == 10
+    assert "2 more losses, which --all shows" in lines
+    assert sum("offsets [40, 60)" in line for line in laid_out(rows, everything=True)) == 12
+    assert "--all" not in "".join(laid_out(rows[:10]))
+
+
+def test_the_last_lines_are_the_answer_and_a_command_in_one_line() -> None:
+    row = {"kind": "loss", "written_by": 1, "written_in_epoch": 1, "exported": None, **loss()}
+    *_, verdict, command = laid_out([row])
+    assert verdict == "loss: 1 partition with committed records lost"
+    assert command == f"next     kctl replica loss 'a folder' {'b' * 90} --export lost"
+    assert not any(line.startswith("next") for line in laid_out([{**row, "recoverable_from": NO_COPY}]))
+
+
+def test_a_wide_terminal_shows_the_line_and_its_place_beside_each_other() -> None:
+    proof = {
+        "file": "broker-3/logs/state-change.log",
+        "line": 176,
+        "text": "Changed partition ledger-0 to " + "x" * 90,
+    }
+    row = {"kind": "loss", "written_by": 1, "written_in_epoch": 1, "exported": None, **loss(evidence=[proof])}
+    (wide,) = [line for line in laid_out([row], 200) if "state-change.log:176" in line]
+    assert wide.endswith(f'"{proof["text"]}"')
+    narrow = laid_out([row], 80)
+    assert all(len(line) <= 80 for line in narrow[:-1])

@@ -1,0 +1,176 @@
+"""Lives of brokers: starts, stops and kills as hand-made logs tell them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kctl.broker_logs.history.lives import BrokerState
+from kctl.broker_logs.history.timeline import timeline
+from kctl.broker_logs.merging import read_events
+
+SERVER = "kafka.server.KafkaServer"
+FIRST = "Registered kafka:type=kafka.Log4jController MBean (kafka.utils.Log4jControllerRegistration$)"
+STARTING = f"starting ({SERVER})"
+STARTED = f"[KafkaServer id=1] started ({SERVER})"
+WORK = "[Partition t-0 broker=1] Log loaded for partition t-0 with initial high watermark 5 (kafka.cluster.Partition)"
+STOPPING = f"[KafkaServer id=1] shutting down ({SERVER})"
+STOPPED = f"[KafkaServer id=1] shut down completed ({SERVER})"
+STARTUP_FAILED = f"[KafkaServer id=1] Fatal error during KafkaServer startup. Prepare to shutdown ({SERVER})"
+LOCKED = "org.apache.kafka.common.KafkaException: Failed to acquire lock on file .lock in /data."
+EXIT = "Exiting Kafka. (kafka.server.KafkaServerStartable)"
+CONTROLLER_STARTS = "[ControllerServer id=1] Starting controller (kafka.server.ControllerServer)"
+BROKER_STARTS = "[BrokerServer id=1] Starting broker (kafka.server.BrokerServer)"
+SIGTERM = "Terminating process due to signal SIGTERM (org.apache.kafka.common.utils.LoggingSignalHandler)"
+
+
+def log(*lines: tuple[int, str] | str) -> str:
+    """Lines of a log, each with its second; a text alone follows the line before it, as a stack trace does."""
+    return "".join(
+        f"{line}\n"
+        if isinstance(line, str)
+        else f"[2026-11-21 13:{line[0] // 60:02d}:{line[0] % 60:02d},000] "
+        f"{'ERROR' if 'atal' in line[1] or 'Exit' in line[1] else 'INFO'} {line[1]}\n"
+        for line in lines
+    )
+
+
+def lives(folder: Path, *parts: str, **others: str) -> list[BrokerState]:
+    """The states that the parts of a server.log say, the first part the oldest."""
+    logs = folder / "broker-1" / "logs"
+    logs.mkdir(parents=True)
+    for number, text in enumerate(parts):
+        suffix = f".2026-11-21-{10 + number}" if number + 1 < len(parts) else ""
+        (logs / f"server.log{suffix}").write_text(text)
+    for name, text in others.items():
+        (logs / f"{name.replace('_', '-')}.log").write_text(text)
+    return timeline(read_events([str(folder)])).brokers
+
+
+def told(states: list[BrokerState]) -> list[tuple[int, str, str | None]]:
+    return [(state.time_ms // 1000 % 3600 - 13 * 3600 % 3600, state.state, state.how) for state in states]
+
+
+def test_a_start_that_is_the_first_record_of_a_file_is_a_start(tmp_path: Path) -> None:
+    found = lives(tmp_path, log((1, STARTING), (3, STARTED), (9, WORK)), log((40, STARTING), (42, STARTED)))
+    assert told(found) == [
+        (1, "starting", None), (3, "up", None), (9, "killed", "no_shutdown"), (40, "starting", None), (42, "up", None),
+    ]  # fmt: skip
+
+
+def test_a_process_that_printed_one_line_hides_no_kill(tmp_path: Path) -> None:
+    """It was killed before it said that it starts: the one before it had ended by then."""
+    server = log(
+        (1, STARTING), (3, STARTED), (9, WORK), (20, FIRST), (30, FIRST), (31, STARTING), (35, STARTED)
+    )
+    killed = lives(tmp_path, server)[2]
+    assert (killed.state, killed.time_ms // 1000 % 60, killed.until_ms) == (
+        "killed",
+        9,
+        killed.time_ms + 11_000,
+    )
+
+
+def test_a_kill_lies_between_the_last_line_of_a_process_and_the_first_of_the_next(tmp_path: Path) -> None:
+    """The lines of a start may be seconds apart, so that no pause stands right before `starting`."""
+    server = log(
+        (1, STARTING), (3, STARTED), (9, WORK), (30, FIRST), (34, "Registered signal handlers for TERM, INT, HUP (x.Y)"),
+        (38, STARTING), (41, STARTED),
+    )  # fmt: skip
+    killed = lives(tmp_path, server)[2]
+    assert (killed.state, killed.time_ms // 1000 % 60, killed.until_ms) == (
+        "killed",
+        9,
+        killed.time_ms + 21_000,
+    )
+    assert [(proof["line"], proof["file"]) for proof in killed.proofs] == [
+        (6, "broker-1/logs/server.log"), (3, "broker-1/logs/server.log"),
+    ]  # fmt: skip
+
+
+def test_the_last_line_of_a_process_may_be_in_another_log(tmp_path: Path) -> None:
+    server = log((1, STARTING), (3, STARTED), (9, WORK), (30, FIRST), (31, STARTING))
+    changes = log((20, "[Broker id=1] Add 1 partitions and deleted 0 partitions from metadata cache in response to "
+                       "UpdateMetadata request sent by controller 1 epoch 1 with correlation id 2 (state.change.logger)"),
+                  (21, "[Broker id=1] Stopped fetchers as part of become-follower for 1 partitions (state.change.logger)"),
+                  (22, "[Controller id=1 epoch=1] Changed partition t-0 state from NewPartition to OnlinePartition with "
+                       "state LeaderAndIsr(leader=1, leaderEpoch=0, isr=List(1), zkVersion=0) (state.change.logger)"))  # fmt: skip
+    killed = [state for state in lives(tmp_path, server, state_change=changes) if state.state == "killed"]
+    assert [state.time_ms // 1000 % 60 for state in killed] == [22]
+
+
+def test_a_process_killed_before_it_had_started_is_told(tmp_path: Path) -> None:
+    server = log((1, FIRST), (2, CONTROLLER_STARTS), (4, BROKER_STARTS), (20, FIRST), (21, CONTROLLER_STARTS),
+                 (23, BROKER_STARTS))  # fmt: skip
+    assert told(lives(tmp_path, server)) == [
+        (4, "starting", None), (4, "killed", "no_shutdown"), (23, "starting", None),
+    ]  # fmt: skip
+
+
+def test_a_process_told_to_stop_before_it_had_started_was_not_killed(tmp_path: Path) -> None:
+    server = log((1, FIRST), (2, CONTROLLER_STARTS), (3, SIGTERM), (4, BROKER_STARTS), (5, WORK), (20, FIRST),
+                 (21, CONTROLLER_STARTS), (23, BROKER_STARTS))  # fmt: skip
+    assert told(lives(tmp_path, server)) == [
+        (4, "starting", None), (5, "halted", "signal_in_startup"), (23, "starting", None),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("again", [STOPPING, STOPPED, "Halting Kafka. (kafka.Kafka$)"])
+def test_what_the_hook_of_a_stopped_process_prints_is_the_same_stop(tmp_path: Path, again: str) -> None:
+    server = log(
+        (1, STARTING), (3, STARTED), (9, STOPPING), (10, STOPPED), (10, EXIT), (11, again), (30, STARTING)
+    )
+    assert told(lives(tmp_path, server)) == [
+        (1, "starting", None), (3, "up", None), (9, "stopping", None), (10, "down", None), (30, "starting", None),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "trace", "how"),
+    [
+        (STARTUP_FAILED, "java.lang.RuntimeException: no", "fatal_error_in_startup"),
+        (STARTUP_FAILED, "java.lang.OutOfMemoryError: Java heap space", "out_of_memory"),
+        (STARTUP_FAILED, LOCKED, "log_dir_locked"),
+        (STARTUP_FAILED, "Caused by: java.net.BindException: Address already in use", "port_taken"),
+        ("Shutdown broker because all log dirs in /data have failed (kafka.log.LogManager)", "", "log_dir_failed"),
+        ("[BrokerServer id=1] Fatal error during broker startup. Prepare to shutdown (kafka.server.BrokerServer)",
+         "org.apache.kafka.common.KafkaException: no", "fatal_error_in_startup"),
+    ],
+)  # fmt: skip
+def test_a_process_that_ends_by_itself_says_how_and_was_not_killed(
+    tmp_path: Path, line: str, trace: str, how: str
+) -> None:
+    server = log((1, STARTING), (3, line), trace, (4, STOPPING), (30, STARTING), (32, STARTED))
+    found = lives(tmp_path, server)
+    assert told(found) == [
+        (1, "starting", None),
+        (3, "halted", how),
+        (30, "starting", None),
+        (32, "up", None),
+    ]
+    assert found[1].proofs[0]["line"] == 2
+
+
+def test_a_second_process_that_never_became_the_broker_ends_no_life(tmp_path: Path) -> None:
+    server = log(
+        (1, STARTING), (3, STARTED), (9, FIRST), (10, STARTING), (11, STARTUP_FAILED), LOCKED, (11, STOPPING),
+        (12, STOPPED), (12, EXIT), (20, WORK), (30, STOPPING), (31, STOPPED), (50, STARTING),
+    )  # fmt: skip
+    assert [state for _, state, _ in told(lives(tmp_path, server))] == [
+        "starting", "up", "starting", "halted", "down", "stopping", "down", "starting",
+    ]  # fmt: skip
+
+
+def test_a_process_that_fails_before_it_says_that_it_starts_is_told(tmp_path: Path) -> None:
+    fails = "Exiting Kafka due to fatal exception (kafka.Kafka$)"
+    server = log(
+        (1, STARTING), (3, STARTED), (9, STOPPING), (10, STOPPED), (20, FIRST), (21, fails), "bad config"
+    )
+    assert told(lives(tmp_path, server))[-1] == (21, "halted", "fatal_error_before_start")
+
+
+def test_a_copy_that_ends_while_a_broker_runs_is_no_kill(tmp_path: Path) -> None:
+    assert [state for _, state, _ in told(lives(tmp_path, log((1, STARTING), (3, STARTED), (9, WORK))))] == [
+        "starting", "up",
+    ]  # fmt: skip

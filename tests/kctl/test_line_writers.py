@@ -1,0 +1,139 @@
+"""The broker of each line of logs that several brokers write to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from formats.broker_logs.line import WRITER
+from kctl.broker_logs.events import Event
+from kctl.broker_logs.history.timeline import timeline
+from kctl.broker_logs.merging import Marks, prepare, read_events
+from kctl.broker_logs.sources import find_sources, only_brokers
+
+SERVER = "kafka.server.KafkaServer"
+STARTING = f"starting ({SERVER})"
+
+
+def started(broker_id: int) -> str:
+    return f"[KafkaServer id={broker_id}] started ({SERVER})"
+
+
+def stopped(broker_id: int) -> str:
+    return f"[KafkaServer id={broker_id}] shut down completed ({SERVER})"
+
+
+def configured(broker_id: int) -> str:
+    return (
+        f"KafkaConfig values: \n\tbroker.id = {broker_id}\n\tbroker.rack = null\n (kafka.server.KafkaConfig)"
+    )
+
+
+def log(*texts: str) -> str:
+    return "".join(f"[2026-11-21 13:00:{second:02d},000] INFO {text}\n" for second, text in enumerate(texts))
+
+
+def events(folder: Path, *texts: str, below: str = "logs") -> list[Event]:
+    path = folder / below / "server.log"
+    path.parent.mkdir(parents=True)
+    path.write_text(log(*texts))
+    return list(read_events([str(folder)]))
+
+
+@pytest.mark.parametrize(
+    ("identity", "broker_id"),
+    [
+        ("[Broker id=2] x", 2),
+        ("[Controller id=1 epoch=3] x", 1),
+        ("[Controller id=1, targetBrokerId=2] x", 1),
+        ("[KafkaServer id=1] x", 1),
+        ("[ReplicaManager broker=0] x", 0),
+        ("[Partition orders-7 broker=1] x", 1),
+        ("Partition [orders,7] on broker 1: x", 1),
+        ("[RaftManager id=3] x", 3),
+        ("[RaftManager nodeId=3] x", 3),
+        ("[QuorumController id=3] x", 3),
+        ("[SocketServer listenerType=BROKER, nodeId=4] x", 4),
+        ("[ReplicaFetcher replicaId=2, leaderId=1, fetcherId=0] x", 2),
+        ("[ReplicaFetcherManager on broker 2] x", 2),
+        ("[Replica Manager on Broker 2]: x", 2),
+        ("[Partition state machine on Controller 5]: x", 5),
+        ("[data-plane Kafka Request Handler on Broker 1], x", 1),
+        ("[Controller-1-to-broker-2-send-thread], x", 1),
+        ("[broker-2-to-controller-heartbeat-channel-manager]: x", 2),
+        ("[kafka-3-raft-io-thread]: x", 3),
+        ("[ExpirationReaper-1-Produce]: x", 1),
+        ("[GroupCoordinator 1]: x", 1),
+        ("[Kafka Server 0], x", 0),
+        ("[Topic Deletion Manager 0], x", 0),
+        ("[ProducerId Manager 2]: x", 2),
+        ("[Transaction Marker Channel Manager 2]: x", 2),
+        ("[ReplicaFetcherThread-0-2]: x", None),
+        ("[UnifiedLog partition=t-0, dir=/data/broker-1] x", None),
+        ("[Consumer clientId=consumer-1, groupId=g] x", None),
+        ("[raft-expiration-reaper]: x", None),
+        ("[kafka-log-cleaner-thread-0]: x", None),
+    ],
+)
+def test_who_writes_is_read_from_the_identity(identity: str, broker_id: int | None) -> None:
+    found = WRITER.match(identity.encode())
+    assert (int(next(filter(None, found.groups()))) if found else None) == broker_id
+
+
+def test_lines_of_several_brokers_are_those_of_the_broker_that_each_names(tmp_path: Path) -> None:
+    texts = [
+        "[Broker id=1] x (state.change.logger)", "[RaftManager id=2] x (org.apache.kafka.raft.KafkaRaftClient)",
+        "x (kafka.log.LogManager)", "[ReplicaManager broker=1] x (kafka.server.ReplicaManager)",
+    ]  # fmt: skip
+    assert [event.broker_id for event in events(tmp_path, *texts)] == [1, 2, None, 1]
+
+
+def test_the_lines_of_a_folder_win_over_its_name(tmp_path: Path) -> None:
+    texts = [started(0), "x (kafka.log.LogManager)"]
+    assert [event.broker_id for event in events(tmp_path, *texts, below="kafka_1/logs")] == [0, 0]
+
+
+def test_a_start_takes_the_broker_that_its_thread_names_next(tmp_path: Path) -> None:
+    texts = [STARTING, "Cluster ID = x (kafka.server.KafkaServer)", configured(1), started(1), STARTING, configured(0),
+             started(0)]  # fmt: skip
+    found = events(tmp_path, *texts)
+    assert [event.broker_id for event in found if event.event == "U11"] == [1, 0]
+    assert [event.broker_id for event in found][1] is None
+
+
+def test_a_start_takes_the_broker_that_its_thread_named_right_before(tmp_path: Path) -> None:
+    texts = [configured(1), STARTING, configured(0), STARTING, started(1), started(0)]
+    assert [event.broker_id for event in events(tmp_path, *texts) if event.event == "U11"] == [1, 0]
+
+
+def test_starts_that_overlap_and_name_no_broker_have_none(tmp_path: Path) -> None:
+    texts = [STARTING, STARTING, configured(0), configured(1), started(1), started(0)]
+    found = events(tmp_path, *texts)
+    assert [event.broker_id for event in found if event.event == "U11"] == [None, None]
+    states = [(state.broker_id, state.state) for state in timeline(found).brokers]
+    assert states == [(None, "starting"), (None, "starting"), (1, "up"), (0, "up")]
+
+
+def test_lives_of_brokers_in_one_log_are_told_apart(tmp_path: Path) -> None:
+    texts = [STARTING, started(1), STARTING, started(2), stopped(1), STARTING, configured(1), started(1), STARTING,
+             configured(2), started(2)]  # fmt: skip
+    killed = [state for state in timeline(events(tmp_path, *texts)).brokers if state.state == "killed"]
+    assert [(state.broker_id, state.time_ms // 1000 % 60) for state in killed] == [(2, 3)]
+
+
+def test_one_broker_of_a_log_of_several_can_be_asked_for(tmp_path: Path) -> None:
+    events(tmp_path, started(1), started(2), "x (kafka.log.LogManager)", stopped(1))
+    sources = only_brokers(find_sources([str(tmp_path)]), ["1"])
+    assert [event.text for event in prepare(sources).events()] == [
+        "[KafkaServer id=1] started", "[KafkaServer id=1] shut down completed",
+    ]  # fmt: skip
+
+
+def test_marks_of_lines_name_the_broker_of_each(tmp_path: Path) -> None:
+    events(tmp_path, started(1), started(2), "x (kafka.log.LogManager)")
+    merging = prepare(find_sources([str(tmp_path)]))
+    text = b"".join(Marks(merging.sources).written(merging.released())).decode()
+    assert [line.split("\t")[:2] for line in text.splitlines()] == [
+        ["1", "logs/server.log"], ["2", "logs/server.log"], ["-", "logs/server.log"],
+    ]  # fmt: skip

@@ -1,0 +1,120 @@
+"""Which elections the words of KRaft controllers and brokers call unclean, and which not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kctl.broker_logs.history.leaderships import Leadership
+from kctl.broker_logs.history.timeline import timeline
+from kctl.broker_logs.merging import read_events
+from kctl.model import TopicPartition
+
+TP = TopicPartition("t", 0)
+ID = "B57WEb3hTLWViMpfhRvCYA"
+CONTROLLER = "org.apache.kafka.controller.ReplicationControlManager"
+CREATED = (
+    f"[QuorumController id=1] Replayed PartitionRecord for new partition t-0 with topic ID {ID} and PartitionRegistration("
+    "replicas=[1, 2], directories=[], isr=[1, 2], removingReplicas=[], addingReplicas=[], elr=[], lastKnownElr=[], "
+    f"leader=1, leaderRecoveryState=RECOVERED, leaderEpoch=0, partitionEpoch=0). ({CONTROLLER})"
+)
+
+
+def changed(words: str, changes: str) -> str:
+    return f"[QuorumController id=1] {words} for t-0 with topic ID {ID}: {changes} ({CONTROLLER})"
+
+
+def starts(broker_id: int, epoch: int, isr: str) -> str:
+    return (
+        f"[Broker id={broker_id}] Leader t-0 with topic id Some({ID}) starts at leader epoch {epoch} from offset 10 with "
+        f"partition epoch {epoch + 1}, high watermark 10, ISR [{isr}], adding replicas [] and removing replicas []. "
+        "Previous leader None and previous leader epoch was -1. (state.change.logger)"
+    )
+
+
+def skipped(broker_id: int, epoch: int, isr: str) -> str:
+    return (
+        f"[Broker id={broker_id}] Skipped the become-leader state change for t-0 with topic id Some({ID}), partition "
+        f"registration PartitionRegistration(replicas=[1, 2], directories=[], isr=[{isr}], removingReplicas=[], "
+        f"addingReplicas=[], elr=[], lastKnownElr=[], leader={broker_id}, leaderRecoveryState=RECOVERED, "
+        f"leaderEpoch={epoch}, partitionEpoch={epoch + 5}) and isNew=false since it is already the leader with leader "
+        f"epoch {epoch}. Current high watermark 28, ISR [{isr.replace(' ', '')}], adding replicas [] and removing "
+        "replicas []. (state.change.logger)"
+    )
+
+
+def leaderships(folder: Path, **logs: list[str]) -> list[Leadership]:
+    for name, lines in logs.items():
+        path = folder / f"broker-{name[-1]}" / "logs" / f"{name[:-2].replace('_', '-')}.log"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(
+            "".join(f"[2026-11-21 13:00:{int(line[:2]):02d},000] INFO {line[3:]}\n" for line in lines)
+        )
+    return timeline(read_events([str(folder)])).of(TP)
+
+
+@pytest.mark.parametrize(
+    ("changes", "how"),
+    [
+        ("isr: [] -> [2], leader: -1 -> 2, leaderRecoveryState: RECOVERED -> RECOVERING, leaderEpoch: 1 -> 2, "
+         "lastKnownElr: [1] -> [], partitionEpoch: 2 -> 3", "unclean"),
+        ("isr: [] -> [2], leader: -1 -> 2, leaderEpoch: 1 -> 2, lastKnownElr: [1] -> [], partitionEpoch: 2 -> 3", "unclean"),
+        ("isr: [] -> [2], leader: -1 -> 2, leaderEpoch: 1 -> 2, elr: [2] -> [], partitionEpoch: 2 -> 3", "failure"),
+    ],
+)  # fmt: skip
+def test_the_controller_calls_an_election_unclean_unless_the_leader_was_eligible(
+    tmp_path: Path, changes: str, how: str
+) -> None:
+    gone = changed(
+        "UNCLEAN partition change",
+        "isr: [2] -> [], leader: 2 -> -1, leaderEpoch: 0 -> 1, partitionEpoch: 1 -> 2",
+    )
+    found = leaderships(
+        tmp_path,
+        controller_1=[f"01 {CREATED}", f"10 {gone}", f"20 {changed('UNCLEAN partition change', changes)}"],
+    )
+    assert (found[-1].leader, found[-1].how) == (2, how)
+
+
+def test_an_eligible_leader_from_outside_the_isr_is_clean(tmp_path: Path) -> None:
+    """Where the controller elects an eligible leader replica it says nothing at INFO."""
+    found = leaderships(
+        tmp_path,
+        server_1=["00 [BrokerServer id=1] Starting broker (kafka.server.BrokerServer)"],
+        state_change_1=[f"01 {starts(1, 0, '1')}"],
+        state_change_2=[f"20 {starts(2, 1, '2')}"],
+    )
+    assert [(one.leader, one.how == "unclean") for one in found] == [(1, False), (2, False)]
+
+
+def test_a_growing_isr_is_seen_in_the_words_of_kafka_4(tmp_path: Path) -> None:
+    found = leaderships(tmp_path, state_change_1=[f"01 {starts(1, 0, '1')}", f"05 {skipped(1, 0, '1, 2')}"])
+    assert found[0].last_isr == (1, 2)
+
+
+WARNED = (
+    "[OfflinePartitionLeaderSelector]: No broker in ISR is alive for [t,0]. Elect leader 1 from live brokers 1. "
+    "There's potential data loss. (kafka.controller.OfflinePartitionLeaderSelector)"
+)
+
+
+def sent(leader: int, isr: str, epoch: int) -> str:
+    return (
+        f"Controller 3 epoch 1 sending become-leader LeaderAndIsr request (Leader:{leader},ISR:{isr},LeaderEpoch:{epoch},"
+        "ControllerEpoch:1) to broker 1 for partition [t,0] (state.change.logger)"
+    )
+
+
+def test_a_warning_of_one_epoch_says_nothing_of_the_next(tmp_path: Path) -> None:
+    found = leaderships(
+        tmp_path,
+        state_change_3=[
+            f"01 {sent(2, '2', 0)}",
+            f"10 {sent(-1, '', 1)}",
+            f"20 {sent(1, '1', 2)}",
+            f"25 {sent(1, '1,2', 3)}",
+        ],
+        controller_3=[f"20 {WARNED}"],
+    )
+    assert [one.how for one in found][2:] == ["unclean", "isr_change"]

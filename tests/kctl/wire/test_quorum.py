@@ -1,0 +1,127 @@
+"""Whether a KRaft cluster has a controller: told by the metadata log that grows, or stands still."""
+
+from __future__ import annotations
+
+import socket
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kafka.protocol.admin.cluster import DescribeQuorumRequest
+from kafka.protocol.metadata import ApiVersionsRequest
+
+from kctl.cluster.state import Endpoint, Quorum
+from kctl.errors import KctlError
+from kctl.wire.adapter import Access, NoAnswer
+from kctl.wire.quorum import NoController, ask_controller, listening, read_quorum
+
+SILENT = NoAnswer("broker 1 does not answer DescribeQuorum: no answer in time", 1)
+
+
+class FakeWire:
+    """Brokers 1 and 2. The controller answers through those named; the log grows by `growth` between two looks."""
+
+    def __init__(
+        self, through: tuple[int, ...] = (), growth: int = 0, voters: str = "", silent: bool = False
+    ) -> None:
+        self.access, self.node, self.nodes = Access(servers="h"), 1, [1, 2]
+        self.has_seen_controller, self.without_controller = False, None
+        self.through, self.growth, self.voters, self.silent = through, growth, voters, silent
+        self.epoch, self.asked, self.answer = 100, 0, SimpleNamespace()
+
+    def version_of(self, request: Any) -> int:
+        return 2
+
+    def _one(self, node: int, request: Any) -> Any:
+        if isinstance(request, ApiVersionsRequest):
+            return SILENT if self.silent else SimpleNamespace(finalized_features_epoch=self.epoch)
+        if isinstance(request, DescribeQuorumRequest):
+            self.asked += 1
+            return self.answer if node in self.through else SILENT
+        config = SimpleNamespace(name="controller.quorum.voters", value=self.voters, config_source=4)
+        return SimpleNamespace(results=[SimpleNamespace(configs=[config])])
+
+    def send_all(self, requests: Any, *, timeout: float | None = None) -> list[Any]:
+        answers = [self._one(node, request) for node, request in requests]
+        if requests and isinstance(requests[0][1], ApiVersionsRequest):
+            self.epoch += self.growth
+        return answers
+
+    def send(self, request: Any, *, timeout: float | None = None) -> Any:
+        (answer,) = self.send_all([(self.node, request)])
+        if isinstance(answer, KctlError):
+            raise answer
+        return answer
+
+    def read(self, request: Any) -> Any:
+        return self.answer  # however long it takes
+
+    def read_from(self, node: int) -> bool:
+        self.node = node
+        return True
+
+
+def ask(wire: FakeWire) -> Any:
+    return ask_controller(wire, lambda: DescribeQuorumRequest(topics=[]))  # type: ignore[arg-type]
+
+
+def test_a_controller_that_answers_is_asked_once() -> None:
+    wire = FakeWire(through=(1,))
+    assert ask(wire) is wire.answer and wire.asked == 1 and not wire.has_seen_controller
+    wire.answer = SimpleNamespace(error_code=29)
+    assert read_quorum(wire) is None and wire.has_seen_controller  # type: ignore[arg-type]
+    assert ask(wire) is wire.answer and wire.asked == 2, "from then on as patiently as anything else"
+
+
+def test_a_leader_that_is_alone_answers_some_requests_for_a_while() -> None:
+    wire = FakeWire(through=(1,))
+    ask(wire)
+    wire.through = ()
+    with pytest.raises(NoController):
+        read_quorum(wire)  # type: ignore[arg-type]
+
+
+def test_a_broker_that_is_cut_off_from_the_controller_is_not_read_from() -> None:
+    wire = FakeWire(through=(2,))
+    assert ask(wire) is wire.answer
+    assert wire.node == 2
+
+
+@pytest.mark.parametrize("wire", [FakeWire(growth=1), FakeWire(silent=True)])
+def test_a_slow_controller_is_waited_for(wire: FakeWire) -> None:
+    """Somebody writes to the log, or nobody can tell."""
+    assert ask(wire) is wire.answer
+
+
+def test_a_log_that_stands_still_has_no_controller() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        up, down = server.getsockname()[1], closed.getsockname()[1]
+        wire = FakeWire(voters=f"101@127.0.0.1:{up},102@127.0.0.1:{down},103@127.0.0.1:{down}")
+        with pytest.raises(
+            NoController, match=r"^no active controller: 1 of 3 voters answer; brokers still"
+        ) as none:
+            read_quorum(wire)  # type: ignore[arg-type]
+        asked = wire.asked
+        with pytest.raises(NoController):
+            ask(wire)
+        assert wire.asked == asked, "known from the look before"
+        wire.through, wire.epoch = (1,), wire.epoch + 2
+        assert ask(wire) is wire.answer, "until the log goes on"
+    quorum = none.value.quorum
+    assert quorum.voters == {101, 102, 103} and quorum.dead_voters == {102, 103} and not quorum.has_majority
+    assert quorum.lost == none.value.message
+
+
+def test_who_takes_a_connection() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        up = Endpoint("", "127.0.0.1", server.getsockname()[1])
+        nowhere = Endpoint("", "host.invalid", 1)
+        assert listening({up, nowhere}) == {up}
+    assert listening({up}) == set() == listening(set())
+
+
+def test_without_names_of_voters_nobody_is_counted() -> None:
+    with pytest.raises(NoController, match=r"^no active controller; brokers still"):
+        ask(FakeWire())
+    assert Quorum(leader_id=1, leader_epoch=1, high_watermark=1).has_majority

@@ -1,0 +1,96 @@
+"""What is known of an incident: its faults, what producers saw, and what ZooKeeper or the metadata log recorded."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+Held = dict[int, dict[str, set[int]]]  # offset: value: brokers whose log had it
+
+
+@dataclass
+class Fault:
+    """What was done to a broker, or to the cluster where it is None; `time` in ms since the epoch."""
+
+    time: float
+    kind: str  # start, kill, term, stopped, exited, pause, resume, power-loss, wipe, reassign, election
+    broker: int | None = None
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Sent:
+    """A record as its producer saw it; `offset` is None where acks=0, or where it was not acknowledged."""
+
+    time: float
+    partition: str  # TOPIC-N
+    value: str
+    acks: str  # all, 1 or 0
+    offset: int | None = None
+
+
+@dataclass
+class State:
+    """A partition's state as ZooKeeper or the metadata log has it from a time on."""
+
+    time: float
+    epoch: int
+    leader: int
+    isr: list[int]
+    is_unclean: bool = False  # the leader was neither in the ISR nor eligible before
+
+
+@dataclass
+class Moment:
+    """A copy of every log directory."""
+
+    name: str
+    time: float
+    running: list[int]
+    done: float = 0.0
+
+
+@dataclass
+class Story:
+    """An incident; `held` is what logs of brokers had at any time, by partition."""
+
+    seed: int
+    version: str
+    mode: str  # zookeeper or kraft
+    compacted: list[str] = field(default_factory=list)  # topics
+    faults: list[Fault] = field(default_factory=list)
+    sent: list[Sent] = field(default_factory=list)
+    history: dict[str, list[State]] = field(default_factory=dict)
+    held: dict[str, Held] = field(default_factory=dict)
+    moments: list[Moment] = field(default_factory=list)
+    settled: float = 0.0  # every replica was in sync from then on
+
+    def write(self, path: Path) -> None:
+        """As JSON."""
+        path.write_text(json.dumps(asdict(self), default=sorted, indent=1))
+
+    @classmethod
+    def read(cls, path: Path) -> Story:
+        """What `write` wrote."""
+        story = cls(**json.loads(path.read_text()))
+        story.faults = [Fault(**fault) for fault in story.faults]  # type: ignore[arg-type]
+        story.sent = [Sent(**sent) for sent in story.sent]  # type: ignore[arg-type]
+        story.moments = [Moment(**moment) for moment in story.moments]  # type: ignore[arg-type]
+        for name, states in story.history.items():
+            story.history[name] = [State(**state) for state in states]  # type: ignore[arg-type]
+        story.held = {
+            name: {int(at): {value: set(ids) for value, ids in values.items()} for at, values in held.items()}
+            for name, held in story.held.items()
+        }
+        return story
+
+    def leader(self, partition: str, time: float) -> int | None:
+        """Who led at a time."""
+        led = [state.leader for state in self.history[partition] if state.time <= time]
+        return led[-1] if led and led[-1] >= 0 else None
+
+    def of(self, *kinds: str, broker: int | None = None) -> list[Fault]:
+        """Faults of these kinds, of one broker where it is named."""
+        return [f for f in self.faults if f.kind in kinds and (broker is None or f.broker == broker)]

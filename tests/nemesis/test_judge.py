@@ -1,0 +1,239 @@
+"""The judge itself: every kind of wrong statement is caught, and right ones are not."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kctl.times import iso
+from tests.nemesis.judge import (
+    Copies,
+    Statement,
+    judge_damage,
+    judge_divergence,
+    judge_leaders,
+    judge_lives,
+    judge_loss,
+    judge_torn,
+)
+from tests.nemesis.story import Fault, Moment, Sent, State, Story
+from tests.nemesis.truth import Stored, kraft_history, zookeeper_history
+
+PARTITION = {"topic": "ledger", "partition": 0}
+KEPT = {"ledger-0": {o: Stored(o, b"k", b"new" if o >= 8 else f"{o}".encode()) for o in range(10)}}
+
+
+def made() -> Story:
+    """Records 0 to 9 were acknowledged; 8 and 9 are others now. Broker 2 was killed, torn and started again."""
+    story = Story(1, "3.9", "zookeeper")
+    story.sent = [Sent(0, "ledger-0", str(o), "all", o) for o in range(10)]
+    story.held = {"ledger-0": {o: {str(o): {1, 2}} for o in range(10)}}
+    story.held["ledger-0"][8]["new"] = story.held["ledger-0"][9]["new"] = {1}
+    story.history = {
+        "ledger-0": [State(0, 0, 2, [2, 1]), State(60_500, 1, -1, [2]), State(61_000, 2, 1, [1], True)]
+    }
+    torn = {"partition": "ledger-0", "file": "0.log", "size": 9, "is_torn": True}
+    story.faults = [
+        Fault(0, "start", 2),
+        Fault(60_000, "kill", 2),
+        Fault(60_010, "power-loss", 2, torn),
+        Fault(70_000, "start", 2),
+        Fault(130_000, "stopped", 2),
+    ]
+    story.moments = [Moment("cut", 61_000, [1], 62_000), Moment("after", 140_000, [1], 141_000)]
+    return story
+
+
+def loss(start: int, end: int | None, kind: str = "committed") -> dict[str, Any]:
+    return {"kind": "loss", **PARTITION, "from_offset": start, "to_offset": end, "class": kind}
+
+
+def sound(verdict: str) -> dict[str, Any]:
+    return {"kind": "judgement", "question": "loss", **PARTITION, "verdict": verdict}
+
+
+def wrong(statements: list[Statement]) -> str:
+    return "\n".join(statement.text for statement in statements if not statement.is_right)
+
+
+@pytest.mark.parametrize(
+    ("said", "caught"),
+    [
+        ([loss(8, 10), sound("lost")], ""),
+        ([loss(8, None), sound("lost")], ""),
+        ([loss(8, 9)], "[9, 10) are lost, a copy holds them"),
+        ([sound("sound")], "called sound, and [8, 10) are lost"),
+        ([loss(8, 10, "uncommitted")], "[8, 10) were acknowledged with acks=all"),
+        ([loss(6, 10)], "[6, 8) are claimed"),
+    ],
+)
+def test_losses(said: list[dict[str, Any]], caught: str) -> None:
+    found = wrong(judge_loss(made(), said, KEPT, lambda *_: True))
+    assert caught in found if caught else not found
+
+
+def test_what_no_copy_holds_is_not_demanded_but_not_sound_either() -> None:
+    story = made()
+    assert not wrong(judge_loss(story, [], KEPT, lambda *_: False))
+    assert "called sound" in wrong(judge_loss(story, [sound("sound")], KEPT, lambda *_: False))
+    story.faults += [Fault(61_000, "wipe", 1), Fault(61_000, "wipe", 2)]
+    assert not wrong(judge_loss(story, [sound("sound")], KEPT, lambda *_: False)), "nothing tells of it"
+
+
+def test_what_only_a_leader_had_may_be_gone_from_a_sound_partition() -> None:
+    story = made()
+    story.sent = [Sent(0, "ledger-0", s.value, "1", s.offset) for s in story.sent]
+    said = [sound("sound"), loss(8, 10, "uncommitted")]
+    assert not wrong(judge_loss(story, said, KEPT, lambda *_: True))
+    said[1] = loss(8, 10)
+    assert "called sound" in wrong(judge_loss(story, said, KEPT, lambda *_: True))
+
+
+def test_what_compaction_took_is_not_lost() -> None:
+    story = made()
+    kept = {"ledger-0": {o: r for o, r in KEPT["ledger-0"].items() if o != 3}}
+    assert "[3, 4) are lost" in wrong(judge_loss(story, [loss(8, 10)], kept, lambda *_: True))
+    story.compacted = ["ledger"]
+    assert not wrong(judge_loss(story, [loss(8, 10)], kept, lambda *_: True))
+
+
+def finding(broker: int, moment: str, file: str = "broker-2/data/ledger-0/0.log") -> dict[str, Any]:
+    row = {"kind": "finding", **PARTITION, "broker_id": broker, "moment": moment, "severity": "error"}
+    return {**row, "code": "log-truncated", "file": file, "message": "…"}
+
+
+def test_damage_is_where_bytes_were_touched() -> None:
+    story = made()
+    assert not wrong(judge_damage(story, [finding(2, "cut")], "verify"))
+    assert "nobody touched it" in wrong(judge_damage(story, [finding(1, "cut")], "verify"))
+    story.moments[0].done = 1000
+    assert "nobody touched it" in wrong(judge_damage(story, [finding(2, "cut")], "verify"))
+
+
+def test_an_unclean_leader_cuts_followers_below_their_high_watermark() -> None:
+    row = {**finding(1, "cut"), "code": "high-watermark-above-log-end"}
+    assert not wrong(judge_damage(made(), [row], "verify"))
+    story = made()
+    story.history = {"ledger-0": [State(0, 0, 2, [2, 1])]}
+    assert "nobody touched it" in wrong(judge_damage(story, [row], "verify"))
+
+
+def test_torn_segments_are_named() -> None:
+    assert len(judge_torn(made(), [])) == 1, "the copy at the end is of a broker that has recovered"
+    assert "was torn" in wrong(judge_torn(made(), [finding(2, "after"), finding(1, "cut")]))
+    assert not wrong(judge_torn(made(), [finding(2, "cut")]))
+
+
+def batch(offset: int, value: bytes) -> bytes:
+    """A message of magic 0, whose CRC the judge does not ask for."""
+    body = struct.pack(">IbbiI", 0, 0, 0, -1, len(value)) + value
+    return struct.pack(">qi", offset, len(body)) + body
+
+
+def test_divergence_is_what_the_bytes_say(tmp_path: Path) -> None:
+    for id, values in ((1, b"abcd"), (2, b"abxy")):
+        folder = tmp_path / "moments" / "after" / f"broker-{id}" / "data" / "ledger-0"
+        folder.mkdir(parents=True)
+        log = b"".join(batch(offset, bytes([value])) for offset, value in enumerate(values))
+        (folder / "0.log").write_bytes(log)
+    row = {"kind": "divergence", **PARTITION, "broker_ids": [1, 2], "from_offset": 2, "to_offset": 4}
+    judged = lambda said: wrong(judge_divergence(made(), said, "after", Copies(tmp_path)))  # noqa: E731
+    assert not judged([row])
+    assert "the bytes [2, 4)" in judged([])
+    assert "says [3, 4)" in judged([{**row, "from_offset": 3}])
+
+
+def leader(epoch: int, leader: int, isr: list[int], how: str) -> dict[str, Any]:
+    return {"kind": "leader", **PARTITION, "leader_epoch": epoch, "leader": leader, "isr": isr, "how": how}
+
+
+RIGHT = [leader(0, 2, [1, 2], "creation"), leader(1, -1, [2], "none"), leader(2, 1, [1], "unclean")]
+
+
+@pytest.mark.parametrize(
+    ("said", "caught"),
+    [
+        (RIGHT, ""),
+        (RIGHT[:2], "epochs [2] are missing"),
+        ([*RIGHT, leader(3, 1, [1], "failure")], "epoch 3 never was"),
+        ([leader(0, 1, [1, 2], "creation"), *RIGHT[1:]], "says leader 1, it was 2"),
+        ([leader(0, 2, [2], "creation"), *RIGHT[1:]], "says ISR [2]"),
+        ([*RIGHT[:2], leader(2, 1, [1], "failure")], "says failure, it was unclean"),
+        ([leader(0, 2, [1, 2], "unclean"), *RIGHT[1:]], "says unclean, it was clean"),
+    ],
+)
+def test_leaders(said: list[dict[str, Any]], caught: str) -> None:
+    found = wrong(judge_leaders(made(), said))
+    assert caught in found if caught else not found
+
+
+def state(state: str, time: int, until: int | None = None) -> dict[str, Any]:
+    row = {"kind": "broker_state", "broker_id": 2, "state": state, "time": iso(time)}
+    return {**row, "until_time": None if until is None else iso(until)}
+
+
+LIFE = [
+    state("starting", 400),
+    state("killed", 59_800, 70_200),
+    state("starting", 70_200),
+    state("down", 129_900),
+]
+
+
+@pytest.mark.parametrize(
+    ("said", "caught"),
+    [
+        (LIFE, ""),
+        ([LIFE[0], *LIFE[2:]], "was killed at 60000"),
+        (LIFE[1:], "was started at 0"),
+        (LIFE[:3], "stopped at 130000"),
+        ([*LIFE, state("killed", 100_000, 101_000)], "nobody did"),
+        ([*LIFE, state("starting", 110_000)], "nobody started it"),
+    ],
+)
+def test_lives(said: list[dict[str, Any]], caught: str) -> None:
+    found = wrong(judge_lives(made(), said))
+    assert caught in found if caught else not found
+
+
+def test_the_states_of_zookeepers_log(tmp_path: Path) -> None:
+    def entry(kind: int, body: bytes) -> bytes:
+        data = struct.pack(">qiqqi", 1, 1, 1, 5000, kind) + body
+        return struct.pack(">qi", 0, len(data)) + data + b"B"
+
+    def written(leader: int, epoch: int, isr: str) -> bytes:
+        path = b"/kafka/brokers/topics/ledger/partitions/0/state"
+        data = f'{{"leader":{leader},"leader_epoch":{epoch},"isr":{isr}}}'.encode()
+        return struct.pack(">i", len(path)) + path + struct.pack(">i", len(data)) + data
+
+    again = written(1, 2, "[1]")
+    multi = struct.pack(">iii", 1, 5, len(again)) + again
+    (tmp_path / "version-2").mkdir()
+    log = b"ZKLG" + bytes(12) + entry(1, written(2, 0, "[2,1]")) + entry(5, written(-1, 1, "[2]"))
+    (tmp_path / "version-2" / "log.1").write_bytes(log + entry(14, multi) + bytes(100))
+    assert zookeeper_history(tmp_path) == {
+        "ledger-0": [State(5000, 0, 2, [2, 1]), State(5000, 1, -1, [2]), State(5000, 2, 1, [1], True)]
+    }
+
+
+def test_the_states_of_a_metadata_log() -> None:
+    lines = [
+        "baseOffset: 1 lastOffset: 3 count: 2 baseSequence: -1 CreateTime: 5000 size: 90 magic: 2",
+        '| offset: 1 CreateTime: 5000 payload: {"type":"TOPIC_RECORD","data":{"name":"ledger","topicId":"T"}}',
+        '| offset: 2 CreateTime: 5000 payload: {"type":"PARTITION_RECORD","data":{"topicId":"T","partitionId":0,'
+        '"leader":2,"isr":[2,1],"leaderEpoch":0}}',
+        *(
+            f'| offset: 3 CreateTime: 5000 payload: {{"type":"PARTITION_CHANGE_RECORD","data":{{"topicId":"T",'
+            f'"partitionId":0,{change}}}}}'
+            for change in (
+                '"isr":[],"leader":-1,"eligibleLeaderReplicas":[2]',
+                '"isr":[2],"leader":2,"eligibleLeaderReplicas":[]',
+                '"isr":[1],"leader":1',
+            )
+        ),
+    ]
+    states = [(s.epoch, s.leader, s.isr, s.is_unclean) for s in kraft_history(lines)["ledger-0"]]
+    assert states == [(0, 2, [2, 1], False), (1, -1, [], False), (2, 2, [2], False), (3, 1, [1], True)]
