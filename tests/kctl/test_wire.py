@@ -312,3 +312,19 @@ def test_a_value_that_a_broker_keeps_to_itself_counts_as_set(present: str | None
     key = {"key": "leader.replication.throttled.rate", "operation": "SET", "value": "1000"}
     after = {"entity_type": "brokers", "entity_name": "1", "configs": [key]}
     assert is_done(request("IncrementalAlterConfigs", "broker 1", after), state) == is_there
+
+
+def test_a_message_is_one_class_for_everybody() -> None:
+    """Also where somebody asks its module for a name that opens the module as a whole."""
+    code = (
+        "import kctl.wire\n"
+        "from kafka.protocol.admin.cluster import DescribeQuorumRequest as first, DescribeQuorumResponse as answer\n"
+        "import kafka.protocol.admin.cluster as module\n"
+        "module.UpdateFeaturesRequest\n"
+        "assert len([name for name in dir(module) if name.endswith('Request')]) > 3\n"
+        "assert module.DescribeQuorumRequest is first\n"
+        "from kafka.protocol.api_header import ResponseClassRegistry\n"
+        "import gc; gc.collect()\n"
+        "assert ResponseClassRegistry._response_class_registry[answer.API_KEY].name == 'DescribeQuorumResponse'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -10,6 +10,7 @@ imports the library finds it whole.
 import importlib.util
 import logging
 import sys
+import weakref
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType, new_class
@@ -73,11 +74,22 @@ class Unopened(ModuleType):
         if not spec.loader_state:
             spec.loader_state = True
             assert spec.loader is not None
+            made = {name: message for name, message in self.__dict__.items() if isinstance(message, type)}
             spec.loader.exec_module(self)
+            self._keep(made)
         try:
             return self.__dict__[name]
         except KeyError:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}") from None
+
+    def _keep(self, made: dict[str, Any]) -> None:
+        """Classes made before the module was opened stay the only ones of their name, for the library as well."""
+        from kafka.protocol.api_header import ResponseClassRegistry
+
+        self.__dict__.update(made)
+        for name, message in made.items():
+            if name.endswith("Response"):
+                ResponseClassRegistry.register_response_class(weakref.proxy(message))
 
     def _make(self, message: str) -> None:
         """The request and its answer, which the library looks up once there is one."""
