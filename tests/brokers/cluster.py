@@ -62,6 +62,8 @@ logger.changes.level=TRACE
 logger.controller.name=kafka.controller
 logger.controller.level=TRACE
 """
+# What a broker of KRaft ends with that nobody took in time: once more it may be.
+GAVE_UP = b"Received a fatal error while waiting for the controller to acknowledge that we are caught up"
 QUICK: dict[str, object] = {
     "num.network.threads": 2,
     "num.io.threads": 2,
@@ -163,7 +165,13 @@ class Cluster:
         for id in broker_ids:
             broker = self.nodes[id]
             assert broker.process
-            wait_for_port(broker.port, broker.process)
+            try:
+                wait_for_port(broker.port, broker.process)
+            except AssertionError:
+                if not broker.process.has_printed(GAVE_UP):
+                    raise
+                self.start(id, wait=False)
+                wait_for_port(broker.port, broker.process)
         if self.zookeeper is None:
             return
         with self.client() as client:
@@ -476,6 +484,9 @@ def kraft_cluster(
                     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
                     "broker.session.timeout.ms": 3000,
                     "broker.heartbeat.interval.ms": 500,
+                    # Of a minute a slow machine needs more until there is a controller to register with: a broker then
+                    # gives up (BrokerLifecycleManager.RegistrationTimeoutEvent).
+                    "initial.broker.registration.timeout.ms": 180_000,
                     **({} if id in apart else {"advertised.listeners": client}),
                     **(properties or {}),
                 }
