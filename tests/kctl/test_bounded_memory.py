@@ -46,14 +46,10 @@ def test_no_evidence_takes_more_memory_than_promised(
     }
     for constant, value in smaller.items():
         monkeypatch.setattr(hostile, constant, value)
-    audits = name in (
-        "million-files",
-        "many-findings",
-    )  # an audit writes every table: it has what is promised
-    monkeypatch.setattr(hostile, "MOST_MEMORY", hostile.MOST_MEMORY if audits else 200 << 20)
     lines = list(hostile.measured(name, tmp_path))
     assert lines and all(line.reached for line in lines), lines
-    assert all(peak(line) < 200 for line in lines if "segment verify" in line.what), lines
+    # An audit loads what writes and reads tables, which takes half of what is promised before it has begun.
+    assert all(peak(line) < 200 for line in lines if "audit run" not in line.what), lines
 
 
 # --- batches ------------------------------------------------------------------------------------------
