@@ -49,8 +49,11 @@ class LogOptions(NamedTuple):
         for failure in sources.failures:
             frame.report(failure)
         is_told = or_metadata_log and sources.evidence is not None and metadata_logs(sources.evidence)
-        if not (sources.sources or sources.findings or sources.failures or "-" in self.source or is_told):
-            frame.report(KctlError(f"{', '.join(self.source)}: no broker log found here"))
+        others = sources.of_other_systems
+        is_read = sources.sources or sources.failures or "-" in self.source or is_told
+        if not is_read and len(others) == len(sources.findings):
+            hint = others[0].message if others else ""
+            frame.report(KctlError(f"{', '.join(self.source)}: no broker log of Kafka found here", hint))
         return only_brokers(sources, only) if only else sources
 
     def merge(self, frame: Frame, *, notes_zones: bool, or_metadata_log: bool = False) -> Merge:

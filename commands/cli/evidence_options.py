@@ -158,8 +158,13 @@ def evidence(*names: str, metavar: str = "EVIDENCE...") -> Decorator:
 def refuse_nothing(evidence: Evidence) -> None:
     """Raise KctlError where folders were opened and hold nothing that kctl knows: silence would read as health."""
     from kctl.errors import KctlError
+    from kctl.findings.evidence import OF_ANOTHER_SYSTEM
 
     known = (evidence.log_dirs, evidence.broker_logs, evidence.tiers, evidence.znode_exports, evidence.files)
+    if evidence.roots and not any(known):
+        for finding in evidence.findings:
+            if finding.code == OF_ANOTHER_SYSTEM.code:
+                raise KctlError(f"{finding.place.file}: {finding.message}", "nothing was examined")
     if evidence.roots and not any((*known, evidence.findings)):
         raise KctlError(
             f"{', '.join(root.given for root in evidence.roots)}: no log directory, broker log, znode export or tier "

@@ -26,6 +26,7 @@ from kctl.evidence.model import BrokerLog, Evidence, Root
 from kctl.evidence.names import broker_log_kind
 from kctl.findings import Finding, Place
 from kctl.findings import state_log as say
+from kctl.findings.evidence import OF_ANOTHER_SYSTEM
 
 Say = Callable[[Finding], None]
 DATED = re.compile(r"\d{4}-\d\d-\d\d(?:-\d\d)?")
@@ -75,6 +76,12 @@ class Sources:
     """Where they were found, with all else that lies there."""
 
     @property
+    def of_other_systems(self) -> list[Finding]:
+        """The findings that say of a file that another system than Kafka wrote it."""
+        codes = (OF_ANOTHER_SYSTEM.code, say.LOG_OF_ANOTHER_SYSTEM.code)
+        return [finding for finding in self.findings if finding.code in codes]
+
+    @property
     def files(self) -> Iterator[LogFile]:
         """Every file, source by source."""
         return (file for source in self.sources for file in source.files)
@@ -108,7 +115,9 @@ def sources_in(evidence: Evidence, layouts: Sequence[Layout] = (), *, reads_stdi
     sources = Sources((), evidence=evidence)
     sources.failures.extend(evidence.failures)
     sources.findings.extend(
-        f for f in evidence.findings if f.place.file and broker_log_kind(Path(f.place.file).name)
+        f
+        for f in evidence.findings
+        if f.code == OF_ANOTHER_SYSTEM.code or (f.place.file and broker_log_kind(Path(f.place.file).name))
     )
     files = []
     for candidate in _unique(_candidates(evidence, reads_stdin), sources.findings.append):

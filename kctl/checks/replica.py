@@ -191,7 +191,7 @@ def _check_segment(check: _Check, segment: Segment, epochs: EpochRuns, producers
         report.say(say.SEGMENT_TOO_LARGE, size=log.size_in_bytes)
     indexed = _indexed(segment, report, scanned, is_last=is_last, is_clean=check.task.is_clean)
     indexes.finish(indexed)
-    if not indexed.awaits_indexes:
+    if scanned.is_readable and not indexed.awaits_indexes:
         _say_missing(check, segment, report, scanned)
     aborted, is_known = producers.replay.aborted[before:], producers.is_known
     index = segment.transaction_index

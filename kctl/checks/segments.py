@@ -29,7 +29,7 @@ from kctl.log.folder import FolderFile, Segment
 from kctl.scan.options import Chunk, ScanOptions
 from kctl.scan.pieces import Piece, Pieces
 from kctl.scan.segment import SegmentScan
-from kctl.scan.source import LocalFile, Source, local_file
+from kctl.scan.source import LocalFile, Source, foreign_in, local_file
 
 HARMLESS = (Reason.TORN_TAIL, Reason.ZEROS)
 
@@ -95,6 +95,10 @@ def scan_log(
     try:
         with local_file(file.path) as source:
             report.size_in_bytes = source.size
+            other = foreign_in(source)
+            if other is not None:
+                report.say(say_evidence.OF_ANOTHER_SYSTEM, what=other.what, system=other.system, more="")
+                return ScannedLog(is_readable=False)
             pieces = parts.pieces(source, options) if parts else None
             scan = SegmentScan(source, options, pieces or Pieces(source, options, hints), checks)
             return follow_scan(scan, report, indexes, watchers, note, next_segment)

@@ -9,15 +9,20 @@ from pathlib import Path
 from formats.log.log_bytes import LogBytes
 from kctl.errors import UnreadableFile, reason_of
 from kctl.files import NotRegular
-from kctl.scan.source import LocalFile
+from kctl.scan.source import LocalFile, foreign_in
 
 
 @contextmanager
 def opened(path: str | Path) -> Iterator[LocalFile]:
-    """The file as a source of bytes; `UnreadableFile` where it is none, or reading it fails."""
+    """The file as a source of bytes; `UnreadableFile` where it is none, not Kafka's, or reading it fails."""
     source: LocalFile | None = None
     try:
         source = LocalFile(path, follow=True)
+        other = foreign_in(source)
+        if other is not None:
+            raise UnreadableFile(
+                f"{os.fspath(path)}: looks like {other.what} of {other.system}, which is not Apache Kafka"
+            )
         yield source
     except NotRegular as error:
         raise UnreadableFile(f"{os.fspath(path)}: {reason_of(error)}", hint_for(error.mode)) from error

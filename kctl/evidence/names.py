@@ -5,7 +5,9 @@ Log4j rotates to `state-change.log.2026-11-21-13` or `.1`, log4j 2 and logback a
 """
 
 import re
+from pathlib import Path
 
+from formats.log.other_systems import AUTOMQ_OBJECT, REDPANDA_SEGMENT, Foreign
 from kctl.evidence.model import BrokerLogKind
 
 # A log directory has at least one of these; 0.8 knows no meta.properties.
@@ -39,6 +41,18 @@ MAYBE_BROKER_LOG = re.compile(r"[^/]+\.(?:log|out)(?:[._-][^/]*)?", re.ASCII)
 ZNODES = re.compile(r"(?:.*[._-])?znodes?(?:[._-].*)?\.jsonl(?:\.gz|\.zst)?", re.ASCII)
 BROKER_FOLDER = re.compile(r"(?:.*[._-])?(?:broker|kafka|node)[._-]?(\d{1,9})", re.ASCII | re.IGNORECASE)
 BROKERS_FOLDER = re.compile(r"(?:.*[._-])?(?:brokers|nodes|kafka|hosts)", re.ASCII | re.IGNORECASE)
+
+# Redpanda's segments (`src/v/storage/fs_utils.h`); AutoMQ's objects and its write-ahead log lie in folders of a hash and
+# a cluster (`s3stream/.../ObjectUtils.java`).
+REDPANDA_SEGMENT_FILE = re.compile(r"\d+-\d+-v\d\.log", re.ASCII)
+AUTOMQ_FOLDER = re.compile(r"/(?:[0-9a-f]{8}|[0-9A-F]{32})/_kafka_[^/]+(?:/|$)", re.ASCII)
+
+
+def foreign_of(folder: Path, name: str) -> Foreign | None:
+    """Which file of a system other than Kafka has this name in this folder, or None."""
+    if REDPANDA_SEGMENT_FILE.fullmatch(name):
+        return REDPANDA_SEGMENT
+    return AUTOMQ_OBJECT if AUTOMQ_FOLDER.search(str(folder)) else None
 
 
 def broker_log_kind(name: str) -> BrokerLogKind | None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from formats.log.other_systems import Foreign
 from formats.log_dir.file_names import parse_partition_folder
 from kctl.errors import KctlError, UnreadableFile, reason_of
 from kctl.evidence.model import BrokerLogKind, Root, relative, shown
@@ -25,6 +26,7 @@ from kctl.evidence.names import (
     ZNODES,
     broker_id_of,
     broker_log_kind,
+    foreign_of,
 )
 from kctl.files import descriptor_of, what_it_is
 from kctl.findings import Finding, FindingType, Place
@@ -57,6 +59,7 @@ class Walked:
     files: list[tuple[Path, Root]] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     failures: list[KctlError] = field(default_factory=list)
+    of_other_systems: dict[tuple[Root, Foreign], list[Path]] = field(default_factory=dict)
     # Folders of a log directory that Kafka would not accept, unless other evidence turns out to lie in them.
     foreign: list[tuple[Path, Root]] = field(default_factory=list)
     # Folders named after a broker, and all below which something is.
@@ -92,6 +95,11 @@ def walk(paths: Iterable[str | os.PathLike[str]]) -> Walked:
                 seen.add(folder)
                 stack += _folder(folder, root, found)
     _judge_foreign(found)
+    for (root, foreign), paths in found.of_other_systems.items():
+        more = f" (the first of {len(paths):,} such files)" if len(paths) > 1 else ""
+        found.say(
+            say.OF_ANOTHER_SYSTEM, min(paths), root, what=foreign.what, system=foreign.system, more=more
+        )
     for folder, root, broker_id in found.of_brokers:
         if folder not in found.filled:
             found.say(say.BROKER_FOLDER_EMPTY, folder, root, broker_id, broker=broker_id)
@@ -139,7 +147,10 @@ def _folder(folder: Path, root: Root, found: Walked) -> list[Path]:
         found.of_brokers.append((folder, root, broker_id))
     for name in files:
         kind = broker_log_kind(name)
-        if kind:
+        foreign = foreign_of(folder, name)
+        if foreign:
+            found.of_other_systems.setdefault((root, foreign), []).append(folder / name)
+        elif kind:
             found.broker_logs.append((folder / name, root, kind))
         elif ZNODES.fullmatch(name):
             found.znodes.append((folder / name, root))

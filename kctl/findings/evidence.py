@@ -30,6 +30,13 @@ LINK_NOT_FOLLOWED = warning(
     "A data folder that was linked, or a link into its own parents.",
     "Name the folder that the link points to on the command line as well.",
 )
+OF_ANOTHER_SYSTEM = info(
+    "evidence-of-another-system",
+    "This looks like {what} of {system}, which is not Apache Kafka{more}; it was not examined.",
+    "What holds for the bytes of Kafka's segments does not hold for it: it is neither sound nor damaged.",
+    "A cluster of another system that speaks Kafka's protocol, or one that was migrated.",
+    "Use the tools of that system.",
+)
 NOT_A_FILE = warning(
     "evidence-not-a-file",
     "This is {what}, not a regular file; it was not opened.",

@@ -23,6 +23,8 @@ UNREADABLE = frozenset(
 )
 # Findings that say that bytes were read whose records were not examined.
 NOT_EXAMINED = frozenset({said_of_segments.NOT_EXAMINED.code})
+# Findings that say that something is not Kafka's, so that none of Kafka's rules decide.
+NOT_KAFKAS = frozenset({said_of_evidence.OF_ANOTHER_SYSTEM.code})
 # What is looked for in a folder.
 WANTED = "log directory, partition folder or segment"
 
@@ -41,6 +43,7 @@ class _Subject:
     wrong: dict[str, int] = field(default_factory=dict)  # findings that are errors or warnings, by code
     unread: list[tuple[str | None, str]] = field(default_factory=list)  # files not read, and why
     empty: list[str] = field(default_factory=list)  # folders without anything to examine
+    foreign: list[tuple[str | None, str]] = field(default_factory=list)  # files of other systems, and which
 
 
 @dataclass
@@ -56,6 +59,8 @@ class Integrity:
             subject.empty.append(finding.place.file or "")
         if finding.code in UNREADABLE or finding.code in NOT_EXAMINED:
             subject.unread.append((finding.place.file, finding.message))
+        elif finding.code in NOT_KAFKAS:
+            subject.foreign.append((finding.place.file, finding.message))
         elif finding.is_wrong:
             subject.wrong[finding.code] = subject.wrong.get(finding.code, 0) + 1
 
@@ -117,6 +122,19 @@ def _judgement(subject: Subject, said: _Subject) -> Judgement:
             subject,
             f"{', '.join(said.empty)}: there is no {WANTED}",
             tuple(log_dirs_of(subject.broker_id, path, subject.moment) for path in said.empty),
+        )
+    if said.foreign:
+        path, why = said.foreign[0]
+        return Judgement(
+            Question.INTEGRITY,
+            Verdict.COULD_NOT_JUDGE,
+            subject,
+            f"{path}: {why}",
+            (
+                Missing(
+                    "Kafka's segments", subject.broker_id, subject.moment, why, "use the tools of that system"
+                ),
+            ),
         )
     return Judgement(
         Question.INTEGRITY, Verdict.SOUND, subject, f"every byte of {said.files:,} files was examined"

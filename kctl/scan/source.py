@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formats.binary.layout import Bytes
+from formats.log.other_systems import HEAD, TAIL, Foreign, foreign
 from kctl.files import descriptor_of
 
 
@@ -141,6 +142,11 @@ class ArrowFile:
     def close(self) -> None:
         """Give the file back."""
         self._file.close()
+
+
+def foreign_in(source: Source) -> Foreign | None:
+    """Which other system wrote the file; None where it may be Kafka's."""
+    return foreign(source.read_at(0, HEAD), source.read_at(max(0, source.size - TAIL), TAIL))
 
 
 @contextmanager
