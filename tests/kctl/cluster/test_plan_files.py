@@ -156,6 +156,13 @@ def test_a_batch_takes_what_fits_exactly() -> None:
         assert len(cut(targets, lambda tp: 0, most_bytes=most_bytes)) == batches
 
 
+def test_a_batch_moves_no_more_data_than_asked() -> None:
+    """Three of 40 where 60 are asked for: two batches would have room by their sum, and none by itself."""
+    targets = {TopicPartition("orders", number): (1,) for number in range(3)}
+    assert len(cut(targets, lambda tp: 40, most_data=60)) == 3
+    assert len(cut(targets, lambda tp: 30, most_data=60)) == 2
+
+
 def test_batches_of_data_are_about_equal() -> None:
     targets = {TopicPartition("t", p): (1,) for p in range(12)}
     batches = cut(targets, lambda tp: 10 + tp.partition, most_data=60)
