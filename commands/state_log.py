@@ -274,7 +274,7 @@ def like_kafka(
     for failure in sources.failures:
         frame.report(failure)
     paths = files_matching(logs_regex) if logs_regex else []
-    paths += sorted(file.path for file in sources.files if file.kind in ("state-change", "other"))
+    paths += sorted({file.path for file in sources.files if file.kind in ("state-change", "other")})
     if not paths:
         raise KctlError("no state-change log found")
     wanted = MergerOptions(

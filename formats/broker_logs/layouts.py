@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from itertools import takewhile
 from typing import NamedTuple, Protocol
@@ -222,7 +222,7 @@ class Carrier(NamedTuple):
 
     name: str
     mark: re.Pattern[bytes]
-    """What it puts there; its group `time` is when the line was carried."""
+    """What it puts there; its group `time` is when the line was carried, `origin` which container printed it."""
     example: str
     key: str = ""
     """The key that holds the line, where the carrier writes JSON."""
@@ -271,8 +271,8 @@ COLOURS = Carrier(
 )
 CARRIERS = (
     COLOURS,
-    Carrier("docker compose logs", _before(r"[\w.-]+ *\| "), "kafka-1  | [2026-11-21 13:18:27,173] INFO"),
-    Carrier("kubectl logs --prefix", _before(r"\[pod/[^/\]\n]+/[^\]\n]+\] "), "[pod/kafka-0/kafka] [2026-11-21 13:18:27,173] INFO"),
+    Carrier("docker compose logs", _before(r"(?P<origin>[\w.-]+) *\| "), "kafka-1  | [2026-11-21 13:18:27,173] INFO"),
+    Carrier("kubectl logs --prefix", _before(r"\[pod/(?P<origin>[^/\]\n]+/[^\]\n]+)\] "), "[pod/kafka-0/kafka] [2026-11-21 13:18:27,173] INFO"),
     Carrier("Kubernetes node", _before(_STAMP + r" std(?:out|err) [FP] "), "2026-11-21T13:18:27.173456789Z stdout F [2026-11-21 13:18:27,173] INFO"),
     Carrier("systemd journal or syslog, ISO 8601", _before(_STAMP + r" [\w.-]+ [\w./-]+(?:\[\d+\])?: "), "2026-11-21T13:18:27+0000 host kafka[812]: [2026-11-21 13:18:27,173] INFO"),
     Carrier("syslog, RFC 5424", _before(r"<\d+>\d " + _STAMP + r" \S+ \S+ \S+ \S+ (?:-|\[.*?\]) "), "<14>1 2026-11-21T13:18:27.173Z host kafka 812 - - [2026-11-21 13:18:27,173] INFO"),
@@ -324,6 +324,15 @@ class CarriedLayout:
                 np.int64,
             )
         return Records(starts, millis, outer_ends)
+
+    @property
+    def origin(self) -> Callable[[bytes], bytes | None] | None:
+        """What gives the container that printed a line; None where the carrier does not say it."""
+        carrier = self._carrier
+        if "origin" in carrier.mark.groupindex:
+            return lambda line: match["origin"] if (match := carrier.mark.match(line)) else None
+        inner = self._inner.origin if isinstance(self._inner, CarriedLayout) else None
+        return (lambda line: inner(carrier.bare(line))) if inner else None
 
     def _in_utc(self, data: bytes, start: int, millis: int) -> int:
         end = data.find(b"\n", start)

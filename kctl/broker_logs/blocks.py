@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -11,9 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from formats.broker_logs.layouts import KAFKA
+from formats.broker_logs.layouts import KAFKA, CarriedLayout
 from formats.broker_logs.line import DAY, Bools, Int64s, Records, find_records
 from kctl.broker_logs.clocks.zones import UNKNOWN, Zone
+from kctl.broker_logs.containers import only
 from kctl.broker_logs.opening import CHUNK, STDIN, chunks_of
 from kctl.broker_logs.sources import LogFile, LogSource
 from kctl.errors import reason_of
@@ -82,11 +84,17 @@ class Block:
     """The last records of the block before it in the source."""
     brokers: list[int | None] | None = None
     """The broker of each record, where the file is not of one broker alone."""
+    numbers: Int64s | None = None
+    """The number of each line of `data`, where lines between them were left out."""
 
     @cached_property
     def lines(self) -> Int64s:
         """The line number of each record."""
-        return np.searchsorted(self.line_ends, self.starts) + self.first_line
+        return self._numbers_at(self.starts)
+
+    def _numbers_at(self, starts: Int64s) -> Int64s:
+        rows = np.searchsorted(self.line_ends, starts)
+        return rows + self.first_line if self.numbers is None else self.numbers[rows]
 
     @cached_property
     def places(self) -> tuple[list[int], list[int], list[int], list[int]]:
@@ -129,7 +137,7 @@ class Block:
         start = int(self.starts[index])
         end = min(int(self.ends[index]), start + REMEMBERED_SIZE)
         time, latest = int(self.times[index]), int(self.keys[index]) - self.shift
-        line = int(np.searchsorted(self.line_ends, start)) + self.first_line
+        line = int(self._numbers_at(self.starts[index : index + 1])[0])
         time_ms = None if time == BEFORE_ALL else _told_time(time, latest)
         return Earlier(self.file.file, line, time_ms, self.broker_at(index), self.data[start:end])
 
@@ -143,7 +151,7 @@ class Block:
         return Block(
             self.source, self.file, self.data, self.starts[keep], self.ends[keep], self.times[keep],
             self.keys[keep], self.last_key, self.first_line, self.line_ends, self.shift, self.before,
-            brokers,
+            brokers, self.numbers,
         )  # fmt: skip
 
 
@@ -188,6 +196,8 @@ class _State:
     told_back: str = ""
     told_year: str = ""
     before: Sequence[Earlier] = ()
+    numbers: array[int] | None = None
+    """The numbers of the lines to come, where those of one container are read alone."""
 
 
 def _place(file: LogFile) -> Place:
@@ -200,7 +210,12 @@ def _blocks_of_file(file: LogFile, state: _State, chunk: int, skip: int = 0) -> 
     rest: list[bytes] = []
     held = 0
     wait_for = 0
-    for piece in chunks_of(file.path, damage.append, size=chunk, ahead=True, skip=skip):
+    pieces = chunks_of(file.path, damage.append, size=chunk, ahead=True, skip=skip)
+    origin = file.layout.origin if isinstance(file.layout, CarriedLayout) and file.container else None
+    state.numbers = array("q") if origin else None
+    if origin and file.container and state.numbers is not None:
+        pieces = only(pieces, origin, file.container, state.numbers, is_first=file.is_first)
+    for piece in pieces:
         rest.append(piece)
         held += len(piece)
         if held < wait_for and held < LONGEST:
@@ -255,6 +270,11 @@ def _block(file: LogFile, state: _State, data: bytes, end: int, records: Records
     if line_ends is None:
         line_ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
     ends = np.append(starts[1:], end)
+    lines = int(np.searchsorted(line_ends, end))
+    numbers = None
+    if state.numbers is not None:
+        numbers = np.array(state.numbers[: lines + 1], np.int64)
+        del state.numbers[:lines]
     block = Block(
         state.rank,
         file,
@@ -267,13 +287,13 @@ def _block(file: LogFile, state: _State, data: bytes, end: int, records: Records
         state.line,
         line_ends,
         before=state.before,
+        numbers=numbers,
     )
     state.before = [block.earlier(index) for index in range(max(0, len(starts) - REMEMBERED), len(starts))]
     _watch_clock(block, state)
     state.key = block.last_key
     if times[-1] != BEFORE_ALL:
         state.time = int(times[-1])
-    lines = int(np.searchsorted(line_ends, end))
     state.line += lines
     state.reading.lines += lines
     state.reading.records += len(starts)
@@ -289,7 +309,8 @@ def _with_likely_years(times: Int64s, starts: Int64s, file: LogFile, data: bytes
     first = int(np.argmax(wrong))
     if state.told_year != file.file:
         state.told_year = file.file
-        line = state.line + data.count(b"\n", 0, int(starts[first]))
+        row = data.count(b"\n", 0, int(starts[first]))
+        line = state.line + row if state.numbers is None else state.numbers[row]
         year = date.fromordinal(int(times[first]) // DAY + 719_163).year
         state.reading.findings.append(say.LOG_YEAR_UNLIKELY.at(_place(file), line=line, year=year))
     times = times.copy()

@@ -5,11 +5,15 @@ A compressed part is unpacked in a thread of its own, a few chunks ahead of its 
 
 from __future__ import annotations
 
+import atexit
 import codecs
 import itertools
 import lzma
+import os
 import queue
+import shutil
 import sys
+import tempfile
 import threading
 import zlib
 from collections.abc import Callable, Iterator
@@ -96,6 +100,16 @@ def _stdin(size: int) -> Iterator[bytes]:
     read = getattr(stream, "read1", stream.read)
     while chunk := read(size):
         yield chunk
+
+
+def spooled_stdin() -> str:
+    """A file with all of standard input, for what has to be read more than once; it goes when the process ends."""
+    folder = tempfile.mkdtemp(prefix="kctl-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = os.path.join(folder, "stdin")
+    with open(path, "wb") as file:
+        file.writelines(_stdin(CHUNK))
+    return path
 
 
 def _gunzipped(file: BinaryIO, size: int, damaged: Damaged) -> Iterator[bytes]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from formats.broker_logs.layouts import (
+    CarriedLayout,
     Layout,
     detect,
     layout_of_name,
@@ -19,7 +20,8 @@ from formats.broker_logs.layouts import (
 )
 from formats.broker_logs.line import writers_named
 from formats.errors import FormatError
-from kctl.broker_logs.opening import PEEKED, STDIN, chunks_of
+from kctl.broker_logs.containers import heads_of
+from kctl.broker_logs.opening import PEEKED, STDIN, chunks_of, spooled_stdin
 from kctl.errors import BadValue, KctlError, UnreadableFile, reason_of
 from kctl.evidence.discover import discover
 from kctl.evidence.model import BrokerLog, Evidence, Root
@@ -52,6 +54,10 @@ class LogFile:
     evidence: str | None = None
     writers: frozenset[int] = frozenset()
     """The brokers that the lines at its start name as their writers."""
+    container: bytes | None = None
+    """The container whose lines these are, where several print into the file."""
+    is_first: bool = False
+    """Whether lines before the first that names a container are its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +127,7 @@ def sources_in(evidence: Evidence, layouts: Sequence[Layout] = (), *, reads_stdi
     )
     files = []
     for candidate in _unique(_candidates(evidence, reads_stdin), sources.findings.append):
-        file = _looked_into(candidate, layouts, sources)
-        if file is not None:
-            files.append(file)
+        files += _looked_into(candidate, layouts, sources)
     sources.sources = tuple(_chained(_with_brokers(files)))
     return sources
 
@@ -175,8 +179,8 @@ def _place(file: Candidate | LogFile) -> Place:
     return Place(file=file.file, broker_id=file.broker_id, evidence=file.evidence)
 
 
-def _looked_into(candidate: Candidate, layouts: Sequence[Layout], sources: Sources) -> LogFile | None:
-    """What the start of a file says: its layout, its broker and its first time. None for what is no log."""
+def _looked_into(candidate: Candidate, layouts: Sequence[Layout], sources: Sources) -> list[LogFile]:
+    """What the start of a file says: its layout, its broker and its first time. Nothing for what is no log."""
     head, broken = b"", list[str]()
     try:
         for chunk in chunks_of(candidate.path, broken.append, size=PEEKED):
@@ -188,24 +192,52 @@ def _looked_into(candidate: Candidate, layouts: Sequence[Layout], sources: Sourc
             sources.failures.append(UnreadableFile(f"{candidate.file}: {reason}"))
         else:
             sources.findings.append(say.LOG_UNREADABLE.at(_place(candidate), reason=reason))
-        return None
+        return []
     if not head and broken:
         sources.findings.append(say.LOG_GZIP_DAMAGED.at(_place(candidate), lines=0, reason=broken[0]))
-        return None
+        return []
     if not head:
         if candidate.path != STDIN:
             sources.findings.append(say.LOG_EMPTY.at(_place(candidate)))
-        return None
+        return []
     system = other_system(head)
     if system is not None:
         sources.findings.append(say.LOG_OF_ANOTHER_SYSTEM.at(_place(candidate), system=system.name))
         if not system.is_kafka:
-            return None
+            return []
     layout, first = detect(head, layouts)
     if layout is None:
         finding = say.LOG_NOT_TEXT.at(_place(candidate), examined=len(head), nearest=nearest(head))
         sources.findings.append(finding)
-        return None
+        return []
+    if isinstance(layout, CarriedLayout) and layout.origin:
+        if candidate.path == STDIN:
+            candidate = candidate._replace(path=spooled_stdin())
+        if heads := heads_of(chunks_of(candidate.path, broken.append), layout.origin):
+            return _of_containers(candidate, heads, layouts, sources)
+    return [_log_file(candidate, layout, head, first)]
+
+
+def _of_containers(
+    candidate: Candidate, heads: dict[bytes, bytes], layouts: Sequence[Layout], sources: Sources
+) -> list[LogFile]:
+    """The log of each container of a stream; what its lines say decides whose it is."""
+    candidate = candidate._replace(broker_id=None)
+    files, unknown = [], []
+    for container, head in heads.items():
+        layout, first = detect(head, layouts)
+        if layout is None:
+            unknown.append(container.decode())
+            continue
+        file = _log_file(candidate, layout, head, first)
+        files.append(replace(file, container=container, is_first=container == next(iter(heads))))
+    if unknown:
+        names = ", ".join(unknown)
+        sources.findings.append(say.LOG_CONTAINER_UNKNOWN.at(_place(candidate), containers=names))
+    return files
+
+
+def _log_file(candidate: Candidate, layout: Layout, head: bytes, first: int | None) -> LogFile:
     writers = frozenset(writers_named(layout.bare(head)))
     broker_id = candidate.broker_id
     if broker_id is None and len(writers) == 1:
@@ -242,7 +274,7 @@ def _with_brokers(files: list[LogFile]) -> list[LogFile]:
         writers = together[_written_with(file)]
         if len(writers) > 1:
             file = replace(file, broker_id=None, writers=frozenset(writers))
-        elif file.broker_id is None and len(ids) == 1:
+        elif file.broker_id is None and len(ids) == 1 and file.container is None:
             file = replace(file, broker_id=next(iter(ids)))
         out.append(file)
     return out
@@ -250,6 +282,8 @@ def _with_brokers(files: list[LogFile]) -> list[LogFile]:
 
 def _written_with(file: LogFile) -> str:
     """The same for files that the same processes write."""
+    if file.container is not None:
+        return _apart(file)
     return _stem(file.path) if file.kind in ("stdout", "other") else os.path.dirname(file.path)
 
 
@@ -257,7 +291,7 @@ def _chained(files: list[LogFile]) -> Iterator[LogSource]:
     groups: dict[tuple[int | None, str, str], list[LogFile]] = {}
     for file in files:
         # Without a broker id only the name says that two files are parts of one log.
-        apart = "" if file.broker_id is not None and file.kind != "other" else _stem(file.path)
+        apart = "" if file.broker_id is not None and file.kind != "other" else _apart(file)
         groups.setdefault((file.broker_id, file.kind, apart), []).append(file)
     for (broker_id, kind, _), parts in sorted(groups.items(), key=_source_order):
         yield LogSource(broker_id, kind, tuple(sorted(parts, key=_part_order)))
@@ -266,6 +300,13 @@ def _chained(files: list[LogFile]) -> Iterator[LogSource]:
 def _source_order(item: tuple[tuple[int | None, str, str], list[LogFile]]) -> tuple[object, ...]:
     broker_id, kind, apart = item[0]
     return (broker_id is None, broker_id or 0, KINDS.index(kind), apart)
+
+
+def _apart(file: LogFile) -> str:
+    """The same for parts of one log."""
+    return (
+        f"{_stem(file.path)}\0{file.container.decode()}" if file.container is not None else _stem(file.path)
+    )
 
 
 def _stem(path: str) -> str:

@@ -16,6 +16,13 @@ LOG_NOT_TEXT = warning(
     "A binary file under that name, or a log4j pattern of your own.",
     "Give the layout with `--layout` or `--pattern`, or leave the file out.",
 )
+LOG_CONTAINER_UNKNOWN = info(
+    "log-container-unknown",
+    "The lines of {containers} have no layout that kctl knows; those of the other containers were read.",
+    "The file holds what several containers printed; each is read as a log of its own.",
+    "A container that runs something other than a broker, or a log4j pattern of your own.",
+    "Nothing where it is no broker; else give the layout with `--layout` or `--pattern`.",
+)
 LOG_UNREADABLE = warning(
     "log-unreadable",
     "The log could not be read: {reason}.",

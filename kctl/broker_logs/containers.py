@@ -1,0 +1,76 @@
+"""Several containers that print into one stream, `docker compose logs` say: each is a log of its own.
+
+They print at once, so that lines of one stand between those of another, or one after the other, so that times go back.
+A line that names no container belongs to the one before it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+
+from kctl.broker_logs.opening import PEEKED
+
+# More names than that are no containers.
+MOST = 100
+# A line that has not ended after so many bytes is cut.
+LONGEST = 24 << 20
+Origin = Callable[[bytes], bytes | None]
+
+
+def heads_of(chunks: Iterable[bytes], origin: Origin) -> dict[bytes, bytes]:
+    """The first lines of each container; empty where the stream has not several, or too many to be containers."""
+    heads: dict[bytes, bytearray] = {}
+    for _, container, line in _lines(chunks, origin):
+        if container is None:
+            continue
+        head = heads.setdefault(container, bytearray())
+        if len(head) < PEEKED:
+            head += line + b"\n"
+        if len(heads) > MOST:
+            return {}
+    return {container: bytes(head) for container, head in heads.items()} if len(heads) > 1 else {}
+
+
+def only(
+    chunks: Iterable[bytes], origin: Origin, container: bytes, numbers: array[int], *, is_first: bool
+) -> Iterator[bytes]:
+    """The lines of one container, some at a time; the number of each is added to `numbers`.
+
+    Lines before the first that names a container are its own where it `is_first`.
+    """
+    kept: list[bytes] = []
+    size = 0
+    for number, named, line in _lines(chunks, origin):
+        if named == container or (named is None and is_first):
+            kept.append(line)
+            numbers.append(number)
+            size += len(line) + 1
+        if size >= PEEKED:
+            yield b"\n".join(kept) + b"\n"
+            kept, size = [], 0
+    if kept:
+        yield b"\n".join(kept) + b"\n"
+
+
+def _lines(chunks: Iterable[bytes], origin: Origin) -> Iterator[tuple[int, bytes | None, bytes]]:
+    """Each line with its number and its container, None before the first that names one."""
+    container = None
+    for number, line in enumerate(_split(chunks), 1):
+        container = origin(line) or container
+        yield number, container, line
+
+
+def _split(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    rest: list[bytes] = []
+    held = 0
+    for chunk in chunks:
+        rest.append(chunk)
+        held += len(chunk)
+        if b"\n" in chunk or held >= LONGEST:
+            lines = b"".join(rest).split(b"\n")
+            last = lines.pop() if len(lines) > 1 else b""
+            yield from lines
+            rest, held = [last], len(last)
+    if held:
+        yield b"".join(rest)

@@ -1,0 +1,97 @@
+"""What `docker compose logs` and `kubectl logs --prefix` print: several containers in one stream, each a log of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kctl.broker_logs.events import Event
+from kctl.broker_logs.merging import prepare
+from kctl.broker_logs.sources import find_sources
+from tests.conftest import rows
+
+KAFKA_1 = """\
+[2026-11-21 13:00:00,001] INFO [BrokerServer id=11] Transition from SHUTDOWN to STARTING (kafka.server.BrokerServer)
+[2026-11-21 13:00:03,000] ERROR Error while handling event (kafka.server.KafkaRaftServer)
+java.lang.IllegalStateException: it went wrong
+\tat kafka.server.KafkaRaftServer.run(KafkaRaftServer.scala:1)
+[2026-11-21 13:00:05,000] INFO Kafka version: 4.1.0 (org.apache.kafka.common.utils.AppInfoParser)
+"""
+KAFKA_2 = """\
+[2026-11-21 13:00:01,000] INFO [BrokerServer id=12] Transition from SHUTDOWN to STARTING (kafka.server.BrokerServer)
+[2026-11-21 13:00:02,000] INFO Kafka version: 4.1.0 (org.apache.kafka.common.utils.AppInfoParser)
+[2026-11-21 13:00:04,000] INFO Kafka commitId: 13f70256db3c994c (org.apache.kafka.common.utils.AppInfoParser)
+"""
+DATABASE = "ready\nto accept\nconnections\n"
+
+
+def printed(container: str, text: str, mark: str = "{}  | ") -> list[str]:
+    return [mark.format(container) + line for line in text.splitlines(keepends=True)]
+
+
+def taking_turns(*streams: list[str]) -> str:
+    """A line of each in turn, as containers print them that run at the same time."""
+    longest = max(map(len, streams))
+    return "".join(stream[n] for n in range(longest) for stream in streams if n < len(stream))
+
+
+def events_of(path: Path) -> list[Event]:
+    return list(prepare(find_sources([str(path)])).events())
+
+
+ONE, TWO = printed("kafka-1", KAFKA_1), printed("kafka-2", KAFKA_2)
+MARKS = {"compose": "{}  | ", "in colours": "\x1b[36m{}  | \x1b[0m", "kubectl --prefix": "[pod/{}/kafka] "}
+
+
+@pytest.mark.parametrize("mark", MARKS.values(), ids=MARKS)
+def test_each_container_is_a_log_of_its_own(tmp_path: Path, mark: str) -> None:
+    path = tmp_path / "compose.log"
+    path.write_text(taking_turns(printed("kafka-1", KAFKA_1, mark), printed("kafka-2", KAFKA_2, mark)))
+    events = events_of(path)
+    assert [event.broker_id for event in events] == [11, 12, 12, 11, 12, 11]
+    assert [event.line for event in events] == [1, 2, 4, 3, 6, 8]
+    assert events[3].text.endswith(
+        "java.lang.IllegalStateException: it went wrong\n\tat kafka.server.KafkaRaftServer.run(KafkaRaftServer.scala:1)"
+    )
+
+
+def test_containers_printed_one_after_the_other_are_put_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "compose.log"
+    path.write_text("Attaching to kafka-1, kafka-2\n" + "".join(TWO + ONE) + "kafka-1 exited with code 137\n")
+    events = events_of(path)
+    seconds = [event.time[18:19] for event in events if event.time and event.shape.is_record]
+    assert seconds == list("012345")
+    assert "exited with code 137" in events[-1].text
+
+
+def test_a_container_that_prints_late_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "compose.log"
+    path.write_text("".join(ONE) + ONE[-1] * 5000 + "".join(TWO))
+    assert {event.broker_id for event in events_of(path)} == {11, 12}
+
+
+def test_standard_input(tmp_path: Path) -> None:
+    ran = rows("state-log", "merge", "-", stdin=taking_turns(ONE, TWO).encode())
+    assert [(row["broker_id"], row["file"], row["line"]) for row in ran.of("event")] == [
+        (11, "-", 1), (12, "-", 2), (12, "-", 4), (11, "-", 3), (12, "-", 6), (11, "-", 8),
+    ]  # fmt: skip
+
+
+def test_a_container_whose_lines_nobody_knows_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "compose.log"
+    path.write_text(taking_turns(ONE, printed("database-1", DATABASE), TWO))
+    sources = find_sources([str(path)])
+    (finding,) = [f for f in sources.findings if f.code == "log-container-unknown"]
+    assert "database-1" in finding.message
+    assert [source.broker_id for source in sources.sources] == [11, 12]
+
+
+def test_countless_prefixes_are_no_containers(tmp_path: Path) -> None:
+    path = tmp_path / "compose.log"
+    path.write_text(
+        "".join(f"kafka-{n}  | [2026-11-21 13:00:00,001] INFO x (kafka.X)\n" for n in range(5000))
+    )
+    sources = find_sources([str(path)])
+    assert len(sources.sources) == 1
+    assert len(list(prepare(sources).events())) == 5000
