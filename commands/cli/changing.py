@@ -88,6 +88,7 @@ NAMED = (
     "group",
     "keep_factor",
     "election",
+    "broker_id",
 )  # the target says it, or nobody asks
 
 

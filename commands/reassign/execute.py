@@ -57,7 +57,8 @@ def execute(
     With --no-wait only the first batch is requested; `kctl journal resume` continues, and `kctl reassign verify`
     removes the throttle once everything is in place.
     """
-    from commands.reassign.rows import move_row
+    from commands.reassign.rows import disk_move_row, move_row
+    from kctl.cluster.reassignment.disk_moves import disk_moves
     from kctl.cluster.reassignment.execution import Execution, plan_execution
     from kctl.cluster.reassignment.moves import cut, moves_of
     from kctl.cluster.reassignment.plan_files import read_plan
@@ -65,13 +66,11 @@ def execute(
     from kctl.errors import BadValue
 
     file = read_plan(plan)
-    for note in file.notes:
-        frame.note(note)
     if max_batch_data is not None and disk_sizes is None:
         raise BadValue("--max-batch-data needs --disk-sizes")
     sizes = partition_sizes(read_disk_sizes(disk_sizes)) if disk_sizes else None
     with open_for_change(frame) as cluster:
-        state = read_for(cluster, file.targets, how.version)
+        state = read_for(cluster, file.targets, how.version, log_dirs=file.log_dirs)
         origins = {tp: replicas for tp in file.targets if (replicas := state.replicas(tp))}
         moves = list(moves_of(file.targets, origins, sizes))
         data = {move.partition: move.data for move in moves}
@@ -90,9 +89,12 @@ def execute(
             throttle=throttle,
             sizes=sizes,
             clear_at_end=how.wait,
+            log_dirs=file.log_dirs,
         )
         change = plan_execution(cluster, execution, state)
-        return carry_out(frame, how, cluster, change, [move_row(move) for move in moves])
+        rows = [move_row(move) for move in moves]
+        rows += [disk_move_row(move) for move in disk_moves(file.log_dirs, state)]
+        return carry_out(frame, how, cluster, change, rows)
 
 
 def read_for(
@@ -101,13 +103,20 @@ def read_for(
     version: KafkaVersion | None,
     *,
     all_topics: bool = False,
+    log_dirs: Iterable[tuple[TopicPartition, int]] = (),
 ) -> ClusterState:
-    """The state of a plan's topics, or of all, with the configurations of throttles."""
-    from kctl.cluster.reassignment.throttles import LISTS, RATES
+    """The state of a plan's topics, or of all, with the configurations of throttles.
 
-    names = None if all_topics else sorted({tp.topic for tp in targets})
+    And the log directories of the brokers with these replicas.
+    """
+    from kctl.cluster.reassignment.throttles import KEYS
+
     return cluster.read_state(
-        names, configs=("topics", "brokers"), config_keys=(*LISTS, *RATES), kafka_version=version
+        None if all_topics else sorted({tp.topic for tp in targets}),
+        configs=("topics", "brokers"),
+        config_keys=KEYS,
+        kafka_version=version,
+        log_dirs_of={broker for _, broker in log_dirs},
     )
 
 
@@ -133,8 +142,10 @@ def cancel(frame: Frame, how: How, plan: Path, move_controller: bool) -> Outcome
     Waits until the controller has removed the request, then requests the original replicas. A request with a dead
     target never ends; --move-controller is for that, and refused unless all original brokers are alive.
     """
+    from kctl.changes.journal import Journal
     from kctl.cluster.reassignment.cancellation import plan_cancellation
     from kctl.cluster.reassignment.plan_files import read_plan
+    from kctl.cluster.reassignment.verification import entries_of
 
     file = read_plan(plan)
     with open_for_change(frame) as cluster:
@@ -142,6 +153,7 @@ def cancel(frame: Frame, how: How, plan: Path, move_controller: bool) -> Outcome
             cluster,
             file,
             origins_known(frame, plan),
+            entries=entries_of(Journal().entries(frame.report), file.identity),
             version=how.version,
             move_controller=move_controller,
             wait_seconds=how.timeout if how.wait and not how.dry_run else 0,

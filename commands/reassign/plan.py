@@ -9,7 +9,7 @@ import click
 
 from commands.cli.connecting import At, reads
 from commands.cli.frame import Frame, command
-from commands.cli.options import GIVEN_PATH, TOPICS, Brokers, Size
+from commands.cli.options import GIVEN_PATH, PARTITION, TOPICS, Brokers, Size
 from commands.cli.render import Outcome
 from commands.topic import note_problems
 
@@ -55,11 +55,14 @@ def batch_options(function: Callable[..., Any]) -> Callable[..., Any]:
     kctl reassign plan --brokers 1,2,3,4 --to even.json --disk-sizes log-dirs.json
     kctl reassign plan --topics orders,payments --replication-factor 3 --to rf3.json
     kctl reassign plan --replace 2=5 --to replace.json --snapshot znodes.jsonl
+    kctl reassign plan --balance-disks 2 --to disks-2.json
+    kctl reassign plan --topics orders --partition 0 --log-dir 2=/data-2/kafka --to orders-0.json
     """,
     status=PLAN_STATUS,
 )
 @reads
 @TOPICS
+@PARTITION
 @click.option(
     "--brokers", type=Brokers(), metavar="IDS", help="Spread all replicas evenly over these brokers."
 )
@@ -68,6 +71,17 @@ def batch_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--replace", multiple=True, metavar="OLD=NEW", help="Replace broker OLD with NEW; repeatable.")
 @click.option(
     "--replication-factor", type=int, metavar="N", help="Set the replication factor (can also lower it)."
+)
+@click.option(
+    "--balance-disks",
+    type=click.IntRange(0),
+    metavar="BROKER",
+    help="Even out the bytes of BROKER's log directories.",
+)
+@click.option(
+    "--log-dir",
+    metavar="BROKER=DIR",
+    help="Move BROKER's replicas to its log directory DIR; with --topics and --partition these.",
 )
 @DISK_SIZES
 @click.option("--disable-rack-aware", is_flag=True, help="Ignore racks when placing replicas.")
@@ -87,6 +101,8 @@ def plan(frame: Frame, at: At, to: Path, **given: Any) -> Outcome:
     from kctl.cluster.reassignment.planner import plan_like_kafka
     from kctl.cluster.reassignment.replica_sizes import partition_sizes, read_disk_sizes
 
+    if given["balance_disks"] is not None or given["log_dir"]:
+        return _plan_disks(frame, at, to, given)
     goal = _goal(given)
     disk_sizes = given["disk_sizes"]
     sizes = partition_sizes(read_disk_sizes(disk_sizes)) if disk_sizes else None
@@ -114,11 +130,14 @@ def _goal(given: dict[str, Any]) -> Goal:
     from kctl.cluster.reassignment.planner import Goal
     from kctl.errors import BadValue
 
-    goals = [name for name in ("brokers", "add", "drain", "replace") if given[name]]
-    if len(goals) > 1:
-        raise BadValue(f"--{goals[0]} and --{goals[1]} exclude each other")
+    goals = _goals(given)
+    if given["partitions"]:
+        raise BadValue("--partition goes with --log-dir only")
     if not goals and given["replication_factor"] is None:
-        raise BadValue("nothing to plan", "give --brokers, --add, --drain, --replace or --replication-factor")
+        raise BadValue(
+            "nothing to plan",
+            "give --brokers, --add, --drain, --replace, --replication-factor, --balance-disks or --log-dir",
+        )
     if given["max_batch_data"] is not None and given["disk_sizes"] is None:
         raise BadValue("--max-batch-data needs --disk-sizes")
     if given["like_kafka"] and not given["brokers"]:
@@ -132,6 +151,65 @@ def _goal(given: dict[str, Any]) -> Goal:
         topics=given["topics"],
         rack_aware=not given["disable_rack_aware"],
     )
+
+
+def _goals(given: dict[str, Any]) -> list[str]:
+    """The options given of which there can be one."""
+    from kctl.errors import BadValue
+
+    names = ("balance_disks", "log_dir", "brokers", "add", "drain", "replace")
+    goals = [name.replace("_", "-") for name in names if given[name] not in (None, frozenset(), ())]
+    if len(goals) > 1:
+        raise BadValue(f"--{goals[0]} and --{goals[1]} exclude each other")
+    return goals
+
+
+def _plan_disks(frame: Frame, at: At, to: Path, given: dict[str, Any]) -> Outcome:
+    """A plan of moves between the disks of one broker."""
+    from commands.reassign.rows import disk_plan_rows, plan_text
+    from kctl.cluster.reassignment.disk_balance import plan_balance, plan_to_log_dir
+    from kctl.cluster.reassignment.disk_moves import refuse_backend
+    from kctl.cluster.reassignment.moves import cut
+    from kctl.cluster.reassignment.plan_files import write_plan
+    from kctl.errors import BadValue, KctlError
+
+    _goals(given)
+    path = ""
+    if (broker := given["balance_disks"]) is None:
+        name, equals, path = given["log_dir"].partition("=")
+        if not equals or not name.isdigit() or not path.startswith("/"):
+            raise BadValue(f"--log-dir {given['log_dir']!r} is not BROKER=DIR with an absolute path")
+        broker = int(name)
+    elif given["partitions"]:
+        raise BadValue("--partition goes with --log-dir only")
+    with at.open(frame, needs_controller=True) as cluster:
+        refuse_backend(cluster.backend)
+        state = cluster.read_state(kafka_version=at.version, log_dirs_of=[broker])
+    topics = given["topics"]
+    if missing := sorted(set(topics or ()) - set(state.topics)):
+        raise KctlError(f"no topic {', '.join(missing)}", "`kctl topic list` lists them")
+    planned = (
+        plan_to_log_dir(state, broker, path, topics, given["partitions"])
+        if path
+        else plan_balance(state, broker, topics)
+    )
+    sizes = {move.partition: move.size_in_bytes or 0 for move in planned.moves}
+    batches = cut(
+        planned.replicas,
+        lambda tp: sizes[tp],
+        most_bytes=given["max_batch_bytes"],
+        most_data=given["max_batch_data"],
+        most_moves=given["max_batch_moves"],
+    )
+    names = write_plan(
+        to,
+        planned.replicas,
+        planned.replicas,
+        batches,
+        log_dirs=planned.log_dirs,
+        previous_log_dirs=planned.previous_log_dirs,
+    )
+    return Outcome(disk_plan_rows(planned, names, batches), text=plan_text)
 
 
 def _pairs(texts: tuple[str, ...]) -> dict[int, int]:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, cast
 from commands.cli.render import Page, Row, ids, in_unit, json_encoder, tab_separated, table, text_cell
 
 if TYPE_CHECKING:
+    from kctl.cluster.reassignment.disk_balance import DiskPlan
+    from kctl.cluster.reassignment.disk_moves import DiskMove
     from kctl.cluster.reassignment.moves import Holding, Move
     from kctl.cluster.reassignment.plan_files import PlanNames
     from kctl.cluster.reassignment.planner import Planned
@@ -41,29 +43,51 @@ def plan_rows(
     planned: Planned, names: PlanNames, batches: Sequence[Mapping[TopicPartition, tuple[int, ...]]]
 ) -> Iterator[Row]:
     """Moves, loads of brokers and racks, batches, and the plan itself last."""
-    from kctl.cluster.reassignment.moves import EMPTY_REQUEST, encoded_size
-    from kctl.rows.reassign import BATCH, PLAN
-
     moves = planned.moves()
     yield from (move_row(move) for move in moves)
     yield from load_rows(planned)
-    data = {move.partition: move.data for move in moves}
-    sized = planned.now.sizes is not None
+    data = {move.partition: move.data for move in moves} if planned.now.sizes is not None else None
+    yield from _file_rows(names, batches, data, planned.identity, sum(len(move.adding) for move in moves))
+
+
+def disk_plan_rows(
+    planned: DiskPlan, names: PlanNames, batches: Sequence[Mapping[TopicPartition, tuple[int, ...]]]
+) -> Iterator[Row]:
+    """Moves, loads of log directories, batches, and the plan itself last."""
+    from kctl.rows.reassign import LOAD
+
+    yield from (disk_move_row(move) for move in planned.moves)
+    yield from (LOAD.of(load, rack=None) for load in planned.loads)
+    data = {move.partition: move.size_in_bytes or 0 for move in planned.moves}
+    yield from _file_rows(names, batches, data, planned.identity, len(planned.moves))
+
+
+def _file_rows(
+    names: PlanNames,
+    batches: Sequence[Mapping[TopicPartition, tuple[int, ...]]],
+    data: Mapping[TopicPartition, int] | None,
+    identity: str,
+    replicas_to_move: int,
+) -> Iterator[Row]:
+    """A row for each file of a plan. `data`: bytes that move for a partition."""
+    from kctl.cluster.reassignment.moves import EMPTY_REQUEST, encoded_size
+    from kctl.rows.reassign import BATCH, PLAN
+
     for number, (batch, path) in enumerate(zip(batches, names.batches, strict=True), 1):
         yield BATCH(
             batch=number,
             file=str(path),
             partitions=len(batch),
             size_in_bytes=EMPTY_REQUEST + sum(encoded_size(tp, r) for tp, r in batch.items()),
-            data_in_bytes=sum(data.get(tp, 0) for tp in batch) if sized else None,
+            data_in_bytes=None if data is None else sum(data.get(tp, 0) for tp in batch),
         )
     yield PLAN(
         file=str(names.plan),
         rollback_file=str(names.rollback),
-        identity=planned.identity,
-        partitions=len(planned.targets),
-        replicas_to_move=sum(len(move.adding) for move in moves),
-        data_in_bytes=sum(data.values()) if sized else None,
+        identity=identity,
+        partitions=sum(map(len, batches)),
+        replicas_to_move=replicas_to_move,
+        data_in_bytes=None if data is None else sum(data.values()),
         batches=len(batches),
     )
 
@@ -72,7 +96,16 @@ def move_row(move: Move) -> Row:
     """The row of one move."""
     from kctl.rows.reassign import MOVE
 
-    return MOVE.of(move, **{"from": list(move.origin), "to": list(move.target)})
+    no_disks = {"broker_id": None, "from_log_dir": None, "to_log_dir": None}
+    return MOVE.of(move, **{"from": list(move.origin), "to": list(move.target)}, **no_disks)
+
+
+def disk_move_row(move: DiskMove) -> Row:
+    """The row of a replica that goes to another directory of its broker."""
+    from kctl.rows.reassign import MOVE
+
+    replicas = list(move.replicas)
+    return MOVE.of(move, **{"from": replicas, "to": replicas}, adding=[], removing=[])
 
 
 def load_rows(planned: Planned) -> Iterator[Row]:
@@ -95,6 +128,7 @@ def _load_row(broker: int | None, rack: str | None, before: Holding, after: Hold
 
     return LOAD(
         broker_id=broker,
+        log_dir=None,
         rack=rack,
         replicas_before=before.replicas,
         replicas_after=after.replicas,
@@ -124,6 +158,15 @@ def plan_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
 
 
 def _shown_move(row: Row) -> Row:
+    if row["to_log_dir"] is not None:
+        return {
+            "kind": "move",
+            "partition": f"{row['topic']}-{row['partition']}",
+            "broker": row["broker_id"],
+            "from": row["from_log_dir"],
+            "to": row["to_log_dir"],
+            "size": amount(row["size_in_bytes"]) or None,
+        }
     return {
         "kind": "move",
         "partition": f"{row['topic']}-{row['partition']}",
@@ -137,6 +180,8 @@ def _shown_move(row: Row) -> Row:
 
 def _shown_load(row: Row) -> Row:
     name = f"broker {row['broker_id']}" if row["broker_id"] is not None else f"rack {row['rack']}"
+    if row["log_dir"] is not None:
+        name = str(row["log_dir"])
     rack = row["rack"] if row["broker_id"] is not None else None
     return {
         "kind": "load",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from kctl.changes.intents import ClearThrottle
+    from kctl.cluster.disks import LogDir
     from kctl.cluster.interface import Cluster
     from kctl.cluster.reassignment.verification import Sizes, Standing
     from kctl.cluster.state import ClusterState
@@ -56,6 +57,7 @@ def verify(frame: Frame, at: At, plan: Path, sample: float, keep_throttle: bool)
     """
     from commands.reassign.rows import standing_lines, standing_row, standing_text
     from kctl.changes.journal import Journal
+    from kctl.cluster.reassignment.disk_moves import refuse_backend, with_disk_moves
     from kctl.cluster.reassignment.plan_files import read_plan
     from kctl.cluster.reassignment.throttles import is_anything_throttled
     from kctl.cluster.reassignment.verification import (
@@ -71,13 +73,22 @@ def verify(frame: Frame, at: At, plan: Path, sample: float, keep_throttle: bool)
     known = list(Journal().entries(frame.report))
     entries = entries_of(known, file.identity) if known else []
     with at.open(frame, needs_controller=True) as cluster:
-        state = read_for(cluster, file.targets, at.version, all_topics=True)
+        if file.log_dirs:
+            refuse_backend(cluster.backend)
+
+        def read() -> ClusterState:
+            return read_for(cluster, file.targets, at.version, all_topics=True, log_dirs=file.log_dirs)
+
+        state = read()
         listed = list(standings(file.targets, state, entries))
-        if any(standing.state == IN_PROGRESS for standing in listed):
-            sizes, rates = _measured(cluster, {tp.topic for tp in file.targets}, sample)
-            if sizes is not None:
-                state = read_for(cluster, file.targets, at.version, all_topics=True)
-                listed = with_rates(standings(file.targets, state, entries, sizes), sizes, rates, state)
+        listed = with_disk_moves(listed, file.log_dirs, state, entries)
+        if state.backend == "admin" and any(standing.state == IN_PROGRESS for standing in listed):
+            look = _measured(cluster, state, {tp.topic for tp in file.targets}, sample)
+            state = read()
+            listed = with_rates(
+                standings(file.targets, state, entries, look.sizes), look.sizes, look.rates, state
+            )
+            listed = with_disk_moves(listed, file.log_dirs, state, entries, look.before, look.seconds)
         is_finished = all(standing.state == DONE for standing in listed)
         if not is_finished:
             frame.raise_status(5)
@@ -92,20 +103,29 @@ def verify(frame: Frame, at: At, plan: Path, sample: float, keep_throttle: bool)
     )
 
 
-def _measured(
-    cluster: Cluster, topics: Collection[str] | None, seconds: float
-) -> tuple[Sizes | None, dict[tuple[TopicPartition, int], float] | None]:
-    """The sizes of replicas, and the rate at which each has grown; None where the cluster has no sizes."""
+class Look(NamedTuple):
+    """The sizes of replicas, and the rate at which each has grown since another look, so many seconds before."""
 
-    from kctl.cluster.reassignment.moves import by_replica
+    sizes: Sizes
+    before: list[LogDir]
+    seconds: float
+    rates: dict[tuple[TopicPartition, int], float] | None
+
+
+def _measured(cluster: Cluster, state: ClusterState, topics: Collection[str] | None, seconds: float) -> Look:
+    """Two looks at the replicas of these topics (None: all), so far apart; one where that is 0."""
+    from kctl.cluster.disks import replica_sizes
     from kctl.cluster.reassignment.verification import copy_rates
 
-    first, begun = cluster.replica_sizes(topics), time.monotonic()
-    if first is None or not seconds:
-        return (None if first is None else by_replica(first)), None
+    first, begun = cluster.read_log_dirs(state.live_brokers, topics) or [], time.monotonic()
+    if not seconds:
+        return Look(replica_sizes(first), first, 0.0, None)
     time.sleep(seconds)
-    second = by_replica(cluster.replica_sizes(topics) or ())
-    return second, copy_rates(by_replica(first), second, time.monotonic() - begun)
+    sizes, apart = (
+        replica_sizes(cluster.read_log_dirs(state.live_brokers, topics) or ()),
+        time.monotonic() - begun,
+    )
+    return Look(sizes, first, apart, copy_rates(replica_sizes(first), sizes, apart))
 
 
 def settle_throttle(
@@ -171,6 +191,7 @@ def status(frame: Frame, at: At, plan: Path | None, disk_sizes: Path | None, sam
     """
     from commands.reassign.rows import standing_row, standing_text
     from kctl.changes.journal import Journal
+    from kctl.cluster.reassignment.disk_moves import replicas_of, running_copies, with_disk_moves
     from kctl.cluster.reassignment.moves import by_replica, moving_targets
     from kctl.cluster.reassignment.plan_files import read_plan
     from kctl.cluster.reassignment.replica_sizes import read_disk_sizes
@@ -186,23 +207,34 @@ def status(frame: Frame, at: At, plan: Path | None, disk_sizes: Path | None, sam
     given = by_replica(read_disk_sizes(disk_sizes)) if disk_sizes else None
     file = read_plan(plan) if plan else None
     with at.open(frame, needs_controller=True) as cluster:
-        targets = file.targets if file else None
-        names = None if targets is None else {tp.topic for tp in targets}
+        names = None if file is None else {tp.topic for tp in file.targets}
         entries = list(Journal().entries(frame.report)) if at.snapshot is None else []
         own = entries_of(entries, file.identity) if file else entries
 
-        def measure(sizes: Sizes | None) -> list[Standing]:
-            return list(standings(moving_targets(state) if targets is None else targets, state, own, sizes))
+        def read() -> ClusterState:
+            return cluster.read_state(
+                names, configs=("topics", "brokers"), kafka_version=at.version, log_dirs_of=None
+            )
 
-        state = cluster.read_state(names, configs=("topics", "brokers"), kafka_version=at.version)
-        listed = measure(given) if given is None else with_rates(measure(given), given, None, state)
-        if given is None and at.snapshot is None:
-            is_moving = any(standing.state == IN_PROGRESS for standing in listed)
-            sizes, rates = _measured(cluster, names, sample if is_moving else 0)
-            if is_moving:
-                state = cluster.read_state(names, configs=("topics", "brokers"), kafka_version=at.version)
+        def standing_of(sizes: Sizes | None, look: Look | None = None) -> list[Standing]:
+            copies = running_copies(state.log_dirs)
+            targets = file.targets if file else moving_targets(state) | replicas_of(copies, state)
+            found = list(standings(targets, state, own, sizes))
             if sizes is not None:
-                listed = with_rates(measure(sizes), sizes, rates, state)
+                found = with_rates(found, sizes, look and look.rates, state)
+            wanted = file.log_dirs if file else copies
+            return with_disk_moves(
+                found, wanted, state, own, look and look.before, look.seconds if look else 0
+            )
+
+        state = read()
+        listed = standing_of(given)
+        if given is None and state.backend == "admin":
+            is_moving = any(standing.state == IN_PROGRESS for standing in listed)
+            look = _measured(cluster, state, names, sample if is_moving else 0)
+            if is_moving:
+                state = read()
+            listed = standing_of(look.sizes, look)
     if any(standing.state != DONE for standing in listed):
         frame.raise_status(5)
     for reason in explain(state):

@@ -21,7 +21,7 @@ from kctl.changes.intents import (
     WaitUntil,
 )
 from kctl.changes.journal import Journal
-from kctl.changes.waiting import CHECKS, Waited, config_types_of, how_far, topics_of, wait_for
+from kctl.changes.waiting import CHECKS, Waited, config_types_of, how_far, log_dirs_of, topics_of, wait_for
 from kctl.cluster.interface import Cluster, Conflict
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.versions import KafkaVersion
@@ -185,7 +185,11 @@ def _alone(entry: Entry, run: ChangeRun) -> contextlib.AbstractContextManager[No
 def read_for(intent: Intent, run: ChangeRun, *, recent: bool = False) -> ClusterState:
     """What of the cluster an intent depends on, as it is now."""
     return run.cluster.read_state(
-        topics_of(intent), configs=config_types_of(intent), kafka_version=run.kafka_version, recent=recent
+        topics_of(intent),
+        configs=config_types_of(intent),
+        log_dirs_of=log_dirs_of(intent),
+        kafka_version=run.kafka_version,
+        recent=recent,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypedDict, get_type_hints
 
 from msgspec import convert
 
+from kctl.cluster.disks import ReplicaDirs
 from kctl.cluster.state import Replicas
 from kctl.errors import Refused
 from kctl.model import Json, TopicPartition
@@ -185,6 +186,29 @@ class Reassign(Intent):
             origins=self.targets,
             config_changes=tuple(change for change in changes if isinstance(change, AlterConfig)),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterReplicaLogDirs(Intent):
+    """Move replicas to other log directories of their brokers; configuration changes (throttles) go before.
+
+    Refused unless each replica is in its previous directory, or on its way there. One without such is not on the
+    broker yet, and comes to be in the right place. Inverse: exchanged, which also ends a copy that is under way.
+    """
+
+    kind: ClassVar[str] = "alter-replica-log-dirs"
+    log_dirs: ReplicaDirs
+    previous_log_dirs: ReplicaDirs
+    config_changes: tuple[AlterConfig, ...] = ()
+
+    def __str__(self) -> str:
+        brokers = sorted({broker for _, broker in self.log_dirs})
+        named = f"broker{'' if len(brokers) == 1 else 's'} {', '.join(map(str, brokers))}"
+        return f"move {counted(len(self.log_dirs), 'replica')} to other disks of {named}"
+
+    def inverse(self) -> Intent:
+        log_dirs = {key: self.log_dirs[key] for key in self.previous_log_dirs}
+        return AlterReplicaLogDirs(log_dirs=self.previous_log_dirs, previous_log_dirs=log_dirs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -471,6 +495,31 @@ class UnregisterBroker(Intent):
         return f"unregister broker {self.broker_id}"
 
 
+def replica_dir_rows(log_dirs: ReplicaDirs) -> list[Json]:
+    """Log directories of replicas as a list of objects, by topic, number and broker."""
+    return [
+        {"topic": tp.topic, "partition": tp.partition, "broker_id": broker, "log_dir": path}
+        for (tp, broker), path in sorted(log_dirs.items())
+    ]
+
+
+class ReplicaDirRow(TypedDict):
+    """A row of `replica_dir_rows`."""
+
+    topic: str
+    partition: int
+    broker_id: int
+    log_dir: str
+
+
+def replica_dirs_from(rows: Any) -> dict[tuple[TopicPartition, int], str]:
+    """The inverse of `replica_dir_rows`; TypeError or ValueError for anything else."""
+    return {
+        (TopicPartition(row["topic"], row["partition"]), row["broker_id"]): row["log_dir"]
+        for row in convert(rows, list[ReplicaDirRow])
+    }
+
+
 class Codec(NamedTuple):
     """How a field goes to JSON and comes back."""
 
@@ -511,6 +560,8 @@ CODECS: dict[str, Codec] = {  # by field; the others go as they are
     ),
     "offsets": Codec(offset_rows, offsets_from),
     "previous": Codec(offset_rows, offsets_from),
+    "log_dirs": Codec(replica_dir_rows, replica_dirs_from),
+    "previous_log_dirs": Codec(replica_dir_rows, replica_dirs_from),
     "members": Codec(list, lambda value: convert(value, tuple[str, ...])),
     "config_changes": Codec(
         lambda value: [change.to_json() for change in value],
@@ -527,6 +578,7 @@ INTENTS: dict[str, type[Intent]] = {
         AlterConfig,
         WaitUntil,
         Reassign,
+        AlterReplicaLogDirs,
         ElectPreferred,
         ElectUnclean,
         MoveController,

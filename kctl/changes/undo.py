@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from kctl.changes.apply import ChangeRun, read_for, was_written
 from kctl.changes.entry import Entry
-from kctl.changes.intents import CreateTopic, DeleteTopic, Intent, Reassign, counted
+from kctl.changes.intents import AlterReplicaLogDirs, CreateTopic, DeleteTopic, Intent, Reassign, counted
 from kctl.changes.plan import Plan, Stage
 from kctl.cluster.state import ClusterState
 from kctl.errors import Refused
@@ -50,6 +50,8 @@ def _may_stand(entry: Entry, index: int, run: ChangeRun) -> bool:
 
 
 def _is_nothing(intent: Intent) -> bool:
+    if isinstance(intent, AlterReplicaLogDirs):
+        return not intent.log_dirs
     return isinstance(intent, Reassign) and intent.targets == intent.origins
 
 

@@ -13,6 +13,7 @@ from kctl.changes.intents import (
     AbortTransaction,
     AddPartitions,
     AlterConfig,
+    AlterReplicaLogDirs,
     ClearThrottle,
     CreateTopic,
     DeleteRecords,
@@ -53,6 +54,7 @@ CHECKS: dict[str, str] = {
     "add-partitions": "kctl.cluster.topics:partitions_added",
     "reassign": "kctl.cluster.reassignment.execution:reassigned",
     "replace-stuck-reassignment": "kctl.cluster.reassignment.execution:reassigned",
+    "alter-replica-log-dirs": "kctl.cluster.reassignment.disk_moves:moved",
     "elect-preferred": "kctl.cluster.elections:elected",
     "elect-unclean": "kctl.cluster.unclean:elected",
     "alter-config": "kctl.cluster.configs:config_altered",
@@ -78,6 +80,8 @@ def topics_of(intent: Intent) -> set[str] | None:
         return {intent.topic}
     if isinstance(intent, (Reassign, ReplaceStuckReassignment)):
         return {tp.topic for tp in intent.targets}
+    if isinstance(intent, AlterReplicaLogDirs):
+        return {tp.topic for tp, _ in intent.log_dirs}
     if isinstance(intent, ElectPreferred):
         return {tp.topic for tp in intent.partitions}
     if isinstance(intent, ElectUnclean):
@@ -93,8 +97,15 @@ def config_types_of(intent: Intent) -> tuple[str, ...]:
     """The entity types whose configurations tell how far the intent is."""
     if isinstance(intent, AlterConfig):
         return (intent.entity_type,)
-    throttles = isinstance(intent, ClearThrottle) or (isinstance(intent, Reassign) and intent.config_changes)
+    throttles = isinstance(intent, ClearThrottle) or (
+        isinstance(intent, (Reassign, AlterReplicaLogDirs)) and intent.config_changes
+    )
     return ("topics", "brokers") if throttles else ()
+
+
+def log_dirs_of(intent: Intent) -> set[int]:
+    """The brokers whose log directories tell how far the intent is."""
+    return {broker for _, broker in intent.log_dirs} if isinstance(intent, AlterReplicaLogDirs) else set()
 
 
 def how_far(intent: Intent, state: ClusterState) -> Waited:
@@ -137,7 +148,9 @@ def wait_for(
 
 def _look(intent: Intent, cluster: Cluster) -> tuple[Waited | None, ClusterState | None]:
     try:
-        state = cluster.read_state(topics_of(intent), configs=config_types_of(intent))
+        state = cluster.read_state(
+            topics_of(intent), configs=config_types_of(intent), log_dirs_of=log_dirs_of(intent)
+        )
         return how_far(intent, state), state
     except KctlError:
         return None, None
@@ -175,6 +188,10 @@ class _Stall:
 
 def _missing_bytes(intent: Intent, cluster: Cluster, state: ClusterState) -> int | None:
     """Bytes that are still to be copied; None where nothing is, or nobody tells."""
+    if isinstance(intent, AlterReplicaLogDirs):
+        from kctl.cluster.reassignment.disk_moves import bytes_to_copy
+
+        return bytes_to_copy(intent.log_dirs, state)
     if not isinstance(intent, (Reassign, ReplaceStuckReassignment)):
         return None
     from kctl.cluster.reassignment.moves import by_replica

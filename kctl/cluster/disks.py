@@ -3,6 +3,7 @@
 Source: KIP-113 (DescribeLogDirs), KIP-827 (total and usable bytes), KIP-1066 (cordoned directories)
 """
 
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from kctl.model import TopicPartition
@@ -15,6 +16,9 @@ class StoredReplica(NamedTuple):
     size_in_bytes: int
     is_future: bool = False
     offset_lag: int | None = None  # of a future replica, records behind the one that it replaces
+
+
+ReplicaDirs = Mapping[tuple[TopicPartition, int], str]  # paths by partition and broker
 
 
 class LogDir(NamedTuple):
@@ -42,3 +46,39 @@ class LogDir(NamedTuple):
     def size_in_bytes(self) -> int:
         """Of all replicas, future ones included."""
         return sum(one.size_in_bytes for one in self.replicas)
+
+
+class Place(NamedTuple):
+    """Where a replica is on its broker, and the directory that it is being copied to."""
+
+    log_dir: str
+    size_in_bytes: int
+    future_log_dir: str | None = None
+    future_size_in_bytes: int = 0
+
+    @property
+    def target(self) -> str:
+        """The directory that it is in when nothing more happens."""
+        return self.future_log_dir or self.log_dir
+
+
+def places(log_dirs: Iterable[LogDir]) -> dict[tuple[TopicPartition, int], Place]:
+    """The place of every replica that brokers tell of; of one on a failed disk nobody does."""
+    found: dict[tuple[TopicPartition, int], Place] = {}
+    copies: dict[tuple[TopicPartition, int], tuple[str, int]] = {}
+    for one in log_dirs:
+        for replica in one.replicas if one.path is not None else ():
+            key = replica.partition, one.broker_id
+            if replica.is_future:
+                copies[key] = str(one.path), replica.size_in_bytes
+            else:
+                found[key] = Place(str(one.path), replica.size_in_bytes)
+    for key, (path, size) in copies.items():
+        if key in found:
+            found[key] = found[key]._replace(future_log_dir=path, future_size_in_bytes=size)
+    return found
+
+
+def replica_sizes(log_dirs: Iterable[LogDir]) -> dict[tuple[TopicPartition, int], int]:
+    """The bytes of each replica by partition and broker, copies between disks left out."""
+    return {key: place.size_in_bytes for key, place in places(log_dirs).items()}

@@ -61,6 +61,9 @@ class Scope(TypedDict, total=False):
     # What others have written in the last second may be missing, so that nobody waits for it; what kctl has written
     # is there.
     recent: bool
+    log_dirs_of: (
+        Collection[int] | None
+    )  # brokers whose log directories are read (None: all), where they can be asked
 
 
 class Cluster(Protocol):

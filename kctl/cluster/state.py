@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from kctl.cluster.disks import LogDir
 from kctl.cluster.versions import KafkaVersion
 from kctl.model import TopicPartition
 
@@ -196,6 +197,7 @@ class ClusterState:
     last_known_leaders: Mapping[TopicPartition, Replicas] = field(
         default_factory=dict
     )  # of those with none of them
+    log_dirs: tuple[LogDir, ...] = ()  # of the brokers that were asked for, with the replicas of `topics`
 
     def is_alive(self, broker_id: int) -> bool:
         """Whether the broker is registered and not fenced."""

@@ -10,6 +10,9 @@ MOVE = RowType("""
     adding         array     brokers that get the data
     removing       array     brokers that lose it
     size_in_bytes  integer?  of one replica; null where no sizes were given
+    broker_id      integer?  the broker on which the replica goes to another disk; null of a move between brokers
+    from_log_dir   string?   its log directory now; null where the broker is still to get it
+    to_log_dir     string?
 """)
 
 BATCH = RowType("""
@@ -22,8 +25,9 @@ BATCH = RowType("""
 """)
 
 LOAD = RowType("""
-    load: What a broker or a rack holds before and after a plan.
+    load: What a broker, a rack, or a log directory of a broker whose disks are balanced holds before and after a plan.
     broker_id       integer?  null in the row of a rack
+    log_dir         string?   of the broker; null in the rows of brokers and racks
     rack?
     replicas_before, replicas_after  integer
     leaders_before  integer   partitions that prefer it as leader

@@ -5,20 +5,29 @@ for when the request is gone, which is when the moves have ended. Where it never
 there is one way out: replace the request and make another broker controller, who reads what waits as it starts.
 """
 
+from __future__ import annotations
+
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from kctl.changes.faults import reach
-from kctl.changes.intents import Reassign, ReplaceStuckReassignment, counted
+from kctl.changes.intents import AlterReplicaLogDirs, Reassign, ReplaceStuckReassignment, counted
 from kctl.changes.plan import Plan, Stage
+from kctl.cluster.disks import places
 from kctl.cluster.interface import Cluster
 from kctl.cluster.reassignment.moves import ids, some
 from kctl.cluster.reassignment.plan_files import PlanFile
-from kctl.cluster.reassignment.verification import explain
+from kctl.cluster.reassignment.throttles import KEYS, left_over
+from kctl.cluster.reassignment.verification import explain, throttle_of
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.versions import V0_9, V2_1, KafkaVersion
 from kctl.errors import Refused
 from kctl.model import SILENT, Progress, TopicPartition
+
+if TYPE_CHECKING:
+    from kctl.changes.entry import Entry
 
 PAUSE = 0.5  # seconds
 Known = Mapping[TopicPartition, Replicas]
@@ -29,54 +38,103 @@ def plan_cancellation(
     file: PlanFile,
     known: Known,
     *,
+    entries: Sequence[Entry] = (),
     version: KafkaVersion | None = None,
     move_controller: bool = False,
     wait_seconds: float = 0,
     progress: Progress = SILENT,
 ) -> Plan:
-    """The plan that takes back what of a plan is moving. `known`: where its partitions were, as far as recorded.
+    """The plan that takes back what of a plan is moving, and its throttles. `known`: where its partitions were, as recorded.
 
+    `entries` of the journal carried the plan out, and tell what they throttled; else the lists of throttled replicas do.
     Raises Refused where the way back is not known, leads to brokers that are not alive, or the request stays.
     """
-    topics = {tp.topic for tp in file.targets}
-    state = cluster.read_state(topics, kafka_version=version)
+
+    def read() -> ClusterState:
+        return cluster.read_state(
+            configs=("topics", "brokers"),
+            config_keys=KEYS,
+            kafka_version=version,
+            log_dirs_of={broker for _, broker in file.log_dirs},
+        )
+
+    state = read()
     moving = [tp for tp in sorted(file.targets) if state.is_reassigning(tp)]
-    title = f"cancel the reassignment of {counted(len(moving), 'partition')}"
-    if not moving:
-        return Plan(title=title, stages=())
-    _refuse_other_targets(file, moving, state)
-    back = {tp: _origin(tp, state, known) for tp in moving}
-    if state.backend == "admin":
-        for tp, target in back.items():
-            refuse_without_leader(tp, target, state)
-        return _cancelling(cluster, file, state, back, title)
-    _refuse_dead(back, state)
-    if move_controller:
-        return _replacing(cluster, state, back, title)
+    copies = _copies(file, state)
+    parts = [f"the reassignment of {counted(len(moving), 'partition')}"] if moving or copies is None else []
+    if copies is not None:
+        parts.append(f"{counted(len(copies.log_dirs), 'move')} between disks")
+    change = Plan(title=f"cancel {' and '.join(parts)}", stages=(), details={"cancels": file.identity})
+    if moving:
+        _refuse_other_targets(file, moving, state)
+        back = {tp: _origin(tp, state, known) for tp in moving}
+        if state.backend == "admin":
+            change = _cancelling(state, back, change)
+        else:
+            _refuse_dead(back, state)
+            change = (
+                _replacing(state, back, change)
+                if move_controller
+                else _turning(cluster, state, back, change, wait_seconds, progress, version)
+            )
+            state = read()
+    stages = [*change.stages]
+    if copies is not None:
+        stages.insert(0, Stage(intent=copies))
+    clear = throttle_of(file.targets, entries, state)
+    if left_over(clear, state):
+        stages.append(Stage(intent=clear, undo=()))
+    if stages:  # the first is written as it is shown
+        stages[0] = replace(stages[0], writes=cluster.writes_for(stages[0].intent, state))
+    return replace(change, stages=tuple(stages))
+
+
+def _copies(file: PlanFile, state: ClusterState) -> AlterReplicaLogDirs | None:
+    """What gives up the copies between disks that a plan asked for."""
+    placed = places(state.log_dirs)
+    running = {
+        key: placed[key].log_dir
+        for key, path in file.log_dirs.items()
+        if key in placed and placed[key].future_log_dir == path
+    }
+    if not running:
+        return None
+    return AlterReplicaLogDirs(
+        log_dirs=running, previous_log_dirs={key: file.log_dirs[key] for key in running}
+    )
+
+
+def _turning(
+    cluster: Cluster,
+    state: ClusterState,
+    back: Known,
+    change: Plan,
+    wait_seconds: float,
+    progress: Progress,
+    version: KafkaVersion | None,
+) -> Plan:
+    """The way back through ZooKeeper, once the request is gone, which is when the moves have ended."""
     if state.reassignment is None:
         raise Refused(
             "it was not asked for through ZooKeeper, or its request was deleted; nothing was written",
             "cancel it with kafka-reassign-partitions --bootstrap-server ... --cancel",
         )
     _await_request(cluster, wait_seconds, progress, version)
-    state = cluster.read_state(topics, kafka_version=version)
-    present = {tp: replicas for tp in back if (replicas := state.replicas(tp)) is not None}
+    fresh = cluster.read_state({tp.topic for tp in back}, kafka_version=version)
+    present = {tp: replicas for tp in back if (replicas := fresh.replicas(tp)) is not None}
     wanted = {tp: target for tp, target in back.items() if tp in present and present[tp] != target}
     if not wanted:
-        return Plan(title=title, stages=())
+        return change
     intent = Reassign(targets=wanted, origins={tp: present[tp] for tp in wanted})
-    return Plan(
-        title=title,
-        stages=(Stage(intent=intent, writes=cluster.writes_for(intent, state)),),
-        details={"cancels": file.identity},
-    )
+    return replace(change, stages=(Stage(intent=intent),))
 
 
-def _cancelling(cluster: Cluster, file: PlanFile, state: ClusterState, back: Known, title: str) -> Plan:
+def _cancelling(state: ClusterState, back: Known, change: Plan) -> Plan:
     """Brokers cancel a running move when they are asked to, whatever it waits for."""
+    for tp, target in back.items():
+        refuse_without_leader(tp, target, state)
     running = {tp: state.topics[tp.topic].target_replicas(tp.partition) for tp in back}
     intent = Reassign(targets=back, origins=running)
-    stage = Stage(intent=intent, writes=cluster.writes_for(intent, state))
     absent = {tp: [b for b in target if not state.is_replica_alive(tp, b)] for tp, target in back.items()}
     brokers = {b for listed in absent.values() for b in listed}
     without = [tp for tp, listed in absent.items() if listed]
@@ -87,7 +145,7 @@ def _cancelling(cluster: Cluster, file: PlanFile, state: ClusterState, back: Kno
         if without
         else ()
     )
-    return Plan(title=title, stages=(stage,), details={"cancels": file.identity}, warnings=warnings)
+    return replace(change, stages=(Stage(intent=intent),), warnings=warnings)
 
 
 def refuse_without_leader(tp: TopicPartition, target: Replicas, state: ClusterState) -> None:
@@ -149,7 +207,7 @@ def _refuse_dead(back: Known, state: ClusterState) -> None:
         )
 
 
-def _replacing(cluster: Cluster, state: ClusterState, back: Known, title: str) -> Plan:
+def _replacing(state: ClusterState, back: Known, change: Plan) -> Plan:
     request, controller = state.reassignment, state.controller
     if request is None:
         raise Refused("no request waits that could be replaced; nothing was written")
@@ -183,8 +241,8 @@ def _replacing(cluster: Cluster, state: ClusterState, back: Known, title: str) -
             "a controller before 2.1 finishes what it had begun even when another has taken its place: look at "
             "`kctl cluster health` afterwards; replicas that stay out of the ISR come back when the broker that leads them restarts"
         )
-    stage = Stage(intent=intent, writes=cluster.writes_for(intent, state))
-    return Plan(title=f"{title}, moving the controller", stages=(stage,), warnings=tuple(warnings))
+    title = f"{change.title}, moving the controller"
+    return replace(change, title=title, stages=(Stage(intent=intent),), warnings=tuple(warnings))
 
 
 def _await_request(

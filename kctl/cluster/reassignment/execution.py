@@ -5,14 +5,17 @@ all partitions at once, and a batch is asked for only when the one before is don
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from kctl.changes.intents import ClearThrottle, Intent, Reassign, counted, intent_to_json
+from kctl.changes.intents import AlterReplicaLogDirs, ClearThrottle, Intent, Reassign, counted, intent_to_json
 from kctl.changes.plan import Plan, Stage
 from kctl.changes.waiting import Waited
+from kctl.cluster.disks import ReplicaDirs
 from kctl.cluster.interface import Cluster
+from kctl.cluster.reassignment.disk_moves import DiskMove, check_log_dirs, disk_moves, refuse_backend
 from kctl.cluster.reassignment.moves import Move, Sizes, ids, moves_of, seconds_to_move, some
 from kctl.cluster.reassignment.throttles import (
+    DISK_RATE,
     brokers_of,
     check_rate,
     clearing,
@@ -39,26 +42,32 @@ class Execution:
     throttle: int | None = None
     sizes: Sizes | None = None
     clear_at_end: bool = True
+    log_dirs: ReplicaDirs = field(default_factory=dict)
 
 
 def plan_execution(cluster: Cluster, execution: Execution, state: ClusterState) -> Plan:
     """The plan of a change that carries a reassignment out; empty where everything is in place.
 
-    `state` must hold the topics of the targets with their configurations, and those of brokers.
+    `state` must hold the topics of the targets with their configurations, and those of brokers; and the log directories
+    of brokers for which the plan names some.
     Raises KctlError for unknown partitions, Refused for what must not be done, naming all of it.
     """
     check_targets(execution.targets, state)
     origins = {tp: replicas for tp in execution.targets if (replicas := state.replicas(tp)) is not None}
     moves = list(moves_of(execution.targets, origins, execution.sizes))
-    title = f"reassign {counted(len(moves), 'partition')} as {execution.file} says"
-    if not moves:
+    if execution.log_dirs:
+        refuse_backend(state.backend)
+    on_disks = disk_moves(execution.log_dirs, state)
+    title = _title(moves, on_disks, execution.file)
+    if not moves and not on_disks:
         return Plan(title=title, stages=())
+    check_log_dirs(execution.log_dirs, state)
     _refuse_under_way(state, moves)
     if execution.throttle is not None:
         check_rate(execution.throttle, state.kafka_version)
     moving = {move.partition for move in moves}
     batches = [{tp: t for tp, t in batch.items() if tp in moving} for batch in execution.batches]
-    stages, clear = _stages(cluster, execution, [b for b in batches if b], origins, moves, state)
+    stages, clear = _stages(cluster, execution, [b for b in batches if b], origins, moves, on_disks, state)
     details: dict[str, Json] = {"plan": execution.plan_id, "file": execution.file, "batches": len(batches)}
     if clear is not None:
         details["throttle"] = intent_to_json(clear)
@@ -68,19 +77,47 @@ def plan_execution(cluster: Cluster, execution: Execution, state: ClusterState) 
     )
 
 
+def _title(moves: Sequence[Move], on_disks: Sequence[DiskMove], file: str) -> str:
+    parts = [f"reassign {counted(len(moves), 'partition')}"] if moves or not on_disks else []
+    if on_disks:
+        parts.append(f"move {counted(len(on_disks), 'replica')} to other disks")
+    return f"{' and '.join(parts)} as {file} says"
+
+
 def _stages(
     cluster: Cluster,
     execution: Execution,
     batches: Sequence[Targets],
     origins: Targets,
     moves: Sequence[Move],
+    on_disks: Sequence[DiskMove],
     state: ClusterState,
 ) -> tuple[tuple[Stage, ...], ClearThrottle | None]:
-    """A stage a batch, each with the lists of the topics that it is the first to touch; rates in the first."""
+    """Disks first, then a stage a batch, each with the lists of the topics that it is the first to touch; rates in the first.
+
+    A broker that is still to get a replica is told beforehand where it belongs, which it forgets with a restart.
+    """
     lists = throttled_replicas(moves) if execution.throttle is not None else {}
-    clear = clearing(lists, state) if lists else None
+    copying = sorted({move.broker_id for move in on_disks}) if execution.throttle is not None else []
+    clear = clearing(lists, state, copying) if lists or copying else None
     rates = rate_changes(brokers_of(lists), execution.throttle or 0, state) if lists else []
     stages = []
+    if on_disks:
+        disks = AlterReplicaLogDirs(
+            log_dirs={(move.partition, move.broker_id): move.to_log_dir for move in on_disks},
+            previous_log_dirs={
+                (move.partition, move.broker_id): move.from_log_dir for move in on_disks if move.from_log_dir
+            },
+            config_changes=tuple(rate_changes(copying, execution.throttle or 0, state, (DISK_RATE,))),
+        )
+        before = disks.inverse()
+        stages.append(
+            Stage(
+                intent=disks,
+                writes=cluster.writes_for(disks, state),
+                undo=(before,) if clear is None else (clear, before),
+            )
+        )
     for number, batch in enumerate(batches):
         topics = {tp.topic for tp in batch}
         own = {topic: lists.pop(topic) for topic in sorted(topics & lists.keys())}
@@ -91,8 +128,13 @@ def _stages(
         )
         back = Reassign(targets=intent.origins, origins=intent.targets)
         undo: tuple[Intent, ...] = (back,) if clear is None else (clear, back)
-        writes = cluster.writes_for(intent, state) if number == 0 else ()
+        writes = cluster.writes_for(intent, state) if number == 0 and not on_disks else ()
         stages.append(Stage(intent=intent, writes=writes, undo=undo))
+    to_come = {
+        (move.partition, move.broker_id): move.to_log_dir for move in on_disks if not move.from_log_dir
+    }
+    if to_come:
+        stages.append(Stage(intent=AlterReplicaLogDirs(log_dirs=to_come, previous_log_dirs={}), undo=()))
     if clear is not None and execution.clear_at_end:
         stages.append(Stage(intent=clear, undo=()))
     return tuple(stages), clear
@@ -109,9 +151,10 @@ def check_targets(targets: Targets, state: ClusterState) -> None:
     going = sorted({tp.topic for tp in targets} & state.deleting)
     if going:
         raise Refused(f"topics {', '.join(going)} are marked for deletion; nothing was written")
-    dead = {b for replicas in targets.values() for b in replicas if not state.is_alive(b)}
+    moving = {tp: replicas for tp, replicas in targets.items() if state.replicas(tp) != replicas}
+    dead = {b for replicas in moving.values() for b in replicas if not state.is_alive(b)}
     if dead:
-        stuck = [tp for tp, replicas in sorted(targets.items()) if dead & set(replicas)]
+        stuck = [tp for tp, replicas in sorted(moving.items()) if dead & set(replicas)]
         raise Refused(
             f"brokers {ids(dead)} are not alive, and the moves of {some(stuck)} would never end; "
             "nothing was written",

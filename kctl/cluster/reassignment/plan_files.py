@@ -10,18 +10,21 @@ Source of the form: core/src/main/scala/kafka/admin/ReassignPartitionsCommand.sc
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from kctl.cluster.disks import ReplicaDirs
 from kctl.errors import BadValue, KctlError, Refused, UnreadableFile, reason_of
 from kctl.files import LARGEST_TABLE, read_text
 from kctl.model import Json, TopicPartition
 
 Replicas = tuple[int, ...]
+NOWHERE: ReplicaDirs = {}
+ANY = "any"  # the broker chooses the log directory
 NEW = partial(tuple.__new__, TopicPartition)
 LARGEST_BROKER_ID = 2**31 - 1
 
@@ -32,12 +35,12 @@ class PlanFile:
 
     path: Path
     targets: Mapping[TopicPartition, Replicas]
-    notes: tuple[str, ...] = ()
+    log_dirs: ReplicaDirs = field(default_factory=dict)  # of the replicas for which the plan names one
 
     @cached_property
     def identity(self) -> str:
         """The plan's identity, 64 hexadecimal digits."""
-        return identity_of(self.targets)
+        return identity_of(self.targets, self.log_dirs)
 
 
 class PlanNames(NamedTuple):
@@ -58,24 +61,34 @@ def file_names(plan: Path, batches: int) -> PlanNames:
     )
 
 
-def plan_json(targets: Mapping[TopicPartition, Replicas]) -> bytes:
+def plan_json(targets: Mapping[TopicPartition, Replicas], log_dirs: ReplicaDirs = NOWHERE) -> bytes:
     """The plan as Kafka's own tool reads it, a partition a line, by topic and number."""
-    rows = [
-        json.dumps(
-            {"topic": tp.topic, "partition": tp.partition, "replicas": list(replicas)}, separators=(",", ":")
-        )
-        for tp, replicas in sorted(targets.items())
-    ]
+    rows = []
+    for tp, replicas in sorted(targets.items()):
+        row: dict[str, Json] = {"topic": tp.topic, "partition": tp.partition, "replicas": list(replicas)}
+        if paths := _paths(tp, replicas, log_dirs):
+            row["log_dirs"] = list(paths)
+        rows.append(json.dumps(row, separators=(",", ":")))
     return ('{"version":1,"partitions":[' + ",".join(f"\n{row}" for row in rows) + "\n]}\n").encode()
 
 
-def identity_of(targets: Mapping[TopicPartition, Replicas]) -> str:
+def _paths(tp: TopicPartition, replicas: Replicas, log_dirs: ReplicaDirs) -> list[str]:
+    """The directory of each replica; empty where none is named."""
+    paths = [log_dirs.get((tp, broker), ANY) for broker in replicas] if log_dirs else []
+    return [] if set(paths) <= {ANY} else paths
+
+
+def identity_of(targets: Mapping[TopicPartition, Replicas], log_dirs: ReplicaDirs = NOWHERE) -> str:
     """The SHA-256 of the partitions by topic and number, as compact JSON with sorted keys."""
     from hashlib import sha256
 
+    def of_paths(tp: TopicPartition, replicas: Replicas) -> str:
+        paths = _paths(tp, replicas, log_dirs)
+        return f'"log_dirs":{json.dumps(paths, separators=(",", ":"))},' if paths else ""
+
     names = {tp.topic: json.dumps(tp.topic) for tp in targets}
     rows = [
-        f'{{"partition":{tp.partition},"replicas":[{",".join(map(str, replicas))}],"topic":{names[tp.topic]}}}'
+        f'{{{of_paths(tp, replicas)}"partition":{tp.partition},"replicas":[{",".join(map(str, replicas))}],"topic":{names[tp.topic]}}}'
         for tp, replicas in sorted(targets.items())
     ]
     return sha256(f"[{','.join(rows)}]".encode()).hexdigest()
@@ -86,6 +99,9 @@ def write_plan(
     targets: Mapping[TopicPartition, Replicas],
     origins: Mapping[TopicPartition, Replicas],
     batches: Sequence[Mapping[TopicPartition, Replicas]],
+    *,
+    log_dirs: ReplicaDirs = NOWHERE,
+    previous_log_dirs: ReplicaDirs = NOWHERE,
 ) -> PlanNames:
     """Write all files of a plan. Raises Refused where one exists, before any is written."""
     names = file_names(plan, len(batches))
@@ -99,7 +115,7 @@ def write_plan(
     try:
         for path, moves in contents:
             written.append(path)
-            _write_new(path, plan_json(moves))
+            _write_new(path, plan_json(moves, previous_log_dirs if path == names.rollback else log_dirs))
     except OSError as error:
         if not isinstance(error, FileExistsError):
             for path in written:  # half a plan would be in the way of the next try
@@ -141,14 +157,16 @@ def read_plan(path: Path) -> PlanFile:
     if plain is not None:
         return PlanFile(path=path, targets=plain)
     targets: dict[TopicPartition, Replicas] = {}
+    log_dirs: dict[tuple[TopicPartition, int], str] = {}
     for number, row in enumerate(rows, 1):
         tp, replicas = _entry(path, number, row)
         if tp in targets:
             raise BadValue(f"{path}: {tp} is in it twice, the second time as entry {number}")
         targets[tp] = replicas
-    moves_disks = sum(any(d != "any" for d in row.get("log_dirs") or ()) for row in rows)
-    notes = (f"{path}: log_dirs of {moves_disks} entries are left out",) if moves_disks else ()
-    return PlanFile(path=path, targets=targets, notes=notes)
+        for broker, log_dir in zip(replicas, _log_dirs(path, number, row), strict=False):
+            if log_dir != ANY:
+                log_dirs[tp, broker] = log_dir
+    return PlanFile(path=path, targets=targets, log_dirs=log_dirs)
 
 
 def _plain_entries(rows: list[Any]) -> dict[TopicPartition, Replicas] | None:
@@ -195,6 +213,21 @@ def _entry(path: Path, number: int, row: Json) -> tuple[TopicPartition, Replicas
     if len(set(brokers)) < len(brokers):
         raise BadValue(f"{where} ({tp}) names a broker twice: {list(brokers)}")
     return tp, brokers
+
+
+def _log_dirs(path: Path, number: int, row: Mapping[str, Json]) -> list[str]:
+    """The directory of each replica of an entry, as Kafka's tool checks them; empty where it has none."""
+    paths = row.get("log_dirs") or []
+    where = f"{path}: entry {number} ({row['topic']}-{row['partition']})"
+    if not isinstance(paths, list) or not all(isinstance(one, str) for one in paths):
+        raise BadValue(f"{where}: log_dirs are {paths!r}, not a list of paths")
+    replicas = row["replicas"]
+    if paths and len(paths) != len(replicas if isinstance(replicas, list) else ()):
+        raise BadValue(f"{where} has {len(paths)} log_dirs, and not one a replica")
+    found = [str(one) for one in paths]
+    if relative := [one for one in found if one != ANY and not one.startswith("/")]:
+        raise BadValue(f"{where}: log directory {relative[0]!r} is not an absolute path, nor `any`")
+    return found
 
 
 def _is_id(value: Json) -> bool:

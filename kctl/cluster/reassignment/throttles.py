@@ -8,7 +8,7 @@ covers everything and stays.
 Source: core/src/main/scala/kafka/admin/ReassignPartitionsCommand.scala @ 2.8.2; KIP-73
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from kctl.changes.intents import AlterConfig, ClearThrottle
@@ -22,7 +22,9 @@ LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
 LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
+DISK_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"  # of copies between the disks of a broker
 LISTS, RATES = (LEADER_REPLICAS, FOLLOWER_REPLICAS), (LEADER_RATE, FOLLOWER_RATE)
+KEYS = (*LISTS, *RATES, DISK_RATE)
 
 
 def is_anything_throttled(state: ClusterState) -> bool:
@@ -83,25 +85,27 @@ def list_changes(lists: Lists, state: ClusterState) -> list[AlterConfig]:
     return changes
 
 
-def rate_changes(brokers: Iterable[int], rate: int, state: ClusterState) -> list[AlterConfig]:
+def rate_changes(
+    brokers: Iterable[int], rate: int, state: ClusterState, rates: Sequence[str] = RATES
+) -> list[AlterConfig]:
     """The changes that give these brokers the rate, in and out."""
     changes = []
     for broker in sorted(brokers):
         present = state.config("brokers", str(broker))
-        keys = [key for key in RATES if present.get(key) != str(rate)]
+        keys = [key for key in rates if present.get(key) != str(rate)]
         if keys:
             changes.append(AlterConfig.of("brokers", str(broker), dict.fromkeys(keys, str(rate)), present))
     return changes
 
 
-def _rates_of(broker: str, state: ClusterState) -> dict[str, str | None]:
+def _rates_of(broker: str, state: ClusterState, rates: Sequence[str] = RATES) -> dict[str, str | None]:
     """A broker's rates as they can be put back: one that it does not tell can only be taken away."""
     present = state.config("brokers", broker)
-    return {key: None if state.is_untold(present.get(key)) else present.get(key) for key in RATES}
+    return {key: None if state.is_untold(present.get(key)) else present.get(key) for key in rates}
 
 
-def clearing(lists: Lists, state: ClusterState) -> ClearThrottle:
-    """What will take the throttles away: as they are added to what is set now."""
+def clearing(lists: Lists, state: ClusterState, copying: Iterable[int] = ()) -> ClearThrottle:
+    """What will take the throttles away: as they are added to what is set now. `copying`: between their disks."""
     own: Lists = {}
     for topic, keys in lists.items():
         present = state.config("topics", topic)
@@ -112,6 +116,8 @@ def clearing(lists: Lists, state: ClusterState) -> ClearThrottle:
         if any(added.values()):
             own[topic] = added
     rates = {str(broker): _rates_of(str(broker), state) for broker in brokers_of(lists)}
+    for broker in sorted(copying):
+        rates[str(broker)] = rates.get(str(broker), {}) | _rates_of(str(broker), state, (DISK_RATE,))
     return ClearThrottle(throttled=own, rates=rates)
 
 
@@ -133,8 +139,12 @@ def clearing_changes(intent: ClearThrottle, state: ClusterState) -> list[AlterCo
     busy = brokers_throttled_otherwise(intent, state)
     for broker, wanted in sorted(intent.rates.items(), key=lambda item: int(item[0])):
         present = state.config("brokers", broker)
-        differing = {k: v for k, v in wanted.items() if present.get(k) != v}
-        if differing and int(broker) not in busy:
+        differing = {
+            k: v
+            for k, v in wanted.items()
+            if present.get(k) != v and (k == DISK_RATE or int(broker) not in busy)
+        }
+        if differing:
             changes.append(AlterConfig.of("brokers", broker, differing, present))
     return changes
 

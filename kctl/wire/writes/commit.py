@@ -13,7 +13,8 @@ from typing import Any, Protocol
 from kctl.changes.faults import reach
 from kctl.changes.intents import Intent
 from kctl.changes.plan import Write
-from kctl.changes.waiting import config_types_of, topics_of
+from kctl.changes.waiting import config_types_of, log_dirs_of, topics_of
+from kctl.cluster.disks import places
 from kctl.cluster.interface import Cluster, Conflict, refuse_changed
 from kctl.cluster.state import UNTOLD, ClusterState, Replicas
 from kctl.cluster.versions import V4_0
@@ -45,6 +46,11 @@ def topics_touched(writes: Sequence[Write]) -> set[str] | None:
     return found
 
 
+def log_dirs_touched(writes: Sequence[Write]) -> set[int]:
+    """The brokers in whose log directories something is moved."""
+    return {int(content(write)["broker_id"]) for write in writes if name_of(write) == "AlterReplicaLogDirs"}
+
+
 def config_types_touched(writes: Sequence[Write]) -> set[str]:
     """The entity types whose configurations the writes are about."""
     return {str(kind) for write in writes if (kind := content(write).get("entity_type")) is not None}
@@ -62,6 +68,7 @@ def refuse_other_state(write: Write, state: ClusterState) -> None:
         _refuse_other_topic(after["topic"], before, state)
     for row in before.get("partitions", ()):
         _refuse_other_partition(row, state)
+    _refuse_other_places(before, after, state)
     kraft.refuse_other_state(before, after, state)
     for row in before.get("leaderless", ()):
         tp = TopicPartition(row["topic"], row["partition"])
@@ -103,6 +110,18 @@ def _refuse_other_partition(row: Mapping[str, Any], state: ClusterState) -> None
         )
 
 
+def _refuse_other_places(before: Mapping[str, Any], after: Mapping[str, Any], state: ClusterState) -> None:
+    placed = places(state.log_dirs) if "log_dirs" in before else {}
+    for row in before.get("log_dirs", ()):
+        tp = TopicPartition(row["topic"], row["partition"])
+        place = placed.get((tp, after["broker_id"]))
+        if (present := place and place.target) != row["log_dir"]:
+            raise Conflict(
+                f"{tp} is in {present} of broker {after['broker_id']}, not in {row['log_dir']} as it was read; "
+                "nothing was written"
+            )
+
+
 # --- has it been done? --------------------------------------------------------------------------------
 
 
@@ -120,6 +139,8 @@ def can_tell(write: Write, state: ClusterState) -> bool:
     if name_of(write) == kraft.UNREGISTER:
         return state.kafka_version >= V4_0
     before, after = json.loads(write.before or b"{}").get("configs", {}), content(write)
+    if after.get("is_to_come"):
+        return False
     return not any(
         before.get(one["key"]) == UNTOLD
         and state.is_untold(state.config(after["entity_type"], after["entity_name"]).get(one["key"]))
@@ -179,6 +200,17 @@ def _goes_to(row: Mapping[str, Any], state: ClusterState) -> bool:
     return topic.partitions.get(tp.partition) == target
 
 
+def _moved(after: Mapping[str, Any], state: ClusterState) -> bool:
+    """Each replica is on its way; of one that is still to come nothing is to be seen."""
+    placed = places(state.log_dirs)
+    rows = after["partitions"] if not after.get("is_to_come") else ()
+    found = [
+        (placed.get((TopicPartition(row["topic"], row["partition"]), after["broker_id"])), row)
+        for row in rows
+    ]
+    return all(place is not None and place.target == row["log_dir"] for place, row in found)
+
+
 def _elected(after: Mapping[str, Any], state: ClusterState) -> bool:
     for row in after["partitions"]:
         found = state.partition_states.get(TopicPartition(row["topic"], row["partition"]))
@@ -194,6 +226,7 @@ CHECKS = {
     "IncrementalAlterConfigs": _configured,
     "AlterClientQuotas": _configured,
     "AlterPartitionReassignments": _reassigned,
+    "AlterReplicaLogDirs": _moved,
     "ElectLeaders": _elected,
 }
 
@@ -210,6 +243,7 @@ def writes_for(cluster: WireCluster, intent: Intent, state: ClusterState) -> tup
     fresh = cluster.read_state(
         topics_of(intent),
         configs=config_types_of(intent),
+        log_dirs_of=log_dirs_of(intent),
         kafka_version=state.kafka_version,
         recent=True,  # it is read again before anything is sent
     )
@@ -331,7 +365,11 @@ class Commit:
         return is_done(write, state)
 
     def _state_of(self, writes: Sequence[Write]) -> ClusterState:
-        return self._cluster.read_state(topics_touched(writes), configs=config_types_touched(writes))
+        return self._cluster.read_state(
+            topics_touched(writes),
+            configs=config_types_touched(writes),
+            log_dirs_of=log_dirs_touched(writes),
+        )
 
     def is_written(self, writes: Sequence[Write]) -> bool:
         """Whether requests that were sent before have been carried out, as far as reading can tell."""

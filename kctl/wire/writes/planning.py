@@ -13,6 +13,7 @@ from kctl.changes.intents import (
     AbortTransaction,
     AddPartitions,
     AlterConfig,
+    AlterReplicaLogDirs,
     ClearThrottle,
     CreateTopic,
     DeleteGroup,
@@ -29,8 +30,10 @@ from kctl.changes.intents import (
 )
 from kctl.changes.plan import Write
 from kctl.cluster.config_keys import BROKERS_ONLY
+from kctl.cluster.disks import places
 from kctl.cluster.interface import Conflict, refuse_changed
 from kctl.cluster.reassignment.cancellation import refuse_without_leader
+from kctl.cluster.reassignment.disk_moves import check_log_dirs
 from kctl.cluster.reassignment.throttles import LISTS, RATES, clearing_changes, split
 from kctl.cluster.state import NO_LEADER, UNTOLD, ClusterState, Replicas, Topic
 from kctl.errors import BadValue, KctlError, Refused
@@ -239,6 +242,35 @@ def reassign(fresh: ClusterState, intent: Reassign, _: ClusterState) -> list[Wri
     return writes
 
 
+def alter_replica_log_dirs(fresh: ClusterState, intent: AlterReplicaLogDirs, _: ClusterState) -> list[Write]:
+    """Throttles first, then a request a broker, those for replicas that it is still to get apart."""
+    check_log_dirs(intent.log_dirs, fresh)
+    placed = places(fresh.log_dirs)
+    requests: dict[tuple[int, bool], list[tuple[TopicPartition, str, str | None]]] = {}
+    for (tp, broker), path in sorted(intent.log_dirs.items()):
+        place, previous = placed.get((tp, broker)), intent.previous_log_dirs.get((tp, broker))
+        present = place and place.target
+        if present == path:
+            continue  # there, or under way
+        if previous is not None and present != previous:
+            raise Conflict(
+                f"{tp} is in {present} of broker {broker}, not in {previous} as it was planned; nothing was written"
+            )
+        requests.setdefault((broker, place is None), []).append((tp, path, present))
+    changes = [one for one in intent.config_changes if not _is_so(fresh, one)]
+    writes = [_alter(fresh, change) for change in changes]
+    for (broker, is_to_come), rows in sorted(requests.items()):
+        after: dict[str, Json] = {
+            "broker_id": broker,
+            "partitions": [{**_row(tp), "log_dir": path} for tp, path, _ in rows],
+        }
+        if is_to_come:
+            after["is_to_come"] = True
+        before: Json = {"log_dirs": [{**_row(tp), "log_dir": present} for tp, _, present in rows]}
+        writes.append(request("AlterReplicaLogDirs", f"broker {broker}", after, before))
+    return writes
+
+
 def _present(state: ClusterState, tp: TopicPartition) -> Replicas:
     present = existing(state, tp.topic).partitions.get(tp.partition)
     if present is None:
@@ -425,6 +457,7 @@ TRANSLATIONS: dict[str, Translation] = {
     "wait-until": lambda fresh, intent, planned: (),
     "clear-throttle": clear_throttle,
     "reassign": reassign,
+    "alter-replica-log-dirs": alter_replica_log_dirs,
     "elect-preferred": elect_preferred,
     "elect-unclean": elect_unclean,
     "abort-transaction": abort_transaction,

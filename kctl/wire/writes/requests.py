@@ -33,6 +33,7 @@ from kctl.wire.writes.planning import content, name_of
 OPERATIONS = {"SET": 0, "DELETE": 1, "APPEND": 2, "SUBTRACT": 3}
 ELECTIONS = {"preferred": 0, "unclean": 1}
 NOT_CONTROLLER, REQUEST_TIMED_OUT, ELECTION_NOT_NEEDED = 41, 7, 84
+REPLICA_NOT_AVAILABLE = 9
 QUOTA_EXCEEDED = 89  # of changes of topics and partitions (KIP-599)
 # Seconds for which such a quota is waited for, beyond what a broker asks for each time.
 PATIENCE, PAUSE = 60.0, 0.1
@@ -275,6 +276,33 @@ def _alter_reassignments(wire: Wire, after: Mapping[str, Any], validate_only: bo
             yield RequestItem(str(tp), partition.error_code, partition.error_message, *tp)
 
 
+def _alter_replica_log_dirs(
+    wire: Wire, after: Mapping[str, Any], validate_only: bool
+) -> Iterator[RequestItem]:
+    from kafka.protocol.admin.cluster import AlterReplicaLogDirsRequest
+
+    kind = AlterReplicaLogDirsRequest.AlterReplicaLogDir
+    by_path: dict[str, list[Mapping[str, Any]]] = {}
+    for row in after["partitions"]:
+        by_path.setdefault(row["log_dir"], []).append(row)
+    dirs = [
+        kind(
+            path=path,
+            topics=[
+                kind.AlterReplicaLogDirTopic(name=topic, partitions=[row["partition"] for row in rows])
+                for topic, rows in _by_topic(of_path).items()
+            ],
+        )
+        for path, of_path in by_path.items()
+    ]
+    # A broker keeps in mind where a replica belongs that it does not have, and says that it does not have it.
+    meant = REPLICA_NOT_AVAILABLE if after.get("is_to_come") else 0
+    for topic in ask(wire, AlterReplicaLogDirsRequest(dirs=dirs), after["broker_id"]).results:
+        for one in topic.partitions:
+            tp = TopicPartition(str(topic.topic_name), int(one.partition_index))
+            yield RequestItem(str(tp), 0 if one.error_code == meant else one.error_code, None, *tp)
+
+
 def _elect_leaders(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[RequestItem]:
     topics = [
         ElectLeadersRequest.TopicPartitions(topic=topic, partitions=[row["partition"] for row in rows])
@@ -300,6 +328,7 @@ SENDERS: dict[str, Sender] = {
     "IncrementalAlterConfigs": _alter_configs,
     "AlterClientQuotas": _alter_quotas,
     "AlterPartitionReassignments": _alter_reassignments,
+    "AlterReplicaLogDirs": _alter_replica_log_dirs,
     "ElectLeaders": _elect_leaders,
 }
 

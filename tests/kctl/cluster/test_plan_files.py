@@ -110,13 +110,32 @@ def test_plans_that_must_not_be_carried_out(tmp_path: Path, text: str, error: ty
         read_plan(tmp_path / "p.json")
 
 
-def test_log_dirs_of_kafkas_own_tool_are_left_out(tmp_path: Path) -> None:
+def test_log_dirs_of_kafkas_own_tool(tmp_path: Path) -> None:
     (tmp_path / "p.json").write_text(
-        '{"version":1,"partitions":[{"topic":"a","partition":0,"replicas":[1],"log_dirs":["/d1"]}]}'
+        '{"version":1,"partitions":[{"topic":"a","partition":0,"replicas":[1,2],"log_dirs":["any","/d1"]}]}'
     )
     plan = read_plan(tmp_path / "p.json")
-    assert plan.targets == {A0: (1,)}
-    assert "log_dirs of 1 entries are left out" in plan.notes[0]
+    assert (plan.targets, plan.log_dirs) == ({A0: (1, 2)}, {(A0, 2): "/d1"})
+    assert plan.identity not in (identity_of(plan.targets), identity_of(plan.targets, {(A0, 2): "/d2"}))
+    assert identity_of(plan.targets, {}) == identity_of(plan.targets)
+    (tmp_path / "q.json").write_bytes(plan_json(plan.targets, plan.log_dirs))
+    assert read_plan(tmp_path / "q.json").log_dirs == plan.log_dirs
+    assert read_plan(tmp_path / "q.json").identity == plan.identity
+
+
+@pytest.mark.parametrize(
+    ("log_dirs", "says"),
+    [
+        ('["/d1"]', "has 1 log_dirs, and not one a replica"),
+        ('["any","d1"]', "'d1' is not an absolute path, nor `any`"),
+        ('"any"', "not a list of paths"),
+    ],
+)
+def test_log_dirs_that_are_none(tmp_path: Path, log_dirs: str, says: str) -> None:
+    row = f'{{"topic":"a","partition":0,"replicas":[1,2],"log_dirs":{log_dirs}}}'
+    (tmp_path / "p.json").write_text(f'{{"version":1,"partitions":[{row}]}}')
+    with pytest.raises(BadValue, match=says):
+        read_plan(tmp_path / "p.json")
 
 
 # --- batches ------------------------------------------------------------------------------------------
