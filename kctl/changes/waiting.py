@@ -26,6 +26,7 @@ from kctl.changes.intents import (
     SetGroupOffsets,
     UnregisterBroker,
 )
+from kctl.cluster.disks import places
 from kctl.cluster.interface import Cluster
 from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError
@@ -189,9 +190,8 @@ class _Stall:
 def _missing_bytes(intent: Intent, cluster: Cluster, state: ClusterState) -> int | None:
     """Bytes that are still to be copied; None where nothing is, or nobody tells."""
     if isinstance(intent, AlterReplicaLogDirs):
-        from kctl.cluster.reassignment.disk_moves import bytes_to_copy
-
-        return bytes_to_copy(intent.log_dirs, state)
+        placed = places(state.log_dirs)
+        return sum(placed[key].bytes_to(path) for key, path in intent.log_dirs.items() if key in placed)
     if not isinstance(intent, (Reassign, ReplaceStuckReassignment)):
         return None
     from kctl.cluster.reassignment.moves import by_replica

@@ -61,6 +61,12 @@ class Place(NamedTuple):
         """The directory that it is in when nothing more happens."""
         return self.future_log_dir or self.log_dir
 
+    def bytes_to(self, path: str) -> int:
+        """Bytes that are still to be copied until it is in a directory."""
+        if self.target != path:
+            return self.size_in_bytes
+        return 0 if self.future_log_dir is None else max(self.size_in_bytes - self.future_size_in_bytes, 0)
+
 
 def places(log_dirs: Iterable[LogDir]) -> dict[tuple[TopicPartition, int], Place]:
     """The place of every replica that brokers tell of; of one on a failed disk nobody does."""

@@ -167,20 +167,6 @@ def _rate_of(broker: int, state: ClusterState) -> int:
     return int(rate) if rate.isascii() and rate.isdigit() else 0
 
 
-def bytes_to_copy(log_dirs: ReplicaDirs, state: ClusterState) -> int:
-    """Bytes that the copies still lack."""
-    placed = places(state.log_dirs)
-    return sum(_left(placed[key], path) for key, path in log_dirs.items() if key in placed)
-
-
-def _left(place: Place, path: str) -> int:
-    if place.target != path:
-        return place.size_in_bytes
-    if place.future_log_dir is None:
-        return 0
-    return max(place.size_in_bytes - place.future_size_in_bytes, 0)
-
-
 # --- where a plan stands ------------------------------------------------------------------------------
 
 
@@ -212,7 +198,7 @@ def with_disk_moves(
     left: Counter[int] = Counter()  # bytes that each broker is to copy
     for (tp, broker), path in wanted.items():
         if (place := placed.get((tp, broker))) is not None:
-            left[broker] += _left(place, path)
+            left[broker] += place.bytes_to(path)
     asked = _asked_for(entries, wanted)
     by_partition: dict[TopicPartition, list[int]] = {}
     for tp, broker in wanted:
@@ -252,7 +238,7 @@ def _verdict(
 def _measured(
     one: Standing, place: Place, earlier: Place | None, seconds: float, shared: int, throttle: int
 ) -> Standing:
-    left = max(place.size_in_bytes - place.future_size_in_bytes, 0)
+    left = place.bytes_to(place.target)
     rate = None
     if earlier is not None and seconds:
         rate = int(max(place.future_size_in_bytes - earlier.future_size_in_bytes, 0) / seconds)
