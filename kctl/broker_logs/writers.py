@@ -21,6 +21,10 @@ SERVER = "kafka.server.KafkaServer"
 STARTS = "U11"
 # Lines of the thread that starts a broker which say its id: it has started, or could not.
 STARTED = frozenset(("U12", "U20"))
+# Partitions on a disk that failed are given up, and the same thread then says, without its broker, what that leads to.
+GIVES_UP, GIVEN_UP = "D02", frozenset(("R21", "D05"))
+STOPPED, APP_INFO = "U14", "org.apache.kafka.common.utils.AppInfoParser"
+UNREGISTERED = re.compile(rb"App info kafka\.server for (\d+) unregistered")
 # How many blocks are held until a start has its broker.
 MOST_HELD = 3
 
@@ -31,6 +35,8 @@ def attributed(blocks: Iterator[Block]) -> Iterator[Block]:
     held: list[Block] = []
     starts: list[tuple[list[int | None], int]] = []
     configured: int | None = None
+    failing: int | None = None
+    unregistered: int | None = None
     before: list[Earlier] = []
     for block in blocks:
         brokers: list[int | None] = []
@@ -43,7 +49,16 @@ def attributed(blocks: Iterator[Block]) -> Iterator[Block]:
             is_own = broker_id is not None
             if broker_id is None:
                 broker_id = _named_in_start(shape, block, index)
+            if broker_id is None and shape.id == STOPPED:
+                broker_id = unregistered
             named = broker_id if not is_own or shape.id in STARTED else None
+            unregistered = None
+            if shape.id == GIVES_UP:
+                failing = broker_id
+            elif broker_id is None and shape.id in GIVEN_UP:
+                broker_id = failing
+            elif broker_id is None and shape.logger == APP_INFO:
+                unregistered = broker_id = _unregistered(shape, block, index)
             brokers.append(broker_id)
             if shape.id == STARTS and shape.logger == SERVER and broker_id is None:
                 brokers[-1] = configured
@@ -75,4 +90,10 @@ def _named_in_start(shape: Shape, block: Block, index: int) -> int | None:
         found = CONFIGURED_ID.search(message)
     else:
         found = REGISTERED.match(text) or OVERRIDDEN_ID.match(text)
+    return int(found[1]) if found else None
+
+
+def _unregistered(shape: Shape, block: Block, index: int) -> int | None:
+    """The broker that a process which stops names last, before it says so without its id where it never had started."""
+    found = UNREGISTERED.search(message_of(block.record(index), shape, block))
     return int(found[1]) if found else None

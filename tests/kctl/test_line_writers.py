@@ -14,6 +14,7 @@ from kctl.broker_logs.sources import find_sources, only_brokers
 
 SERVER = "kafka.server.KafkaServer"
 STARTING = f"starting ({SERVER})"
+MANAGER = "kafka.server.ReplicaManager"
 
 
 def started(broker_id: int) -> str:
@@ -136,4 +137,56 @@ def test_marks_of_lines_name_the_broker_of_each(tmp_path: Path) -> None:
     text = b"".join(Marks(merging.sources).written(merging.released())).decode()
     assert [line.split("\t")[:2] for line in text.splitlines()] == [
         ["1", "logs/server.log"], ["2", "logs/server.log"], ["-", "logs/server.log"],
+    ]  # fmt: skip
+
+
+def test_a_broker_that_halts_as_its_disks_failed_is_the_one_whose_partitions_were_given_up(
+    tmp_path: Path,
+) -> None:
+    """Where several brokers write to a log: the same thread says both, and the halt names no broker."""
+    found = timeline(
+        events(
+            tmp_path,
+            started(1),
+            started(2),
+            "[ReplicaManager broker=1] Broker 1 stopped fetcher for partitions t-0 and stopped moving logs for"
+            f" partitions  because they are in the failed log directory /data. ({MANAGER})",
+            "Stopping serving logs in dir /data (kafka.log.LogManager)",
+            "[Partition t-1 broker=2] Expanding ISR from 2 to 2,3 (kafka.cluster.Partition)",
+            "Shutdown broker because all log dirs in /data have failed (kafka.log.LogManager)",
+            STARTING,
+            configured(1),
+            started(1),
+        )
+    ).brokers
+    assert [(state.broker_id, state.state, state.how) for state in found] == [
+        (1, "up", None), (2, "up", None), (1, "halted", "log_dir_failed"), (1, "starting", None), (1, "up", None),
+    ]  # fmt: skip
+
+
+def test_a_process_that_failed_before_it_had_its_id_is_that_of_the_broker_it_unregisters(
+    tmp_path: Path,
+) -> None:
+    found = events(
+        tmp_path,
+        started(2),
+        started(3),
+        STARTING,
+        "App info kafka.server for 1 unregistered (org.apache.kafka.common.utils.AppInfoParser)",
+        f"shut down completed ({SERVER})",
+        "App info kafka.server for 2 unregistered (org.apache.kafka.common.utils.AppInfoParser)",
+        STARTING,
+        configured(3),
+    )
+    assert [event.broker_id for event in found] == [2, 3, 1, 1, 1, 2, 3, 3]
+
+
+def test_a_copy_of_a_log_of_several_brokers_tells_each_start_once(tmp_path: Path) -> None:
+    lines = log(STARTING, configured(1), started(1), STARTING, configured(2), started(2), stopped(1))
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "server.log").write_text(lines)
+    (tmp_path / "logs" / "kafkaServer.out").write_text(lines)
+    found = timeline(read_events([str(tmp_path)])).brokers
+    assert [(state.broker_id, state.state) for state in found] == [
+        (1, "starting"), (1, "up"), (2, "starting"), (2, "up"), (1, "down"),
     ]  # fmt: skip

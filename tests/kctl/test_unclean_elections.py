@@ -77,6 +77,28 @@ def test_the_controller_calls_an_election_unclean_unless_the_leader_was_eligible
     assert (found[-1].leader, found[-1].how) == (2, how)
 
 
+def test_a_recovery_state_of_an_election_before_does_not_make_that_of_an_eligible_leader_unclean(
+    tmp_path: Path,
+) -> None:
+    """A partition of one replica stays RECOVERING, as its ISR never changes while it has a leader."""
+    gone = changed(
+        "UNCLEAN partition change",
+        "isr: [2] -> [], leader: 2 -> -1, leaderEpoch: 0 -> 1, elr: [] -> [2], partitionEpoch: 1 -> 2",
+    )
+    back = changed(
+        "UNCLEAN partition change",
+        "isr: [] -> [2], leader: -1 -> 2, leaderEpoch: 1 -> 2, elr: [2] -> [], partitionEpoch: 2 -> 3",
+    )
+    marked = (
+        "[Broker id=2] The topic partition t-0 was marked as RECOVERING. Marking the topic partition as RECOVERED. "
+        "(state.change.logger)"
+    )
+    found = leaderships(
+        tmp_path, controller_2=[f"01 {CREATED}", f"10 {gone}", f"20 {back}"], state_change_2=[f"20 {marked}"]
+    )
+    assert [(one.leader_epoch, one.how) for one in found] == [(0, "creation"), (1, "none"), (2, "failure")]
+
+
 def test_an_eligible_leader_from_outside_the_isr_is_clean(tmp_path: Path) -> None:
     """Where the controller elects an eligible leader replica it says nothing at INFO."""
     found = leaderships(

@@ -64,6 +64,8 @@ class Causes:
         self._last_leader: dict[TopicPartition, int] = {}
         # Since when the cluster has KRaft controllers.
         self._kraft_since: int | None = None
+        # Epochs whose leader the controller elected from the ISR or the eligible leader replicas.
+        self._eligible: set[tuple[TopicPartition, int]] = set()
         # Warnings that a leadership has been decided by, each of which speaks of one.
         self._spent: set[tuple[object, object]] = set()
         # Brokers whose server.log is among the logs, so that each change of an ISR that they made is seen.
@@ -90,11 +92,20 @@ class Causes:
             for partition in partitions_in(str(event.fields.get("partitions", ""))):
                 self._mark(partition, kind, time_ms, None, event)
         elif name == "Q05":
-            leader = _elected_uncleanly(event.fields.get("changes"))
-            if leader is not None and event.topic_partition:
-                self._mark(event.topic_partition, "unclean", time_ms, leader, event)
+            self._note_election(event, time_ms)
         else:
             self._note_brokers(name, event, time_ms)
+
+    def _note_election(self, event: Event, time_ms: int) -> None:
+        changes, partition = event.fields.get("changes"), event.topic_partition
+        leader = _elected_uncleanly(changes)
+        epoch = changes.get("leader_epoch") if isinstance(changes, dict) else None
+        if partition is None:
+            return
+        if leader is not None:
+            self._mark(partition, "unclean", time_ms, leader, event)
+        elif epoch:
+            self._eligible.add((partition, epoch[1]))
 
     def _note_brokers(self, name: str, event: Event, time_ms: int) -> None:
         fields = event.fields
@@ -203,6 +214,9 @@ class Causes:
             if mark.proof["event"] in ("E14", "L09", "Q05") and _place(mark) not in self._spent
         ]
         self._spent.update(map(_place, plain))
+        if (after.topic_partition, after.leader_epoch) in self._eligible:
+            # A recovery state that an election before left behind is said again with every leader.
+            return ""
         decided = [mark for mark in plain if mark.proof["event"] != "E14"]
         if plain and not decided and self._is_back(before, after, known_isr):
             return ""

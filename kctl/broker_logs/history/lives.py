@@ -67,6 +67,11 @@ SEEN = {
 }  # fmt: skip
 
 
+TOLD = frozenset((*OWN, *SEEN, CONTROLLER_STARTS, SIGNALLED))
+# So many lines are remembered to know their copies in other files by.
+MOST_SAID = 2_000
+
+
 @dataclass
 class BrokerState:
     """A change in the life of a broker."""
@@ -121,6 +126,8 @@ class Lives:
         self._own: dict[int | None, _Life] = {}
         # Times of the latest lines of each broker, in order.
         self._latest: dict[int, deque[int]] = {}
+        # What was said, and the file that said it first.
+        self._said: dict[tuple[object, ...], str] = {}
         # How often each record was replayed, by any controller and by each since it started.
         self._replayed: Counter[str] = Counter()
         self._replayed_by: dict[int, Counter[str]] = {}
@@ -135,10 +142,19 @@ class Lives:
 
     def note(self, event: Event, time_ms: int, cluster: int = 1) -> None:
         """Take a line of a cluster into account."""
+        if event.event in TOLD and self._is_copy(event):
+            return
         known = len(self.states)
         self._note(event, time_ms)
         for state in self.states[known:]:
             state.cluster = cluster
+
+    def _is_copy(self, event: Event) -> bool:
+        """Whether another file has the same line: captured standard output repeats what the other logs hold."""
+        said = (event.event, event.broker_id, event.logged_ms, event.message)
+        if len(self._said) >= MOST_SAID:
+            self._said = dict(list(self._said.items())[MOST_SAID // 2 :])
+        return self._said.setdefault(said, event.file) != event.file
 
     def _note(self, event: Event, time_ms: int) -> None:
         name = event.event or ""
