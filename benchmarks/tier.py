@@ -66,7 +66,7 @@ class Listing(fs.FileSystemHandler):  # type: ignore[misc]
 def store_of(listing: Listing) -> ArrowStore:
     """The store over a listing."""
     store = ArrowStore.__new__(ArrowStore)
-    store.name, store.files, store.root = "made up", fs.PyFileSystem(listing), "tier"
+    store.name, store.files, store.root, store.is_flat = "made up", fs.PyFileSystem(listing), "tier", False
     return store
 
 

@@ -1,7 +1,8 @@
 """Files that are read: regular ones, opened without waiting, and whole only up to a limit.
 
 In the place of any file of evidence may lie a FIFO, whose opening waits for a writer, a device without an end, a
-link that leads out of the evidence, or a sparse file of many gigabytes. Every file that kctl reads is opened here.
+link that leads out of the evidence, or a sparse file of many gigabytes. Every file that kctl reads is opened here, and
+what stands for an object of a store (`kctl.stores.mirror`) is read from there.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from io import BufferedReader
+from io import BufferedReader, FileIO
 from pathlib import Path
+
+from kctl.stores.mirror import mirror_of, stream
 
 LARGEST_TEXT = 16 << 20
 """Bytes of a file of lines, of TOML or of JSON: a checkpoint of 200,000 partitions has less."""
@@ -49,6 +52,8 @@ def descriptor_of(path: Path | str, *, follow: bool = False) -> int:
     With `follow`, which is for paths that the user named, a link in its place is followed.
     """
     name = os.fspath(path)
+    if mirror_of(name):
+        raise OSError(errno.EOPNOTSUPP, "an object of a store has no descriptor", name)
     mode = os.stat(name, follow_symlinks=follow).st_mode
     if not stat.S_ISREG(mode):  # opening a device may do something
         raise NotRegular(mode, name)
@@ -62,14 +67,17 @@ def descriptor_of(path: Path | str, *, follow: bool = False) -> int:
 
 
 def open_file(path: Path | str, *, follow: bool = False) -> BufferedReader:
-    """A regular file, opened for reading; errors as of `descriptor_of`."""
+    """A regular file or the object of a store, opened for reading; errors as of `descriptor_of`."""
+    if mirror_of(os.fspath(path)) and (remote := stream(os.fspath(path))):
+        return BufferedReader(remote, PIECE)
     return os.fdopen(descriptor_of(path, follow=follow), "rb")
 
 
 def read_whole(path: Path | str, limit: int = LARGEST_TEXT, *, follow: bool = False) -> bytes:
     """All bytes of a file; `OSError` where it has more than `limit`, and as of `descriptor_of`."""
     with open_file(path, follow=follow) as file:
-        size = os.fstat(file.fileno()).st_size
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
         data = file.read(limit + 1) if size <= limit else b""
     if size > limit or len(data) > limit:
         raise _too_large(path, size, limit)
@@ -92,30 +100,33 @@ def read_padded(path: Path | str, limit: int = LARGEST_TABLE) -> bytes:
     What is left out is a whole number of rows. `OSError` where other bytes than zeros are behind the limit.
     """
     with open_file(path) as file:
-        size = os.fstat(file.fileno()).st_size
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
         if size <= limit:
             return file.read(limit)
-        if not _is_zero(file.fileno(), limit, size):
+        if not _is_zero(file, limit, size):
             raise _too_large(path, size, limit)
+        file.seek(0)
         return file.read(limit - (limit - size) % ROWS)
 
 
-def _is_zero(descriptor: int, start: int, end: int) -> bool:
-    """Whether nothing but zeros is in a range; holes are not read."""
+def _is_zero(file: BufferedReader, start: int, end: int) -> bool:
+    """Whether nothing but zeros is in a range; holes of a file are not read."""
+    has_holes = isinstance(file.raw, FileIO)
     while start < end:
         try:
-            start = os.lseek(descriptor, start, os.SEEK_DATA)
+            start = os.lseek(file.fileno(), start, os.SEEK_DATA) if has_holes else start
         except OSError as error:
             if error.errno == errno.ENXIO:  # a hole up to the end
                 break
             raise
-        data = os.pread(descriptor, PIECE, start)
+        file.seek(start)
+        data = file.read(PIECE)
         if data.strip(b"\0"):
             return False
         if not data:
             break
         start += len(data)
-    os.lseek(descriptor, 0, os.SEEK_SET)
     return True
 
 

@@ -14,6 +14,7 @@ import click
 
 from commands.cli.frame import Frame
 from commands.cli.options import GIVEN, JOBS, PARTITION, TOPIC, Decorator, as_one_value
+from kctl.stores.mirror import given_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -67,7 +68,7 @@ class EvidenceOptions(NamedTuple):
 
     def given(self) -> list[str]:
         """The paths and what was said about them, as words of a command line."""
-        return [*self.paths, *(word for option in self.named() for word in option)]
+        return [*map(given_name, self.paths), *(word for option in self.named() for word in option)]
 
     def named(self) -> tuple[tuple[str, str], ...]:
         """What was said about the folders: options with their values."""
@@ -146,7 +147,9 @@ class EvidenceOptions(NamedTuple):
         """The error that there is no copy of an internal topic."""
         from kctl.errors import KctlError
 
-        return KctlError(f"no copy of {topic} in {' '.join(self.paths)}", "name a broker's log directory")
+        return KctlError(
+            f"no copy of {topic} in {given_name(' '.join(self.paths))}", "name a broker's log directory"
+        )
 
 
 def evidence(*names: str, metavar: str = "EVIDENCE...") -> Decorator:

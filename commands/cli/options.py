@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
-import re
+import shutil
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import click
 
+from kctl.stores.file_systems import is_url
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
 
 # Shells complete paths; whoever opens one says what is wrong with it, with status 3. click would look first, and
 # end with 2, wrong usage, for a folder in place of a file or an unreadable file.
-GIVEN = click.Path(readable=False)
+class EvidencePath(click.Path):
+    """A path of evidence, or the URL of one: then the folder that stands for it until the command ends."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not (isinstance(value, str) and is_url(value)):
+            if isinstance(value, str) and value.startswith("file://"):
+                value = unquote(urlsplit(value).path)
+            return super().convert(value, param, ctx)
+        from kctl.stores.mirror import mirror
+
+        folder = Path(tempfile.mkdtemp(prefix="kctl-store-")).resolve()
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        return str(mirror(value, folder))
+
+
+GIVEN = EvidencePath(readable=False)
+STORE_OR_PATH = click.Path(readable=False)  # of what opens URLs by itself
 
 
 class LocalPath(click.Path):
     """A path of this machine; a URL is wrong usage, as it would become a folder `s3:`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", value):
+        if isinstance(value, str) and "://" in value and is_url(value):
             self.fail(f"{value!r} is a URL, and only paths of this machine are supported here", param, ctx)
         return super().convert(value, param, ctx)
 

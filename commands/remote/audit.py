@@ -9,7 +9,7 @@ import click
 from commands.cli.answer import with_answer
 from commands.cli.evidence_options import EvidenceOptions, evidence, refuse_nothing
 from commands.cli.frame import Frame, command
-from commands.cli.options import GIVEN, WRITTEN
+from commands.cli.options import STORE_OR_PATH, WRITTEN
 from commands.cli.render import Outcome, folding
 from commands.remote.text import audit_text
 
@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from kctl.tier.metadata.asking import AsOf
 
 TIER = click.option(
-    "--tier", type=GIVEN, metavar="URI-or-FOLDER", help="Use this tier instead of one found in the evidence."
+    "--tier",
+    type=STORE_OR_PATH,
+    metavar="URI-or-FOLDER",
+    help="Use this tier instead of one found in the evidence.",
 )
 LAYOUT = click.option(
-    "--layout", type=GIVEN, metavar="NAME-or-FILE",
+    "--layout", type=STORE_OR_PATH, metavar="NAME-or-FILE",
     help="Naming scheme of objects: local-tiered-storage, aiven, or a file.",
 )  # fmt: skip
 NOW = click.option(

@@ -1,12 +1,11 @@
 """SHA-256 of files, so that a report says which bytes it is about."""
 
 import hashlib
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from kctl.audit.resume import KeptDigests
-from kctl.files import descriptor_of
+from kctl.files import open_file
 from kctl.model import Progress
 from kctl.scan.pool import Jobs, ordered
 
@@ -17,17 +16,12 @@ def digest(path: Path) -> tuple[str | None, int]:
     """The SHA-256 of a regular file, in hexadecimal, and its size; None where it cannot be read."""
     total, size = hashlib.sha256(), 0
     try:
-        file = descriptor_of(path, follow=True)
-    except OSError:
-        return None, 0
-    try:
-        while piece := os.read(file, PIECE):
-            total.update(piece)
-            size += len(piece)
+        with open_file(path, follow=True) as file:
+            while piece := file.read(PIECE):
+                total.update(piece)
+                size += len(piece)
     except OSError:
         return None, size
-    finally:
-        os.close(file)
     return total.hexdigest(), size
 
 

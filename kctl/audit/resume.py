@@ -33,6 +33,7 @@ from kctl.errors import Refused
 from kctl.findings import Finding, Severity
 from kctl.scan.parquet import WrittenPart, part_difference
 from kctl.scan.tables import SCHEMAS
+from kctl.stores.mirror import given_name
 
 FOLDER = ".resume"
 VERSION = 2  # of what is kept
@@ -68,7 +69,7 @@ KEPT = msgspec.defstruct(
 
 def run_digest(evidence: tuple[str, ...], options: CheckOptions, *more: object) -> str:
     """What tells a run from others: version of kctl, evidence, options."""
-    paths = sorted(str(Path(path).resolve()) for path in evidence)
+    paths = sorted(given_name(str(Path(path).resolve())) for path in evidence)
     run = repr((VERSION, __version__, paths, options.level, sorted(options.compacted), *more))
     return sha256(run.encode("utf-8", "surrogateescape")).hexdigest()
 
@@ -210,9 +211,8 @@ def _fingerprint(task: ReplicaTask, options: CheckOptions) -> str:
     with os.scandir(task.folder) as entries:
         files = sorted((entry.name, *_times(entry.stat(follow_symlinks=False))) for entry in entries)
     how = options.level, options.max_decompressed_bytes, options.max_findings, sorted(options.compacted)
-    return sha256(
-        repr((VERSION, __version__, task, how, files)).encode("utf-8", "surrogateescape")
-    ).hexdigest()
+    given = given_name(repr((VERSION, __version__, task, how, files)))
+    return sha256(given.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _times(status: os.stat_result) -> tuple[int, int]:
@@ -235,7 +235,7 @@ def _link(old: Path, new: Path) -> None:
 def stamp(path: Path) -> Stamp | None:
     """What tells that a file is still the same; None where it cannot be asked."""
     try:
-        return (str(path), *_times(path.stat()))
+        return (given_name(str(path)), *_times(path.stat()))
     except OSError:
         return None
 

@@ -31,6 +31,7 @@ from kctl.rows.audit import AUDIT
 from kctl.rows.internal_topics import METADATA_PARTITION
 from kctl.scan.pool import Engine, WorkerDied
 from kctl.scan.tables import SCHEMAS
+from kctl.stores.mirror import given_name
 from kctl.times import iso
 
 Row = dict[str, object]
@@ -323,7 +324,7 @@ def _summary(audit: Audit, out: Path, totals: Totals, done: list[Row], started: 
     lost = totals.lost_records() if totals.lost or (loss and loss.judged) else None
     return AUDIT(
         verdict=verdict(totals, lost, done),
-        evidence=shlex.join(audit.paths),
+        evidence=given_name(shlex.join(audit.paths)),
         options=[list(option) for option in audit.options],
         kctl=__version__,
         started=iso(started),

@@ -18,7 +18,7 @@ from kctl.findings import logs as say
 from kctl.log.folder import FolderFile
 from kctl.log.rebuild import records_at
 from kctl.scan.options import Chunk
-from kctl.scan.source import local_file
+from kctl.scan.source import opened_source
 
 
 def check_kraft_snapshot(file: FolderFile, report: FileReport, options: CheckOptions) -> None:
@@ -49,7 +49,7 @@ def _is_control(file: FolderFile, position: int, is_control: bool, type_: Contro
     if not is_control:
         return False
     try:
-        with local_file(file.path) as source:
+        with opened_source(file.path) as source:
             records = records_at(source, position)
         return any(read_key(record.key).type == type_ for record in records)
     except (FormatError, OSError):

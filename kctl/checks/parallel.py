@@ -29,7 +29,7 @@ from kctl.scan.options import ScanOptions
 from kctl.scan.packed import PackedPiece, packed, unpacked
 from kctl.scan.pieces import Piece, Pieces
 from kctl.scan.pool import Jobs, ordered
-from kctl.scan.source import LocalFile, local_file
+from kctl.scan.source import Source, opened_source
 from kctl.scan.splits import hints_of, plan_splits
 
 Check = Callable[..., Report]
@@ -157,7 +157,7 @@ def parts_of(log: FolderFile, index: FolderFile | None, place: Place, options: C
     """The parts of a log, cut where its index says that batches begin; none where it cannot be read."""
     try:
         hints = _hints(index)
-        with local_file(log.path) as source:
+        with opened_source(log.path) as source:
             splits = plan_splits(source, hints, PART)
     except OSError:
         return []
@@ -174,7 +174,7 @@ def parts_of(log: FolderFile, index: FolderFile | None, place: Place, options: C
 def _hints(index: FolderFile | None) -> NDArray[np.int64]:
     if index is None:
         return np.empty(0, np.int64)
-    with local_file(index.path) as source:
+    with opened_source(index.path) as source:
         return hints_of(source.read_at(0, min(source.size, LARGEST_INDEX)))
 
 
@@ -196,7 +196,7 @@ def read_part(part: Part) -> PartRead:
 
 
 def _pieces(part: Part) -> Iterator[Piece]:
-    with local_file(part.path) as source:
+    with opened_source(part.path) as source:
         for piece in Pieces(source, part.options, part.hints):
             if piece.end > part.end:
                 return
@@ -214,13 +214,13 @@ class Parts:
         self._progress = progress
         self.size_in_bytes = 0  # of those that came back
 
-    def pieces(self, source: LocalFile, options: ScanOptions) -> Iterator[Piece] | None:
+    def pieces(self, path: Path, source: Source, options: ScanOptions) -> Iterator[Piece] | None:
         """The pieces of a log as one scan would give them; None where nothing of it was planned."""
-        if not any(part.path == source.path for part in self._planned):
+        if not any(part.path == path for part in self._planned):
             return None
-        while self._planned[0].path != source.path:  # of a file that is gone by now
+        while self._planned[0].path != path:  # of a file that is gone by now
             self._next()
-        return self._joined(source, options)
+        return self._joined(path, source, options)
 
     def finish(self) -> None:
         """Take what nobody asked for."""
@@ -235,9 +235,9 @@ class Parts:
         self._progress.advance(size)
         return part, read
 
-    def _joined(self, source: LocalFile, options: ScanOptions) -> Iterator[Piece]:
+    def _joined(self, path: Path, source: Source, options: ScanOptions) -> Iterator[Piece]:
         position, last_offset, is_right = 0, -1, True
-        while self._planned and self._planned[0].path == source.path:
+        while self._planned and self._planned[0].path == path:
             part, read = self._next()
             if not is_right:
                 continue

@@ -233,7 +233,9 @@ def _facts(check: _Check) -> LogFacts:
     if scanned:
         facts.first_base_offset = scanned[0][0].base_offset
         last_segment, last = scanned[-1]
-        facts.log_end_offset = last.next_offset if last.next_offset is not None else last_segment.base_offset
+        if last.is_readable:
+            end = last.next_offset
+            facts.log_end_offset = last_segment.base_offset if end is None else end
         facts.is_whole = all(one.bad_position is None and one.is_readable for _, one in scanned)
     return facts
 

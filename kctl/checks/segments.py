@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -29,7 +30,8 @@ from kctl.log.folder import FolderFile, Segment
 from kctl.scan.options import Chunk, ScanOptions
 from kctl.scan.pieces import Piece, Pieces
 from kctl.scan.segment import SegmentScan
-from kctl.scan.source import LocalFile, Source, foreign_in, local_file
+from kctl.scan.source import Source, foreign_in, opened_source
+from kctl.stores.objects import Replaced
 
 HARMLESS = (Reason.TORN_TAIL, Reason.ZEROS)
 
@@ -70,7 +72,7 @@ OnChunk = Callable[[FolderFile, Chunk], None]
 class Parts(Protocol):
     """Logs that others read."""
 
-    def pieces(self, source: LocalFile, options: ScanOptions) -> Iterable[Piece] | None:
+    def pieces(self, path: Path, source: Source, options: ScanOptions) -> Iterable[Piece] | None:
         """The pieces of a log as one scan would give them; None where nobody reads it."""
 
 
@@ -93,19 +95,21 @@ def scan_log(
     report.batches = report.records = 0
     note = partial(on_chunk, file) if on_chunk else None
     try:
-        with local_file(file.path) as source:
+        with opened_source(file.path) as source:
             report.size_in_bytes = source.size
             other = foreign_in(source)
             if other is not None:
                 report.say(say_evidence.OF_ANOTHER_SYSTEM, what=other.what, system=other.system, more="")
                 return ScannedLog(is_readable=False)
-            pieces = parts.pieces(source, options) if parts else None
+            pieces = parts.pieces(file.path, source, options) if parts else None
             scan = SegmentScan(source, options, pieces or Pieces(source, options, hints), checks)
             return follow_scan(scan, report, indexes, watchers, note, next_segment)
     except FileNotFoundError:
         report.say(say_evidence.VANISHED)
         return ScannedLog(is_readable=False)
     except OSError as error:
+        if isinstance(error, Replaced):  # of which object what was found is, nobody can tell
+            report.findings.clear()
         report.say(say_evidence.UNREADABLE, reason=reason_of(error))
         report.damaged_bytes = report.size_in_bytes
         return ScannedLog(is_readable=False)

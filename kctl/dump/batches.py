@@ -18,7 +18,7 @@ from kctl.dump.values import header_rows, named
 from kctl.findings import Finding, Place, segments
 from kctl.rows.dump import BATCH, RECORD
 from kctl.scan.damage import finding_of
-from kctl.scan.source import LocalFile
+from kctl.scan.source import Source
 
 Row = dict[str, object]
 
@@ -46,7 +46,7 @@ class Left:
         return self.rows is not None and self.rows <= 0
 
 
-def log_rows(source: LocalFile, path: str, shown: str, wanted: DumpSelection, left: Left) -> Iterator[Row]:
+def log_rows(source: Source, path: str, shown: str, wanted: DumpSelection, left: Left) -> Iterator[Row]:
     """The rows of a log, as many as are wanted and left."""
     if left.is_empty:
         return
@@ -60,7 +60,7 @@ def log_rows(source: LocalFile, path: str, shown: str, wanted: DumpSelection, le
 
 
 def item_rows(
-    item: Entry | Damage, source: LocalFile, shown: str, wanted: DumpSelection, left: Left
+    item: Entry | Damage, source: Source, shown: str, wanted: DumpSelection, left: Left
 ) -> Iterator[Row]:
     """The finding about damage, or the rows of an entry in which something may be wanted."""
     if isinstance(item, Damage):

@@ -35,16 +35,16 @@ from kctl.rows.dump import (
     TIME_INDEX_ENTRY,
     TRANSACTION_ENTRY,
 )
-from kctl.scan.source import LocalFile
+from kctl.scan.source import Source
 
 Row = dict[str, object]
-Rows = Callable[[LocalFile, str, str, DumpSelection], Iterator[Row]]
+Rows = Callable[[Source, str, str, DumpSelection], Iterator[Row]]
 
 Parsed = TypeVar("Parsed", OffsetEntry, EpochEntry)
 MOST_BYTES = 1 << 28
 
 
-def index_rows(source: LocalFile, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
+def index_rows(source: Source, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
     """Entries of an offset index up to the zeros that pad it."""
     data = whole(source, MOST_BYTES)
     base = base_offset_of(path)
@@ -60,7 +60,7 @@ def index_rows(source: LocalFile, path: str, shown: str, wanted: DumpSelection) 
             )
 
 
-def time_index_rows(source: LocalFile, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
+def time_index_rows(source: Source, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
     """Entries of a time index up to the zeros that pad it."""
     data = whole(source, MOST_BYTES)
     base = base_offset_of(path)
@@ -76,14 +76,14 @@ def time_index_rows(source: LocalFile, path: str, shown: str, wanted: DumpSelect
             )
 
 
-def transaction_rows(source: LocalFile, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
+def transaction_rows(source: Source, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
     """Aborted transactions; one is wanted where its marker's offset is."""
     for number, entry in enumerate(read_transaction_index(whole(source, MOST_BYTES))):
         if wanted.offset_is_in(entry.last_offset):
             yield TRANSACTION_ENTRY(file=shown, position=number * ABORTED_SIZE, **entry._asdict())
 
 
-def producer_rows(source: LocalFile, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
+def producer_rows(source: Source, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
     """Producers of a snapshot; all that can be read, then `UnreadableFile` where Kafka would delete it."""
     data = whole(source, MOST_BYTES)
     try:
@@ -99,7 +99,7 @@ def producer_rows(source: LocalFile, path: str, shown: str, wanted: DumpSelectio
         ) from error
 
 
-def read_text(source: LocalFile, shown: str) -> str:
+def read_text(source: Source, shown: str) -> str:
     """The text of a checkpoint; `UnreadableFile` where it is not UTF-8, which Kafka refuses too."""
     data = whole(source, MOST_BYTES)
     try:
@@ -111,7 +111,7 @@ def read_text(source: LocalFile, shown: str) -> str:
         ) from error
 
 
-def checkpoint_rows(source: LocalFile, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
+def checkpoint_rows(source: Source, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
     """Lines of an offset checkpoint."""
     entries = _parsed(parse_offset_checkpoint, read_text(source, shown), shown)
     for line, (topic, partition, offset) in enumerate(entries, 3):
@@ -119,7 +119,7 @@ def checkpoint_rows(source: LocalFile, path: str, shown: str, wanted: DumpSelect
             yield OFFSET_ENTRY(file=shown, topic=topic, partition=partition, offset=offset, line=line)
 
 
-def epoch_rows(source: LocalFile, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
+def epoch_rows(source: Source, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
     """Lines of a leader epoch checkpoint, with the partition of the folder that it is in."""
     folder = partition_of(path)
     entries = _parsed(parse_leader_epochs, read_text(source, shown), shown)

@@ -19,7 +19,7 @@ from formats.log_dir.file_names import (
     segment_file_name,
 )
 from formats.log_dir.index_files import ABORTED_SIZE
-from kctl.scan.source import LocalFile
+from kctl.scan.source import Source
 
 
 def base_offset_of(path: str) -> int | None:
@@ -69,12 +69,12 @@ def kind_by_name(name: str) -> FileKind | None:
     return FileKind.LOG if plain == BOOTSTRAP_CHECKPOINT else BY_SUFFIX.get(Path(plain).suffix)
 
 
-def kind_of(source: LocalFile, name: str) -> FileKind | None:
+def kind_of(source: Source, name: str) -> FileKind | None:
     """What the file is by its name, else by its first bytes; None where neither tells."""
     return kind_by_name(name) or kind_by_content(source)
 
 
-def kind_by_content(source: LocalFile) -> FileKind | None:
+def kind_by_content(source: Source) -> FileKind | None:
     """What the first bytes look like: a sound batch, a snapshot, a checkpoint's lines, rows of an index."""
     head = source.read_at(0, 1 << 20)
     try:

@@ -19,11 +19,11 @@ from kctl.dump.text_columns import Lines
 from kctl.scan.options import Chunk, Level, ScanOptions
 from kctl.scan.records import Records
 from kctl.scan.segment import scan_segment
-from kctl.scan.source import LocalFile
+from kctl.scan.source import Source
 
 
 def log_lines(
-    source: LocalFile, path: str, shown: str, wanted: DumpSelection, left: Left
+    source: Source, path: str, shown: str, wanted: DumpSelection, left: Left
 ) -> Iterator[Lines | Row]:
     """The lines of a log in pieces, and rows where there are none; what is wanted and left, in order."""
     log = LogBytes(source)
@@ -65,7 +65,7 @@ def _at_most(left: Left, headers: Headers, records: Records) -> tuple[Headers, R
 def _slowly(
     log: LogBytes,
     chunk: Chunk,
-    source: LocalFile,
+    source: Source,
     shown: str,
     wanted: DumpSelection,
     last_offset: int,

@@ -9,15 +9,15 @@ from pathlib import Path
 from formats.log.log_bytes import LogBytes
 from kctl.errors import UnreadableFile, reason_of
 from kctl.files import NotRegular
-from kctl.scan.source import LocalFile, foreign_in
+from kctl.scan.source import Source, foreign_in, open_source
 
 
 @contextmanager
-def opened(path: str | Path) -> Iterator[LocalFile]:
+def opened(path: str | Path) -> Iterator[Source]:
     """The file as a source of bytes; `UnreadableFile` where it is none, not Kafka's, or reading it fails."""
-    source: LocalFile | None = None
+    source: Source | None = None
     try:
-        source = LocalFile(path, follow=True)
+        source = open_source(path, follow=True)
         other = foreign_in(source)
         if other is not None:
             raise UnreadableFile(
@@ -38,13 +38,13 @@ def hint_for(mode: int) -> str:
     return "name the files in it, or see `kctl segment verify`" if stat.S_ISDIR(mode) else ""
 
 
-def whole(source: LocalFile, most: int) -> bytes:
+def whole(source: Source, most: int) -> bytes:
     """All bytes of a small file; `UnreadableFile` where it has more than `most`."""
     if source.size > most:
         raise UnreadableFile(f"{source.name}: {source.size} bytes, a file of this kind has at most {most}")
     return source.read_at(0, source.size)
 
 
-def log_bytes(source: LocalFile) -> LogBytes:
+def log_bytes(source: Source) -> LogBytes:
     """The source as bytes of a log."""
     return LogBytes(source)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import struct
+from io import BufferedReader
 from pathlib import Path
 
 from formats.log_dir.file_names import FolderKind
@@ -70,15 +71,15 @@ def newest_timestamp(folder: Path) -> int | None:
         if not names:
             return None
         with open_file(folder / names[-1]) as file:
-            return _newest_in(file.fileno())
+            return _newest_in(file)
     except OSError:
         return None
 
 
-def _newest_in(descriptor: int) -> int | None:
+def _newest_in(file: BufferedReader) -> int | None:
     """Step from header to header; damage ends the walk, what was seen until then counts."""
     newest, position = None, 0
-    while len(head := os.pread(descriptor, HEADER.size, position)) == HEADER.size:
+    while len(head := file.read(HEADER.size)) == HEADER.size:
         _, length, _, magic, _, _, _, _, timestamp = HEADER.unpack(head)
         if magic == 1:
             (timestamp,) = LEGACY_TIMESTAMP.unpack_from(head, 18)
@@ -87,4 +88,5 @@ def _newest_in(descriptor: int) -> int | None:
         if magic and timestamp >= 0:
             newest = max(newest or 0, timestamp)
         position += 12 + length
+        file.seek(position)
     return newest

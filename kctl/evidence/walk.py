@@ -28,9 +28,10 @@ from kctl.evidence.names import (
     broker_log_kind,
     foreign_of,
 )
-from kctl.files import descriptor_of, what_it_is
+from kctl.files import open_file, what_it_is
 from kctl.findings import Finding, FindingType, Place
 from kctl.findings import evidence as say
+from kctl.stores.mirror import given_name, unlisted
 
 
 @dataclass
@@ -117,13 +118,15 @@ def _roots(paths: Iterable[str | os.PathLike[str]], found: Walked) -> Iterable[R
             elif not stat.S_ISREG(mode):
                 raise UnreadableFile(f"{given}: is {what_it_is(mode)}, not a file or folder")
             else:
-                os.close(descriptor_of(path))
+                open_file(path).close()
         except (OSError, ValueError) as error:
-            found.failures.append(UnreadableFile(f"{given}: {reason_of(error)}"))
+            found.failures.append(UnreadableFile(f"{given_name(given)}: {reason_of(error)}"))
         except UnreadableFile as error:
             found.failures.append(error)
         else:
-            yield Root(given, path, stat.S_ISDIR(mode))
+            if strange := unlisted(given):
+                found.failures.append(strange)
+            yield Root(given_name(given), path, stat.S_ISDIR(mode))
 
 
 def _named_file(root: Root, found: Walked) -> None:

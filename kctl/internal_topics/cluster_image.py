@@ -17,7 +17,7 @@ from formats.znodes.security import ScramCredential
 from kctl.errors import KctlError
 from kctl.internal_topics.reading import LIMIT, NOW, AsOf, Unreadable, entries
 from kctl.log.folder import read_folder
-from kctl.scan.source import local_file
+from kctl.scan.source import opened_source
 
 PARTITION_LISTS = (
     "replicas", "isr", "adding_replicas", "removing_replicas", "eligible_leader_replicas", "last_known_elr", "directories",
@@ -346,7 +346,7 @@ def _from_snapshot(
 ) -> ClusterImage | None:
     """The image that a snapshot holds; None where it is from after the time asked for."""
     image = ClusterImage(watch=watch)
-    with local_file(path) as data:
+    with opened_source(path) as data:
         sound = [item for item in walk(data) if isinstance(item, Entry) and item.crc_valid]
         newest = max(
             (one.batch.max_timestamp for one in sound if one.batch and not one.batch.is_control), default=-1

@@ -20,7 +20,7 @@ from kctl.errors import reason_of
 from kctl.evidence.model import Arriving, Evidence, Replica
 from kctl.log.folder import read_folder
 from kctl.model import TopicPartition
-from kctl.scan.source import local_file
+from kctl.scan.source import opened_source
 
 LIMIT = 64 << 20
 """Most bytes that one batch of an internal topic may decompress to: their records are small."""
@@ -122,7 +122,7 @@ def entries(
         return
     for path in paths:
         try:
-            with local_file(path) as data:
+            with opened_source(path) as data:
                 for item in walk(data, last_offset=last_offset):
                     if isinstance(item, Damage):
                         if item.reason not in ("zeros", "torn-tail"):

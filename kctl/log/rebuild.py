@@ -37,7 +37,7 @@ from kctl.log.producer_state import ProducerReplay, ProducerState, read_marker_a
 from kctl.log.snapshot_order import snapshot_order
 from kctl.scan.options import Level, ScanOptions
 from kctl.scan.segment import scan_segment
-from kctl.scan.source import LocalFile, local_file
+from kctl.scan.source import Source, opened_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class _Maker:
             segment.base_offset, self.method.rules, self.method.interval, self.method.by_leader
         )
         before, end = len(self.replay.aborted), segment.base_offset
-        with local_file(log.path) as source:
+        with opened_source(log.path) as source:
 
             def read_records(position: int) -> list[Record]:
                 return records_at(source, position)
@@ -100,7 +100,7 @@ class _Maker:
             self.made.add(name, write_index(aborted), len(aborted))
         return end
 
-    def _see(self, seen: Seen, source: LocalFile) -> int:
+    def _see(self, seen: Seen, source: Source) -> int:
         headers = seen.headers
         self.made.damaged += len(seen.chunk.damage) + int((~headers.crc_valid).sum())
         self.epochs.feed(seen)
@@ -157,7 +157,7 @@ def _end_of(headers: Headers) -> int:
     return int(sound.max()) + 1 if len(sound) else 0
 
 
-def records_at(source: LocalFile, position: int) -> list[Record]:
+def records_at(source: Source, position: int) -> list[Record]:
     """The records of the entry at a position; FormatError where there is none."""
     entry = next(iter(walk(source, position=position)), None)
     if entry is None or isinstance(entry, Damage):
@@ -180,7 +180,7 @@ def _interval_of(log: Path, index: Path) -> Interval | None:
     data = read_padded(index)
     entries = read_offset_index(data[: used_size(data, 8)])
     positions: list[int] = []
-    with local_file(log) as source:
+    with opened_source(log) as source:
         for chunk in scan_segment(source, ScanOptions(level=Level.HEADER)):
             positions += chunk.headers.position.tolist()
     return interval_of(positions, [entry.position for entry in entries])

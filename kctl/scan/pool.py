@@ -17,6 +17,7 @@ from multiprocessing.context import BaseContext
 from typing import Protocol, TypeVar
 
 from kctl.errors import KctlError
+from kctl.stores.mirror import mirrors
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -104,8 +105,12 @@ def _by_workers(function: Callable[[Item], Result], items: Iterator[Item], jobs:
 
 
 def _context() -> BaseContext:
-    """Forked processes where that is safe: they share what is imported already."""
-    safe = threading.active_count() == 1 and "fork" in multiprocessing.get_all_start_methods()
+    """Forked processes where that is safe: they share what is imported already.
+
+    The clients of stores have threads of their own, which do not outlive a fork.
+    """
+    is_alone = threading.active_count() == 1 and not mirrors()
+    safe = is_alone and "fork" in multiprocessing.get_all_start_methods()
     return multiprocessing.get_context("fork" if safe else "spawn")
 
 

@@ -1,6 +1,6 @@
 """`scan_segment`: a segment as chunks of columns, with damage and findings, in bounded memory.
 
-    with local_file(path) as source:
+    with opened_source(path) as source:
         scan = scan_segment(source, ScanOptions(base_offset=0))
         for chunk in scan:                      # consecutive runs of bytes [chunk.position, chunk.end)
             chunk.headers.base_offset           # numpy columns, one row a batch (formats.log.columns.headers.Headers)
@@ -131,7 +131,7 @@ class SegmentScan:
         """What happened to the source while it was read."""
         try:
             now = self.source.current_size()
-        except OSError:
+        except FileNotFoundError:
             return [evidence_findings.VANISHED.at(self.options.place)]
         before = self.source.size
         if now == before:

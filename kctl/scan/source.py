@@ -1,4 +1,4 @@
-"""Where the bytes of a segment come from: a local file, bytes in memory, or a file of a pyarrow file system.
+"""Where the bytes of a segment come from: a local file, bytes in memory, or the object of a store.
 
 A source is opened, asked for bytes at positions, and closed. It gives fewer bytes than asked only where it
 ends. Local files are read into memory that the reader owns and never mapped: a file that a running broker
@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from formats.binary.layout import Bytes
 from formats.log.other_systems import HEAD, TAIL, Foreign, foreign
 from kctl.files import descriptor_of
+from kctl.stores.mirror import stored
+from kctl.stores.objects import ObjectSource
 
 
 class Source(Protocol):
@@ -113,35 +115,13 @@ class InMemory:
         """Nothing to give back."""
 
 
-class ArrowFile:
-    """A file of a `pyarrow.fs` file system: object stores and HDFS."""
-
-    def __init__(self, file_system: Any, path: str, name: str | None = None) -> None:
-        self.name = name if name is not None else path
-        self._file = file_system.open_input_file(path)
-        self.size = int(self._file.size())
-
-    def read_at(self, position: int, size: int) -> bytes:
-        """Bytes from position on, fewer where it ends."""
-        size = max(0, min(size, self.size - position))
-        return bytes(self._file.read_at(size, position)) if size else b""
-
-    def read_into(self, position: int, room: NDArray[np.uint8]) -> int:
-        """Fill the room from position on; how many bytes there were."""
-        data = self.read_at(position, len(room))
-        room[: len(data)] = np.frombuffer(data, np.uint8)
-        return len(data)
-
-    def whole(self) -> None:
-        """Not in memory."""
-
-    def current_size(self) -> int:
-        """What it was: objects do not change while they are read."""
-        return self.size
-
-    def close(self) -> None:
-        """Give the file back."""
-        self._file.close()
+def open_source(
+    path: Path | str, name: str | None = None, *, follow: bool = False
+) -> LocalFile | ObjectSource:
+    """A file, or the object of a store that it stands for; errors as of `kctl.files.descriptor_of`."""
+    if source := stored(os.fspath(path)):
+        return source
+    return LocalFile(path, name, follow=follow)
 
 
 def foreign_in(source: Source) -> Foreign | None:
@@ -150,9 +130,9 @@ def foreign_in(source: Source) -> Foreign | None:
 
 
 @contextmanager
-def local_file(path: Path | str, name: str | None = None) -> Iterator[LocalFile]:
-    """A local file as a source, closed at the end; `OSError` where it cannot be opened."""
-    source = LocalFile(path, name)
+def opened_source(path: Path | str, name: str | None = None) -> Iterator[LocalFile | ObjectSource]:
+    """As `open_source`, closed at the end."""
+    source = open_source(path, name)
     try:
         yield source
     finally:

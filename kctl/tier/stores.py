@@ -7,7 +7,6 @@ come and go while a broker runs: what is gone by the time it is read is the call
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -15,17 +14,18 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from formats.secrets import redact_text
 from kctl.errors import KctlError, reason_of
 from kctl.findings import Place
 from kctl.findings import remote as say
-from kctl.scan.source import ArrowFile, LocalFile, Source
+from kctl.scan.source import Source, open_source
+from kctl.stores.file_systems import StoreUnreachable, file_system, is_url
+from kctl.stores.objects import ObjectSource, failure
 from kctl.tier.metadata.log import Say
 
 REQUESTS_IN_FLIGHT = 8
-CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 5, 60, 2
 
 In = TypeVar("In")
 Out = TypeVar("Out")
@@ -50,10 +50,6 @@ class Store(Protocol):
 
     def open(self, key: str) -> Source:
         """An object; `OSError` where it is not there."""
-
-
-class StoreUnreachable(KctlError):
-    """The store did not answer, or does not let us in."""
 
 
 def bounded_map(
@@ -82,7 +78,7 @@ def bounded_map(
 
 def open_store(where: str) -> Store:
     """The store behind a path or URI."""
-    if re.match(r"[a-z][a-z0-9+]*://", where) and not where.startswith("file://"):
+    if is_url(where):
         return ArrowStore(where)
     path = Path(unquote(urlsplit(where).path) if where.startswith("file://") else where)
     if not path.is_dir():
@@ -127,7 +123,7 @@ class LocalStore:
 
     def open(self, key: str) -> Source:
         """A file."""
-        return LocalFile(self.root / key, key)
+        return open_source(self.root / key, key)
 
 
 class ArrowStore:
@@ -135,12 +131,11 @@ class ArrowStore:
 
     requests_in_flight = REQUESTS_IN_FLIGHT
 
-    def __init__(self, uri: str) -> None:
-        self.name = redact_text(uri)
-        try:
-            self.files, self.root = _file_system(uri)
-        except (OSError, ValueError, NotImplementedError, ImportError) as error:
-            raise StoreUnreachable(f"{self.name}: {_one_line(error)}") from None
+    def __init__(self, url: str) -> None:
+        self.name = redact_text(url)
+        self.files, self.root = file_system(url)
+        # The client of Google's store shows no folders, only all that is below them (apache/arrow issue 35993).
+        self.is_flat = self.files.type_name == "gcs"
 
     def objects(self, say_: Say) -> Iterator[StoredObject]:
         """Every object, folders listed side by side."""
@@ -151,64 +146,30 @@ class ArrowStore:
         while level:
             below: list[str] = []
             for folder, found in bounded_map(self._listed, level, self.requests_in_flight):
-                if isinstance(found, Exception):
+                if isinstance(found, OSError):
                     if is_root:
-                        raise StoreUnreachable(f"{self.name}: {_one_line(found)}")
-                    say_(say.TIER_UNREADABLE.at(Place(file=self._key(folder)), reason=_one_line(found)))
+                        raise StoreUnreachable(f"{self.name}: {found.strerror}")
+                    say_(say.TIER_UNREADABLE.at(Place(file=self._key(folder)), reason=str(found.strerror)))
                     continue
                 for info in sorted(found, key=lambda one: str(one.path)):
                     if info.type == fs.FileType.Directory:
-                        below.append(info.path)
+                        below += [] if self.is_flat else [info.path]
                     elif info.path.rstrip("/") != folder.rstrip("/"):
                         yield StoredObject(self._key(info.path), int(info.size or 0))
             level, is_root = below, False
 
-    def _listed(self, folder: str) -> list[Any] | Exception:
+    def _listed(self, folder: str) -> list[Any] | OSError:
         from pyarrow import fs
+        from pyarrow.lib import ArrowException
 
         try:
-            return list(self.files.get_file_info(fs.FileSelector(folder, recursive=False)))
-        except OSError as error:
-            return error
+            return list(self.files.get_file_info(fs.FileSelector(folder, recursive=self.is_flat)))
+        except (OSError, ValueError, ArrowException) as error:
+            return failure(error, folder)
 
     def _key(self, path: str) -> str:
         return path.removeprefix(self.root).lstrip("/")
 
     def open(self, key: str) -> Source:
         """An object."""
-        return ArrowFile(self.files, f"{self.root.rstrip('/')}/{key}", key)
-
-
-def _one_line(error: BaseException) -> str:
-    return redact_text(" ".join(str(error).split())) or type(error).__name__
-
-
-def _file_system(uri: str) -> tuple[Any, str]:
-    from pyarrow import fs
-
-    parts = urlsplit(uri)
-    if parts.scheme not in ("s3", "s3a"):
-        made, path = fs.FileSystem.from_uri(uri)
-        return made, str(path)
-    options: dict[str, Any] = dict(parse_qsl(parts.query))
-    known = {
-        "endpoint_override",
-        "region",
-        "scheme",
-        "access_key",
-        "secret_key",
-        "session_token",
-        "anonymous",
-    }
-    unknown = set(options) - known
-    if unknown:
-        raise ValueError(f"unknown option {sorted(unknown)[0]!r}; known are {', '.join(sorted(known))}")
-    if "anonymous" in options:
-        options["anonymous"] = options["anonymous"] == "true"
-    if parts.username:
-        options |= {"access_key": unquote(parts.username), "secret_key": unquote(parts.password or "")}
-    retries = fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS)
-    made = fs.S3FileSystem(
-        **options, connect_timeout=CONNECT_SECONDS, request_timeout=REQUEST_SECONDS, retry_strategy=retries
-    )
-    return made, f"{parts.hostname}{unquote(parts.path)}".rstrip("/")
+        return ObjectSource.opened(self.files, f"{self.root.rstrip('/')}/{key}", key)

@@ -22,7 +22,7 @@ import pytest
 from kctl.audit.tables import Tables
 from kctl.scan.options import ScanOptions
 from kctl.scan.segment import scan_segment
-from kctl.scan.source import local_file
+from kctl.scan.source import opened_source
 from tests.conftest import recording
 from tests.spark.conftest import SHORT_LIVED, archive_of_classes
 from tests.spark.test_audit_on_spark import equal_audits
@@ -146,7 +146,7 @@ def test_a_worker_that_dies_costs_no_row_and_doubles_none(
     assert done < of
     expected = []
     for log in sorted(corpus.glob("*/*.log")):
-        with local_file(log) as source:
+        with opened_source(log) as source:
             for chunk in scan_segment(source, ScanOptions(keep_records=True, base_offset=0)):
                 assert chunk.records is not None
                 offsets = [

@@ -18,7 +18,7 @@ from kctl.evidence.discover import discover
 from kctl.findings import Finding
 from kctl.scan.options import Level, ScanOptions
 from kctl.scan.segment import scan_segment
-from kctl.scan.source import local_file
+from kctl.scan.source import opened_source
 from kctl.scan.tables import SCHEMAS, batches_table, findings_table, records_table, segment_row
 from kctl.spark.listing import list_segments
 
@@ -68,7 +68,7 @@ def scanned(where: Path, table: str) -> list[Row]:
         options = ScanOptions(
             level=Level.RECORDS, keep_records=table == "records", base_offset=one.base_offset, place=place
         )  # fmt: skip
-        with local_file(where / one.key) as source:
+        with opened_source(where / one.key) as source:
             scan = scan_segment(source, options)
             for chunk in scan:
                 if table == "batches" and len(chunk.headers):

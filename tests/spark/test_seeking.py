@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kctl.scan.source import InMemory, local_file
+from kctl.scan.source import InMemory, opened_source
 from kctl.scan.splits import Split, hints_of
 from kctl.spark.planning import Filters
 from kctl.spark.seeking import indexed_start, wanted_part
@@ -83,6 +83,6 @@ def test_where_headers_are_damaged_all_is_looked_at(segment: Segment) -> None:
 
 def test_a_file_is_read_where_it_is(corpus: Path) -> None:
     (log,) = corpus.glob(f"{SMALL}*/*.log")
-    with local_file(log) as source:
+    with opened_source(log) as source:
         index = log.with_suffix(".index").read_bytes()
         assert indexed_start(source, index, hints_of(index), 0, 1500) > 0

@@ -24,7 +24,7 @@ from kctl.log.folder import Folder, Segment, read_folder
 from kctl.scan.options import Chunk, Level, ScanOptions
 from kctl.scan.pool import Jobs, default_jobs, ordered
 from kctl.scan.segment import scan_segment
-from kctl.scan.source import local_file
+from kctl.scan.source import opened_source
 from kctl.scan.splits import hints_of, plan_splits
 
 LARGE = 64 << 20  # bytes of all copies together from which on worker processes are worth their start
@@ -131,7 +131,7 @@ def _scan(piece: Piece, until: int | None) -> Iterator[Scanned]:
     if begins:
         yield Scanned(piece.path, piece.base_offset, begins=True, size_in_bytes=piece.size_in_bytes)
     try:
-        with local_file(piece.path) as source:
+        with opened_source(piece.path) as source:
             for chunk in scan_segment(source, options):
                 yield _scanned(piece, chunk, source.size)
     except OSError as error:
@@ -196,7 +196,7 @@ def _splits(segment: Segment) -> list[tuple[int, int]]:
         return [(0, size)]
     try:
         hints = hints_of(read_padded(segment.index.path))
-        with local_file(segment.log.path) as source:
+        with opened_source(segment.log.path) as source:
             return [(split.start, split.end) for split in plan_splits(source, hints, PIECE)]
     except OSError:
         return [(0, size)]

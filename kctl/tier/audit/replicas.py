@@ -19,7 +19,7 @@ from kctl.findings import Finding, Place
 from kctl.findings import remote as say
 from kctl.scan.options import Level, ScanOptions
 from kctl.scan.segment import scan_segment
-from kctl.scan.source import local_file
+from kctl.scan.source import opened_source
 from kctl.tier.audit.metadata_checks import place_of
 from kctl.tier.metadata.partition_tier import PartitionTier
 from kctl.tier.rules.local_logs import LocalLog, LocalPartition
@@ -65,7 +65,7 @@ def local_batches(log: LocalLog, first: int, last: int) -> tuple[Ints, Ints]:
             continue
         options = ScanOptions(level=Level.CRC, base_offset=segment.base_offset, max_findings=0)
         try:
-            with local_file(segment.log.path) as source:
+            with opened_source(segment.log.path) as source:
                 for chunk in scan_segment(source, options):
                     headers = chunk.headers
                     wanted = (

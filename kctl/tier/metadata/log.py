@@ -28,7 +28,7 @@ from kctl.findings import Finding, Place
 from kctl.findings import remote as say
 from kctl.scan.options import Chunk, Level, ScanOptions
 from kctl.scan.segment import scan_segment
-from kctl.scan.source import local_file
+from kctl.scan.source import opened_source
 from kctl.scan.splits import hints_of
 
 METADATA_TOPIC = "__remote_log_metadata"
@@ -213,7 +213,7 @@ def _scan(
     place = replica.place_of(path)
     options = ScanOptions(level=level, keep_records=level is Level.RECORDS, place=place)
     try:
-        with local_file(path) as source:
+        with opened_source(path) as source:
             for chunk in scan_segment(source, options, hints=_hints(path)):
                 if not silent:
                     for finding in chunk.findings:
@@ -362,7 +362,7 @@ def _read_extra(lacking: list[tuple[int, int, _Outline, int]]) -> Iterator[Value
         end = last
         path = outline.replica.files[int(outline.file[row])]
         try:
-            with local_file(path) as source:
+            with opened_source(path) as source:
                 entry = next(walk(source, position=int(outline.position[row])))
                 rows = values_in(entry) if isinstance(entry, Entry) else []
         except (OSError, StopIteration, FormatError):

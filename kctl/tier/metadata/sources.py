@@ -29,7 +29,7 @@ from kctl.errors import KctlError
 from kctl.evidence.model import Arriving
 from kctl.findings import Place
 from kctl.findings import remote as say
-from kctl.scan.source import local_file
+from kctl.scan.source import opened_source
 from kctl.tier.metadata.log import (
     METADATA_TOPIC,
     MetadataLog,
@@ -210,7 +210,7 @@ class _Tail:
             rows: list[tuple[int, bytes | None]] = []
             position = self.positions.get(path, 0)
             # It may have rolled away, or been deleted by retention.
-            with suppress(OSError), local_file(path) as source:
+            with suppress(OSError), opened_source(path) as source:
                 for item in walk(source, position=min(position, source.size)):
                     if isinstance(item, Damage) or not item.crc_valid:
                         break  # not all of it is written yet

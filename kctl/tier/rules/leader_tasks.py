@@ -13,7 +13,7 @@ from kctl.log.folder import Segment
 from kctl.rows.remote import PLAN_PARTITION, PLAN_STEP
 from kctl.scan.options import Level, ScanOptions
 from kctl.scan.segment import scan_segment
-from kctl.scan.source import local_file
+from kctl.scan.source import opened_source
 from kctl.tier.audit.metadata_checks import effective_log_start, leader_log, limits
 from kctl.tier.rules.copy_task import CopyPlan, copy_plan
 from kctl.tier.rules.local_logs import LocalLog
@@ -82,7 +82,7 @@ def newest_timestamp(segment: Segment) -> int:
     assert segment.log is not None
     options = ScanOptions(level=Level.HEADER, base_offset=segment.base_offset, max_findings=0)
     try:
-        with local_file(segment.log.path) as source:
+        with opened_source(segment.log.path) as source:
             scan = scan_segment(source, options)
             for _ in scan:
                 pass

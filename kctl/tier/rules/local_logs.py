@@ -23,7 +23,7 @@ from kctl.replica.copies.copy import Copy, copies_of
 from kctl.replication.epochs import Entries, loaded, truncate_from_end
 from kctl.scan.options import Level, ScanOptions
 from kctl.scan.segment import scan_segment
-from kctl.scan.source import local_file
+from kctl.scan.source import opened_source
 from kctl.tier.rules.follower import ReplicaView
 
 
@@ -60,7 +60,7 @@ class LocalLog:
             assert segment.log is not None
             options = ScanOptions(level=Level.CRC, base_offset=segment.base_offset, max_findings=0)
             try:
-                with local_file(segment.log.path) as source:
+                with opened_source(segment.log.path) as source:
                     scan = scan_segment(source, options)
                     for _ in scan:
                         pass

@@ -23,7 +23,7 @@ from kctl.checks.table import LogChecks
 from kctl.findings import FindingType, Place, Severity, all_findings, segments
 from kctl.scan.options import Level, ScanOptions
 from kctl.scan.segment import scan_segment
-from kctl.scan.source import InMemory, LocalFile, local_file
+from kctl.scan.source import InMemory, LocalFile, opened_source
 
 PLACE = Place(topic="orders", partition=0, file="0.log")
 
@@ -254,7 +254,7 @@ def test_a_disk_that_fails(tmp_path: Path) -> None:
     def fails(position: int, room: object) -> int:
         raise OSError(5, "Input/output error")
 
-    with local_file(log) as source:
+    with opened_source(log) as source:
         source.read_into = fails  # type: ignore[method-assign,assignment]
         said = [f for chunk in scan_segment(source) for f in chunk.findings]
     assert [one.code for one in said] == ["evidence-unreadable"]

@@ -1,0 +1,176 @@
+"""File systems by URL: S3, Google Cloud Storage, Azure and HDFS through `pyarrow.fs`, others through fsspec.
+
+Credentials and end points come from each store's ordinary chain of environment and files; the URL's query overrides
+them. What the client of a store says is not yet evidence: see `kctl.stores.objects`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from formats.secrets import redact_text
+from kctl.errors import KctlError
+
+CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 5, 60, 4
+GCS_SECONDS = 30  # of attempts for one request
+URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+TRUE = ("true", "1", "yes")
+# Options of a URL's query, as the constructors of pyarrow.fs call them.
+S3_OPTIONS = {
+    "endpoint_override", "region", "scheme", "access_key", "secret_key", "session_token", "role_arn", "anonymous",
+    "force_virtual_addressing",
+}  # fmt: skip
+GCS_OPTIONS = {"endpoint_override", "scheme", "anonymous", "project_id", "target_service_account"}
+AZURE_OPTIONS = {
+    "account_key", "sas_token", "tenant_id", "client_id", "client_secret", "blob_storage_authority", "blob_storage_scheme",
+    "dfs_storage_authority", "dfs_storage_scheme",
+}  # fmt: skip
+
+
+class StoreUnreachable(KctlError):
+    """The store did not answer, or does not let us in."""
+
+    hint = "check the URL, the credentials in the environment, and that the store can be reached from here"
+
+
+def is_url(path: str) -> bool:
+    """Whether a path of the command line is the URL of something that is not on this machine."""
+    return URL.match(path) is not None and not path.startswith("file://")
+
+
+def file_system(url: str) -> tuple[Any, str]:
+    """The `pyarrow.fs` file system of a URL, and the path in it. Raises StoreUnreachable."""
+    from pyarrow.lib import ArrowException
+
+    scheme = urlsplit(url).scheme.lower()
+    try:
+        return SCHEMES.get(scheme, _other)(url)
+    except (OSError, ValueError, NotImplementedError, ImportError, ArrowException) as error:
+        raise StoreUnreachable(f"{redact_text(url)}: {one_line(error)}") from None
+
+
+def one_line(error: BaseException) -> str:
+    """What a library says, without line ends and secrets."""
+    return redact_text(" ".join(str(error).split())) or type(error).__name__
+
+
+def _options(url: str, known: set[str]) -> dict[str, Any]:
+    options: dict[str, Any] = dict(parse_qsl(urlsplit(url).query))
+    unknown = options.keys() - known
+    if unknown:
+        raise ValueError(f"unknown option {sorted(unknown)[0]!r}; known are {', '.join(sorted(known))}")
+    return {key: value in TRUE if key in FLAGS else value for key, value in options.items()}
+
+
+FLAGS = ("anonymous", "force_virtual_addressing")
+
+
+def _s3(url: str) -> tuple[Any, str]:
+    from pyarrow import fs
+
+    parts, options = urlsplit(url), _options(url, S3_OPTIONS)
+    if parts.username:
+        options |= {"access_key": unquote(parts.username), "secret_key": unquote(parts.password or "")}
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    if endpoint and "endpoint_override" not in options:
+        options["scheme"], _, options["endpoint_override"] = endpoint.rstrip("/").rpartition("://")
+    if "endpoint_override" in options:  # otherwise the end point of the metadata service is asked
+        options.setdefault(
+            "region", os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+        )
+    retries = fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS)
+    made = fs.S3FileSystem(
+        **options, connect_timeout=CONNECT_SECONDS, request_timeout=REQUEST_SECONDS, retry_strategy=retries
+    )
+    return made, _path(parts.hostname, parts.path)
+
+
+def _gcs(url: str) -> tuple[Any, str]:
+    from pyarrow import fs
+
+    parts, options = urlsplit(url), _options(url, GCS_OPTIONS)
+    if parts.username == "anonymous":
+        options["anonymous"] = True
+    emulator = os.environ.get("STORAGE_EMULATOR_HOST")
+    if emulator and "endpoint_override" not in options:
+        scheme, _, options["endpoint_override"] = emulator.rstrip("/").rpartition("://")
+        options |= {"scheme": scheme or "http", "anonymous": True}
+    made = fs.GcsFileSystem(**options, retry_time_limit=timedelta(seconds=GCS_SECONDS))
+    return made, _path(parts.hostname, parts.path)
+
+
+def _azure(url: str) -> tuple[Any, str]:
+    """`abfs[s]://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH`, or `abfs://CONTAINER/PATH` of the account in the environment.
+
+    The library ignores a key in the URL and puts signatures into its errors.
+    """
+    from pyarrow import fs
+
+    parts, options = urlsplit(url), _options(url, AZURE_OPTIONS)
+    settings = _connection_string(os.environ.get("AZURE_STORAGE_CONNECTION_STRING", ""))
+    if parts.username:
+        container, account = unquote(parts.username), (parts.hostname or "").partition(".")[0]
+    else:
+        container = parts.hostname or ""
+        account = settings.get("AccountName") or os.environ.get("AZURE_STORAGE_ACCOUNT", "")
+    if not account:
+        raise ValueError(
+            "no account: write abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH, or set AZURE_STORAGE_ACCOUNT"
+        )
+    if "account_key" not in options and "sas_token" not in options:
+        key = settings.get("AccountKey") or os.environ.get("AZURE_STORAGE_KEY")
+        token = settings.get("SharedAccessSignature") or os.environ.get("AZURE_STORAGE_SAS_TOKEN")
+        options |= {"account_key": key} if key else {"sas_token": token} if token else {}
+    if "sas_token" in options:
+        options["sas_token"] = "?" + options["sas_token"].removeprefix("?")
+    if endpoint := settings.get("BlobEndpoint"):
+        at = urlsplit(endpoint)
+        for service in ("blob", "dfs"):
+            options.setdefault(f"{service}_storage_authority", at.netloc)
+            options.setdefault(f"{service}_storage_scheme", at.scheme)
+    return fs.AzureFileSystem(account_name=account, **options), _path(container, parts.path)
+
+
+def _connection_string(text: str) -> Mapping[str, str]:
+    return dict(pair.split("=", 1) for pair in text.split(";") if "=" in pair)
+
+
+def _hdfs(url: str) -> tuple[Any, str]:
+    from pyarrow import fs
+
+    if os.environ.get("ARROW_LIBHDFS_DIR") or os.environ.get("HADOOP_HOME"):
+        made, path = fs.FileSystem.from_uri(url)
+        return made, str(path)
+    return _other(url)
+
+
+def _other(url: str) -> tuple[Any, str]:
+    from pyarrow import fs
+
+    try:
+        import fsspec
+    except ImportError:
+        raise ImportError(
+            "needs the package fsspec, and the one of the store (hdfs-native, s3fs, ...)"
+        ) from None
+    parts = urlsplit(url)
+    options = dict(parse_qsl(parts.query))
+    made, path = fsspec.url_to_fs(parts._replace(query="").geturl(), **options)
+    return fs.PyFileSystem(fs.FSSpecHandler(made)), str(path)
+
+
+def _path(bucket: str | None, path: str) -> str:
+    return f"{bucket or ''}{unquote(path)}".rstrip("/")
+
+
+SCHEMES: dict[str, Callable[[str], tuple[Any, str]]] = {
+    "s3": _s3, "s3a": _s3, "s3n": _s3,
+    "gs": _gcs, "gcs": _gcs,
+    "abfs": _azure, "abfss": _azure,
+    "hdfs": _hdfs,
+}  # fmt: skip

@@ -1,0 +1,161 @@
+"""Evidence in a store, seen as folders of this machine: every object is an empty file of its name, size and time.
+
+So whatever lists evidence lists a store as well, at one request a thousand objects; what opens a file of a mirror gets
+the object (`kctl.files`, `kctl.scan.source`), in ranges, with nothing kept on disk. Processes that are started meanwhile
+know the mirrors by the environment.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kctl.errors import KctlError
+
+if TYPE_CHECKING:
+    from kctl.stores.objects import ObjectSource, ObjectStream
+
+MIRRORS = "KCTL_MIRRORS"
+"""The environment's variable: folders of mirrors, separated as in PATH. Beside each lies a file with its URL."""
+LONGEST_NAME = 255  # bytes of a file's name
+
+
+class Mirror(NamedTuple):
+    """What a mirror is of; `given` is the URL without secrets, `path` where its folder is in the file system."""
+
+    root: Path
+    given: str
+    files: Any
+    path: str
+    unlisted: str
+    """What of it is not in the folder, as a sentence."""
+
+
+def mirror(url: str, folder: Path) -> Path:
+    """The folder or file below `folder` that stands for a URL.
+
+    Raises StoreUnreachable; where nothing is under the URL as well.
+    """
+    from pyarrow import fs
+    from pyarrow.lib import ArrowException
+
+    from formats.secrets import redact_text
+    from kctl.stores.file_systems import StoreUnreachable, file_system
+    from kctl.stores.objects import failure
+
+    files, path = file_system(url)
+    name = path.rpartition("/")[2] or "store"
+    root, shown = folder / name, redact_text(url).partition("?")[0].rstrip("/")
+    try:
+        info = files.get_file_info(path)
+        if info.type == fs.FileType.File:
+            path, _, only = path.rpartition("/")
+            root, shown = folder / (path.rpartition("/")[2] or "store"), shown.rpartition("/")[0]
+            found = files.get_file_info(fs.FileSelector(path))
+            found = [one for one in found if one.base_name.partition(".")[0] == only.partition(".")[0]]
+        else:
+            only, found = "", files.get_file_info(fs.FileSelector(path, recursive=True))
+    except (OSError, ValueError, ArrowException) as error:
+        raise StoreUnreachable(f"{shown}: {failure(error, shown).strerror}") from None
+    found = [one for one in found if one.type == fs.FileType.File and not one.path.endswith("/")]
+    if not found:
+        raise StoreUnreachable(f"{shown}: no object is under this URL", "check the bucket and the prefix")
+    root.mkdir(mode=0o700)
+    strange = [one.path for one in found if not _placed(root, one, path)]
+    unlisted = ""
+    if strange:
+        named = redact_text(repr(strange[0].removeprefix(path)))
+        unlisted = f"{shown}: {len(strange)} keys cannot be names of files, the first is {named}"
+    described = os.open(_description(root), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(described, "w", encoding="utf-8") as file:
+        json.dump({"url": url, "path": path, "given": shown, "unlisted": unlisted}, file)
+    os.environ[MIRRORS] = os.pathsep.join(filter(None, (os.environ.get(MIRRORS), str(root))))
+    return root / only
+
+
+def _placed(root: Path, info: Any, path: str) -> bool:
+    """Put an empty file in the place of an object; whether its key can be the name of one."""
+    names = info.path.removeprefix(path).removeprefix("/").split("/")
+    if any(
+        name in ("", ".", "..") or "\0" in name or len(os.fsencode(name)) > LONGEST_NAME for name in names
+    ):
+        return False
+    place = root.joinpath(*names)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o400)
+    except (FileExistsError, NotADirectoryError, IsADirectoryError):
+        return False  # a key that goes on where another one ends
+    try:
+        os.ftruncate(descriptor, info.size)
+        if info.mtime_ns is not None:
+            os.utime(descriptor, ns=(info.mtime_ns, info.mtime_ns))
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _description(root: Path) -> Path:
+    return root.with_name(root.name + ".mirror")
+
+
+def mirrors() -> list[str]:
+    """The folders of all mirrors."""
+    return [root for root in os.environ.get(MIRRORS, "").split(os.pathsep) if root]
+
+
+def mirror_of(path: str) -> Mirror | None:
+    """The mirror that a path lies in."""
+    for root in mirrors():
+        if path == root or path.startswith(root + os.sep):
+            return _opened(root, os.getpid())
+    return None
+
+
+@functools.cache
+def _opened(root: str, process: int) -> Mirror:
+    """Once a process: the clients of stores do not outlive a fork."""
+    from kctl.stores.file_systems import file_system
+
+    described = json.loads(_description(Path(root)).read_text("utf-8"))
+    files, _ = file_system(described["url"])
+    return Mirror(Path(root), described["given"], files, described["path"], described["unlisted"])
+
+
+def stored(path: str) -> ObjectSource | None:
+    """The object that a path of a mirror stands for; None for any other path. `OSError` where it was not listed."""
+    if not (MIRRORS in os.environ and (found := mirror_of(path))):
+        return None
+    from kctl.stores.objects import ObjectSource
+
+    status = os.stat(path, follow_symlinks=False)
+    key = os.path.relpath(path, found.root)
+    return ObjectSource(
+        found.files, f"{found.path}/{key}", status.st_size, status.st_mtime_ns, f"{found.given}/{key}"
+    )
+
+
+def stream(path: str) -> ObjectStream | None:
+    """The same as a file."""
+    from kctl.stores.objects import ObjectStream
+
+    source = stored(path)
+    return ObjectStream(source) if source else None
+
+
+def unlisted(path: str) -> KctlError | None:
+    """What of the store that a path stands for cannot be judged."""
+    found = mirror_of(path)
+    hint = "name a deeper prefix, which leaves them out"
+    return KctlError(found.unlisted, hint) if found and found.unlisted else None
+
+
+def given_name(text: str) -> str:
+    """The text with the URL, without secrets, in the place of each mirror's path, which is another in every run."""
+    for root in mirrors():
+        if root in text and (found := mirror_of(root)):
+            text = text.replace(root, found.given)
+    return text
