@@ -247,9 +247,9 @@ def was_written(entry: Entry, index: int, run: ChangeRun) -> bool:
     if stage.intent.kind in CHECKS and how_far(stage.intent, state).is_done:
         return True
     if isinstance(stage.intent, ClearThrottle):
-        from kctl.cluster.reassignment.throttles import left_over
+        from kctl.cluster.reassignment.throttles import left_over, rates_of_dead
 
-        return not left_over(stage.intent, state)
+        return not left_over(stage.intent, state) and not rates_of_dead(stage.intent, state)
     if isinstance(stage.intent, (Reassign, ReplaceStuckReassignment)):
         targets = stage.intent.targets
         waiting = state.reassignment.partitions if state.reassignment else {}

@@ -19,7 +19,7 @@ from kctl.cluster.disks import places
 from kctl.cluster.interface import Cluster
 from kctl.cluster.reassignment.moves import ids, some
 from kctl.cluster.reassignment.plan_files import PlanFile
-from kctl.cluster.reassignment.throttles import KEYS, left_over
+from kctl.cluster.reassignment.throttles import KEYS, left_over, rates_of_dead
 from kctl.cluster.reassignment.verification import explain, throttle_of
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.versions import V0_9, V2_1, KafkaVersion
@@ -82,8 +82,12 @@ def plan_cancellation(
     if copies is not None:
         stages.insert(0, Stage(intent=copies))
     clear = throttle_of(file.targets, entries, state)
-    if left_over(clear, state):
+    untold = rates_of_dead(clear, state)
+    if left_over(clear, state) or (stages and untold):
         stages.append(Stage(intent=clear, undo=()))
+    if stages and untold and state.quorum is None:
+        left = f"the throttle of broker {ids(untold)}, which is not alive, stays: take it off when it is back"
+        change = replace(change, warnings=(*change.warnings, left), details={**change.details, "left": left})
     if stages:  # the first is written as it is shown
         stages[0] = replace(stages[0], writes=cluster.writes_for(stages[0].intent, state))
     return replace(change, stages=tuple(stages))

@@ -115,7 +115,11 @@ def clearing(lists: Lists, state: ClusterState, copying: Iterable[int] = ()) -> 
         }
         if any(added.values()):
             own[topic] = added
-    rates = {str(broker): _rates_of(str(broker), state) for broker in brokers_of(lists)}
+    rates = {
+        str(broker): _rates_of(str(broker), state)
+        for broker in brokers_of(lists)
+        if state.backend != "admin" or state.is_alive(broker)  # a dead one takes none there
+    }
     for broker in sorted(copying):
         rates[str(broker)] = rates.get(str(broker), {}) | _rates_of(str(broker), state, (DISK_RATE,))
     return ClearThrottle(throttled=own, rates=rates)
@@ -137,6 +141,7 @@ def clearing_changes(intent: ClearThrottle, state: ClusterState) -> list[AlterCo
         if after:
             changes.append(AlterConfig.of("topics", topic, after, present))
     busy = brokers_throttled_otherwise(intent, state)
+    untold = rates_of_dead(intent, state)
     for broker, wanted in sorted(intent.rates.items(), key=lambda item: int(item[0])):
         present = state.config("brokers", broker)
         differing = {
@@ -144,9 +149,25 @@ def clearing_changes(intent: ClearThrottle, state: ClusterState) -> list[AlterCo
             for k, v in wanted.items()
             if present.get(k) != v and (k == DISK_RATE or int(broker) not in busy)
         }
-        if differing:
+        if differing and int(broker) not in untold:
             changes.append(AlterConfig.of("brokers", broker, differing, present))
     return changes
+
+
+def rates_of_dead(intent: ClearThrottle, state: ClusterState) -> dict[int, dict[str, str | None]]:
+    """The rates that go from brokers that are not alive, where nobody else tells what is set there.
+
+    A controller of KRaft takes them off without that; through ZooKeeper they are read and written as any other.
+    """
+    if state.backend != "admin":
+        return {}
+    busy = brokers_throttled_otherwise(intent, state)
+    dead = {int(broker): wanted for broker, wanted in intent.rates.items() if not state.is_alive(int(broker))}
+    found = {
+        broker: {key: value for key, value in wanted.items() if key == DISK_RATE or broker not in busy}
+        for broker, wanted in sorted(dead.items())
+    }
+    return {broker: wanted for broker, wanted in found.items() if wanted}
 
 
 def brokers_throttled_otherwise(intent: ClearThrottle, state: ClusterState) -> set[int]:

@@ -139,7 +139,7 @@ def can_tell(write: Write, state: ClusterState) -> bool:
     if name_of(write) == kraft.UNREGISTER:
         return state.kafka_version >= V4_0
     before, after = json.loads(write.before or b"{}").get("configs", {}), content(write)
-    if after.get("is_to_come"):
+    if after.get("is_to_come") or after.get("at_controller"):
         return False
     return not any(
         before.get(one["key"]) == UNTOLD
@@ -167,6 +167,8 @@ def _grown(after: Mapping[str, Any], state: ClusterState) -> bool:
 
 
 def _configured(after: Mapping[str, Any], state: ClusterState) -> bool:
+    if after.get("at_controller"):
+        return False  # of a dead broker, whose configuration nobody tells
     present = state.config(after["entity_type"], after["entity_name"])
     for config in after["configs"]:
         key, operation, value = config["key"], config["operation"], config.get("value")
@@ -345,7 +347,9 @@ class Commit:
         while True:
             state = self._state_of(writes)
             if all(
-                self._is_done(write, state) or (state.quorum is None and name_of(write) == "CreateTopics")
+                self._is_done(write, state)
+                or (state.quorum is None and name_of(write) == "CreateTopics")
+                or content(write).get("at_controller")
                 for write in _lasting(writes)
             ):
                 return

@@ -34,7 +34,7 @@ from kctl.cluster.disks import places
 from kctl.cluster.interface import Conflict, refuse_changed
 from kctl.cluster.reassignment.cancellation import refuse_without_leader
 from kctl.cluster.reassignment.disk_moves import check_log_dirs
-from kctl.cluster.reassignment.throttles import LISTS, RATES, clearing_changes, split
+from kctl.cluster.reassignment.throttles import LISTS, RATES, clearing_changes, rates_of_dead, split
 from kctl.cluster.state import NO_LEADER, UNTOLD, ClusterState, Replicas, Topic
 from kctl.errors import BadValue, KctlError, Refused
 from kctl.model import Json, TopicPartition
@@ -137,8 +137,18 @@ def alter_config(fresh: ClusterState, intent: AlterConfig, _: ClusterState) -> l
 
 
 def clear_throttle(fresh: ClusterState, intent: ClearThrottle, _: ClusterState) -> list[Write]:
-    """The configurations without a reassignment's throttles, as far as they are still there."""
-    return [_alter(fresh, change) for change in clearing_changes(intent, fresh)]
+    """The configurations without a reassignment's throttles, as far as they are still there; of dead brokers last."""
+    writes = [_alter(fresh, change) for change in clearing_changes(intent, fresh)]
+    for broker, rates in rates_of_dead(intent, fresh).items() if fresh.quorum is not None else ():
+        change = AlterConfig(entity_type="brokers", entity_name=str(broker), after=rates, before={})
+        after: dict[str, Json] = {
+            "entity_type": "brokers",
+            "entity_name": str(broker),
+            "configs": operations(change),
+            "at_controller": True,
+        }
+        writes.append(request("IncrementalAlterConfigs", f"broker {broker}, by the controller", after))
+    return writes
 
 
 def _alter(fresh: ClusterState, change: AlterConfig) -> Write:

@@ -141,6 +141,17 @@ def ask(wire: Wire, request: Any, node: int | None = None) -> Any:
     return wire.send(request, node, timeout=wire.access.timeout + SERVER_ROOM)
 
 
+def ask_leader(wire: Wire, request: Any) -> Any:
+    """The answer of the active controller, at its own listener (KIP-919): it takes what a dead broker cannot take."""
+    from kctl.wire.quorum import read_quorum
+
+    quorum = read_quorum(wire)
+    leader = quorum.member(quorum.leader_id) if quorum else None
+    for at in leader.endpoints if leader else ():
+        return wire.send_to(at.host, at.port, request)
+    raise KctlError("nobody tells where the active controller listens, which needs Kafka 3.9 (KIP-853)")
+
+
 def _create_topics(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[RequestItem]:
     kind = CreateTopicsRequest.CreatableTopic
     topic = kind(
@@ -213,7 +224,8 @@ def _alter_configs(wire: Wire, after: Mapping[str, Any], validate_only: bool) ->
     )
     request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
     node = int(name) if after["entity_type"] in AT_THE_BROKER and name != DEFAULT else None
-    for one in ask(wire, request, node).responses:
+    answer = ask_leader(wire, request) if after.get("at_controller") else ask(wire, request, node)
+    for one in answer.responses:
         what = f"{after['entity_type'].removesuffix('s')} {name}"
         yield RequestItem(what, one.error_code, one.error_message, name if is_topic else None)
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.brokers.cluster import Cluster, eventually, kraft_cluster
+from tests.brokers.cluster import Cluster, _format, eventually, kraft_cluster
+from tests.brokers.test_runbooks import PROTOCOL, Four
 from tests.brokers.traffic import traffic
 from tests.brokers.wire.conftest import WireKctl, fill
 from tests.conftest import Ran
@@ -66,11 +67,13 @@ def other(c: Cluster, broker: int, path: str) -> str:
     return next(one for one in disks(c, broker) if one != path)
 
 
-def made(c: Cluster, k: WireKctl, topic: str, *replicas: str, records: int = 100) -> dict[int, str]:
+def made(
+    c: Cluster, k: WireKctl, topic: str, *replicas: str, records: int = 100, size: int = 1000
+) -> dict[int, str]:
     """A topic with records in each partition; the directories of the first partition's first broker."""
     k.change("topic", "create", topic, "--replica-assignment", ",".join(replicas or ("1:2",)))
     for partition in range(len(replicas) or 1):
-        fill(c, topic, partition=partition, records=records)
+        fill(c, topic, partition=partition, records=records, size=size)
     return places(c, topic, int((replicas or ("1:2",))[0].split(":")[0]))
 
 
@@ -307,3 +310,66 @@ def test_brokers_killed_while_they_copy(c: Cluster, k: WireKctl, topic: str, tmp
         assert places(c, f"{topic}-copied", 1) == {0: to} != {0: now}
         running.require_progress()
     running.require_nothing_lost()
+
+
+# --- the runbook --------------------------------------------------------------------------------------------
+
+
+def test_a_failed_disk_is_replaced(c: Cluster, k: WireKctl, topic: str, tmp_path: Path) -> None:
+    """Under load; the disk comes back empty."""
+    made(c, k, topic, *["2:1"] * 6, size=10_000)
+    broker, failed = c.brokers[2], Path(disks(c, 2)[1])
+    (on_it, *_) = [p for p, path in places(c, topic, 2).items() if path == str(failed)]
+    four = Four(c, PROTOCOL, tmp_path)
+
+    def replace(_: int) -> None:
+        failed.unlink()
+        failed.mkdir()
+        _format(c, broker, "--ignore-formatted")
+
+    with traffic(c, topic, 6) as running:
+        failed.rename(broker.folder / "aside")
+        failed.touch()
+        for _ in eventually("the broker and the controller notice"):
+            (row,) = [p for p in k("topic", "describe", topic).of("partition") if p["partition"] == on_it]
+            if row["offline_replicas"] == [2] and row["leader"] == 1:
+                break
+        refused = k("reassign", "plan", "--balance-disks", 2, "--to", tmp_path / "refused.json")
+        assert refused.status == 4 and f"while {failed} has failed" in refused.err
+        four.carry_out("replace-a-failed-disk", **{"replace-disk": replace, "stop-broker": c.stop})
+        running.require_progress()
+    running.require_nothing_lost()
+    assert {row["state"] for row in k("cluster", "disks").of("log_dir")} == {"online"}
+    described = k("topic", "describe", topic).of("partition")
+    assert {(p["leader"], tuple(sorted(p["isr"]))) for p in described} == {(2, (1, 2))}
+    loads = [row["size_in_bytes"] for row in k("cluster", "disks", 2).of("log_dir")]
+    assert min(loads) > 0 and rates(k) == {}
+
+
+# --- throttles of moves between brokers ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["cancel", "undo"])
+def test_throttles_go_from_dead_brokers_too(
+    c: Cluster, k: WireKctl, topic: str, tmp_path: Path, how: str
+) -> None:
+    """What a dead broker cannot take off, the controller does; nobody reads it before the broker is back."""
+    made(c, k, topic, "1:2")
+    fill(c, topic, records=200, size=20_000)
+    plan = plan_of(tmp_path, topic, [1, 3], ["any", "any"])
+    k.change("reassign", "execute", plan, "--throttle", 1000, "--no-wait")
+    assert set(rates(k)) == {"1", "2", "3"}
+    id = k.ids()[-1]
+    c.kill(3)
+    for _ in eventually("broker 3 is known to be dead"):
+        if not {row["broker_id"]: row["is_alive"] for row in k("cluster", "brokers").of("broker")}.get(3):
+            break
+    ran = k.change("reassign", "cancel", plan) if how == "cancel" else k.change("journal", "undo", id)
+    assert ran.of("change")[0]["finished"]
+    assert k.replicas(topic) == [[1, 2]] and rates(k) == {}
+    assert k("topic", "describe", topic).of("topic")[0]["configs"] == {}
+    c.start(3)
+    for _ in eventually("broker 3 is back"):
+        if {row["broker_id"]: row["is_alive"] for row in k("cluster", "brokers").of("broker")}.get(3):
+            break
+    assert rates(k) == {}
