@@ -54,6 +54,9 @@ def execute(
 ) -> Outcome:
     """Execute a plan batch by batch, then remove its throttle.
 
+    Replicas for which the plan names log directories are moved between the disks of their brokers first, over Kafka's
+    protocol only; --throttle limits these copies as well.
+
     With --no-wait only the first batch is requested; `kctl journal resume` continues, and `kctl reassign verify`
     removes the throttle once everything is in place.
     """
@@ -137,9 +140,10 @@ def read_for(
     help="For a request that never ends: replace it and elect another controller.",
 )
 def cancel(frame: Frame, how: How, plan: Path, move_controller: bool) -> Outcome:
-    """Cancel the moves of a plan and restore the original replicas.
+    """Cancel the moves of a plan, restore the original replicas and remove its throttle.
 
-    Waits until the controller has removed the request, then requests the original replicas. A request with a dead
+    Brokers end a running move at once; a replica on its way to another disk stays where it was. Through ZooKeeper kctl
+    waits until the controller has removed the request, then requests the original replicas. A request with a dead
     target never ends; --move-controller is for that, and refused unless all original brokers are alive.
     """
     from kctl.changes.journal import Journal
