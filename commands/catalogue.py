@@ -324,7 +324,7 @@ COMMANDS: dict[str, Group | Verb] = {
             ),
             "cancel": Verb(
                 "reassign.execute:cancel",
-                "Cancel the moves of a plan and restore the original replicas.",
+                "Cancel the moves of a plan, restore the original replicas and remove its throttle.",
                 CHANGE,
             ),
             "throttle": Verb(
