@@ -66,6 +66,14 @@ def test_sizes_from_log_directories(znodes: Path, tmp_path: Path) -> None:
         (("--replace", "1", "--to", "p.json"), 2, "is not OLD=NEW"),
         (("--like-kafka", "--drain", "1", "--to", "p.json"), 2, "--like-kafka needs --brokers"),
         (("--drain", "1", "--max-batch-data", "5", "--to", "p.json"), 2, "needs --disk-sizes"),
+        (("--balance-disks", "1", "--drain", "2", "--to", "p.json"), 2, "exclude each other"),
+        (
+            ("--balance-disks", "1", "--partition", "0", "--to", "p.json"),
+            2,
+            "--partition goes with --log-dir only",
+        ),
+        (("--drain", "2", "--partition", "0", "--to", "p.json"), 2, "--partition goes with --log-dir only"),
+        (("--log-dir", "1=d2", "--to", "p.json"), 2, "'1=d2' is not BROKER=DIR with an absolute path"),
         (("--drain", "1", "--topics", "zz", "--to", "p.json"), 3, "no topic zz"),
         (("--drain", "1", "--to", "p.json"), 4, "needs 3 brokers and may only use 2, 3"),
         (("--brokers", "1,2,9", "--to", "p.json"), 4, "brokers 9 are not alive"),
@@ -254,3 +262,21 @@ def test_a_snapshot_cannot_be_changed(znodes: Path, tmp_path: Path) -> None:
     assert kctl("reassign", "throttle", "clear", "--unused", "--snapshot", znodes).status == 2
     assert kctl("reassign", "throttle", "set", "p.json").status == 2
     assert kctl("reassign", "throttle", "clear").status == 2
+
+
+def test_disks_are_not_moved_through_zookeeper(znodes: Path, tmp_path: Path) -> None:
+    why = (
+        "kctl: moves between the disks of a broker are asked of the broker itself, not of ZooKeeper; nothing was written; "
+        "give --bootstrap-server HOST:PORT (Kafka 1.1 and later, KIP-113)\n"
+    )
+    to = "--to", tmp_path / "disks.json", "--snapshot", znodes
+    for goal in (("--balance-disks", 1), ("--log-dir", "1=/d2")):
+        ran = kctl("reassign", "plan", *goal, *to)
+        assert (ran.status, ran.err) == (4, why)
+    made = {
+        "version": 1,
+        "partitions": [{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": ["/d2"]}],
+    }
+    (tmp_path / "made.json").write_text(json.dumps(made))
+    ran = kctl("reassign", "verify", tmp_path / "made.json", "--snapshot", znodes)
+    assert (ran.status, ran.err) == (4, why)
