@@ -93,6 +93,7 @@ def read_cluster(
         wire, scope.get("configs", ()), list(wanted), sorted(brokers), scope.get("config_keys")
     )
     asked = scope.get("log_dirs_of", ())
+    asked = wire.nodes if asked is None else asked
     eligible, last_known = _eligible(wire, features, found, states)
     if is_exact and wire.node != node:  # it is gone, and the one that answered instead may be behind
         return read_cluster(wire, topics, needs_controller=needs_controller, **scope)
@@ -112,7 +113,7 @@ def read_cluster(
         features=features,
         eligible_leaders=eligible,
         last_known_leaders=last_known,
-        log_dirs=tuple(read_log_dirs(wire, wire.nodes if asked is None else asked, topics)),
+        log_dirs=tuple(read_log_dirs(wire, asked, topics) if asked else ()),
     )
 
 

@@ -297,11 +297,13 @@ def test_brokers_killed_while_they_copy(c: Cluster, k: WireKctl, topic: str, tmp
         plan, now, to = slowly(c, k, f"{topic}-copied", tmp_path)
         c.kill(1)
         for _ in eventually("broker 1 is known to be dead"):
-            (row,) = k("reassign", "verify", plan, "--sample", "0").of("partition")
-            if row["state"] == "in_progress" and "broker 1, which is not alive" in row["reason"]:
+            found = k("reassign", "verify", plan, "--sample", "0").of(
+                "partition"
+            )  # none without a controller
+            if [row["state"] for row in found] == ["in_progress"] and "which is not alive" in found[0][
+                "reason"
+            ]:
                 break
-        refused = k.change("reassign", "cancel", plan, status=None)
-        assert refused.status in (0, 4)
         c.start(1)
         k.change("config", "unset", "--entity-type", "brokers", "--entity-name", 1, DISK_RATE)
         for _ in eventually("it is there"):
