@@ -23,7 +23,10 @@ STARTS = "U11"
 STARTED = frozenset(("U12", "U20"))
 # Partitions on a disk that failed are given up, and the same thread then says, without its broker, what that leads to.
 GIVES_UP, GIVEN_UP = "D02", frozenset(("R21", "D05"))
-STOPPED, APP_INFO = "U14", "org.apache.kafka.common.utils.AppInfoParser"
+# A process that fails before it knows its id stops without it.
+STARTED_WELL, STOPPED = "U12", "U14"
+STOPS = frozenset(("U13", STOPPED, "U20"))
+APP_INFO = "org.apache.kafka.common.utils.AppInfoParser"
 UNREGISTERED = re.compile(rb"App info kafka\.server for (\d+) unregistered")
 # How many blocks are held until a start has its broker.
 MOST_HELD = 3
@@ -35,6 +38,9 @@ def attributed(blocks: Iterator[Block]) -> Iterator[Block]:
     held: list[Block] = []
     starts: list[tuple[list[int | None], int]] = []
     configured: int | None = None
+    # Brokers that start and have not said yet that they have started, or could not.
+    opening: list[int] = []
+    failing_start: int | None = None
     failing: int | None = None
     unregistered: int | None = None
     before: list[Earlier] = []
@@ -49,8 +55,10 @@ def attributed(blocks: Iterator[Block]) -> Iterator[Block]:
             is_own = broker_id is not None
             if broker_id is None:
                 broker_id = _named_in_start(shape, block, index)
-            if broker_id is None and shape.id == STOPPED:
-                broker_id = unregistered
+            if broker_id is None and shape.id in STOPS and shape.logger == SERVER:
+                broker_id = failing_start if unregistered is None else unregistered
+                if broker_id is None and len(opening) == 1 and not starts:
+                    broker_id = failing_start = opening[0]
             named = broker_id if not is_own or shape.id in STARTED else None
             unregistered = None
             if shape.id == GIVES_UP:
@@ -60,15 +68,21 @@ def attributed(blocks: Iterator[Block]) -> Iterator[Block]:
             elif broker_id is None and shape.logger == APP_INFO:
                 unregistered = broker_id = _unregistered(shape, block, index)
             brokers.append(broker_id)
-            if shape.id == STARTS and shape.logger == SERVER and broker_id is None:
-                brokers[-1] = configured
-                if configured is None:
+            if shape.id == STARTS and shape.logger == SERVER:
+                failing_start = None
+                broker_id = configured if broker_id is None else broker_id
+                brokers[-1] = broker_id
+                if broker_id is None:
                     starts.append((brokers, index))
+                elif broker_id not in opening:
+                    opening.append(broker_id)
             elif named is not None:
                 if len(starts) == 1:
                     of_block, place = starts[0]
                     of_block[place] = named
                 starts.clear()
+            if broker_id in opening and shape.id in (STARTED_WELL, STOPPED):
+                opening.remove(broker_id)
             # Until 0.11 the configuration is printed right before.
             configured = None if is_own else named
         block.before = before

@@ -174,3 +174,14 @@ def test_a_copy_that_ends_while_a_broker_runs_is_no_kill(tmp_path: Path) -> None
     assert [state for _, state, _ in told(lives(tmp_path, log((1, STARTING), (3, STARTED), (9, WORK))))] == [
         "starting", "up",
     ]  # fmt: skip
+
+
+def test_a_second_process_that_starts_while_the_first_still_does_was_no_kill(tmp_path: Path) -> None:
+    """The first says that it has started after the second began, which then finds the directory locked."""
+    found = lives(
+        tmp_path,
+        log((1, STARTING), (5, FIRST), (6, STARTING), (7, STARTED), (8, STARTUP_FAILED), LOCKED, (9, STOPPED),
+            (10, STOPPING), (20, STOPPING), (25, STOPPED), (40, STARTING), (42, STARTED)),
+    )  # fmt: skip
+    assert [state.state for state in found if state.state == "killed"] == []
+    assert ("halted", "log_dir_locked") in [(state.state, state.how) for state in found]

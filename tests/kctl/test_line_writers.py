@@ -190,3 +190,29 @@ def test_a_copy_of_a_log_of_several_brokers_tells_each_start_once(tmp_path: Path
     assert [(state.broker_id, state.state) for state in found] == [
         (1, "starting"), (1, "up"), (2, "starting"), (2, "up"), (1, "down"),
     ]  # fmt: skip
+
+
+def test_a_process_that_fails_before_it_has_its_id_is_the_only_one_that_starts(tmp_path: Path) -> None:
+    fails = (
+        f"Fatal error during KafkaServer startup. Prepare to shutdown ({SERVER})",
+        f"shutting down ({SERVER})",
+        f"shut down completed ({SERVER})",
+        "Exiting Kafka. (kafka.server.KafkaServerStartable)",
+        f"shutting down ({SERVER})",
+    )
+    found = timeline(
+        events(
+            tmp_path,
+            started(2),
+            started(3),
+            configured(1),
+            STARTING,
+            *fails,
+            configured(1),
+            STARTING,
+            started(1),
+        )
+    ).brokers
+    assert [(state.broker_id, state.state) for state in found] == [
+        (2, "up"), (3, "up"), (1, "starting"), (1, "halted"), (1, "down"), (1, "starting"), (1, "up"),
+    ]  # fmt: skip

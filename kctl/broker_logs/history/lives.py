@@ -24,6 +24,7 @@ OWN = {
 }  # fmt: skip
 CONTROLLER_STARTS = "U17"
 SIGNALLED = "U26"
+STARTUP_FAILS = "U20"
 # How a process ended that says so; what its line or the stack trace says more exactly comes first.
 ENDS = {
     "U20": "fatal_error_in_startup", "U22": "fatal_error_in_shutdown", "U23": "fatal_error", "U24": "halted_in_shutdown",
@@ -187,6 +188,8 @@ class Lives:
             return
         how = _how(event) if state == "halted" else None
         life = self._own.setdefault(broker_id, _Life())
+        # What is up has no error at its start: it is the process before it that says that it has started.
+        is_of_last = life.state != "up" or event.event == STARTUP_FAILS
         is_said_again = broker_id is None and (event.logger or "").endswith(SAID_AGAIN)
         if event.event == "U23" and _failed_before_its_start(event):
             how = "fatal_error_before_start" if how == "fatal_error" else how
@@ -199,11 +202,9 @@ class Lives:
         else:
             life.state = state
         self.states.append(BrokerState(broker_id, time_ms, state, [event.proof()], how))
-        if how in TAKEN and life.before is not None and life.killed in self.states:
+        if how in TAKEN and is_of_last and life.before is not None and life.killed in self.states:
             self.states.remove(life.killed)
             life.killed = None
-        elif state == "up":
-            life.before = None
         elif state == "down" and life.before is not None and life.killed is None:
             self._own[broker_id] = life.before
 
