@@ -37,6 +37,7 @@ FILES = (
     "ZkMetadataCache",
     "ZooKeeperClient",
 )
+OWN_PACKAGES = ("kafka.", "org.apache.kafka.", "state.change.")
 # Where sentences of two logs are alike, what is printed to the first is meant.
 LOGS = ("state-change.log", "server.log", "controller.log")
 
@@ -59,15 +60,19 @@ class Table:
         for template in self.templates:
             self._by_words.setdefault(first_words(template.pattern), []).append(template)
 
-    def candidates(self, sentence: bytes, class_name: str = "") -> list[Template]:
+    def candidates(self, sentence: bytes, class_name: str = "", *, is_other: bool = False) -> list[Template]:
         """The templates that may be this sentence: those of the class that prints it first, then by log; in each log
-        the one with most fixed characters first."""
+        the one with most fixed characters first. Few words mean something only of Kafka's own classes: `is_other`."""
         words = sentence[:200].split(b" ", 2)
         first = words[0].decode("latin-1").lower()
         two = f"{first} {words[1].decode('latin-1').lower()}" if len(words) > 1 else first
         templates = [template for key in {two, first, ""} for template in self._by_words.get(key, ())]
         if class_name:
-            templates = [t for t in templates if class_name in printers(t.classes) or not _needs_class(t)]
+            templates = [
+                t
+                for t in templates
+                if class_name in printers(t.classes) or not (_needs_class(t) or (is_other and not t.fields))
+            ]
             return sorted(templates, key=lambda t: (class_name not in printers(t.classes), _rank(t)))
         return sorted(templates, key=_rank) if len(templates) > 1 else templates
 
@@ -75,7 +80,8 @@ class Table:
         """The first template that is the whole sentence; None when there is none."""
         # Layouts may leave out the package; Scala's objects and nested classes have a dollar sign.
         class_name = logger.rpartition(".")[2].partition("$")[0] if logger else ""
-        for template in self.candidates(sentence, class_name):
+        is_other = bool(logger) and "." in str(logger) and not str(logger).startswith(OWN_PACKAGES)
+        for template in self.candidates(sentence, class_name, is_other=is_other):
             if landmark(template) not in sentence:
                 continue
             match = compiled(template).fullmatch(sentence)
