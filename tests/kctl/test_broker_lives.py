@@ -185,3 +185,19 @@ def test_a_second_process_that_starts_while_the_first_still_does_was_no_kill(tmp
     )  # fmt: skip
     assert [state.state for state in found if state.state == "killed"] == []
     assert ("halted", "log_dir_locked") in [(state.state, state.how) for state in found]
+
+
+def test_what_runs_the_server_says_again_that_it_failed_and_ends_no_other_life(tmp_path: Path) -> None:
+    again = "Fatal error during KafkaServerStartable startup. Prepare to shutdown (kafka.server.KafkaServerStartable)"
+    taken = (
+        "kafka.common.KafkaException: Socket server failed to bind to 0.0.0.0:9092: Address already in use."
+    )
+    found = lives(
+        tmp_path,
+        log((1, STARTING), (3, STARTED), (20, STARTING), (21, STARTUP_FAILED), taken, (22, STOPPED), (23, again),
+            taken, (50, STARTING), (52, STARTED)),
+    )  # fmt: skip
+    assert [(state.state, state.how) for state in found] == [
+        ("starting", None), ("up", None), ("starting", None), ("halted", "port_taken"), ("down", None),
+        ("killed", "no_shutdown"), ("starting", None), ("up", None),
+    ]  # fmt: skip
