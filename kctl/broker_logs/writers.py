@@ -37,6 +37,8 @@ def attributed(blocks: Iterator[Block]) -> Iterator[Block]:
     shapes = Shapes()
     held: list[Block] = []
     starts: list[tuple[list[int | None], int]] = []
+    # What the process of that start says as it fails, before its broker is known.
+    failed: list[tuple[list[int | None], int]] = []
     configured: int | None = None
     # Brokers that start and have not said yet that they have started, or could not.
     opening: list[int] = []
@@ -68,6 +70,8 @@ def attributed(blocks: Iterator[Block]) -> Iterator[Block]:
             elif broker_id is None and shape.logger == APP_INFO:
                 unregistered = broker_id = _unregistered(shape, block, index)
             brokers.append(broker_id)
+            if broker_id is None and len(starts) == 1 and shape.id in STOPS and shape.logger == SERVER:
+                failed.append((brokers, len(brokers) - 1))
             if shape.id == STARTS and shape.logger == SERVER:
                 failing_start = None
                 broker_id = configured if broker_id is None else broker_id
@@ -77,10 +81,10 @@ def attributed(blocks: Iterator[Block]) -> Iterator[Block]:
                 elif broker_id not in opening:
                     opening.append(broker_id)
             elif named is not None:
-                if len(starts) == 1:
-                    of_block, place = starts[0]
+                for of_block, place in (*starts, *failed) if len(starts) == 1 else ():
                     of_block[place] = named
                 starts.clear()
+                failed.clear()
             if broker_id in opening and shape.id in (STARTED_WELL, STOPPED):
                 opening.remove(broker_id)
             # Until 0.11 the configuration is printed right before.
@@ -90,6 +94,7 @@ def attributed(blocks: Iterator[Block]) -> Iterator[Block]:
         held.append(block)
         if not starts or len(held) >= MOST_HELD:
             starts.clear()
+            failed.clear()
             yield from held
             held = []
     yield from held

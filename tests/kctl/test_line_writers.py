@@ -172,13 +172,14 @@ def test_a_process_that_failed_before_it_had_its_id_is_that_of_the_broker_it_unr
         started(2),
         started(3),
         STARTING,
+        f"Fatal error during KafkaServer startup. Prepare to shutdown ({SERVER})",
         "App info kafka.server for 1 unregistered (org.apache.kafka.common.utils.AppInfoParser)",
         f"shut down completed ({SERVER})",
         "App info kafka.server for 2 unregistered (org.apache.kafka.common.utils.AppInfoParser)",
         STARTING,
         configured(3),
     )
-    assert [event.broker_id for event in found] == [2, 3, 1, 1, 1, 2, 3, 3]
+    assert [event.broker_id for event in found] == [2, 3, 1, 1, 1, 1, 2, 3, 3]
 
 
 def test_a_copy_of_a_log_of_several_brokers_tells_each_start_once(tmp_path: Path) -> None:
