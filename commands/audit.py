@@ -16,7 +16,7 @@ from commands.cli.evidence_options import EvidenceOptions, evidence
 from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN, GIVEN_PATH
 from commands.cli.render import Outcome, Page, Row, folding
-from kctl.errors import BadValue, KctlError, UnreadableFile, reason_of
+from kctl.errors import BadValue, KctlError, UnreadableFile, file_error
 from kctl.files import read_text
 from kctl.judging.judgement import Question
 
@@ -130,7 +130,8 @@ def run(
                     AttributeError,
                 ) as error:  # read back, so not ours alone
                     raise KctlError(
-                        f"the tables hold what no audit writes ({type(error).__name__}: {error})"
+                        f"the tables hold what no audit writes ({type(error).__name__}: {error})",
+                        "make the audit again with `kctl audit run`",
                     ) from error
             else:
                 summary = run_audit(audit, out, keep, resume=resume, overwrite=overwrite)
@@ -346,4 +347,4 @@ def _statement_in(file: str) -> str:
     except UnicodeDecodeError as error:
         raise UnreadableFile(f"{file}: is not UTF-8 text", f"byte {error.start}") from None
     except OSError as error:
-        raise UnreadableFile(f"{file}: {reason_of(error)}") from None
+        raise file_error(file, error) from None

@@ -74,8 +74,10 @@ def _effective_rows(
     from kctl.rows.cluster import CONFIG
     from kctl.wire.configs import in_force, names_of
 
-    if at.snapshot is not None or (kind is None and name is not None):
-        raise BadValue("only brokers tell what is in force" if at.snapshot else "give --entity-type")
+    if at.snapshot is not None:
+        raise BadValue("only brokers tell what is in force", "give --bootstrap-server, not --snapshot")
+    if kind is None and name is not None:
+        raise BadValue("--entity-name alone names nothing", "give --entity-type too")
     rows: list[Row] = []
     with at.open(frame) as cluster:
         if cluster.backend != "admin":
@@ -172,6 +174,7 @@ def get(
     """
     from kctl.cluster.config_keys import BROKERS_ONLY
     from kctl.cluster.configs import entity_path
+    from kctl.cluster.names import unknown_topics
     from kctl.cluster.state import DEFAULT
     from kctl.errors import BadValue, KctlError
 
@@ -185,7 +188,7 @@ def get(
         (option,) = (param for param in context.command.params if param.name == "entity_type")
         raise click.MissingParameter(ctx=context, param=option)
     if explain:
-        raise BadValue("--explain goes with --effective")
+        raise BadValue("--explain goes with --effective", "give --effective too, or leave --explain out")
     topics = None if entity_type == "topics" and entity_name is None else [entity_name or ""]
     with at.open(frame) as cluster:
         if entity_type in BROKERS_ONLY and cluster.backend != "admin":
@@ -194,12 +197,17 @@ def get(
             topics, partition_states=False, configs=[entity_type], kafka_version=at.version
         )
     if entity_type == "topics" and entity_name is not None and entity_name not in state.topic_names:
-        raise KctlError(f"no topic {entity_name}")
+        raise unknown_topics([entity_name], state.topic_names)
     name = None if entity_name is None else entity_path(entity_type, entity_name, state.kafka_version)
     if cluster.backend == "admin" and entity_type in ("brokers", "broker-loggers"):
         for broker in map(str, sorted(state.brokers)) if name is None else (name,):
             if broker != DEFAULT and not state.is_alive(int(broker)):
-                frame.report(KctlError(f"broker {broker} is not alive, and only it tells its configuration"))
+                frame.report(
+                    KctlError(
+                        f"broker {broker} is not alive, and only it tells its configuration",
+                        "start it, or ask without it",
+                    )
+                )
     rows = rows_of(state, entity_type, name, key, show_secrets=show_secrets)
     return Outcome(rows, nothing=NOTHING_SET)
 
@@ -291,7 +299,8 @@ def topic_config(
 
     Only `get` takes --snapshot.
     """
-    from kctl.errors import BadValue, KctlError
+    from kctl.cluster.names import unknown_topics
+    from kctl.errors import BadValue
 
     if action == "get":
         at = At(snapshot, allow_stale=False, timeout=answer_timeout(), kafka_version=how.kafka_version)
@@ -300,10 +309,12 @@ def topic_config(
                 [name], partition_states=False, configs=["topics"], kafka_version=at.version
             )
         if name not in state.topic_names:
-            raise KctlError(f"no topic {name}")
+            raise unknown_topics([name], state.topic_names)
         return Outcome(rows_of(state, "topics", name, value, show_secrets=False), nothing=NOTHING_SET)
     if snapshot is not None:
-        raise BadValue("a snapshot cannot be changed")
+        raise BadValue(
+            "a snapshot cannot be changed", "name the cluster with --zookeeper or --bootstrap-server"
+        )
     if not value:
         raise BadValue(f"nothing to {action}", "give KEY=VALUE" if action == "set" else "give a key")
     if action == "set":

@@ -180,4 +180,4 @@ def _report_problems(frame: Frame, *groups: OldGroup) -> None:
 
     for group in groups:
         for problem in group.problems:
-            frame.report(KctlError(problem))
+            frame.report(KctlError(problem, "`kctl znode show` prints what the znode holds"))

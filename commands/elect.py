@@ -153,12 +153,13 @@ def status(frame: Frame, at: At, topics: frozenset[str] | None, everything: bool
 
 
 def _read(cluster: Cluster, topics: frozenset[str] | None, version: KafkaVersion | None) -> ClusterState:
-    from kctl.errors import KctlError
+
+    from kctl.cluster.names import unknown_topics
 
     state = cluster.read_state(topics, kafka_version=version)
     missing = sorted((topics or frozenset()) - set(state.topic_names))
     if missing:
-        raise KctlError(f"no topic {', '.join(missing)}", "`kctl topic list` lists them")
+        raise unknown_topics(missing, state.topic_names)
     return state
 
 

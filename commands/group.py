@@ -140,13 +140,13 @@ def _known_offsets(connected: Wire, group: str) -> dict[TopicPartition, GroupOff
 
 
 def _write(path: Path, offsets: Iterable[tuple[TopicPartition, int]]) -> None:
-    from kctl.errors import KctlError, reason_of
+    from kctl.errors import KctlError, file_error
 
     text = "".join(f"{tp.topic},{tp.partition},{offset}\n" for tp, offset in offsets)
     try:
         path.write_text(text, "utf-8")
     except OSError as error:
-        raise KctlError(f"{path}: {reason_of(error)}") from error
+        raise file_error(path, error, KctlError) from error
 
 
 class Goal(NamedTuple):
@@ -165,7 +165,7 @@ class Goal(NamedTuple):
         """The goal. Raises BadValue where not exactly one is given, KctlError for a file that cannot be read."""
         import time
 
-        from kctl.errors import BadValue, KctlError, reason_of
+        from kctl.errors import BadValue, KctlError, file_error
         from kctl.files import read_text
         from kctl.times import parse_time
         from kctl.wire.group_changes import ResetGoal, parse_offsets
@@ -173,14 +173,14 @@ class Goal(NamedTuple):
         when = parse_time(self.to_time) if self.to_time is not None else None
         if self.by_duration is not None:
             if when is not None:
-                raise BadValue(ONE_GOAL)
+                raise BadValue(ONE_GOAL, "they exclude each other")
             when = time.time_ns() // 1_000_000 - round(self.by_duration * 1000)
         listed = None
         if self.from_file is not None:
             try:
                 listed = parse_offsets(read_text(self.from_file, follow=True), str(self.from_file))
             except (OSError, UnicodeError) as error:
-                raise KctlError(f"{self.from_file}: {reason_of(error)}") from error
+                raise file_error(self.from_file, error, KctlError) from error
         goal = ResetGoal(
             earliest=self.to_earliest,
             latest=self.to_latest,
@@ -191,7 +191,7 @@ class Goal(NamedTuple):
             listed=listed,
         )
         if goal.count != 1:
-            raise BadValue(ONE_GOAL)
+            raise BadValue(ONE_GOAL, "they exclude each other")
         return goal
 
 
@@ -338,7 +338,10 @@ def delete_offsets(frame: Frame, how: How, group: str, topics: tuple[str, ...]) 
         gone = [tp for tp in present if is_named(tp, topics)]
         for name in topics:
             if not any(is_named(tp, [name]) for tp in gone):
-                raise KctlError(f"group {group} has no offset of {name}")
+                raise KctlError(
+                    f"group {group} has no offset of {name}",
+                    f"`kctl group describe {group}` shows what it has",
+                )
         rows = [
             RESET(
                 group=group,

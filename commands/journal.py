@@ -130,7 +130,7 @@ def resume(frame: Frame, how: How, id: str) -> Outcome:
     if not how.yes and not sys.stdin.isatty():
         raise no_terminal()
     if not how.yes and not click.confirm(f"{visible(entry.title)}: continue?", err=True):
-        raise Refused("nothing was written")
+        raise Refused("nothing was written", "answer y to go on")
     with cluster_of(frame, entry) as cluster:
         refused = run(frame, how, cluster, entry, apply.resume)
     return Outcome([*refused, change_row(entry)], text=change_text)
@@ -149,5 +149,8 @@ def cluster_of(frame: Frame, entry: Entry) -> Cluster:
     cluster_id = cluster.read_state((), partition_states=False, recent=True).cluster_id
     if entry.cluster_id is not None and cluster_id != entry.cluster_id:
         cluster.close()
-        raise Refused(f"change {entry.id} was made on cluster {entry.cluster_id}, and this is {cluster_id}")
+        raise Refused(
+            f"change {entry.id} was made on cluster {entry.cluster_id}, and this is {cluster_id}",
+            "name the cluster it was made on",
+        )
     return cluster

@@ -17,9 +17,9 @@ import click
 
 from commands.catalogue import COMMANDS, Group, Verb
 from commands.cli.frame import ReaderGone, global_options, remember_globals
-from commands.cli.leaving import say
+from commands.cli.leaving import say, say_error
 from kctl import __version__
-from kctl.errors import KctlError, failure_of, reason_of
+from kctl.errors import KctlError, failure_of, file_error
 
 EXIT_STATUS = (
     "Exit status: 0 done, nothing wrong · 1 a bug in kctl · 2 wrong usage · 3 failed · 4 refused · "
@@ -110,8 +110,7 @@ def could_not(error: OSError) -> int:
         # Only standard output is written without a name. Buffered output would fail again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     place = "standard output" if error.filename is None else os.fsdecode(error.filename)
-    next_step = "; free some space, or write elsewhere" if error.errno in FULL[:2] else ""
-    complain(f"{place}: {reason_of(error)}{next_step}")
+    say_error(file_error(place, error))
     return 3
 
 
@@ -146,7 +145,7 @@ def main(args: Sequence[str] | None = None) -> int:
         complain(error.format_message())
         return 3
     except KctlError as error:
-        complain(str(error))
+        say_error(error)
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         complain("interrupted")
@@ -164,7 +163,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
                 for line in "".join(format_exception(error)).splitlines():
                     say(line)
-            complain(str(said))
+            say_error(said)
             return said.exit_code
         if os.environ.get("KCTL_DEBUG"):
             raise

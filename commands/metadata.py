@@ -35,12 +35,10 @@ def show(frame: Frame, options: EvidenceOptions) -> Outcome:
 
 def _report_unknown(frame: Frame, topics: Iterable[str], known: Iterable[str]) -> None:
     """Report topics that were asked for and do not exist; the others go on."""
-    from difflib import get_close_matches
-
-    from kctl.errors import KctlError
+    from kctl.errors import KctlError, near_names
 
     names = sorted(known)
     for topic in dict.fromkeys(topics):
         if topic not in names:
-            near = get_close_matches(topic, names, n=3)
-            frame.report(KctlError(f"no topic {topic}", f"near: {', '.join(near)}" if near else ""))
+            hint = near_names(topic, names, otherwise="`kctl metadata show` without --topic shows all")
+            frame.report(KctlError(f"no topic {topic} in the metadata log", hint))

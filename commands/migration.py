@@ -178,7 +178,7 @@ def settings_of_brokers(frame: Frame, at: At) -> Settings | None:
         settings = read_broker_settings(connected, SETTINGS)
     for id, found in settings.items():
         if isinstance(found, KctlError):
-            frame.report(KctlError(f"settings of broker {id} were not examined: {found}"))
+            frame.report(KctlError(f"settings of broker {id} were not examined: {found.message}", found.hint))
     return {id: found for id, found in settings.items() if not isinstance(found, KctlError)}
 
 

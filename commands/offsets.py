@@ -44,16 +44,11 @@ def groups_of(frame: Frame, options: EvidenceOptions) -> tuple[Groups, list[Row]
 
 def check_known(groups: Groups, group: str) -> None:
     """Raise KctlError where nothing is known of the group."""
-    from difflib import get_close_matches
-
-    from kctl.errors import KctlError
+    from kctl.errors import KctlError, near_names
 
     if group not in groups.names():
-        near = get_close_matches(group, groups.names(), n=3)
-        raise KctlError(
-            f"no group {group!r} in {TOPIC}",
-            f"near: {', '.join(near)}" if near else "see `kctl offsets list`",
-        )
+        hint = near_names(group, groups.names(), otherwise="`kctl offsets list` lists the groups")
+        raise KctlError(f"no group {group!r} in {TOPIC}", hint)
 
 
 @command(

@@ -52,8 +52,13 @@ class LogOptions(NamedTuple):
         others = sources.of_other_systems
         is_read = sources.sources or sources.failures or "-" in self.source or is_told
         if not is_read and len(others) == len(sources.findings):
-            hint = others[0].message if others else ""
-            frame.report(KctlError(f"{', '.join(self.source)}: no broker log of Kafka found here", hint))
+            why = f" ({others[0].message.rstrip('.')})" if others else ""
+            frame.report(
+                KctlError(
+                    f"{', '.join(self.source)}: no broker log of Kafka found here{why}",
+                    "name folders or files such as server.log, controller.log and state-change.log",
+                )
+            )
         return only_brokers(sources, only) if only else sources
 
     def merge(self, frame: Frame, *, notes_zones: bool, or_metadata_log: bool = False) -> Merge:
@@ -276,14 +281,22 @@ def like_kafka(
     paths = files_matching(logs_regex) if logs_regex else []
     paths += sorted({file.path for file in sources.files if file.kind in ("state-change", "other")})
     if not paths:
-        raise KctlError("no state-change log found")
+        raise KctlError(
+            "no state-change log found", "name a folder that holds state-change.log, or give --logs-regex"
+        )
     wanted = MergerOptions(
         options.topics[0] if options.topics else None,
         parse_partitions(options.partitions) if options.partitions else frozenset(),
         start_time or FIRST,
         end_time or LAST,
     )
-    yield from merge_like_kafka(paths, wanted, lambda reason: frame.report(KctlError(reason)))
+    yield from merge_like_kafka(
+        paths,
+        wanted,
+        lambda reason: frame.report(
+            KctlError(reason, "Kafka's own tool stops here too; without --format kafka kctl goes on")
+        ),
+    )
 
 
 @command(
@@ -333,9 +346,7 @@ def _note_missing(
     frame: Frame, items: Iterator[Row | Judgement], topics: tuple[str, ...], named: set[TopicPartition]
 ) -> Iterator[Row | Judgement]:
     """The rows; an error for each topic that was asked for and that no line names."""
-    from difflib import get_close_matches
-
-    from kctl.errors import BadValue
+    from kctl.errors import BadValue, near_names
     from kctl.judging.leadership import judge_silent
 
     missing = dict.fromkeys(topics)
@@ -347,8 +358,8 @@ def _note_missing(
     for topic in missing:
         yield from (judge_silent(tp) for tp in sorted(named) if tp.topic == topic)
         if topic not in known:
-            near = get_close_matches(topic, known, n=3) or sorted(known)[:3]
-            hint = f"the logs name {', '.join(near)}" if near else ""
+            named_ones = ", ".join(sorted(known)[:3]) or "no topic"
+            hint = near_names(topic, known, otherwise=f"the logs name {named_ones}")
             frame.report(BadValue(f"no line names a leader of {topic}", hint))
 
 

@@ -181,7 +181,8 @@ def describe(frame: Frame, at: At, topic: tuple[str, ...], overrides: bool, **fi
     With a filter only matching partitions are shown, without the row of their topic. With --offline the exit status is
     5 if there are any.
     """
-    from kctl.errors import KctlError
+
+    from kctl.cluster.names import unknown_topics
 
     with at.open(frame) as cluster:
         state = cluster.read_state(
@@ -194,7 +195,7 @@ def describe(frame: Frame, at: At, topic: tuple[str, ...], overrides: bool, **fi
     note_unknown_moves(frame, state)
     for name in dict.fromkeys(topic):
         if name not in state.topic_names:
-            frame.report(KctlError(f"no topic {name}"))
+            frame.report(unknown_topics([name], state.topic_names))
     chosen = [name for name, is_given in filters.items() if is_given]
     rows = list(_described(state, topic, chosen, overrides))
     if "offline" in chosen and rows:
@@ -226,7 +227,12 @@ def note_problems(frame: Frame, state: ClusterState) -> None:
     from kctl.errors import KctlError
 
     for problem in state.problems:
-        frame.report(KctlError(f"{problem.place}: {problem.reason}"))
+        frame.report(
+            KctlError(
+                f"{problem.place}: {problem.reason}",
+                "what is shown leaves it out; ask again, as a user that may read it",
+            )
+        )
 
 
 def note_unknown_moves(frame: Frame, state: ClusterState) -> None:
@@ -234,7 +240,12 @@ def note_unknown_moves(frame: Frame, state: ClusterState) -> None:
     from kctl.errors import KctlError
 
     if state.quorum is not None and state.quorum.lost:
-        frame.report(KctlError("what is being moved is not known: nobody but an active controller tells"))
+        frame.report(
+            KctlError(
+                "what is being moved is not known: nobody but an active controller tells",
+                "`kctl quorum describe` shows which controllers answer",
+            )
+        )
 
 
 @command(
@@ -288,7 +299,10 @@ def create(
     from kctl.errors import BadValue
 
     if replica_assignment is not None and (partitions is not None or replication_factor is not None):
-        raise BadValue("--replica-assignment replaces --partitions and --replication-factor")
+        raise BadValue(
+            "--replica-assignment replaces --partitions and --replication-factor",
+            "leave out one or the other",
+        )
     replicas = None if replica_assignment is None else parse_replica_assignment(replica_assignment)
     new = NewTopic(
         name=name,
@@ -421,7 +435,9 @@ def delete_records(
     from kctl.wire.records import choose_deletions, plan_deletion
 
     if sum((to_offset is not None, before is not None, read_by_all_groups)) != 1:
-        raise BadValue("give one of --to-offset, --before and --read-by-all-groups")
+        raise BadValue(
+            "give one of --to-offset, --before and --read-by-all-groups", "give exactly one of them"
+        )
     time = None if before is None else parse_time(before, "--before")
     with open_brokers_for_change(frame) as cluster:
         chosen = choose_deletions(cluster, topic, partitions, to_offset=to_offset, before=time)

@@ -168,7 +168,7 @@ def abort(frame: Frame, how: How, partition: str, start_offset: int | None, forc
 
     topic, dash, number = partition.rpartition("-")
     if not dash or not number.isdecimal():
-        raise BadValue(f"{partition!r} is not TOPIC-PARTITION")
+        raise BadValue(f"{partition!r} is not TOPIC-PARTITION", "write it as orders-3")
     with open_for_change(frame) as cluster:
         if cluster.backend != "admin":
             raise Refused("only brokers write markers; nothing was written", "give --bootstrap-server")

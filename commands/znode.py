@@ -41,7 +41,7 @@ def clean(path: str) -> str:
 
     parts = [part for part in path.split("/") if part]
     if any(part in (".", "..") for part in parts) or "\0" in path:
-        raise BadValue(f"{path!r} is not a znode path")
+        raise BadValue(f"{path!r} is not a znode path", "write it as /brokers/topics")
     return "/" + "/".join(parts)
 
 
@@ -87,7 +87,7 @@ def tree(frame: Frame, at: At, path: str, depth: int | None) -> Outcome:
     with at.open(frame) as cluster:
         reader = reader_of(frame, cluster)
         if reader.get(root) is None:
-            raise KctlError(f"no znode {root} at {reader.location}")
+            raise KctlError(f"no znode {root} at {reader.location}", "`kctl znode tree` lists what is there")
         listed = []
         for name, node in walk(reader, root):
             level = name.rstrip("/").count("/")
@@ -154,7 +154,11 @@ def show(frame: Frame, at: At, path: tuple[str, ...], show_secrets: bool) -> Out
         names = list(map(clean, path))
         for name, node in zip(names, reader.get_many(names), strict=True):
             if node is None:
-                frame.report(KctlError(f"no znode {name} at {reader.location}"))
+                frame.report(
+                    KctlError(
+                        f"no znode {name} at {reader.location}", "`kctl znode tree` lists what is there"
+                    )
+                )
             else:
                 rows.append(explained(name, node, show_secrets=show_secrets))
     if any(row["problem"] for row in rows):

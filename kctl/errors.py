@@ -1,8 +1,27 @@
-"""Expected failures. Each carries its exit status and, where there is something to do, a hint.
+"""Expected failures. Each carries its exit status, what failed and why, and a hint: what to do next.
 
-Texts are lower-case, name the thing, quote the value and end without a full stop.
+Texts are lower-case, name the thing, quote the value and end without a full stop. A class whose errors all have the
+same next step says it once, in its `hint`; `tests/test_errors.py` asks for one of each error.
 """
 
+from collections.abc import Iterable
+from errno import (
+    EACCES,
+    EDQUOT,
+    EEXIST,
+    EFBIG,
+    EINVAL,
+    EIO,
+    EISDIR,
+    ELOOP,
+    EMFILE,
+    ENAMETOOLONG,
+    ENOENT,
+    ENOSPC,
+    ENOTDIR,
+    EPERM,
+    EROFS,
+)
 from typing import NamedTuple
 
 
@@ -48,6 +67,7 @@ class BadValue(KctlError):
     """A name or value that cannot be right, found only after the arguments were parsed (exit status 2)."""
 
     exit_code = 2
+    hint = "the command's --help shows what it takes"
 
 
 class NotFinished(KctlError):
@@ -58,6 +78,47 @@ class NotFinished(KctlError):
 
 class UnreadableFile(KctlError):
     """A file or folder that cannot be opened or has not the layout asked for."""
+
+
+NEXT_STEPS = {
+    ENOENT: "check the path: nothing is there, or it was removed meanwhile",
+    ENOTDIR: "check the path: a part of it is a file",
+    EISDIR: "name a file in the folder",
+    EINVAL: "name a file",
+    EEXIST: "give another name",
+    EACCES: "run kctl as a user that has access to it",
+    EPERM: "run kctl as a user that has access to it",
+    EROFS: "name a place on a file system that is not mounted read-only",
+    ENOSPC: "free some space, or write elsewhere",
+    EDQUOT: "free some space, or write elsewhere",
+    EFBIG: "raise the limit (`ulimit -f`), or write elsewhere",
+    EIO: "the disk may be failing (see the kernel's log): copy what can be read and examine the copy",
+    EMFILE: "raise the limit of open files (`ulimit -n`), or use fewer --jobs",
+    ELOOP: "name the folder itself in place of the link",
+    ENAMETOOLONG: "use a shorter path",
+}
+"""What to do about an error of the system, by its number."""
+
+
+def next_step_of(error: BaseException) -> str:
+    """What to do about an error of the system."""
+    number = error.errno if isinstance(error, OSError) else None
+    return NEXT_STEPS.get(number or 0, "check that the path can be read there by other programs")
+
+
+def file_error(
+    place: object, error: BaseException, kind: type[KctlError] = UnreadableFile, hint: str = ""
+) -> KctlError:
+    """An error of the system as one of kctl's: the place, the system's words, and what to do about it."""
+    return kind(f"{place}: {reason_of(error)}", hint or next_step_of(error))
+
+
+def near_names(name: str, known: Iterable[str], *, otherwise: str) -> str:
+    """The hint for a name that is not among the known ones: those that are like it, else `otherwise`."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, sorted(known), n=3)
+    return f"did you mean {' or '.join(near)}?" if near else otherwise
 
 
 LIBRARIES = {

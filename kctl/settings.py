@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kctl.errors import KctlError, reason_of
+from kctl.errors import KctlError, file_error
 from kctl.files import read_text
 
 
@@ -71,7 +71,8 @@ def read_context(
         wanted = bool if KEYS[key] in (bool, "bool") else str
         if not isinstance(value, wanted):
             raise KctlError(
-                f"{path}: {key} of context {name!r} is a {type(value).__name__}, not a {wanted.__name__}"
+                f"{path}: {key} of context {name!r} is a {type(value).__name__}, not a {wanted.__name__}",
+                "correct the file; `kctl doctor` shows which one is read",
             )
     for key in KEYS:
         override = (
@@ -102,9 +103,9 @@ def _read(path: Path) -> dict[str, object]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
-        raise KctlError(f"settings file {path}: {reason_of(error)}") from error
+        raise file_error(f"settings file {path}", error, KctlError) from error
     except UnicodeDecodeError as error:
-        raise KctlError(f"settings file {path} is not TOML: {error}") from error
+        raise KctlError(f"settings file {path} is not TOML: {error}", "save the file as UTF-8") from error
     import tomllib  # most have no settings file
 
     try:
@@ -113,4 +114,6 @@ def _read(path: Path) -> dict[str, object]:
         # The library may quote the line, and a password stands in it: only the place is told.
         place = re.search(r"\((at [^()]*)\)$", str(error))
         where = f" ({place[1]})" if place else ""
-        raise KctlError(f"settings file {path} is not TOML{where}") from None
+        raise KctlError(
+            f"settings file {path} is not TOML{where}", "correct the file at that place"
+        ) from None

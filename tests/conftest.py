@@ -170,11 +170,21 @@ class Ran:
     err: str
     rows: list[dict[str, Any]] = field(default_factory=list)
 
+    @property
+    def errors(self) -> list[str]:
+        """What went wrong, each with what to do next behind a semicolon."""
+        return errors_in(self.err)
+
     def of(self, kind: str) -> list[dict[str, Any]]:
         return [row for row in self.rows if row["kind"] == kind]
 
     def codes(self, *severities: str) -> list[str]:
         return sorted(r["code"] for r in self.of("finding") if not severities or r["severity"] in severities)
+
+
+def errors_in(text: str) -> list[str]:
+    """The errors that kctl printed to standard error, each with what to do next behind a semicolon."""
+    return text.replace("\n      ", "; ").splitlines()
 
 
 def kctl(*args: object, stdin: bytes = b"", env: dict[str, str] | None = None) -> Ran:

@@ -33,6 +33,7 @@ def codes(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionI
 @click.argument("code", required=False, shell_complete=codes)
 def finding(frame: Frame, code: str | None) -> Outcome:
     """Explain a finding: meaning, cause and action; without CODE list all."""
+    from kctl.errors import BadValue, near_names
     from kctl.findings import all_findings
     from kctl.rows.house import FINDING_TYPE
 
@@ -40,11 +41,8 @@ def finding(frame: Frame, code: str | None) -> Outcome:
         template.code: template for template in sorted(all_findings(), key=lambda template: template.code)
     }
     if code is not None and code not in table:
-        from difflib import get_close_matches
-
-        near = get_close_matches(code, table, n=3)
-        hint = f" Near: {', '.join(near)}" if near else " See `kctl finding`"
-        raise click.UsageError(f"no finding {code!r}.{hint}")
+        hint = near_names(code, table, otherwise="`kctl finding` lists them")
+        raise BadValue(f"no finding {code!r}", hint)
     rows = [
         FINDING_TYPE.of(template, severity=str(template.severity))
         for template in (table.values() if code is None else [table[code]])

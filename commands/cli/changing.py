@@ -291,7 +291,12 @@ def carry_out(frame: Frame, how: How, cluster: Cluster, plan: Plan, rows: Iterab
         return Outcome([*rows, *write_rows(plan)], text=dry_run_text)
     if plan.needs:
         _show_warnings(frame, plan)
-        frame.report(Refused(f"{plan.title} needs {plan.needs}; nothing was written"))
+        frame.report(
+            Refused(
+                f"{plan.title} needs {plan.needs}; nothing was written",
+                "give that option if this is what you want; --dry-run shows what would be lost",
+            )
+        )
         return Outcome(rows)
     state = cluster.read_state((), partition_states=False, recent=True)
     _confirm(frame, how, plan, frame.context.name or state.cluster_id or "yes", cluster.location)
@@ -392,7 +397,9 @@ def _confirm(frame: Frame, how: How, plan: Plan, name: str, location: str) -> No
         say(line)
     answer = click.prompt(f"Type {visible(name)} to go on", err=True, default="", show_default=False)
     if answer != name:
-        raise Refused(f"{answer!r} is not {name}; nothing was written")
+        raise Refused(
+            f"{answer!r} is not {name}; nothing was written", f"run it again and type {name}, or give --yes"
+        )
 
 
 def no_terminal() -> Refused:

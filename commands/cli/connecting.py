@@ -170,7 +170,8 @@ def _refuse_read_only(frame: Frame) -> None:
     context = frame.context
     if context.read_only:
         raise Refused(
-            f"context {context.name or ''!r} is read-only; nothing was written".replace("context ''", "it")
+            f"context {context.name or ''!r} is read-only; nothing was written".replace("context ''", "it"),
+            "name a context that may write, or remove read_only from this one",
         )
 
 
@@ -205,8 +206,12 @@ def refuse_other_cluster(frame: Frame, cluster: Cluster) -> None:
     if context.cluster_id and state.cluster_id != context.cluster_id:
         setting = f"context `{context.name}`" if context.name else "KCTL_CLUSTER_ID"
         actual = state.cluster_id or "not known"
-        raise Refused(f"cluster id is {actual}, {setting} expects {context.cluster_id}; nothing was written")
+        raise Refused(
+            f"cluster id is {actual}, {setting} expects {context.cluster_id}; nothing was written",
+            "check that this is the cluster you mean; the setting names the one it was written for",
+        )
     if state.is_migrating:
         raise Refused(
-            "the cluster is migrating to KRaft, which overwrites ZooKeeper's data; nothing was written"
+            "the cluster is migrating to KRaft, which overwrites ZooKeeper's data; nothing was written",
+            "wait until the migration is over; `kctl migration status` shows how far it is",
         )

@@ -119,9 +119,7 @@ class EvidenceOptions(NamedTuple):
         `told` are partitions that the evidence has metadata of. A name that nothing has is wrong usage, but where a
         path could not be opened: it may lie there.
         """
-        from difflib import get_close_matches
-
-        from kctl.errors import BadValue, KctlError
+        from kctl.errors import BadValue, KctlError, near_names
 
         absent = KctlError if evidence.unopened else BadValue
         known: dict[str, set[int]] = {}
@@ -129,8 +127,8 @@ class EvidenceOptions(NamedTuple):
             known.setdefault(partition.topic, set()).add(partition.partition)
         for topic in self.topics:
             if topic not in known:
-                near = get_close_matches(topic, known, n=3) or sorted(known)[:3]
-                hint = f"the evidence holds copies of {', '.join(near)}" if near else ""
+                held = ", ".join(sorted(known)[:3]) or "no topic"
+                hint = near_names(topic, known, otherwise=f"the evidence holds copies of {held}")
                 frame.report(absent(f"no copy of topic {topic} is in the evidence", hint))
         numbers = [known[topic] for topic in self.topics or known if topic in known]
         for number in self.partitions:

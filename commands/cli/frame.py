@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.cli.leaving import Chunk, say
+from commands.cli.leaving import Chunk, say, say_error
 from commands.cli.render import Outcome, Row, deliver, json_encoder
 
 if TYPE_CHECKING:
@@ -143,9 +143,9 @@ class Frame:
             yield encode(self.checked(item)) + b"\n" if isinstance(item, dict) else item
 
     def report(self, error: Exception) -> None:
-        """Print an error on one line and go on; the exit status remembers it."""
+        """Print an error and go on; the exit status remembers it."""
         self.make_room()
-        say(f"kctl: {error}")
+        say_error(error)
         self.raise_status(getattr(error, "exit_code", 3))
 
     def note(self, text: str) -> None:

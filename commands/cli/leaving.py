@@ -13,6 +13,8 @@ import sys
 from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator
 
+from kctl.errors import KctlError
+
 Chunk = bytes | memoryview
 
 OWN_COLOUR = f"\x1b[{os.urandom(8).hex()};"
@@ -88,3 +90,11 @@ def say(line: str, *, end: str = "\n") -> None:
 
     sys.stderr.write(laid_out(redact_text(line)) + end)
     sys.stderr.flush()
+
+
+def say_error(error: Exception) -> None:
+    """Write what failed and why on a line to standard error, and below it what to do next."""
+    message, hint = (error.message, error.hint) if isinstance(error, KctlError) else (str(error), "")
+    say(f"kctl: {message}")
+    if hint:
+        say(f"      {hint}")

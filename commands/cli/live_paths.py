@@ -123,7 +123,10 @@ def _split(name: str, state: ClusterState) -> tuple[str, int | None]:
     topic, dash, number = name.rpartition("-")
     if dash and number.isdecimal() and topic in state.topic_names:
         return topic, int(number)
-    raise KctlError(f"{name}: no such file, and no such topic or partition in the cluster")
+    raise KctlError(
+        f"{name}: no such file, and no such topic or partition in the cluster",
+        "`kctl topic list` lists the topics",
+    )
 
 
 def _partitions(name: str, chosen: tuple[str, int | None], state: ClusterState) -> list[TopicPartition]:
@@ -133,7 +136,9 @@ def _partitions(name: str, chosen: tuple[str, int | None], state: ClusterState) 
     topic, number = chosen
     numbers = sorted(state.topics[topic].partitions) if number is None else [number]
     if number is not None and number not in state.topics[topic].partitions:
-        raise KctlError(f"{name}: topic {topic} has no partition {number}")
+        raise KctlError(
+            f"{name}: topic {topic} has no partition {number}", "`kctl topic describe` shows its partitions"
+        )
     return [TopicPartition(topic, p) for p in numbers]
 
 

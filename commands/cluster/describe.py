@@ -387,9 +387,9 @@ def predict(
     In a KRaft cluster voters that do not answer now count as dead; where no majority would be left nobody elects
     leaders, which a row `quorum` says.
     """
+    from kctl.cluster.names import unknown_topics
     from kctl.cluster.prediction import has_majority_after
     from kctl.cluster.prediction import predict as predicted
-    from kctl.errors import KctlError
     from kctl.rows.cluster_wide import PREDICTION
 
     with at.open(frame) as cluster:
@@ -397,7 +397,7 @@ def predict(
     note_problems(frame, state)
     missing = sorted((topics or frozenset()) - set(state.topic_names))
     if missing:
-        raise KctlError(f"no topic {', '.join(missing)}")
+        raise unknown_topics(missing, state.topic_names)
     predictions = list(predicted(state, stop, how=how, unclean=unclean))
     affected = [prediction for prediction in predictions if prediction.outcome != "unaffected"]
     if any(p.outcome in ("offline", "unclean") or p.is_under_min_isr for p in affected):
@@ -459,7 +459,10 @@ def rolling(frame: Frame, at: At, nodes: tuple[int, ...], watch: bool) -> Outcom
         answering = [broker for broker in state.live_brokers if broker not in silent]
         order = rolling_restart(state, cluster.read_log_dirs(answering) or ())
     if strangers := sorted(set(nodes) - {one.broker_id for one in order}):
-        raise BadValue(f"no broker or controller {', '.join(map(str, strangers))}")
+        raise BadValue(
+            f"no broker or controller {', '.join(map(str, strangers))}",
+            "`kctl cluster brokers` and `kctl quorum describe` list them",
+        )
     if nodes:
         order = [one for one in order if one.broker_id in nodes]
     if watch and order and not order[0].is_safe_now:

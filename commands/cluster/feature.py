@@ -11,7 +11,7 @@ from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import At, open_for_change, reads
 from commands.cli.frame import Frame, command
 from commands.cli.render import Outcome, Page, Row, table
-from kctl.errors import BadValue, KctlError
+from kctl.errors import BadValue
 
 
 def list_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
@@ -53,13 +53,14 @@ def list_features(frame: Frame, at: At) -> Outcome:
 
     Levels are those that every broker that answers supports; controllers are asked when a level is set.
     """
+    from kctl.cluster.interface import NoQuorum
     from kctl.cluster.kraft.features import features_of
     from kctl.rows.kraft import FEATURE_LEVELS
 
     with at.open(frame) as cluster:
         state = cluster.read_state((), partition_states=False, kafka_version=at.version)
         if state.quorum is None:
-            raise KctlError("the cluster has no KRaft quorum, or it may not be seen: features need one")
+            raise NoQuorum()
         ranges, failures = cluster.supported_features()
     for failure in failures:
         frame.report(failure)

@@ -11,7 +11,7 @@ from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import At, open_for_change, reads
 from commands.cli.frame import Frame, command
 from commands.cli.render import Outcome, Page, Row, ids, table
-from kctl.errors import BadValue, KctlError, Refused
+from kctl.errors import BadValue, Refused
 
 if TYPE_CHECKING:
     from kctl.cluster.interface import Cluster
@@ -107,10 +107,12 @@ def describe(frame: Frame, at: At) -> Outcome:
     A voter answers while it has fetched from the leader in the last 2 s. Without a leader the voters are those in the
     file of a broker, and answer while they take a connection.
     """
+    from kctl.cluster.interface import NoQuorum
+
     with at.open(frame) as cluster:
         state = cluster.read_state((), partition_states=False, kafka_version=at.version)
     if state.quorum is None:
-        raise KctlError("the cluster has no KRaft quorum, or it may not be seen")
+        raise NoQuorum()
     if not state.quorum.has_majority or state.quorum.dead_voters:
         frame.raise_status(5)
     return Outcome([quorum_row(state.quorum), *member_rows(state.quorum)], text=describe_text)

@@ -70,7 +70,9 @@ def execute(
 
     file = read_plan(plan)
     if max_batch_data is not None and disk_sizes is None:
-        raise BadValue("--max-batch-data needs --disk-sizes")
+        raise BadValue(
+            "--max-batch-data needs --disk-sizes", "give --disk-sizes with what kafka-log-dirs prints"
+        )
     sizes = partition_sizes(read_disk_sizes(disk_sizes)) if disk_sizes else None
     with open_for_change(frame) as cluster:
         state = read_for(cluster, file.targets, how.version, log_dirs=file.log_dirs)

@@ -132,16 +132,18 @@ def _goal(given: dict[str, Any]) -> Goal:
 
     goals = _goals(given)
     if given["partitions"]:
-        raise BadValue("--partition goes with --log-dir only")
+        raise BadValue("--partition goes with --log-dir only", "give --log-dir, or leave --partition out")
     if not goals and given["replication_factor"] is None:
         raise BadValue(
             "nothing to plan",
             "give --brokers, --add, --drain, --replace, --replication-factor, --balance-disks or --log-dir",
         )
     if given["max_batch_data"] is not None and given["disk_sizes"] is None:
-        raise BadValue("--max-batch-data needs --disk-sizes")
+        raise BadValue(
+            "--max-batch-data needs --disk-sizes", "give --disk-sizes with what kafka-log-dirs prints"
+        )
     if given["like_kafka"] and not given["brokers"]:
-        raise BadValue("--like-kafka needs --brokers")
+        raise BadValue("--like-kafka needs --brokers", "name the brokers with --brokers")
     return Goal(
         brokers=given["brokers"] or frozenset(),
         add=given["add"] or frozenset(),
@@ -160,25 +162,29 @@ def _goals(given: dict[str, Any]) -> list[str]:
     names = ("balance_disks", "log_dir", "brokers", "add", "drain", "replace")
     goals = [name.replace("_", "-") for name in names if given[name] not in (None, frozenset(), ())]
     if len(goals) > 1:
-        raise BadValue(f"--{goals[0]} and --{goals[1]} exclude each other")
+        raise BadValue(f"--{goals[0]} and --{goals[1]} exclude each other", "give one of them")
     return goals
 
 
 def _plan_disks(frame: Frame, at: At, to: Path, given: dict[str, Any]) -> Outcome:
     """A plan of moves between the disks of one broker."""
     from commands.reassign.rows import disk_plan_rows, plan_text
+    from kctl.cluster.names import unknown_topics
     from kctl.cluster.reassignment.disk_balance import plan_balance, plan_to_log_dir
     from kctl.cluster.reassignment.disk_moves import refuse_backend
     from kctl.cluster.reassignment.moves import cut
     from kctl.cluster.reassignment.plan_files import write_plan
-    from kctl.errors import BadValue, KctlError
+    from kctl.errors import BadValue
 
     _goals(given)
     path = ""
     if (broker := given["balance_disks"]) is None:
         name, equals, path = given["log_dir"].partition("=")
         if not equals or not name.isdigit() or not path.startswith("/"):
-            raise BadValue(f"--log-dir {given['log_dir']!r} is not BROKER=DIR with an absolute path")
+            raise BadValue(
+                f"--log-dir {given['log_dir']!r} is not BROKER=DIR with an absolute path",
+                "write it as 3=/data/kafka-2",
+            )
         broker = int(name)
     elif given["partitions"]:
         raise BadValue("--partition goes with --log-dir only")
@@ -187,7 +193,7 @@ def _plan_disks(frame: Frame, at: At, to: Path, given: dict[str, Any]) -> Outcom
         state = cluster.read_state(kafka_version=at.version, log_dirs_of=[broker])
     topics = given["topics"]
     if missing := sorted(set(topics or ()) - set(state.topics)):
-        raise KctlError(f"no topic {', '.join(missing)}", "`kctl topic list` lists them")
+        raise unknown_topics(missing, state.topic_names)
     planned = (
         plan_to_log_dir(state, broker, path, topics, given["partitions"])
         if path
@@ -219,6 +225,6 @@ def _pairs(texts: tuple[str, ...]) -> dict[int, int]:
     for text in texts:
         old, equals, new = text.partition("=")
         if not equals or not old.isdigit() or not new.isdigit() or old == new:
-            raise BadValue(f"--replace {text!r} is not OLD=NEW")
+            raise BadValue(f"--replace {text!r} is not OLD=NEW", "write it as 3=7")
         pairs[int(old)] = int(new)
     return pairs

@@ -57,11 +57,16 @@ def throttle(
     if action == "list":
         return _list(frame, how, snapshot)
     if snapshot is not None:
-        raise BadValue("a snapshot cannot be changed")
+        raise BadValue(
+            "a snapshot cannot be changed", "name the cluster with --zookeeper or --bootstrap-server"
+        )
     if plan is None and not (action == "clear" and unused):
-        raise BadValue(f"throttle {action} needs PLAN")
+        raise BadValue(f"throttle {action} needs PLAN", "name the plan whose throttles these are")
     if (rate is None) == (action == "set"):
-        raise BadValue("throttle set needs PLAN and RATE; clear takes no RATE")
+        raise BadValue(
+            "throttle set needs PLAN and RATE; clear takes no RATE",
+            "give both for set, and only the plan for clear",
+        )
     with open_for_change(frame) as cluster:
         if plan is None:
             return _clear_unused(frame, how, cluster)

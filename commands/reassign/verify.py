@@ -168,7 +168,12 @@ def settle_throttle(
         configs=("topics", "brokers"), partition_states=False, kafka_version=at.version
     )
     if still := left_over(clear, after):
-        frame.report(NotFinished(f"still throttled: {', '.join(still)}"))
+        frame.report(
+            NotFinished(
+                f"still throttled: {', '.join(still)}",
+                "`kctl reassign throttle clear --unused` clears throttles that no move needs",
+            )
+        )
 
 
 @command(

@@ -93,12 +93,12 @@ def _chosen(
     frame: Frame, state: ClusterState, topics: tuple[str, ...], partitions: tuple[int, ...]
 ) -> list[TopicPartition]:
     from commands.topic import note_problems
-    from kctl.errors import KctlError
+    from kctl.cluster.names import unknown_topics
 
     note_problems(frame, state)
     for name in dict.fromkeys(topics):
         if name not in state.topic_names:
-            frame.report(KctlError(f"no topic {name}"))
+            frame.report(unknown_topics([name], state.topic_names))
     return [
         tp
         for tp in state.partitions()

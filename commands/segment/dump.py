@@ -179,7 +179,10 @@ def as_kafka(frame: Frame, files: Iterable[str], options: DumpOptions) -> Outcom
     from kctl.dump.kafka_text.dump_log_segments import KafkaDump
 
     if frame.output != "text":
-        raise BadValue(f"--format kafka prints text; --output {frame.output} is not possible")
+        raise BadValue(
+            f"--format kafka prints text; --output {frame.output} is not possible",
+            "leave out --format kafka or --output",
+        )
     dump = KafkaDump(
         records=options.records or options.decoder != "text",
         kind=FileKind(options.kind) if options.kind else None,

@@ -82,7 +82,10 @@ def _tasks(folder: str, evidence: Evidence) -> list[ReplicaTask]:
     tasks = [task_of(replica, directories[replica.log_dir.path], evidence, options) for replica in live]
     tasks += [loose_task(path, root, evidence) for path, root in evidence.loose_folders]
     if not tasks and not evidence.failures:
-        raise KctlError(f"{folder}: no partition folder found here")
+        raise KctlError(
+            f"{folder}: no partition folder found here",
+            "name a partition's folder, or a log directory that holds some",
+        )
     return tasks
 
 

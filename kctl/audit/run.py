@@ -23,7 +23,7 @@ from kctl.audit.batch_rows import Parts
 from kctl.audit.parts import PARTS, Audit, Part
 from kctl.audit.resume import FOLDER, forget, is_of_run, keep_below, run_digest
 from kctl.audit.tables import TABLE_OF_KIND, TABLES, TableWriter, table_writer, write_file, write_summary
-from kctl.errors import KctlError, Refused, reason_of
+from kctl.errors import KctlError, Refused, file_error, reason_of
 from kctl.evidence.model import Evidence
 from kctl.judging.judgement import Coverage, Judgement, Question
 from kctl.judging.sentences import audit_sentence
@@ -125,7 +125,7 @@ def prepare_folder(out: Path, evidence_paths: tuple[str, ...], *, own: bool, ove
         out.mkdir(parents=True, exist_ok=True)
         names = sorted(os.listdir(out))
     except OSError as error:
-        raise KctlError(f"{out}: {reason_of(error)}") from error
+        raise file_error(out, error, KctlError) from error
     tables = [name for name in names if name in TABLES or name == "batches"]
     earlier = [*tables, *(name for name in names if name in REPORT_FILES)]
     left = [name for name in names if name == FOLDER or LEFT.fullmatch(name)]
@@ -304,7 +304,7 @@ def _run_part(
         raise  # tables without what it was to find would look like a better audit than there is
     except KctlError as error:
         audit.report(error)
-        state = f"could not: {error}"
+        state = f"could not: {error.message}"
     return {"name": part.name, "state": state, "seconds": round(time.monotonic() - began, 3)}
 
 

@@ -24,7 +24,7 @@ def query(tables: Tables, statement: str) -> Iterator[dict[str, Any]]:
     try:
         statement.encode()
     except UnicodeEncodeError:
-        raise BadValue("SQL: the statement is no UTF-8 text") from None
+        raise BadValue("SQL: the statement is no UTF-8 text", "save it as UTF-8") from None
     datasets = {name: tables.dataset(name) for name in tables.names()}
     spilled = tempfile.TemporaryDirectory(prefix="kctl-sql-", ignore_cleanup_errors=True)
     limits = {"memory_limit": MEMORY, "temp_directory": spilled.name, "threads": 2}

@@ -108,7 +108,9 @@ class TableWriter:
     def take_in(self, part: WrittenPart) -> None:
         """A part that a worker reports to have written below `workers`."""
         if part.name in self._parts:
-            raise KctlError(f"table {self.name}: two tasks wrote {part.name}")
+            raise KctlError(
+                f"table {self.name}: two tasks wrote {part.name}", "start it anew with --overwrite"
+            )
         self._parts[part.name] = part
 
     def _flush(self) -> None:

@@ -12,7 +12,7 @@ from kctl.broker_logs.blocks import Block, Reading, blocks_of
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.shapes import Shapes
 from kctl.broker_logs.sources import LogFile, LogSource
-from kctl.errors import BadValue, UnreadableFile, reason_of
+from kctl.errors import BadValue, UnreadableFile, file_error
 from kctl.files import open_file
 from kctl.rows.state_log import TEMPLATE
 
@@ -36,16 +36,16 @@ def _event_in(file: str, number: int) -> Event:
     try:
         open_file(file, follow=True).close()
     except OSError as error:
-        raise UnreadableFile(f"{file}: {reason_of(error)}") from error
+        raise file_error(file, error) from error
     head = next(_blocks(file), None)
     if head is None:
-        raise BadValue(f"{file} is empty")
+        raise BadValue(f"{file} is empty", "name a log that holds something")
     shapes = Shapes()
     for block in _blocks(file):
         if block.first_line <= number < block.first_line + block.data.count(b"\n", 0, int(block.ends[-1])):
             index = int((block.lines <= number).sum()) - 1
             return Event(block, index, shapes.parse(block)[index])
-    raise BadValue(f"{file} has no line {number}")
+    raise BadValue(f"{file} has no line {number}", "name a line that the file has")
 
 
 def _blocks(file: str) -> Iterator[Block]:
@@ -54,7 +54,10 @@ def _blocks(file: str) -> Iterator[Block]:
     start = next(chunks_of(file, lambda reason: None, size=PEEKED), b"")
     layout, first = detect(start)
     if layout is None:
-        raise UnreadableFile(f"{file}: no line of it has the head of a log line")
+        raise UnreadableFile(
+            f"{file}: no line of it has the head of a log line",
+            "name another file, or give the text of the line",
+        )
     source = LogSource(None, "other", (LogFile(file, file, "other", None, layout, first),))
     return blocks_of(source, 0, None, Reading())
 
@@ -67,7 +70,7 @@ def _event_of(record: bytes) -> Event:
             source = LogSource(None, "other", (LogFile("-", "-", "other", None, layout, None),))
             block = _block_of(data, source)
             return Event(block, 0, Shapes().parse(block)[0])
-    raise BadValue("the text is no log line")
+    raise BadValue("the text is no log line", "give a whole line, with its time and level")
 
 
 def _block_of(data: bytes, source: LogSource) -> Block:

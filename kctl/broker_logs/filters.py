@@ -103,7 +103,10 @@ def expression_filter(expression: str) -> Filter:
     try:
         pattern = re.compile(expression.encode(), re.MULTILINE)
     except re.error as error:
-        raise BadValue(f"--grep {expression!r}: {error}") from error
+        raise BadValue(
+            f"--grep {expression!r}: {error}",
+            "correct the regular expression; a backslash before a character takes it as it is",
+        ) from error
 
     def wanted(block: Block) -> Block:
         keep = [bool(pattern.search(block.record(i))) for i in range(len(block.starts))]
@@ -153,8 +156,11 @@ def parse_partitions(text: str) -> frozenset[int]:
         first, dash, last = part.strip().partition("-")
         numbers = (first, last) if dash else (first, first)
         if not all(number.isascii() and number.isdigit() and len(number) < 10 for number in numbers):
-            raise BadValue(f"--partitions {text!r} is not a list such as 0,3-5")
+            raise BadValue(
+                f"--partitions {text!r} is not a list such as 0,3-5",
+                "write numbers and ranges without spaces",
+            )
         if int(numbers[1]) - int(numbers[0]) > 1_000_000:
-            raise BadValue(f"--partitions {text!r} names more than a million partitions")
+            raise BadValue(f"--partitions {text!r} names more than a million partitions", "name fewer")
         found.update(range(int(numbers[0]), int(numbers[1]) + 1))
     return frozenset(found)

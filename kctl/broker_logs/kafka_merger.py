@@ -42,9 +42,11 @@ class MergerOptions:
         """`BadValue` for what Kafka's tool refuses."""
         for option, text in (("--start-time", self.start_time), ("--end-time", self.end_time)):
             if not DATE.fullmatch(text.encode()):
-                raise BadValue(f"{option} {text!r} is not yyyy-MM-dd HH:mm:ss,SSS")
+                raise BadValue(
+                    f"{option} {text!r} is not yyyy-MM-dd HH:mm:ss,SSS", "write it as 2026-11-21 13:00:00,000"
+                )
         if self.partitions and self.topic is None:
-            raise BadValue("--partitions needs --topic")
+            raise BadValue("--partitions needs --topic", "give --topic")
 
 
 def merge_like_kafka(
@@ -153,10 +155,12 @@ def files_matching(pattern: str) -> list[str]:
     try:
         searched = re.compile(expression)
     except re.error as error:
-        raise BadValue(f"--logs-regex {pattern!r}: {error}") from error
+        raise BadValue(f"--logs-regex {pattern!r}: {error}", "correct the regular expression") from error
     folder = folder or ("/" if slash else ".")
     try:
         names = sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
     except OSError as error:
-        raise BadValue(f"--logs-regex {pattern!r}: {reason_of(error)}") from error
+        raise BadValue(
+            f"--logs-regex {pattern!r}: {reason_of(error)}", "correct the path in the expression"
+        ) from error
     return [os.path.join(folder, name) for name in names if searched.search(name)]

@@ -22,7 +22,7 @@ from formats.broker_logs.line import writers_named
 from formats.errors import FormatError
 from kctl.broker_logs.containers import heads_of
 from kctl.broker_logs.opening import PEEKED, STDIN, chunks_of, spooled_stdin
-from kctl.errors import BadValue, KctlError, UnreadableFile, reason_of
+from kctl.errors import BadValue, KctlError, file_error, reason_of
 from kctl.evidence.discover import discover
 from kctl.evidence.model import BrokerLog, Evidence, Root
 from kctl.evidence.names import broker_log_kind
@@ -187,11 +187,10 @@ def _looked_into(candidate: Candidate, layouts: Sequence[Layout], sources: Sourc
             head = chunk
             break
     except OSError as error:
-        reason = reason_of(error)
         if candidate.is_named:
-            sources.failures.append(UnreadableFile(f"{candidate.file}: {reason}"))
+            sources.failures.append(file_error(candidate.file, error))
         else:
-            sources.findings.append(say.LOG_UNREADABLE.at(_place(candidate), reason=reason))
+            sources.findings.append(say.LOG_UNREADABLE.at(_place(candidate), reason=reason_of(error)))
         return []
     if not head and broken:
         sources.findings.append(say.LOG_GZIP_DAMAGED.at(_place(candidate), lines=0, reason=broken[0]))
@@ -334,7 +333,10 @@ def layouts_of(patterns: Sequence[str], names: Sequence[str] = ()) -> tuple[Layo
         try:
             found.append(layout_of(text))
         except FormatError as error:
-            raise BadValue(f"{option} {text!r}: {error.what}") from error
+            raise BadValue(
+                f"{option} {text!r}: {error.what}",
+                "`kctl state-log merge --help` tells how layouts are written",
+            ) from error
     return tuple(found)
 
 
@@ -342,7 +344,9 @@ def only_brokers(sources: Sources, ids: Sequence[str]) -> Sources:
     """The sources of some brokers; `BadValue` where a text is no id or none of them has a log here."""
     for text in ids:
         if not (text.isascii() and text.isdigit()):
-            raise BadValue(f"--broker {text!r} is no broker id")
+            raise BadValue(
+                f"--broker {text!r} is no broker id", "write the number, as in broker.id or node.id"
+            )
     wanted = {int(text) for text in ids}
     there = {broker_id for source in sources.sources for broker_id in _brokers_of(source)}
     if not wanted & there:

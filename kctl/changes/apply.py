@@ -213,9 +213,15 @@ def _what(entry: Entry, index: int) -> str:
 def resume(entry: Entry, run: ChangeRun) -> None:
     """Go on with a change that was cut off. Raises Refused where there is nothing to go on with."""
     if entry.undone_by:
-        raise Refused(f"change {entry.id} was undone by {entry.undone_by}")
+        raise Refused(
+            f"change {entry.id} was undone by {entry.undone_by}",
+            f"`kctl journal show {entry.undone_by}` shows that change",
+        )
     if entry.is_finished:
-        raise Refused(f"change {entry.id} is finished")
+        raise Refused(
+            f"change {entry.id} is finished",
+            f"there is nothing left to do; `kctl journal undo {entry.id}` takes it back",
+        )
     for index, stage in enumerate(entry.stages):
         if stage.state == "writing":
             stage.state = "written" if was_written(entry, index, run) else "planned"

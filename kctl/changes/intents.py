@@ -367,7 +367,10 @@ class DeleteGroup(Intent):
 
     def inverse(self) -> Intent:
         if not self.previous:
-            raise Refused(f"group {self.group} had no offsets: a consumer that joins makes it again")
+            raise Refused(
+                f"group {self.group} had no offsets: a consumer that joins makes it again",
+                "there is nothing to take back",
+            )
         return SetGroupOffsets(
             group=self.group,
             is_share=self.is_share,
@@ -452,7 +455,10 @@ class RemoveVoter(Intent):
 
     def inverse(self) -> Intent:
         if not self.listeners:
-            raise Refused(f"nothing tells where node {self.node_id} listened")
+            raise Refused(
+                f"nothing tells where node {self.node_id} listened",
+                f"add it with `kctl quorum add {self.node_id} --endpoint LISTENER://HOST:PORT`",
+            )
         return AddVoter(node_id=self.node_id, directory_id=self.directory_id, listeners=self.listeners)
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kctl.errors import KctlError, Refused, reason_of
+from kctl.errors import KctlError, Refused, file_error, reason_of
 from kctl.files import LARGEST_TABLE, open_file, read_whole
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Journal:
         except FileNotFoundError:  # nothing was changed yet
             return []
         except OSError as error:
-            raise KctlError(f"{self.folder}: {reason_of(error)}") from error
+            raise file_error(self.folder, error, KctlError) from error
 
     def _read(self, path: Path) -> Entry:
         from kctl.changes.entry import Entry  # dear to import, and most who look find no change
@@ -115,9 +115,12 @@ class Journal:
                 raise ValueError(f"it says that it is {entry.id}")
             return entry
         except OSError as error:
-            raise KctlError(f"{path}: {reason_of(error)}") from error
+            raise file_error(path, error, KctlError) from error
         except (ValueError, KeyError, TypeError, AssertionError, AttributeError, RecursionError) as error:
-            raise KctlError(f"{path} is no entry of a journal ({error})") from error
+            raise KctlError(
+                f"{path} is no entry of a journal ({error})",
+                "move it out of the journal's folder; `kctl journal verify` lists what was changed there",
+            ) from error
 
     # --- writing ---
 
@@ -151,7 +154,10 @@ class Journal:
         try:
             while not _is_taken(descriptor):
                 if time.monotonic() > until:
-                    raise Refused("another kctl is writing to this cluster now; nothing was written")
+                    raise Refused(
+                        "another kctl is writing to this cluster now; nothing was written",
+                        "wait until it has ended",
+                    )
                 time.sleep(0.02)
             yield
         finally:
@@ -185,7 +191,7 @@ class Journal:
         try:
             return read_whole(path, LARGEST_TABLE) if path.exists() else b""
         except OSError as error:
-            raise KctlError(f"{path}: {reason_of(error)}") from error
+            raise file_error(path, error, KctlError) from error
 
     def verify(self) -> list[Broken]:
         """Everything that does not fit the chain; empty for a sound journal."""

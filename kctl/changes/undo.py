@@ -18,14 +18,20 @@ from kctl.errors import Refused
 def plan_undo(entry: Entry, run: ChangeRun) -> Plan:
     """The plan of taking back what stands of a change; empty where nothing of it was written."""
     if entry.undone_by:
-        raise Refused(f"change {entry.id} was undone by {entry.undone_by} already")
+        raise Refused(
+            f"change {entry.id} was undone by {entry.undone_by} already",
+            f"`kctl journal undo {entry.undone_by}` would make it again",
+        )
     intents: list[Intent] = []
     for index in reversed(range(len(entry.stages))):
         stage = entry.stages[index]
         if not stage.may_be_written or (stage.state == "writing" and not _may_stand(entry, index, run)):
             continue
         if stage.undo_refused:
-            raise Refused(stage.undo_refused)
+            raise Refused(
+                stage.undo_refused,
+                f"`kctl journal show {entry.id}` shows what was there before; change it by hand where it must go back",
+            )
         intents += [intent for intent in stage.undo if not _is_nothing(intent)]
     title = f"undo {entry.id}: {entry.title}"
     if not intents:
@@ -73,15 +79,22 @@ def _require_left(entry: Entry, inverse: Intent, state: ClusterState) -> None:
     intents = (stage.intent for stage in entry.stages)
     made = next((i for i in intents if isinstance(i, CreateTopic) and i.topic == inverse.topic), None)
     if made is None:
-        raise Refused(f"change {entry.id} did not create topic {inverse.topic}, which its undo would delete")
+        raise Refused(
+            f"change {entry.id} did not create topic {inverse.topic}, which its undo would delete",
+            f"delete it yourself with `kctl topic delete {inverse.topic}` if it is to go",
+        )
     topic = state.topics.get(made.topic)
     if topic is None:
-        raise Refused(f"topic {made.topic} is not there any more")
+        raise Refused(f"topic {made.topic} is not there any more", "there is nothing left to undo")
     if dict(topic.partitions) != dict(made.replicas):
         raise Refused(
-            f"topic {made.topic} has been changed since: its partitions are not those that were created"
+            f"topic {made.topic} has been changed since: its partitions are not those that were created",
+            f"delete it yourself with `kctl topic delete {made.topic}` if it is to go",
         )
     left = entry.details
     known = (left.get("created_at"), topic.created_at), (left.get("topic_id"), topic.topic_id)
     if any(then is not None and then != now for then, now in known):
-        raise Refused(f"topic {made.topic} was deleted and created again since by somebody else")
+        raise Refused(
+            f"topic {made.topic} was deleted and created again since by somebody else",
+            f"delete it yourself with `kctl topic delete {made.topic}` if it is to go",
+        )

@@ -29,12 +29,12 @@ from kctl.checks.snapshots import ProducerWatch, open_snapshot
 from kctl.checks.table import LogChecks
 from kctl.errors import reason_of
 from kctl.files import what_it_is
-from kctl.findings import Place
+from kctl.findings import FindingType, Place
+from kctl.findings import epochs as say_epochs
 from kctl.findings import evidence as say_evidence
 from kctl.findings import indexes as say_index
 from kctl.findings import logs as say
-from kctl.findings.epochs import EPOCHS_LOST
-from kctl.findings.snapshots import SNAPSHOTS_MISSING
+from kctl.findings import snapshots as say_snapshots
 from kctl.log.folder import Folder, FolderFile, Segment, read_folder
 
 TYPES = {
@@ -52,10 +52,19 @@ TYPES = {
 # Topics that Kafka itself makes compacted.
 COMPACTED = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 KINDS = {
-    FolderKind.DELETE: "The partition was deleted; its folder waits for file.delete.delay.ms.",
+    FolderKind.DELETE: "The broker deletes the replica: its topic was deleted, or the replica was moved away.",
     FolderKind.FUTURE: "The replica is being moved between log directories; it is not complete.",
     FolderKind.STRAY: "Metadata no longer places the replica on this broker; it is kept aside.",
 }
+LEAVING = (FolderKind.DELETE, FolderKind.STRAY)
+# A broker deletes the log of a segment before its indexes, all segments before the snapshots, then what is left in any
+# order, and may be killed meanwhile (`LogSegment.deleteIfExists`, `UnifiedLog.delete`, `Utils.delete @ 3.9.0`).
+BESIDE_A_LOG = frozenset(
+    type_.code
+    for subject in (say_index, say_epochs, say_snapshots)
+    for type_ in vars(subject).values()
+    if isinstance(type_, FindingType)
+)
 LARGEST_SEGMENT = (1 << 31) - 1
 OFFSET_DIGITS = 20
 
@@ -121,6 +130,9 @@ def check_replica(
     _check_segments(check)
     _check_leftovers(check)
     _check_others(check)
+    if task.kind in LEAVING:
+        for file in check.report.files:
+            file.take_as_info(BESIDE_A_LOG)
     if task.kind in KINDS:
         check.report.findings.append(say.FOLDER_KIND.at(task.place, severity=None, what=KINDS[task.kind]))
     return check.report
@@ -143,13 +155,15 @@ def _check_segments(check: _Check) -> None:
     lacks_snapshots = not check.folder.snapshots and check.task.is_clean
     if lacks_snapshots and producers.replay.producers and check.task.kind is FolderKind.LIVE:
         count = len(producers.replay.producers)
-        report.findings.append(SNAPSHOTS_MISSING.at(check.task.place, severity=None, count=count))
+        report.findings.append(
+            say_snapshots.SNAPSHOTS_MISSING.at(check.task.place, severity=None, count=count)
+        )
     epoch_file = check.folder.others.get(LEADER_EPOCHS)
     if epoch_file:
         check_epochs(check.report_of(epoch_file), epoch_file.path, epochs, check.task, facts)
     elif epochs.runs and check.task.kind is FolderKind.LIVE:
         place = check.place_of(LEADER_EPOCHS)
-        report.findings.append(EPOCHS_LOST.at(place, severity=None, epoch=epochs.runs[-1].epoch))
+        report.findings.append(say_epochs.EPOCHS_LOST.at(place, severity=None, epoch=epochs.runs[-1].epoch))
 
 
 def _open_snapshots(check: _Check) -> ProducerWatch:

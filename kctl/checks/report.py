@@ -7,7 +7,7 @@ is counted, so that a wrecked disk stays small.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -86,6 +86,14 @@ class FileReport:
                 self.findings.append(finding)
             else:
                 self.left_out[finding.code, finding.severity] += 1
+
+    def take_as_info(self, codes: Container[str]) -> None:
+        """Findings of these codes are no more than information here."""
+        self.findings = [replace(f, severity=Severity.INFO) if f.code in codes else f for f in self.findings]
+        counts = Counter[tuple[str, Severity]]()
+        for (code, severity), count in self.left_out.items():
+            counts[code, Severity.INFO if code in codes else severity] += count
+        self.left_out = counts
 
     def at(self, position: int, size_in_bytes: int) -> Place:
         """A place in this file."""

@@ -6,7 +6,6 @@ resulting configuration has to pass. Secrets are refused: Kafka's own tool knows
 
 import time
 from collections.abc import Collection, Mapping, Sequence
-from difflib import get_close_matches
 
 from formats.secrets import is_secret_key
 from kctl.changes.intents import AlterConfig, Intent, WaitUntil
@@ -14,10 +13,10 @@ from kctl.changes.plan import Plan, Stage
 from kctl.changes.waiting import Waited
 from kctl.cluster.config_keys import BROKERS_ONLY, ENTITY_TYPES, KIPS, key_for
 from kctl.cluster.interface import Cluster
-from kctl.cluster.names import sanitized
+from kctl.cluster.names import sanitized, unknown_topics
 from kctl.cluster.state import DEFAULT, ClusterState
 from kctl.cluster.versions import V0_10_1, V1_1, V2_3, KafkaVersion
-from kctl.errors import BadValue, KctlError, Refused
+from kctl.errors import BadValue, KctlError, Refused, near_names
 from kctl.times import iso
 
 OF_A_LISTENER = "listener.name."  # begins keys of one listener, which brokers list only where they are set
@@ -29,9 +28,9 @@ def parse_assignments(given: Sequence[str]) -> dict[str, str]:
     for text in given:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise BadValue(f"{text!r} is not KEY=VALUE")
+            raise BadValue(f"{text!r} is not KEY=VALUE", "write it as retention.ms=3600000")
         if key.strip() in found:
-            raise BadValue(f"{key.strip()} is given twice")
+            raise BadValue(f"{key.strip()} is given twice", "give it once")
         found[key.strip()] = value
     return found
 
@@ -42,19 +41,27 @@ def entity_path(entity_type: str, name: str, version: KafkaVersion) -> str:
         raise BadValue(f"{entity_type!r} is no entity type", f"there are {', '.join(ENTITY_TYPES)}")
     since, _ = ENTITY_TYPES[entity_type]
     if version < since and entity_type in BROKERS_ONLY:
-        raise KctlError(f"configurations of {entity_type} need Kafka {since} ({KIPS[entity_type]})")
+        raise KctlError(
+            f"configurations of {entity_type} need Kafka {since} ({KIPS[entity_type]})",
+            "upgrade the brokers first",
+        )
     if version < since:
-        raise BadValue(f"Kafka {version} has no configuration of {entity_type}; it came with {since}")
+        raise BadValue(
+            f"Kafka {version} has no configuration of {entity_type}; it came with {since}",
+            "is --kafka-version right?",
+        )
     if not name:
-        raise BadValue("an entity's name cannot be empty")
+        raise BadValue("an entity's name cannot be empty", "name it with --entity-name")
     if name == DEFAULT:
         if entity_type in ("topics", *BROKERS_ONLY) or version < (
             V1_1 if entity_type == "brokers" else V0_10_1
         ):
-            raise BadValue(f"there is no default of {entity_type} in Kafka {version}")
+            raise BadValue(
+                f"there is no default of {entity_type} in Kafka {version}", "name one with --entity-name"
+            )
         return name
     if entity_type in ("brokers", "broker-loggers") and not (name.isascii() and name.isdigit()):
-        raise BadValue(f"{name!r} is no broker id")
+        raise BadValue(f"{name!r} is no broker id", "write its number, or <default> for all")
     if entity_type == "users" and "/clients/" in name:
         user, client = name.split("/clients/", 1)
         return f"{sanitized(user)}/clients/{sanitized(client)}"
@@ -75,7 +82,7 @@ def check_values(entity_type: str, values: Mapping[str, str], version: KafkaVers
             _refuse_unknown(entity_type, name, version)
             continue
         if reason := key.check(value):
-            raise BadValue(f"{name}={value}: {reason}")
+            raise BadValue(f"{name}={value}: {reason}", "give a value that Kafka takes")
     if entity_type == "topics":
         _check_together(values, version)
 
@@ -91,8 +98,7 @@ def _refuse_unknown(entity_type: str, name: str, version: KafkaVersion) -> None:
         raise BadValue(
             f"Kafka {version} has no {name}; it came with {names[name]}", "is --kafka-version right?"
         )
-    near = get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]}?" if near else ""
+    hint = near_names(name, names, otherwise=f"Kafka's documentation lists those of {entity_type}")
     raise BadValue(f"{name} is no configuration of {entity_type}", hint)
 
 
@@ -100,18 +106,23 @@ def _check_together(values: Mapping[str, str], version: KafkaVersion) -> None:
     if version >= V2_3 and int(values.get("max.compaction.lag.ms", 2**63 - 1)) < int(
         values.get("min.compaction.lag.ms", 0)
     ):
-        raise BadValue("max.compaction.lag.ms is smaller than min.compaction.lag.ms")
+        raise BadValue(
+            "max.compaction.lag.ms is smaller than min.compaction.lag.ms",
+            "raise it, or lower min.compaction.lag.ms",
+        )
     if values.get("remote.storage.enable", "").strip().lower() != "true":
         return
     if "compact" in values.get("cleanup.policy", ""):
-        raise BadValue("remote.storage.enable does not go with cleanup.policy=compact")
+        raise BadValue(
+            "remote.storage.enable does not go with cleanup.policy=compact", "set only one of the two"
+        )
     for local, total in (
         ("local.retention.ms", "retention.ms"),
         ("local.retention.bytes", "retention.bytes"),
     ):
         kept, of = int(values.get(local, -2)), int(values.get(total, -1))
         if kept > of >= 0 or (kept == -1 and of >= 0):
-            raise BadValue(f"{local} is larger than {total}")
+            raise BadValue(f"{local} is larger than {total}", "lower it, or raise the other")
 
 
 def plan_configs(
@@ -137,11 +148,14 @@ def plan_configs(
     version = state.kafka_version
     name = entity_path(entity_type, entity_name, version)
     if entity_type == "topics" and entity_name not in state.topic_names:
-        raise KctlError(f"no topic {entity_name}")
+        raise unknown_topics([entity_name], state.topic_names)
     present = state.config(entity_type, name)
     missing = [key for key in unset if key not in present]
     if missing:
-        raise KctlError(f"{missing[0]} is not set for {entity_type.removesuffix('s')} {entity_name}")
+        raise KctlError(
+            f"{missing[0]} is not set for {entity_type.removesuffix('s')} {entity_name}",
+            f"`kctl config get --entity-type {entity_type} --entity-name {entity_name}` shows what is set",
+        )
     if any(map(is_secret_key, unset)):
         raise Refused("kctl does not touch secrets; nothing was written", "use kafka-configs")
     after: dict[str, str | None] = {key: value for key, value in set.items() if present.get(key) != value}
@@ -170,8 +184,9 @@ def _refuse_unlisted(entity_type: str, given: Mapping[str, str], known: Collecti
         if is_secret_key(name):
             raise Refused("kctl stores no secrets; nothing was written", "use kafka-configs")
         if name not in known and not (entity_type == "brokers" and name.startswith(OF_A_LISTENER)):
-            near = get_close_matches(name, known, n=3)
-            hint = f"did you mean {' or '.join(near)}?" if near else ""
+            hint = near_names(
+                name, known, otherwise="`kctl config get --effective` lists those of the entity"
+            )
             raise BadValue(f"{name} is no configuration of {entity_type}", hint)
 
 
@@ -191,7 +206,7 @@ def _check_result(
         check_values(entity_type, known, version)
     except BadValue as error:
         raise Refused(
-            f"what is set already is wrong ({error}); nothing was written", "unset it first"
+            f"what is set already is wrong ({error.message}); nothing was written", "unset it first"
         ) from error
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypedDict, Unpack
 
-from kctl.errors import Refused
+from kctl.errors import KctlError, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -20,12 +20,24 @@ if TYPE_CHECKING:
     from kctl.cluster.reassignment.moves import ReplicaSize
     from kctl.cluster.state import ClusterState, Endpoint, Quorum, Replicas
     from kctl.cluster.versions import KafkaVersion
-    from kctl.errors import KctlError
     from kctl.model import TopicPartition
 
 
 class Conflict(Refused):
     """What a change was worked out from is no longer so: another write came between (exit status 4)."""
+
+    hint = "run the command again: it plans from what is there now"
+
+
+class NoQuorum(KctlError):
+    """The cluster has no KRaft quorum, or none that this session may see."""
+
+    hint = "name a KRaft cluster with --bootstrap-server, as a user that may describe the cluster"
+
+    def __init__(
+        self, message: str = "the cluster has no KRaft quorum, or it may not be seen", hint: str = ""
+    ) -> None:
+        super().__init__(message, hint)
 
 
 def refuse_changed(

@@ -5,13 +5,16 @@ clients/src/main/java/org/apache/kafka/common/internals/Topic.java @ 0.11.0.2, 2
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
 from urllib.parse import quote
 
 from kctl.cluster.versions import V0_9, V0_10, V0_11, V3_9, KafkaVersion
-from kctl.errors import BadValue, Refused
+from kctl.errors import BadValue, KctlError, Refused
+from kctl.model import TopicPartition
 
 LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+LETTERS = "letters, digits, '.', '_' and '-' are allowed"
 LONGEST, LONGEST_BEFORE_0_10 = 249, 255
 INTERNAL = (
     ("__consumer_offsets", KafkaVersion(0, 8, 2)),
@@ -24,13 +27,15 @@ def check_topic_name(name: str, version: KafkaVersion) -> None:
     """Raise BadValue for a name that this version does not take."""
     longest = LONGEST if version >= V0_10 else LONGEST_BEFORE_0_10
     if not name:
-        raise BadValue("a topic's name cannot be empty")
+        raise BadValue("a topic's name cannot be empty", LETTERS)
     if name in (".", ".."):
-        raise BadValue(f"a topic's name cannot be {name!r}")
+        raise BadValue(f"a topic's name cannot be {name!r}", LETTERS)
     if len(name) > longest:
-        raise BadValue(f"topic name of {len(name)} characters; Kafka takes up to {longest}")
+        raise BadValue(
+            f"topic name of {len(name)} characters; Kafka takes up to {longest}", "take a shorter one"
+        )
     if not LEGAL.fullmatch(name):
-        raise BadValue(f"{name!r} is no topic name", "letters, digits, '.', '_' and '-' are allowed")
+        raise BadValue(f"{name!r} is no topic name", LETTERS)
 
 
 def refuse_collision(name: str, others: Iterable[str], version: KafkaVersion) -> None:
@@ -41,8 +46,48 @@ def refuse_collision(name: str, others: Iterable[str], version: KafkaVersion) ->
     for other in others:
         if other != name and other.replace(".", "_") == folded:
             raise Refused(
-                f"topic {name} collides with topic {other}: '.' and '_' are the same in metric names"
+                f"topic {name} collides with topic {other}: '.' and '_' are the same in metric names",
+                "take another name",
             )
+
+
+def unknown_topics(missing: Collection[str], known: Iterable[str]) -> KctlError:
+    """The error for topics that are not in the cluster, with the names that are like theirs."""
+    names = sorted(known)
+    near = [name for topic in sorted(missing) for name in get_close_matches(topic, names, n=3)]
+    hint = (
+        f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else "`kctl topic list` lists the topics"
+    )
+    return KctlError(f"no topic {', '.join(sorted(missing))}", hint)
+
+
+def unknown_partition(tp: TopicPartition, numbers: Collection[int]) -> KctlError:
+    """The error for a partition that a topic of the cluster does not have."""
+    return KctlError(
+        f"no partition {tp}",
+        f"the partitions of {tp.topic} are {', '.join(map(str, sorted(numbers)[:10]))}{' and more' if len(numbers) > 10 else ''}",
+    )
+
+
+def topic_exists(name: str) -> Refused:
+    """The refusal to create a topic that is there."""
+    return Refused(
+        f"topic {name} exists already; nothing was written",
+        f"`kctl topic describe {name}` shows it; take another name, or alter it",
+    )
+
+
+def topic_leaving(name: str) -> Refused:
+    """The refusal to change a topic that is marked for deletion."""
+    return Refused(f"topic {name} is marked for deletion; nothing was written", "wait until it is gone")
+
+
+def being_moved(what: object) -> Refused:
+    """The refusal to change what a reassignment is moving."""
+    return Refused(
+        f"{what} is being reassigned already; nothing was written",
+        "wait for it (`kctl reassign status` says what it waits for), or cancel it with `kctl reassign cancel`",
+    )
 
 
 def is_internal(name: str, version: KafkaVersion = V3_9) -> bool:

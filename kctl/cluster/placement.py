@@ -52,13 +52,16 @@ def place_replicas(
 def check_counts(racks: Racks, partitions: int, replication_factor: int) -> None:
     """Raise BadValue for counts below one, Refused for more replicas than brokers."""
     if partitions <= 0:
-        raise BadValue(f"{partitions} partitions; the number of partitions must be larger than 0")
+        raise BadValue(
+            f"{partitions} partitions; the number of partitions must be larger than 0", "give 1 or more"
+        )
     if replication_factor <= 0:
-        raise BadValue(f"replication factor {replication_factor}; it must be larger than 0")
+        raise BadValue(f"replication factor {replication_factor}; it must be larger than 0", "give 1 or more")
     if replication_factor > len(racks):
         raise Refused(
             f"replication factor {replication_factor} is larger than the {len(racks)} available brokers "
-            f"({', '.join(map(str, sorted(racks))) or 'none'})"
+            f"({', '.join(map(str, sorted(racks))) or 'none'})",
+            "start more brokers, or give a smaller factor",
         )
 
 

@@ -67,7 +67,10 @@ def predict(
     voters = state.quorum.voters - state.quorum.dead_voters if state.quorum else frozenset[int]()
     strangers = [node for node in stopped if node not in voters and not state.is_alive(node)]
     if strangers:
-        raise BadValue(f"brokers {', '.join(map(str, strangers))} are not alive now")
+        raise BadValue(
+            f"brokers {', '.join(map(str, strangers))} are not alive now",
+            "`kctl cluster brokers` shows who is alive",
+        )
     seen = _seen_by_a_controller(state, stopped, how)
     rules, live = rules_of(state.kafka_version), set(state.live_brokers)
     controller = state.controller.broker_id if state.controller else None

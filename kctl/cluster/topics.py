@@ -13,7 +13,15 @@ from kctl.changes.plan import Plan, Stage
 from kctl.changes.waiting import Waited
 from kctl.cluster.configs import check_values
 from kctl.cluster.interface import Cluster
-from kctl.cluster.names import check_topic_name, is_internal, refuse_collision
+from kctl.cluster.names import (
+    check_topic_name,
+    is_internal,
+    refuse_collision,
+    topic_exists,
+    topic_leaving,
+    unknown_partition,
+    unknown_topics,
+)
 from kctl.cluster.placement import Draws, draw, draws_for_added, place_replicas
 from kctl.cluster.state import NO_LEADER, ClusterState, Replicas, Topic
 from kctl.cluster.versions import V0_11, V1_0, KafkaVersion
@@ -42,7 +50,10 @@ def parse_replica_assignment(text: str) -> dict[int, Replicas]:
     try:
         found = {p: tuple(int(b) for b in part.split(":")) for p, part in enumerate(text.split(","))}
     except ValueError:
-        raise BadValue(f"{text!r} is not replicas such as 1:2,2:3,3:1") from None
+        raise BadValue(
+            f"{text!r} is not replicas such as 1:2,2:3,3:1",
+            "write a list a partition, the broker ids of a list joined by colons",
+        ) from None
     return found
 
 
@@ -56,9 +67,9 @@ def plan_creation(cluster: Cluster, new: NewTopic, kafka_version: KafkaVersion |
         state = cluster.read_state([new.name], kafka_version=kafka_version)
     check_topic_name(new.name, state.kafka_version)
     if new.name in state.deleting:
-        raise Refused(f"topic {new.name} is marked for deletion", "wait until it is gone")
+        raise topic_leaving(new.name)
     if new.name in state.topic_names:
-        raise Refused(f"topic {new.name} exists already")
+        raise topic_exists(new.name)
     refuse_collision(new.name, state.topic_names, state.kafka_version)
     if cluster.backend != "admin":  # brokers check them when they are asked
         check_values("topics", new.configs, state.kafka_version)
@@ -76,7 +87,10 @@ def _replicas_of(new: NewTopic, state: ClusterState) -> Mapping[int, Replicas]:
         check_replicas(new.replicas, state, allow_dead=new.allow_dead)
         return new.replicas
     if new.partitions is None or new.replication_factor is None:
-        raise BadValue("a topic needs --partitions and --replication-factor, or --replica-assignment")
+        raise BadValue(
+            "a topic needs --partitions and --replication-factor, or --replica-assignment",
+            "give both, or the replicas of each partition",
+        )
     racks = racks_of(state, aware=new.rack_aware)
     draws = new.draws or draw(max(len(racks), 1), Random())  # a spread, not a secret
     return place_replicas(racks, new.partitions, new.replication_factor, draws)
@@ -86,7 +100,7 @@ def racks_of(state: ClusterState, *, aware: bool = True) -> dict[int, str | None
     """The brokers that may take replicas, with their racks. Raises Refused where none is alive."""
     found = {id: state.brokers[id].rack if aware else None for id in state.live_brokers}
     if not found:
-        raise Refused("no broker is alive")
+        raise Refused("no broker is alive", "start brokers; `kctl cluster brokers` shows who is registered")
     return found
 
 
@@ -100,13 +114,18 @@ def check_replicas(
     """Raise BadValue or Refused for replicas that no broker would take."""
     for partition, ids in sorted(replicas.items()):
         if not ids:
-            raise BadValue(f"partition {partition} has no replicas")
+            raise BadValue(f"partition {partition} has no replicas", "name at least one broker for it")
         if len(set(ids)) < len(ids):
-            raise BadValue(f"partition {partition} has a broker twice: {':'.join(map(str, ids))}")
+            raise BadValue(
+                f"partition {partition} has a broker twice: {':'.join(map(str, ids))}",
+                "name each broker once",
+            )
         if min(ids) < 0:
-            raise BadValue(f"{min(ids)} is no broker id")
+            raise BadValue(f"{min(ids)} is no broker id", "broker ids are not negative")
         if len(ids) != (factor or len(replicas[min(replicas)])):
-            raise BadValue("all partitions must have the same number of replicas")
+            raise BadValue(
+                "all partitions must have the same number of replicas", "name as many brokers for each"
+            )
     dead = sorted({id for ids in replicas.values() for id in ids if not state.is_alive(id)})
     if dead and not allow_dead:
         raise Refused(
@@ -149,9 +168,12 @@ def plan_growth(
     state = cluster.read_state([name], kafka_version=kafka_version)
     topic = require_topic(state, name)
     if is_internal(name):
-        raise Refused(f"{name} is Kafka's own: its partitions cannot be changed")
+        raise Refused(
+            f"{name} is Kafka's own: its partitions cannot be changed",
+            "nothing can be done: brokers place keys of their own in it by the number of partitions",
+        )
     if topic.is_marked_for_deletion:
-        raise Refused(f"topic {name} is marked for deletion; nothing was written")
+        raise topic_leaving(name)
     moving = [p for p in sorted(topic.partitions) if state.is_reassigning(TopicPartition(name, p))]
     if moving:
         raise Refused(
@@ -160,12 +182,18 @@ def plan_growth(
         )
     present = len(topic.partitions)
     if sorted(topic.partitions) != list(range(present)):
-        raise Refused(f"the partitions of {name} are not numbered 0 to {present - 1}; nothing was written")
+        raise Refused(
+            f"the partitions of {name} are not numbered 0 to {present - 1}; nothing was written",
+            "`kctl topic describe` shows the partitions that are there",
+        )
     total = partitions if partitions is not None else present + len(replicas or ())
     if total == present:
         return Plan(title=f"topic {name} has {counted(present, 'partition')} already", stages=())
     if total < present:
-        raise BadValue(f"topic {name} has {present} partitions, and there cannot be fewer ({total})")
+        raise BadValue(
+            f"topic {name} has {present} partitions, and there cannot be fewer ({total})",
+            "create a topic with fewer and copy the records into it",
+        )
     added = _added(topic, total, replicas, state, rack_aware)
     intent = AddPartitions(topic=name, replicas=added)
     title = f"{intent}, {total:,} in all"
@@ -181,7 +209,10 @@ def _added(
     factor = len(topic.origin_replicas(0))
     if replicas is not None:
         if len(replicas) != total - present:
-            raise BadValue(f"{len(replicas)} lists of replicas for {total - present} new partitions")
+            raise BadValue(
+                f"{len(replicas)} lists of replicas for {total - present} new partitions",
+                "give one list for each new partition",
+            )
         chosen = dict(enumerate(replicas, present))
         check_replicas(chosen, state, factor=factor)
         return chosen
@@ -196,8 +227,11 @@ def require_topic(state: ClusterState, name: str) -> Topic:
     if topic is None:
         for problem in state.problems:
             if problem.place.endswith(f"/{name}"):
-                raise KctlError(f"topic {name} cannot be read: {problem.reason}")
-        raise KctlError(f"no topic {name}")
+                raise KctlError(
+                    f"topic {name} cannot be read: {problem.reason}",
+                    "`kctl cluster health` shows what is wrong with it",
+                )
+        raise unknown_topics([name], state.topic_names)
     return topic
 
 
@@ -217,7 +251,7 @@ def plan_deletion(
         raise Refused(f"topic {name} cannot be read; nothing was written", "repair its znode first")
     topic = require_topic(state, name)
     if is_internal(name):
-        raise Refused(f"{name} is Kafka's own: it cannot be deleted")
+        raise Refused(f"{name} is Kafka's own: it cannot be deleted", "nothing can be done: brokers need it")
     if topic.is_marked_for_deletion:
         raise Refused(f"topic {name} is marked for deletion already", "; ".join(why_stuck(state, name)))
     if any(state.is_reassigning(TopicPartition(name, p)) for p in topic.partitions):
@@ -316,14 +350,14 @@ def partitions_named(names: Sequence[str], state: ClusterState) -> list[TopicPar
     for name in names:
         topic, colon, numbers = name.partition(":")  # no topic's name has a colon
         if topic not in state.topics:
-            raise KctlError(f"no topic {topic}")
+            raise unknown_topics([topic], state.topic_names)
         known = state.topics[topic].partitions
         if colon and not all(part.isdecimal() for part in numbers.split(",")):
-            raise BadValue(f"{name!r} is not TOPIC or TOPIC:PARTITION")
+            raise BadValue(f"{name!r} is not TOPIC or TOPIC:PARTITION", "write it as orders or orders:0,3")
         chosen = [int(part) for part in numbers.split(",")] if colon else list(known)
         for partition in chosen:
             if partition not in known:
-                raise KctlError(f"no partition {TopicPartition(topic, partition)}")
+                raise unknown_partition(TopicPartition(topic, partition), known)
             found.add(TopicPartition(topic, partition))
     return sorted(found)
 

@@ -88,7 +88,10 @@ def candidates_of(
             if state.is_alive(to)
             else "is not alive"
         )
-        raise Refused(f"broker {to} cannot lead {tp}: it {why}; nothing was written")
+        raise Refused(
+            f"broker {to} cannot lead {tp}: it {why}; nothing was written",
+            "leave out --to: kctl then proposes the broker that holds the most",
+        )
     chosen = best if to is None else to
     listed = []
     for broker in replicas:
@@ -124,7 +127,10 @@ def plan_unclean_election(
     proposed = [one for one in found if one.is_proposed]
     hopeless = sorted({one.partition for one in found} - {one.partition for one in proposed})
     if hopeless:
-        raise Refused(f"{hopeless[0]} has no live replica that answers; nothing was written")
+        raise Refused(
+            f"{hopeless[0]} has no live replica that answers; nothing was written",
+            "start one of the brokers that hold it; `kctl topic describe` shows which these are",
+        )
     if not proposed:
         return Plan(title="elect an unclean leader", stages=())
     intent = ElectUnclean(

@@ -8,7 +8,7 @@ from kctl.dump.entries import ENTRIES
 from kctl.dump.file_kinds import FileKind, kind_of
 from kctl.dump.opening import opened
 from kctl.dump.selection import DumpSelection
-from kctl.errors import KctlError, UnreadableFile, reason_of
+from kctl.errors import KctlError, UnreadableFile, file_error
 
 Row = dict[str, object]
 Report = Callable[[Exception], None]
@@ -19,6 +19,7 @@ class BadBelowFolder(KctlError):
     """A checkpoint found below a named folder that cannot be read: the rest is done, then status 5."""
 
     exit_code = 5
+    hint = "`kctl segment verify` on its folder says what is wrong with it"
 
 
 def checkpoint_rows(paths: Sequence[str], report: Report) -> Iterator[Row]:
@@ -41,7 +42,12 @@ def checkpoint_rows(paths: Sequence[str], report: Report) -> Iterator[Row]:
             except KctlError as error:
                 report(BadBelowFolder(error.message, error.hint))
         if not has_any:
-            report(KctlError(f"{path}: no checkpoint file lies here"))
+            report(
+                KctlError(
+                    f"{path}: no checkpoint file lies here",
+                    "name a log directory, a partition folder or a checkpoint",
+                )
+            )
 
 
 def _rows(path: str, shown: str) -> Iterator[Row]:
@@ -63,4 +69,4 @@ def checkpoints_below(folder: str, report: Report) -> Iterator[str]:
 
 
 def _unreadable(error: OSError) -> KctlError:
-    return BadBelowFolder(f"{error.filename}: {reason_of(error)}")
+    return file_error(error.filename, error, BadBelowFolder)

@@ -95,7 +95,8 @@ def producer_rows(source: Source, path: str, shown: str, wanted: DumpSelection) 
         read_snapshot(data)
     except FormatError as error:
         raise UnreadableFile(
-            f"{shown}: {error}; Kafka deletes the snapshot and takes the one before it"
+            f"{shown}: {error}; Kafka deletes the snapshot and takes the one before it",
+            "`kctl segment rebuild` makes it anew from the log",
         ) from error
 
 
@@ -107,7 +108,8 @@ def read_text(source: Source, shown: str) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise UnreadableFile(
-            f"{shown}: byte {error.start} is not UTF-8 (line {line}). Kafka marks the log directory offline"
+            f"{shown}: byte {error.start} is not UTF-8 (line {line}). Kafka marks the log directory offline",
+            "`kctl segment verify` on its folder says what is wrong with it",
         ) from error
 
 
@@ -139,7 +141,10 @@ def _parsed(parse: Callable[[str], list[Parsed]], text: str, shown: str) -> list
     try:
         return parse(text)
     except MalformedCheckpoint as error:
-        raise UnreadableFile(f"{shown}: {error.what} (line {error.position}). {error.refusal}") from error
+        raise UnreadableFile(
+            f"{shown}: {error.what} (line {error.position}). {error.refusal}",
+            "`kctl segment verify` on its folder says what is wrong with it",
+        ) from error
 
 
 def partition_of(path: str) -> PartitionFolder | None:

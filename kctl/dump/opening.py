@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from formats.log.log_bytes import LogBytes
-from kctl.errors import UnreadableFile, reason_of
+from kctl.errors import UnreadableFile, file_error
 from kctl.files import NotRegular
 from kctl.scan.source import Source, foreign_in, open_source
 
@@ -21,13 +21,14 @@ def opened(path: str | Path) -> Iterator[Source]:
         other = foreign_in(source)
         if other is not None:
             raise UnreadableFile(
-                f"{os.fspath(path)}: looks like {other.what} of {other.system}, which is not Apache Kafka"
+                f"{os.fspath(path)}: looks like {other.what} of {other.system}, which is not Apache Kafka",
+                "use the tools of that system",
             )
         yield source
     except NotRegular as error:
-        raise UnreadableFile(f"{os.fspath(path)}: {reason_of(error)}", hint_for(error.mode)) from error
+        raise file_error(os.fspath(path), error, UnreadableFile, hint_for(error.mode)) from error
     except OSError as error:
-        raise UnreadableFile(f"{os.fspath(path)}: {reason_of(error)}") from error
+        raise file_error(os.fspath(path), error) from error
     finally:
         if source:
             source.close()
@@ -35,13 +36,18 @@ def opened(path: str | Path) -> Iterator[Source]:
 
 def hint_for(mode: int) -> str:
     """What to do about a path of this kind."""
-    return "name the files in it, or see `kctl segment verify`" if stat.S_ISDIR(mode) else ""
+    return (
+        "name the files in it, or see `kctl segment verify`" if stat.S_ISDIR(mode) else "name a regular file"
+    )
 
 
 def whole(source: Source, most: int) -> bytes:
     """All bytes of a small file; `UnreadableFile` where it has more than `most`."""
     if source.size > most:
-        raise UnreadableFile(f"{source.name}: {source.size} bytes, a file of this kind has at most {most}")
+        raise UnreadableFile(
+            f"{source.name}: {source.size} bytes, a file of this kind has at most {most}",
+            "it is damaged or of another kind: --type says which",
+        )
     return source.read_at(0, source.size)
 
 

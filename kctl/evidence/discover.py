@@ -64,7 +64,9 @@ def _pairs(texts: Iterable[str], option: str, what: str) -> Iterable[tuple[str, 
     for text in texts:
         name, equals, folder = text.partition("=")
         if not equals or not name or not folder or (what == "ID" and not (name.isascii() and name.isdigit())):
-            raise BadValue(f"{option} {text!r} is not {what}=FOLDER")
+            raise BadValue(
+                f"{option} {text!r} is not {what}=FOLDER", "write the name, an equals sign and the folder"
+            )
         yield name, Path(os.path.realpath(folder))
 
 

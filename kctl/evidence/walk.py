@@ -13,7 +13,7 @@ from pathlib import Path
 
 from formats.log.other_systems import Foreign
 from formats.log_dir.file_names import parse_partition_folder
-from kctl.errors import KctlError, UnreadableFile, reason_of
+from kctl.errors import KctlError, UnreadableFile, file_error, reason_of
 from kctl.evidence.model import BrokerLogKind, Root, relative, shown
 from kctl.evidence.names import (
     LOG_DIR_FILES,
@@ -116,11 +116,13 @@ def _roots(paths: Iterable[str | os.PathLike[str]], found: Walked) -> Iterable[R
             if stat.S_ISDIR(mode):
                 os.scandir(path).close()
             elif not stat.S_ISREG(mode):
-                raise UnreadableFile(f"{given}: is {what_it_is(mode)}, not a file or folder")
+                raise UnreadableFile(
+                    f"{given}: is {what_it_is(mode)}, not a file or folder", "name a file or a folder"
+                )
             else:
                 open_file(path).close()
         except (OSError, ValueError) as error:
-            found.failures.append(UnreadableFile(f"{given_name(given)}: {reason_of(error)}"))
+            found.failures.append(file_error(given_name(given), error))
         except UnreadableFile as error:
             found.failures.append(error)
         else:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from kctl.errors import UnreadableFile, reason_of
+from kctl.errors import UnreadableFile, file_error
 from kctl.files import open_file
 
 # Kafka's own top-level znodes that every cluster has (`K:zk/ZkData.scala @ 3.9.0`, PersistentZkPaths).
@@ -85,7 +85,7 @@ def trouble_with(path: Path) -> str | None:
     try:
         greatest_zxid(path)
     except UnreadableFile as error:
-        return str(error).removeprefix(f"{path}: ")
+        return error.message.removeprefix(f"{path}: ")
     return None
 
 
@@ -99,16 +99,22 @@ def _lines(path: Path) -> Iterator[tuple[str, ExportedZnode]]:
                 if not line:
                     return
                 if len(line) > LONGEST_LINE:
-                    raise UnreadableFile(f"{path}: line {number} has more than {LONGEST_LINE:,} bytes")
+                    raise UnreadableFile(
+                        f"{path}: line {number} has more than {LONGEST_LINE:,} bytes",
+                        "it is no export of znodes: name what `kctl znode export` wrote",
+                    )
                 size += ZNODE_SIZE
                 if line.strip():
                     znode = _znode(line, path, number)
                     size += len(znode.path) + len(znode.data or b"")
                     yield znode.path, znode
                 if size > LARGEST_EXPORT:
-                    raise UnreadableFile(f"{path}: up to line {number} it takes {LARGEST_EXPORT >> 20} MiB")
+                    raise UnreadableFile(
+                        f"{path}: up to line {number} it takes {LARGEST_EXPORT >> 20} MiB",
+                        "it may hold more than Kafka's znodes: export below Kafka's chroot only",
+                    )
     except (OSError, EOFError, zlib.error) as error:
-        raise UnreadableFile(f"{path}: {reason_of(error)}") from error
+        raise file_error(path, error) from error
 
 
 class _Row(msgspec.Struct):
@@ -136,7 +142,10 @@ def _znode(line: bytes, path: Path, number: int) -> ExportedZnode:
             raise ValueError("path is no znode path")
         return ExportedZnode(name, None if data is None else base64.b64decode(data, validate=True), *numbers)
     except (ValueError, RecursionError, msgspec.MsgspecError) as error:
-        raise UnreadableFile(f"{path}: no znode at line {number} ({error})") from error
+        raise UnreadableFile(
+            f"{path}: no znode at line {number} ({error})",
+            "export it again with `kctl znode export`, or remove the line",
+        ) from error
 
 
 # What ZooKeeper lets no path hold (`PathUtils.validatePath @ 3.8`): empty names, `.` and `..`, control characters,

@@ -32,7 +32,8 @@ OTHER_BYTES_SAME_RECORDS = info(
 )
 NO_COMMON_RANGE = warning(
     "replica-no-common-range",
-    "Brokers {one} and {other} hold no offset in common, so their records cannot be compared.",
+    "Brokers {one} and {other} hold no offset in common, so their records cannot be compared: the copy of broker"
+    " {earlier} ends at {end}, that of broker {later} begins at {start}.",
     "One log ends before the other begins. Whether they belong to one lineage is not known from bytes.",
     "A replica that was away longer than the retention, or one started with another disk.",
     "Compare their epochs with `kctl epoch compare`; older copies or remote segments could settle it.",
@@ -62,8 +63,8 @@ SENT_AGAIN = info(
 )
 TAIL_OF_HANDOVER = info(
     "replica-tail-of-handover",
-    "When broker {leader} took over {partition} in epoch {epoch}, broker {broker_id} had more from offset {start} on;"
-    " nothing says that it was committed, and it was dropped.",
+    "When broker {leader} took over {partition} in epoch {epoch}, broker {broker_id} had more from offset {start} on"
+    " ({seen_in}); nothing says that it was committed, and it was dropped.",
     "A leader that is told to stop has records that no follower has fetched yet. They were never committed: producers"
     " with acks=all were told to send them again, those with acks=0 or acks=1 lost them.",
     "A clean change of leader under load: a controlled shutdown, a preferred election or a reassignment.",
@@ -128,8 +129,8 @@ UNDECIDED_TAIL = info(
 UNCLEAN_COST_UNKNOWN = warning(
     "replica-unclean-cost-unknown",
     "Broker {leader} became leader of {partition} in epoch {epoch} by an unclean election, at {start}; the ISR had"
-    " been {isr}. Whether records were dropped nobody can tell: no log of these brokers and no copy of what they had"
-    " is here.",
+    " been {isr} ({where}). Whether records were dropped is unknown: no log of these brokers and no copy of what they"
+    " had is here.",
     "The disks of the ISR keep what an unclean election drops until they follow the new leader; their server logs say"
     " how much they cut then.",
     "A partition whose last in-sync replica was down, and `unclean.leader.election.enable` or an operator's election.",

@@ -335,7 +335,8 @@ def read_image(
                 break
     if start == 0 and first is not None and first.base_offset > 0:
         raise KctlError(
-            f"{folder.name}: the log starts at {first.base_offset} and no snapshot reaches back that far"
+            f"{folder.name}: the log starts at {first.base_offset} and no snapshot reaches back that far",
+            "copy the .checkpoint files of the folder too, or ask for a later state",
         )
     image.apply(_records(entries(folder, trouble), folder, as_of, trouble, start))
     return image, trouble

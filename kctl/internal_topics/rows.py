@@ -216,7 +216,7 @@ def _metadata_rows(copies: list[Path]) -> Iterator[Row]:
     try:
         image, trouble = furthest_image(copies)
     except KctlError as error:
-        yield from unreadable_rows(CLUSTER_METADATA, [], [Unreadable(copies[0], 0, str(error))])
+        yield from unreadable_rows(CLUSTER_METADATA, [], [Unreadable(copies[0], 0, error.message)])
         return
     yield from metadata_rows(image)
     yield from unreadable_rows(CLUSTER_METADATA, [], trouble)
@@ -240,7 +240,7 @@ def furthest_image(folders: Iterable[Path], as_of: AsOf = NOW) -> tuple[ClusterI
         except KctlError as raised:
             error = raised
     if not images:
-        raise error or KctlError(f"no copy of {CLUSTER_METADATA}")
+        raise error or KctlError(f"no copy of {CLUSTER_METADATA}", "name a controller's log directory")
     return max(images, key=lambda image: image[0].end_offset)
 
 

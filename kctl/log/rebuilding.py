@@ -13,7 +13,7 @@ from pathlib import Path
 from formats.log_dir.file_names import LEADER_EPOCHS, FileState, parse_segment_file
 from kctl.checks.replica import check_replica
 from kctl.checks.report import CheckOptions, ReplicaTask
-from kctl.errors import KctlError, Refused, UnreadableFile, reason_of
+from kctl.errors import KctlError, Refused, file_error
 from kctl.files import LARGEST_TABLE, read_whole
 from kctl.log.compare_rebuilt import Compared, Existing, Verdict, compare, score
 from kctl.log.folder import Folder, read_folder
@@ -55,7 +55,7 @@ def rebuild(task: ReplicaTask, options: RebuildOptions) -> Iterator[Rebuilt]:
         existing = _existing(folder)
         made, method = _made(folder, existing, options)
     except OSError as error:
-        raise UnreadableFile(f"{error.filename or task.folder}: {reason_of(error)}") from error
+        raise file_error(error.filename or task.folder, error) from error
     if options.out:
         write_files(made, options.out, task.folder.name)
     if options.is_check:
@@ -142,4 +142,4 @@ def write_files(made: Made, out: Path, name: str) -> None:
     except OSError as error:
         if aside != target:
             aside.unlink(missing_ok=True)
-        raise KctlError(f"{error.filename or target}: {reason_of(error)}") from error
+        raise file_error(error.filename or target, error, KctlError) from error

@@ -34,7 +34,10 @@ CAUSES = {
 def explain_offset(search: LossSearch, partition: TopicPartition, offset: int) -> Iterator[Row]:
     """The rows of the story in order of telling. Raises `UnreadableFile` where no copy of the partition is here."""
     if partition not in search.partitions:
-        raise UnreadableFile(f"no copy of {partition} is in the evidence")
+        raise UnreadableFile(
+            f"no copy of {partition} is in the evidence",
+            "name the log directories of brokers that hold the partition",
+        )
     result = search.of(partition)
     whose: Row = {"topic": partition.topic, "partition": partition.partition, "offset": offset}
     if result.facts is None:

@@ -292,7 +292,8 @@ def read_scenario(name_or_path: str) -> Scenario:
         return parse_scenario(path.stem, text)
     except BadValue as error:
         raise BadValue(
-            f"{name_or_path}: {error.message.removeprefix(path.stem + ': ')}", error.hint
+            f"{name_or_path}: {error.message.removeprefix(path.stem + ': ')}",
+            "correct the file; `kctl replica simulate --help` tells how it is written",
         ) from error
 
 

@@ -140,10 +140,13 @@ class KafkaSegments(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         where = self.options.get("path")
         if not where:
-            raise KctlError("no path: call load() with a folder or a URI")
+            raise KctlError("no path is named", "call load() with a folder or a URI")
         unknown = [name for name in schema.fieldNames() if name not in SCHEMAS[self.table].names]
         if unknown:
-            raise KctlError(f"the table {self.table} has no column {unknown[0]!r}")
+            raise KctlError(
+                f"the table {self.table} has no column {unknown[0]!r}",
+                f"its columns are {', '.join(SCHEMAS[self.table].names)}",
+            )
         least = int(self.options.get("least_split_bytes", LEAST_SPLIT))
         target = max(1, least, int(self.options.get("split_bytes", TARGET)))
         kind = FilteringReader if self.options.get("pushdown") == "true" else Reader

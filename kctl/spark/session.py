@@ -66,7 +66,9 @@ def check_java() -> None:
             [java, "-version"], capture_output=True, text=True, timeout=30, check=False
         ).stderr
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise KctlError(f"{java}: {error}") from error
+        raise KctlError(
+            f"{java}: {error}", "set JAVA_HOME to a Java 17 or later; see `kctl doctor`"
+        ) from error
     found = re.search(r'version "(\d+)', said)
     if not found or int(found[1]) < OLDEST_JAVA:
         raise KctlError(
@@ -114,7 +116,9 @@ def session(
                 spark = builder.getOrCreate()
         # py4j and gRPC have families of their own; pyspark ends the process where Connect's libraries are missing.
         except (Exception, SystemExit) as error:
-            raise KctlError(f"Spark at {master} did not start: {_why(error, said)}") from error
+            raise KctlError(
+                f"Spark at {master} did not start: {_why(error, said)}", "`kctl doctor` checks Java and Spark"
+            ) from error
         try:
             if is_remote and archive:
                 spark.addArtifacts(str(archive), pyfile=True)

@@ -47,7 +47,7 @@ LOOK_EVERY = 0.5  # seconds, at how many tasks are done
 class TaskFailed(WorkerDied):
     """A function failed on an executor, or its process died, as often as Spark tries."""
 
-    hint = ""
+    hint = "the executors' logs say more; name fewer files to find the one"
 
 
 class Chunk(InputPartition):
@@ -161,7 +161,7 @@ class SparkEngine:
         except Exception as error:  # py4j and gRPC have families of their own
             cause = _cause(error)
             lacks = "No module named" in cause
-            raise TaskFailed(f"a Spark task failed: {cause}", NEEDED if lacks else "") from error
+            raise TaskFailed(f"a Spark task failed: {cause}", NEEDED if lacks else TaskFailed.hint) from error
         rows.sort(key=lambda one: one["number"])
         return [PLAIN.loads(bytes(row["result"])) for row in rows]
 

@@ -83,7 +83,9 @@ def open_store(where: str) -> Store:
     path = Path(unquote(urlsplit(where).path) if where.startswith("file://") else where)
     if not path.is_dir():
         problem = "is not a folder" if path.exists() else "does not exist"
-        raise KctlError(f"{where}: the tier's root {problem}")
+        raise KctlError(
+            f"{where}: the tier's root {problem}", "name the folder or URI that holds the objects"
+        )
     return LocalStore(path)
 
 

@@ -95,7 +95,8 @@ def refuse_unreachable(servers: Sequence[str], seconds: float) -> None:
         hosts.setdefault(causes.get(server, NO_ANSWER), []).append(server)
     said = "; ".join(f"{', '.join(some)}: {cause}" for cause, some in hosts.items())
     raise KctlError(
-        f"no broker of {','.join(servers)} can be used: {said if len(hosts) > 1 else next(iter(hosts))}"
+        f"no broker of {','.join(servers)} can be used: {said if len(hosts) > 1 else next(iter(hosts))}",
+        "check addresses, ports and the security settings of the context",
     )
 
 
@@ -292,6 +293,8 @@ class Access(NamedTuple):
 class NoAnswer(KctlError):
     """A broker could not be reached or did not answer: whether it did what was asked is not known."""
 
+    hint = "check that it runs and that its listener can be reached from here"
+
     def __init__(self, message: str, node: int | None = None, hint: str = "") -> None:
         super().__init__(message, hint)
         self.node = node
@@ -299,6 +302,20 @@ class NoAnswer(KctlError):
 
 class TooOld(KctlError):
     """The broker does not know a request."""
+
+    hint = "upgrade the broker, or use --zookeeper where the cluster has one"
+
+
+class BrokerError(KctlError):
+    """A broker answered with an error."""
+
+    hint = "ask again; where it stays so, the server.log of that broker says why"
+
+
+class Leaderless(KctlError):
+    """A partition has no leader, so that nobody answers for it."""
+
+    hint = "start the brokers that hold its replicas; `kctl topic describe` shows which these are"
 
 
 def server_list(text: str) -> list[str]:
@@ -367,7 +384,7 @@ class Wire:
         """The broker to read from for the whole run: the first that takes a connection."""
         nodes = self.nodes
         if not nodes:
-            raise _no_cluster(self.access, KctlError("the cluster names no broker"), [])
+            raise _no_cluster(self.access, BrokerError("the cluster names no broker"), [])
         node, failure = self._ready(nodes)
         if node is None:
             raise _no_cluster(self.access, failure, [])
@@ -552,8 +569,12 @@ def _again(request: Any) -> Any:
 
 
 def _no_cluster(access: Access, error: BaseException, words: Sequence[str]) -> KctlError:
-    cause = cause_among([f"{type(error).__name__}: {error}", *words], with_sasl=bool(access.sasl_mechanism))
-    return KctlError(f"no broker of {access.servers} can be used: {cause}")
+    text = error.message if isinstance(error, KctlError) else f"{type(error).__name__}: {error}"
+    cause = cause_among([text, *words], with_sasl=bool(access.sasl_mechanism))
+    return KctlError(
+        f"no broker of {access.servers} can be used: {cause}",
+        "check addresses, ports and the security settings of the context",
+    )
 
 
 def error_name(code: int) -> str:

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 from kafka.protocol.admin.configs import DescribeConfigsRequest, ListConfigResourcesRequest
 
+from kctl.cluster.names import unknown_topics
 from kctl.cluster.state import DEFAULT, EntityConfig, Problem
 from kctl.errors import KctlError
-from kctl.wire.adapter import TooOld, Wire, error_name
+from kctl.wire.adapter import BrokerError, TooOld, Wire, error_name
 from kctl.wire.shortcuts.configs import AT_THE_BROKER, KINDS
 
 UNKNOWN_TOPIC = 3
@@ -106,7 +107,7 @@ def _answers(
     else:  # those that may not be seen come last
         results = wire.read(request(names)).results if names else ()
         found = {str(result.resource_name): result for result in results}
-    missing = KctlError("the answer leaves it out")
+    missing = BrokerError("the answer leaves it out")
     return [_result(kind, name, found.get(name, missing)) for name in names]
 
 
@@ -114,9 +115,9 @@ def _result(kind: str, name: str, result: Any) -> Any:
     if isinstance(result, KctlError) or not result.error_code:
         return result
     if kind == "topics" and result.error_code == UNKNOWN_TOPIC:
-        return KctlError(f"no topic {name}")
+        return unknown_topics([name], ())
     said = (result.error_message or "").rstrip(".") or error_name(result.error_code)
-    return KctlError(f"configuration of {kind.removesuffix('s')} {name}: {said}")
+    return BrokerError(f"configuration of {kind.removesuffix('s')} {name}: {said}")
 
 
 def names_of(wire: Wire, kind: str) -> list[str]:
@@ -131,7 +132,7 @@ def names_of(wire: Wire, kind: str) -> list[str]:
     asked = {"resource_types": [resource]} if version >= 1 else {}
     answer = wire.read(ListConfigResourcesRequest(**asked))
     if answer.error_code:
-        raise KctlError(f"configurations of {kind} cannot be listed: {error_name(answer.error_code)}")
+        raise BrokerError(f"configurations of {kind} cannot be listed: {error_name(answer.error_code)}")
     return sorted(
         str(one.resource_name)
         for one in answer.config_resources
@@ -149,10 +150,10 @@ def read_set(
     try:
         answers = _answers(wire, kind, names, None, False)
     except TooOld as error:
-        return {}, [Problem(f"configurations of {kind}", str(error))]
+        return {}, [Problem(f"configurations of {kind}", error.message)]
     for name, answer in zip(names, answers, strict=True):
         if isinstance(answer, KctlError):
-            problems.append(Problem(f"configuration of {kind.removesuffix('s')} {name}", str(answer)))
+            problems.append(Problem(f"configuration of {kind.removesuffix('s')} {name}", answer.message))
             continue
         values[name] = {
             str(one.name): one.value or ""

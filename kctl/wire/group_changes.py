@@ -31,7 +31,7 @@ from kctl.cluster.interface import Cluster, Conflict
 from kctl.cluster.topics import partitions_named, topics_named
 from kctl.errors import BadValue, KctlError, Refused
 from kctl.model import TopicPartition
-from kctl.wire.adapter import Wire
+from kctl.wire.adapter import Leaderless, Wire
 from kctl.wire.groups import (
     BY_NAME,
     SHARE,
@@ -120,13 +120,18 @@ def parse_offsets(text: str, name: str) -> dict[TopicPartition, int]:
         if not row:
             continue
         if len(row) != 3 or not all(part.strip().isdecimal() for part in row[1:]) or not row[0].strip():
-            raise BadValue(f"{name}:{number}: {','.join(row)[:100]!r} is not TOPIC,PARTITION,OFFSET")
+            raise BadValue(
+                f"{name}:{number}: {','.join(row)[:100]!r} is not TOPIC,PARTITION,OFFSET",
+                "correct that line; `kctl group export` writes such files",
+            )
         tp = TopicPartition(row[0].strip(), int(row[1]))
         if tp in found:
-            raise BadValue(f"{name}:{number}: {tp} is listed twice")
+            raise BadValue(f"{name}:{number}: {tp} is listed twice", "remove one of the lines")
         found[tp] = int(row[2])
     if not found:
-        raise BadValue(f"{name} lists no offset")
+        raise BadValue(
+            f"{name} lists no offset", "write lines TOPIC,PARTITION,OFFSET, as `kctl group export` does"
+        )
     return found
 
 
@@ -138,7 +143,7 @@ def resets_to(wire: Wire, present: Mapping[TopicPartition, int | None], goal: Re
     found = []
     for tp, now in present.items():
         if tp not in starts or tp not in ends:
-            raise KctlError(f"{tp} has no leader, so nobody tells where its log begins and ends")
+            raise Leaderless(f"{tp} has no leader, so nobody tells where its log begins and ends")
         if goal.earliest:
             wanted = starts[tp]
         elif goal.offset is not None:
@@ -147,7 +152,10 @@ def resets_to(wire: Wire, present: Mapping[TopicPartition, int | None], goal: Re
             wanted = goal.listed[tp]
         elif goal.shift is not None:
             if now is None:
-                raise KctlError(f"{tp}: the group has no offset there that could be shifted")
+                raise KctlError(
+                    f"{tp}: the group has no offset there that could be shifted",
+                    "give it an offset with --to-offset, --to-earliest or --to-latest",
+                )
             wanted = now + goal.shift
         elif goal.current and now is not None:
             wanted = now
@@ -177,7 +185,10 @@ def choose_reset(
     """
     described = find_group(wire, group)
     if described is None and not topics and goal.listed is None:
-        raise KctlError(f"no group {group}", "with --topic its offsets are set before it has members")
+        raise KctlError(
+            f"no group {group}",
+            "`kctl group list` lists the groups; with --topic its offsets are set before it has members",
+        )
     present = read_offsets(wire, described) if described else {}
     if topics:
         state = cluster.read_state(topics_named(topics), recent=True)
@@ -485,7 +496,8 @@ def _refuse_parts_of_topics(wire: Wire, before: Mapping[str, Any], after: Mappin
         if tp.topic in topics and tp not in chosen:
             raise Refused(
                 f"offsets of a share group are deleted for whole topics only, and {tp} is to keep its own; "
-                "nothing was written"
+                "nothing was written",
+                "name all partitions of the topic, or the topic alone",
             )
 
 

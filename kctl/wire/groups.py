@@ -16,7 +16,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 from kctl.changes.intents import GroupOffset
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
-from kctl.wire.adapter import TooOld, Wire, error_name
+from kctl.wire.adapter import BrokerError, TooOld, Wire, error_name
 from kctl.wire.reading import read_cluster
 from kctl.wire.replicas.fetching import CONSUMER, LATEST, list_offsets
 
@@ -84,7 +84,12 @@ def list_groups(wire: Wire) -> tuple[list[ListedGroup], list[KctlError]]:
         if isinstance(answer, KctlError):
             failures.append(answer)
         elif answer.error_code:
-            failures.append(KctlError(f"broker {node} lists no groups: {error_name(answer.error_code)}"))
+            failures.append(
+                BrokerError(
+                    f"broker {node} lists no groups: {error_name(answer.error_code)}",
+                    "`kctl group list` lists the groups",
+                )
+            )
         else:
             found += [
                 ListedGroup(
@@ -107,7 +112,7 @@ def coordinator_of(wire: Wire, group: str) -> int:
     else:
         found = wire.read(FindCoordinatorRequest(key=group, key_type=0, max_version=3))
     if found.error_code:
-        raise KctlError(f"group {group} has no coordinator now: {error_name(found.error_code)}")
+        raise BrokerError(f"group {group} has no coordinator now: {error_name(found.error_code)}")
     return int(found.node_id)
 
 
@@ -115,7 +120,7 @@ def read_group(wire: Wire, group: str) -> ConsumerGroup:
     """A group with its members. Raises KctlError for an unknown one."""
     found = find_group(wire, group)
     if found is None:
-        raise KctlError(f"no group {group}")
+        raise KctlError(f"no group {group}", "`kctl group list` lists the groups")
     return found
 
 
@@ -172,7 +177,7 @@ def _of_protocol(
             if type != CLASSIC and not one.error_code:
                 found[str(one.group_id)] = _described(one, type, node)
             elif type == CLASSIC and one.error_code not in (0, GROUP_ID_NOT_FOUND):
-                raise KctlError(f"group {one.group_id}: {error_name(one.error_code)}")
+                raise BrokerError(f"group {one.group_id}: {error_name(one.error_code)}")
             elif type == CLASSIC and not one.error_code and one.group_state != "Dead":
                 found[str(one.group_id)] = _classic(one, node)
     return found
@@ -300,7 +305,7 @@ def read_committed(wire: Wire, group: str, coordinator: int) -> dict[TopicPartit
     else:
         answer = wire.send(OffsetFetchRequest(group_id=group, topics=None, max_version=7), coordinator)
     if answer.error_code:
-        raise KctlError(f"group {group}: its offsets are not told: {error_name(answer.error_code)}")
+        raise BrokerError(f"group {group}: its offsets are not told: {error_name(answer.error_code)}")
     return dict(sorted(_committed(answer.topics)))
 
 
@@ -329,7 +334,7 @@ def _share_offsets(
     (answer,) = wire.send(Request(groups=[wanted]), coordinator).groups
     if answer.error_code:
         said = answer.error_message or error_name(answer.error_code)
-        raise KctlError(f"group {group}: its offsets are not told: {said}")
+        raise BrokerError(f"group {group}: its offsets are not told: {said}")
 
     def known(value: Any) -> int | None:
         return None if value is None or value < 0 else int(value)

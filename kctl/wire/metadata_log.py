@@ -15,8 +15,8 @@ from kafka.protocol.consumer.fetch import FetchRequest
 
 from formats.errors import FormatError
 from formats.log.record_batch import BatchHeader, read_header
-from kctl.errors import KctlError, reason_of
-from kctl.wire.adapter import Controllers, error_name
+from kctl.errors import KctlError, file_error
+from kctl.wire.adapter import BrokerError, Controllers, error_name
 from kctl.wire.messages import FetchSnapshotRequest
 
 METADATA_TOPIC = "__cluster_metadata"
@@ -45,7 +45,7 @@ def find_leader(controllers: Controllers) -> Leader:
     for node in controllers.nodes:
         (answer,) = controllers.send_all([(node, DescribeQuorumRequest(topics=[topic]))])
         if isinstance(answer, KctlError):
-            why = str(answer)
+            why = answer.message
             continue
         code = answer.error_code or answer.topics[0].partitions[0].error_code
         if not code:
@@ -72,7 +72,7 @@ def copy_metadata_log(controllers: Controllers, folder: Path) -> None:
             while offset < leader.high_watermark:
                 batches = _batches(answer.records or b"", offset)
                 if not batches:
-                    raise KctlError(
+                    raise BrokerError(
                         f"{controllers.location}: the log ends at {offset}, below {leader.high_watermark}"
                     )
                 for header, data in batches:
@@ -83,7 +83,7 @@ def copy_metadata_log(controllers: Controllers, folder: Path) -> None:
                 if offset < leader.high_watermark:
                     answer = _fetched(controllers, leader, offset, epoch)
     except OSError as error:
-        raise KctlError(f"{folder}: {reason_of(error)}", "TMPDIR names another place") from error
+        raise file_error(folder, error, KctlError, "TMPDIR names another place") from error
 
 
 def _batches(data: bytes, offset: int) -> list[tuple[BatchHeader, bytes]]:
@@ -130,7 +130,7 @@ def _fetched(controllers: Controllers, leader: Leader, offset: int, epoch: int) 
     answer = controllers.send(request, leader.node)
     code = answer.error_code or answer.responses[0].partitions[0].error_code
     if code:
-        raise KctlError(f"{controllers.location} gives no metadata: {error_name(code)}")
+        raise BrokerError(f"{controllers.location} gives no metadata: {error_name(code)}")
     return answer.responses[0].partitions[0]
 
 
@@ -141,7 +141,7 @@ def _copy_snapshot(
         with (folder / f"{end_offset:020d}-{epoch:010d}.checkpoint").open("wb") as file:
             _write_snapshot(controllers, leader, file, end_offset, epoch)
     except OSError as error:
-        raise KctlError(f"{folder}: {reason_of(error)}", "TMPDIR names another place") from error
+        raise file_error(folder, error, KctlError, "TMPDIR names another place") from error
 
 
 def _write_snapshot(
@@ -160,7 +160,7 @@ def _write_snapshot(
         answer = controllers.send(request, leader.node)
         code = answer.error_code or answer.topics[0].partitions[0].error_code
         if code:
-            raise KctlError(f"{controllers.location} gives no snapshot: {error_name(code)}")
+            raise BrokerError(f"{controllers.location} gives no snapshot: {error_name(code)}")
         (one,) = answer.topics[0].partitions
         data = one.unaligned_records or b""
         file.write(data)
@@ -168,4 +168,4 @@ def _write_snapshot(
         if position >= one.size:
             return
         if not data or one.size > LARGEST_SNAPSHOT:
-            raise KctlError(f"{controllers.location}: the snapshot ends at {position} of {one.size} bytes")
+            raise BrokerError(f"{controllers.location}: the snapshot ends at {position} of {one.size} bytes")

@@ -41,6 +41,8 @@ NO_CONTROLLER = (
 class NoController(KctlError):
     """The quorum has no leader; `voters` are those that are known, with whether each takes a connection."""
 
+    hint = "start controllers until a majority of the voters answers"
+
     def __init__(self, voters: Mapping[int, tuple[Endpoint, bool]]) -> None:
         answer = sum(is_listening for _, is_listening in voters.values())
         count = f": {answer} of {len(voters)} voters answer" if voters else ""

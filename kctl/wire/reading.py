@@ -36,7 +36,7 @@ from kctl.cluster.state import (
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
-from kctl.wire.adapter import NoAnswer, TooOld, Wire, error_name
+from kctl.wire.adapter import BrokerError, NoAnswer, TooOld, Wire, error_name
 from kctl.wire.quorum import NoController, ask_controller, read_quorum
 from kctl.wire.shortcuts.configs import (
     BROKER,
@@ -184,7 +184,7 @@ def read_reassignments(wire: Wire) -> dict[TopicPartition, tuple[Replicas, Repli
         answer = wire.read(ListPartitionReassignmentsRequest(timeout_ms=10_000, topics=None))
     if answer.error_code:
         said = answer.error_message or error_name(answer.error_code)
-        raise KctlError(f"{wire.location}: reassignments cannot be listed: {said}")
+        raise BrokerError(f"{wire.location}: reassignments cannot be listed: {said}")
     return {
         TopicPartition(str(topic.name), int(partition.partition_index)): (
             tuple(partition.adding_replicas),
@@ -206,7 +206,7 @@ def _brokers(wire: Wire, metadata: Places) -> dict[int, Broker]:
     answer = wire.read(DescribeClusterRequest(include_fenced_brokers=fenced_too))
     if answer.error_code:
         said = answer.error_message or error_name(answer.error_code)
-        raise KctlError(f"{wire.location}: the cluster cannot be described: {said}")
+        raise BrokerError(f"{wire.location}: the cluster cannot be described: {said}")
     return {
         b.broker_id: Broker(
             broker_id=b.broker_id,
@@ -376,7 +376,7 @@ def read_broker_settings(wire: Wire, keys: Sequence[str]) -> dict[int, dict[str,
         if isinstance(answer, KctlError):
             found[id] = answer
         elif (result := answer.results[0]).error_code:
-            found[id] = KctlError(error_name(result.error_code))
+            found[id] = BrokerError(error_name(result.error_code))
         else:
             told = ((str(c.name), c.value or None, c.config_source) for c in result.configs)
             found[id] = {name: value for name, value, source in told if value or source != DEFAULT_CONFIG}
@@ -414,7 +414,7 @@ def _broker_configs(
     for name, answer in zip(names, answers, strict=True):
         if isinstance(answer, KctlError):
             silent = answer.node if isinstance(answer, NoAnswer) else None
-            problems.append(Problem(f"configuration of broker {name}", str(answer), silent))
+            problems.append(Problem(f"configuration of broker {name}", answer.message, silent))
             continue
         (result,) = answer.results
         if result.error_code:
@@ -436,7 +436,7 @@ def _quotas(wire: Wire, kind: str, found: Found, problems: list[Problem]) -> Non
     try:
         answer = wire.read(DescribeClientQuotasRequest(components=[component], strict=False))
     except TooOld as error:
-        problems.append(Problem(f"configurations of {kind}", str(error)))
+        problems.append(Problem(f"configurations of {kind}", error.message))
         return
     if answer.error_code:
         problems.append(Problem(f"configurations of {kind}", error_name(answer.error_code)))

@@ -11,12 +11,12 @@ from kafka.protocol.admin.topics import DeleteRecordsRequest
 
 from kctl.changes.intents import DeleteRecords, counted
 from kctl.changes.plan import Plan, Stage
-from kctl.cluster.names import is_internal
+from kctl.cluster.names import is_internal, unknown_partition
 from kctl.cluster.state import ClusterState
 from kctl.cluster.topics import require_topic
 from kctl.errors import BadValue, KctlError, Refused
 from kctl.model import Json, TopicPartition
-from kctl.wire.adapter import Wire
+from kctl.wire.adapter import Leaderless, Wire
 from kctl.wire.cluster import AdminCluster
 from kctl.wire.groups import read_all_groups, read_offsets, watermarks
 from kctl.wire.reading import read_cluster
@@ -64,14 +64,15 @@ def choose_deletions(
     _refuse_kind(topic, state)
     for number in partitions:
         if number not in known:
-            raise KctlError(f"no partition {TopicPartition(topic, number)}")
+            raise unknown_partition(TopicPartition(topic, number), known)
     chosen = [TopicPartition(topic, p) for p in sorted(partitions or known)]
     wire = cluster.wire
     starts, ends = watermarks(wire, chosen, EARLIEST), watermarks(wire, chosen)
     times = watermarks(wire, chosen, before) if before is not None else {}
     if to_offset is None and before is None and (silent := silent_coordinators(state)):
         raise KctlError(
-            f"{counted(silent, 'partition')} of {OFFSETS} have no leader, so that not every group is known"
+            f"{counted(silent, 'partition')} of {OFFSETS} have no leader, so that not every group is known",
+            f"start the brokers that hold {OFFSETS}: `kctl topic describe {OFFSETS}`",
         )
     read = _offsets_of_groups(wire, set(chosen))
     sizes = {
@@ -82,12 +83,15 @@ def choose_deletions(
     found = []
     for tp in chosen:
         if tp not in starts or tp not in ends:
-            raise KctlError(f"{tp} has no leader, so nobody tells where its log begins and ends")
+            raise Leaderless(f"{tp} has no leader, so nobody tells where its log begins and ends")
         start, end = starts[tp], ends[tp]
         if to_offset is not None:
             wanted = end if to_offset == ALL else to_offset
             if wanted > end or wanted < 0:
-                raise BadValue(f"{tp} has records up to {end:,}, and {wanted:,} is not among them")
+                raise BadValue(
+                    f"{tp} has records up to {end:,}, and {wanted:,} is not among them",
+                    "give --to-offset in that range",
+                )
         elif before is not None:
             wanted = end if times.get(tp, -1) < 0 else times[tp]
         else:
@@ -112,10 +116,14 @@ def silent_coordinators(state: ClusterState) -> int:
 
 def _refuse_kind(topic: str, state: ClusterState) -> None:
     if is_internal(topic):
-        raise Refused(f"{topic} is Kafka's own: its records cannot be deleted")
+        raise Refused(
+            f"{topic} is Kafka's own: its records cannot be deleted",
+            "nothing can be done: brokers need these records",
+        )
     if state.config("topics", topic).get("cleanup.policy") == "compact":
         raise Refused(
-            f"topic {topic} is compacted, and brokers delete records only with cleanup.policy=delete"
+            f"topic {topic} is compacted, and brokers delete records only with cleanup.policy=delete",
+            "set cleanup.policy=compact,delete first, or write tombstones",
         )
 
 

@@ -13,9 +13,10 @@ from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
 from kctl.changes.intents import AbortTransaction
 from kctl.changes.plan import Plan, Stage
 from kctl.cluster.interface import Cluster, Conflict
+from kctl.cluster.names import unknown_partition
 from kctl.errors import KctlError, Refused
 from kctl.model import TopicPartition
-from kctl.wire.adapter import Wire, error_name
+from kctl.wire.adapter import BrokerError, Leaderless, Wire, error_name
 from kctl.wire.writes.requests import OwnRequest, RequestItem
 
 ENDED = frozenset({"Empty", "CompleteCommit", "CompleteAbort", "Dead"})
@@ -35,12 +36,12 @@ def leader_of(wire: Wire, tp: TopicPartition) -> int:
     """The partition's leader. Raises KctlError for an unknown partition or one without a leader."""
     wanted = MetadataRequest.MetadataRequestTopic(name=tp.topic)
     answer = wire.read(MetadataRequest(topics=[wanted], allow_auto_topic_creation=False))
-    found = {p.partition_index: p.leader_id for topic in answer.topics for p in topic.partitions}
-    if tp.partition not in found:
-        raise KctlError(f"no partition {tp}")
-    if found[tp.partition] < 0:
-        raise KctlError(f"{tp} has no leader")
-    return int(found[tp.partition])
+    leaders = {p.partition_index: p.leader_id for topic in answer.topics for p in topic.partitions}
+    if tp.partition not in leaders:
+        raise unknown_partition(tp, leaders)
+    if leaders[tp.partition] < 0:
+        raise Leaderless(f"{tp} has no leader")
+    return int(leaders[tp.partition])
 
 
 def open_transactions(wire: Wire, tp: TopicPartition) -> list[OpenTransaction]:
@@ -49,7 +50,7 @@ def open_transactions(wire: Wire, tp: TopicPartition) -> list[OpenTransaction]:
     answer = wire.send(DescribeProducersRequest(topics=[topic]), leader_of(wire, tp))
     (one,) = answer.topics[0].partitions
     if one.error_code:
-        raise KctlError(
+        raise BrokerError(
             f"{tp}: its producers are not told: {one.error_message or error_name(one.error_code)}"
         )
     found = [
@@ -77,9 +78,15 @@ def known_to_coordinators(wire: Wire, producer_id: int) -> list[tuple[str, str]]
     found = []
     for node, answer in zip(nodes, answers, strict=True):
         if isinstance(answer, KctlError):
-            raise Refused(f"{answer}: it may coordinate the transaction; nothing was written")
+            raise Refused(
+                f"{answer.message}: it may coordinate the transaction; nothing was written",
+                "abort again when it answers",
+            )
         if answer.error_code:
-            raise Refused(f"broker {node} does not list transactions: {error_name(answer.error_code)}")
+            raise Refused(
+                f"broker {node} does not list transactions: {error_name(answer.error_code)}",
+                "allow DESCRIBE of transactional ids to this user, and abort again",
+            )
         found += [
             (str(transaction.transactional_id), str(transaction.transaction_state))
             for transaction in answer.transaction_states
@@ -102,7 +109,10 @@ def plan_abort(
     ]
     if not found:
         where = "" if start_offset is None else f" from offset {start_offset} on"
-        raise KctlError(f"no transaction is open in {tp}{where}")
+        raise KctlError(
+            f"no transaction is open in {tp}{where}",
+            "there is nothing to abort; `kctl transactions hanging` looks for others",
+        )
     if len(found) > 1:
         offsets = ", ".join(str(one.start_offset) for one in found)
         raise Refused(

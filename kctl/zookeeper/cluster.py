@@ -46,7 +46,10 @@ class RecordedCluster:
         return read_cluster(self.reader, topics, **scope)
 
     def _refuse(self) -> Conflict:
-        return Conflict(f"{self.location} is a snapshot: it can be read, not changed")
+        return Conflict(
+            f"{self.location} is a snapshot: it can be read, not changed",
+            "name the cluster itself with --zookeeper or --context",
+        )
 
     def writes_for(self, intent: Intent, state: ClusterState) -> tuple[Write, ...]:
         """Raises Conflict."""
@@ -143,7 +146,10 @@ class ZookeeperCluster(RecordedCluster):
                     return
                 # An old session's request may still be on its way until the server has given it up.
                 if verdict is False and time.monotonic() > end:
-                    raise KctlError(f"{unknown}; nothing was written") from None
+                    raise KctlError(
+                        f"{unknown.message}; nothing was written",
+                        "run the command again once ZooKeeper answers",
+                    ) from None
                 if verdict is None:
                     raise
                 time.sleep(0.2)

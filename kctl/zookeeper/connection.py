@@ -146,7 +146,9 @@ def open_client(access: Access, remembered: Remembered) -> KazooClient:
             connection_retry=KazooRetry(max_tries=-1, delay=0.05, max_delay=0.5, max_jitter=0.2),
         )
     except (KazooException, ValueError, ImportError) as error:
-        raise KctlError(f"{access.hosts!r} is no ZooKeeper connect string: {error}") from error
+        raise KctlError(
+            f"{access.hosts!r} is no ZooKeeper connect string: {error}", "write HOST:PORT,HOST:PORT/chroot"
+        ) from error
     connection = client._connection
     invoke = connection._invoke  # what asks for a session, and nothing else
     connection._invoke = lambda timeout, request, xid=None: invoke(min(timeout, share), request, xid)
@@ -236,6 +238,9 @@ def _answer(host: str, port: int, access: Access) -> str:
         return str(error)
 
 
+ASK_AGAIN = "run the command again; where it stays so, the log of that server says why"
+
+
 def server_version(client: Any, access: Access) -> tuple[int, ...] | None:
     """The version of the server that a client is connected to; None where it does not say."""
     try:
@@ -302,7 +307,9 @@ class Ensemble:
         if not self._client.connected:
             reason = why_not(self.access, self._remembered)
             self.close()
-            raise KctlError(reason)
+            raise KctlError(
+                reason, "check that the servers run and that the connect string names their client ports"
+            )
 
     @property
     def is_read_only(self) -> bool:
@@ -390,9 +397,15 @@ class Ensemble:
             try:
                 return read()
             except NoAuthError:
-                raise KctlError(f"{path or 'a znode'}: ZooKeeper does not let this session read it") from None
+                raise KctlError(
+                    f"{path or 'a znode'}: ZooKeeper does not let this session read it",
+                    "its access list names who may: set the credentials of one of them in the context",
+                ) from None
             except AuthFailedError:
-                raise KctlError(f"ZooKeeper {self.location} refused the credentials") from None
+                raise KctlError(
+                    f"ZooKeeper {self.location} refused the credentials",
+                    "check sasl_username and sasl_password of the context",
+                ) from None
             except LOST:
                 left = end - time.monotonic()
                 if left <= 0 or not self._wait_connected(left):
@@ -402,7 +415,9 @@ class Ensemble:
                         f"{why}; KCTL_ANSWER_TIMEOUT=60 waits longer",
                     ) from None
             except ZookeeperError as error:
-                raise KctlError(f"{path or self.location}: ZooKeeper answered {_words(error)}") from error
+                raise KctlError(
+                    f"{path or self.location}: ZooKeeper answered {_words(error)}", ASK_AGAIN
+                ) from error
 
     def _wait_connected(self, timeout: float) -> bool:
         end = time.monotonic() + timeout
@@ -438,7 +453,7 @@ class Ensemble:
             ) from None
         except KazooException as error:
             raise KctlError(
-                f"ZooKeeper {self.location} answered {_words(error)}; nothing was written"
+                f"ZooKeeper {self.location} answered {_words(error)}; nothing was written", ASK_AGAIN
             ) from error
         self._raise_first(writes, results)
         return [
@@ -455,7 +470,10 @@ class Ensemble:
                 "make smaller batches",
             )
         if self.is_read_only:
-            raise Refused(f"ZooKeeper {self.location} is read-only: the server is cut off from its quorum")
+            raise Refused(
+                f"ZooKeeper {self.location} is read-only: the server is cut off from its quorum",
+                "wait until its quorum is back, or name a server that has one",
+            )
 
     def _acl_for(self, path: str) -> list[ACL] | None:
         wanted = acl_for(self, path)
@@ -477,11 +495,16 @@ class Ensemble:
                 raise Conflict(f"{write.target} was changed by somebody else; nothing was written")
             if isinstance(result, NoAuthError):
                 raise KctlError(
-                    f"{write.target}: ZooKeeper does not let this session write it; nothing was written"
+                    f"{write.target}: ZooKeeper does not let this session write it; nothing was written",
+                    "its access list names who may: set the credentials of one of them in the context",
                 )
-            raise KctlError(f"{write.target}: ZooKeeper answered {_words(result)}; nothing was written")
+            raise KctlError(
+                f"{write.target}: ZooKeeper answered {_words(result)}; nothing was written", ASK_AGAIN
+            )
         if any(isinstance(result, Exception) for result in results) or len(results) < len(writes):
-            raise KctlError("ZooKeeper rolled the transaction back without a reason; nothing was written")
+            raise KctlError(
+                "ZooKeeper rolled the transaction back without a reason; nothing was written", ASK_AGAIN
+            )
 
 
 # What brokers keep from the world's eyes when zookeeper.set.acl is true (1.1 and later; 0.10.2: users only).
@@ -500,7 +523,10 @@ def acl_for(store: Ensemble, path: str) -> list[Acl] | None:
         return None
     if setting == "secure":
         if not store.is_authenticated:
-            raise Refused('acl = "secure" needs a session with credentials; nothing was written')
+            raise Refused(
+                'acl = "secure" needs a session with credentials; nothing was written',
+                "set sasl_username and sasl_password, or a client certificate, in the context",
+            )
         own = [Acl(ALL, "auth", "")]
         return own if path.startswith(SENSITIVE) else [*own, Acl(READ, "world", "anyone")]
     parent = store.acl(parent_of(path))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from formats.secrets import redact
-from kctl.errors import KctlError, Refused, reason_of
+from kctl.errors import KctlError, Refused, file_error
 from kctl.zookeeper.store import Acl, Znode, ZnodeReader, walk
 
 # Paths that ZooKeeper itself owns; with no chroot they stand beside Kafka's.
@@ -73,9 +73,9 @@ def export_to(path: Path, lines: Iterator[bytes]) -> Exported:
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except FileExistsError:
-        raise Refused(f"{path} exists already") from None
+        raise Refused(f"{path} exists already", "give another name: an export is never overwritten") from None
     except OSError as error:
-        raise KctlError(f"{path}: {reason_of(error)}") from error
+        raise file_error(path, error, KctlError) from error
     try:
         with os.fdopen(descriptor, "wb") as file:
             for line in lines:
@@ -85,6 +85,6 @@ def export_to(path: Path, lines: Iterator[bytes]) -> Exported:
     except BaseException as error:
         path.unlink(missing_ok=True)  # half an export would be read as a whole one
         if isinstance(error, OSError):
-            raise KctlError(f"{path}: {reason_of(error)}") from error
+            raise file_error(path, error, KctlError) from error
         raise
     return Exported(znodes, size, redacted)

@@ -33,7 +33,8 @@ class Recorded:
                 self._missing += 0 if parent in self._nodes else len(parent)
                 if self._missing > MOST_MISSING:
                     raise UnreadableFile(
-                        f"{self.location}: parents of its znodes were not exported, or are too deep"
+                        f"{self.location}: parents of its znodes were not exported, or are too deep",
+                        "export the whole tree again with `kctl znode export`",
                     )
             name = path.rsplit("/", 1)[1]
             if name in below:

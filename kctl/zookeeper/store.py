@@ -89,6 +89,8 @@ class ZnodeStore(ZnodeReader, Protocol):
 class OutcomeUnknown(KctlError):
     """The connection went away after a write was sent: it may or may not have been carried out."""
 
+    hint = "`kctl journal resume` looks whether it was, and goes on"
+
 
 def request_size(writes: Sequence[Write]) -> int:
     """How large a transaction is on the wire, rounded up."""

@@ -45,6 +45,7 @@ from kctl.changes.intents import (
 )
 from kctl.changes.plan import Write
 from kctl.cluster.interface import Conflict, refuse_changed
+from kctl.cluster.names import being_moved, topic_exists, topic_leaving, unknown_partition, unknown_topics
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.versions import V0_9, V0_10_1, V2_4, V2_8, KafkaVersion
 from kctl.errors import KctlError, Refused
@@ -120,9 +121,9 @@ def create_topic(fresh: FreshZnodes, intent: CreateTopic) -> list[Write]:
     topic_path, config_path = f"/brokers/topics/{intent.topic}", f"/config/topics/{intent.topic}"
     topic, config, marker = fresh.get(topic_path, config_path, f"/admin/delete_topics/{intent.topic}")
     if marker is not None:
-        raise Refused(f"topic {intent.topic} is marked for deletion", "wait until it is gone")
+        raise topic_leaving(intent.topic)
     if topic is not None:
-        raise Refused(f"topic {intent.topic} exists already")
+        raise topic_exists(intent.topic)
     form = 3 if fresh.version >= V2_8 else 2 if fresh.version >= V2_4 else 1
     # No id from here: a controller of 2.8 and later gives one, as it does for Kafka's own tool.
     data = format_topic(TopicZnode(version=form, partitions=dict(intent.replicas)))
@@ -141,9 +142,9 @@ def existing_topic(fresh: FreshZnodes, name: str) -> Znode:
     """The topic's znode. Raises KctlError for an unknown topic, Refused for one that is being deleted."""
     topic, marker = fresh.get(*topic_paths(name))
     if topic is None:
-        raise KctlError(f"no topic {name}")
+        raise unknown_topics([name], fresh.state.topic_names)
     if marker is not None:
-        raise Refused(f"topic {name} is marked for deletion; nothing was written")
+        raise topic_leaving(name)
     return topic
 
 
@@ -167,7 +168,8 @@ def add_partitions(fresh: FreshZnodes, intent: AddPartitions) -> list[Write]:
     wanted = range(len(present.partitions), len(present.partitions) + len(intent.replicas))
     if sorted(intent.replicas) != list(wanted) or sorted(present.partitions) != list(range(wanted.start)):
         raise Refused(
-            f"partitions of {intent.topic} would not be numbered 0 to {wanted.stop - 1} without a gap"
+            f"partitions of {intent.topic} would not be numbered 0 to {wanted.stop - 1} without a gap",
+            "`kctl topic describe` shows the partitions that are there",
         )
     data = edit_topic(node.data, intent.replicas)
     return [Write(action="set", target=path, after=data, before=node.data, version=node.stat.version)]
@@ -254,7 +256,10 @@ def notification_form(version: KafkaVersion, entity_type: str) -> int:
         return 2
     allowed = ("topics",) if version < V0_9 else ("topics", "clients")
     if entity_type not in allowed:
-        raise Refused(f"Kafka {version} has no configuration of {entity_type}; nothing was written")
+        raise Refused(
+            f"Kafka {version} has no configuration of {entity_type}; nothing was written",
+            "is --kafka-version right?",
+        )
     return 0 if version < V0_9 else 1
 
 
@@ -329,9 +334,9 @@ def _check_moves(
         topic = topics[tp.topic][1]
         present = topic.partitions.get(tp.partition)
         if present is None:
-            raise KctlError(f"no partition {tp}")
+            raise unknown_partition(tp, topic.partitions)
         if topic.adding_replicas.get(tp.partition) or topic.removing_replicas.get(tp.partition):
-            raise Refused(f"{tp} is being reassigned already; nothing was written")
+            raise being_moved(tp)
         if tp in origins and present != tuple(origins[tp]):
             raise Conflict(
                 f"{tp} is on {list(present)}, not on {list(origins[tp])} as it was planned; nothing was written"
@@ -348,14 +353,25 @@ def _check_moves(
 def check_target(tp: TopicPartition, target: Replicas, live: set[int]) -> None:
     """Refuse what would lose data, wedge the request or wait for ever. Raises Refused with the reason."""
     if not target:
-        raise Refused(f"{tp} would have no replicas; nothing was written")
+        raise Refused(
+            f"{tp} would have no replicas; nothing was written", "name at least one broker for it in the plan"
+        )
     if len(set(target)) < len(target):
-        raise Refused(f"{tp} would have a broker twice: {list(target)}; nothing was written")
+        raise Refused(
+            f"{tp} would have a broker twice: {list(target)}; nothing was written",
+            "name each broker once for it in the plan",
+        )
     if min(target) < 0:
-        raise Refused(f"{tp} would be on broker {min(target)}, which cannot be; nothing was written")
+        raise Refused(
+            f"{tp} would be on broker {min(target)}, which cannot be; nothing was written",
+            "name brokers by their ids, which are not negative, in the plan",
+        )
     dead = sorted(set(target) - live)
     if dead:
-        raise Refused(f"{tp} would be on {_brokers(dead)}, not alive; nothing was written")
+        raise Refused(
+            f"{tp} would be on {_brokers(dead)}, not alive; nothing was written",
+            "start them, or name other brokers in the plan",
+        )
 
 
 def _brokers(ids: list[int]) -> str:
@@ -373,7 +389,7 @@ def _states(
                 found[tp] = parse_partition_state(node.data)
             except FormatError as error:
                 raise Refused(
-                    f"the state of {tp} cannot be read ({error.what}); nothing was written"
+                    f"the state of {tp} cannot be read ({error.what}); nothing was written", "repair it first"
                 ) from error
     return found
 
@@ -384,7 +400,8 @@ def _refuse_leaderless(fresh: FreshZnodes, targets: Mapping[TopicPartition, Repl
     if without:
         raise Refused(
             f"{', '.join(without[:5])} never had a leader, and a controller cannot move such a partition; "
-            "nothing was written"
+            "nothing was written",
+            "`kctl cluster health` shows what keeps them from a leader; leave them out of the plan until then",
         )
 
 
@@ -430,13 +447,20 @@ def elect_preferred(fresh: FreshZnodes, intent: ElectPreferred) -> list[Write]:
     for tp in partitions:
         replicas = topics[tp.topic].partitions.get(tp.partition)
         if not replicas:
-            raise KctlError(f"no partition {tp}" if replicas is None else f"{tp} has no replicas")
+            raise KctlError(
+                f"no partition {tp}" if replicas is None else f"{tp} has no replicas",
+                "leave it out: `kctl znode get` shows what its topic's znode holds",
+            )
         if tp not in states:
-            raise Refused(f"{tp} never had a leader, and would wedge the election; nothing was written")
+            raise Refused(
+                f"{tp} never had a leader, and would wedge the election; nothing was written",
+                "leave it out until it has a leader",
+            )
         if replicas[0] not in live or replicas[0] not in states[tp].isr:
             why = "alive" if replicas[0] not in live else "in the ISR"
             raise Refused(
-                f"broker {replicas[0]}, the preferred leader of {tp}, is not {why}; nothing was written"
+                f"broker {replicas[0]}, the preferred leader of {tp}, is not {why}; nothing was written",
+                "start that broker, or wait until it is back in the ISR; `kctl elect status` shows who is not",
             )
     data = format_election(Requested(tp.topic, tp.partition) for tp in partitions)
     return [Write(action="create", target=ELECTION, after=data)]
@@ -451,7 +475,10 @@ def replace_stuck_reassignment(fresh: FreshZnodes, intent: ReplaceStuckReassignm
     node, controller, migration = fresh.get(REASSIGNMENT, "/controller", "/migration")
     refuse_migration(controller, migration)
     if node is None:
-        raise Conflict("no reassignment waits any more; nothing was written")
+        raise Conflict(
+            "no reassignment waits any more; nothing was written",
+            "there is nothing left to cancel; `kctl reassign status` shows what is moving",
+        )
     try:
         waiting = {
             TopicPartition(r.topic, r.partition): r.replicas for r in parse_reassignment(node.data).partitions
@@ -464,7 +491,10 @@ def replace_stuck_reassignment(fresh: FreshZnodes, intent: ReplaceStuckReassignm
     for tp, target in sorted(intent.targets.items()):
         check_target(tp, target, live)
     if controller is None:
-        raise Refused("there is no controller that could be moved; nothing was written")
+        raise Refused(
+            "there is no controller that could be moved; nothing was written",
+            "wait until a broker is controller; `kctl cluster describe` shows which one is",
+        )
     return [
         Write(action="delete", target=REASSIGNMENT, before=node.data, version=node.stat.version),
         Write(action="create", target=REASSIGNMENT, after=reassignment_data(intent.targets)),

@@ -27,7 +27,7 @@ from kctl.rows import RowType, row_type
 from kctl.rows.audit import AUDIT
 from kctl.scan.pool import WorkerDied
 from kctl.scan.tables import SCHEMAS, arrow_schema
-from tests.conftest import kctl, recording, rows
+from tests.conftest import errors_in, kctl, recording, rows
 
 EXTERNAL = re.compile(rb"""(?:src|href)\s*=\s*["']?(?:https?:)?//|@import|url\((?!#)""")
 
@@ -251,7 +251,7 @@ def test_sql(out: Path) -> None:
     ):
         ran = kctl("audit", "sql", out, bad)
         assert ran.status == 2, bad
-        assert ran.err.count("\n") == 1
+        assert len(ran.errors) == 1
     assert kctl("audit", "sql", out).status == 2
 
 
@@ -287,7 +287,7 @@ def test_a_disk_that_is_full_is_one_line_and_no_half_table(tmp_path: Path) -> No
     )  # fmt: skip
     assert ran.returncode == 3, ran.stderr
     assert "file too large" in ran.stderr
-    assert ran.stderr.count("\n") == 1
+    assert len(errors_in(ran.stderr)) == 1
     assert [p.name for p in (tmp_path / "out").iterdir() if "writing" in p.name] == []
 
 
@@ -315,14 +315,14 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "locked").mkdir(mode=0o500)
     ran = kctl("audit", "run", recording("incidents/halt-0.10.2"), "--out", tmp_path / "locked" / "out")
     assert ran.status == 3
-    assert ran.err.count("\n") == 1
+    assert len(ran.errors) == 1
 
 
 def test_a_file_in_the_place_of_the_folder_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     ran = kctl("audit", "run", recording("incidents/halt-0.10.2"), "--out", tmp_path / "file" / "out")
     assert ran.status == 3
-    assert ran.err.count("\n") == 1
+    assert len(ran.errors) == 1
 
 
 def test_audits_of_single_brokers_joined_find_the_same_divergences(evidence: Any, tmp_path: Path) -> None:

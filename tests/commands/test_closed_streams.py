@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tests.conftest import errors_in
+
 KCTL_RUN = f"{sys.executable} -c 'from commands.main import run; run()'"
 
 
@@ -26,7 +28,7 @@ def test_closed_and_full_streams_are_no_bugs(redirected: str, status: int, says:
     )
     assert ran.returncode == status, ran.stderr
     assert says in ran.stderr
-    assert ran.stderr.count("\n") == bool(says)
+    assert len(errors_in(ran.stderr)) == bool(says)
 
 
 def test_help_that_nobody_reads_is_141() -> None:

@@ -16,7 +16,7 @@ from commands.cli.render import Page, aligned, folded, tab_separated
 from kctl.errors import KctlError
 from kctl.rows import RowType, is_wrong
 from kctl.settings import read_context
-from tests.conftest import kctl, recording, rows
+from tests.conftest import errors_in, kctl, recording, rows
 
 KCTL = [sys.executable, "-m", "commands.main"]
 
@@ -51,7 +51,7 @@ def test_wrong_usage_is_one_line_and_status_2(args: list[str], says: str) -> Non
     ran = kctl(*args)
     assert ran.status == 2
     assert says in ran.err
-    assert ran.err.count("\n") == 1
+    assert len(ran.errors) == 1
     assert ran.err.startswith("kctl: ")
 
 
@@ -165,7 +165,7 @@ def test_a_folder_in_place_of_a_file_is_status_3(words: list[str], tmp_path: Pat
     ran = kctl(*words, tmp_path)
     assert ran.status == 3
     assert ran.err.startswith("kctl: /")
-    assert ran.err.count("\n") == 1
+    assert len(ran.errors) == 1
 
 
 PLACE = RowType("""
@@ -239,7 +239,7 @@ def test_a_context_that_is_not_there_names_those_that_are(tmp_path: Path) -> Non
 def test_a_journal_that_is_no_folder_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     ran = kctl("journal", "list", env={"KCTL_JOURNAL": str(tmp_path / "file")})
-    assert (ran.status, ran.err) == (3, f"kctl: {tmp_path}/file: not a directory\n")
+    assert (ran.status, ran.err.splitlines()[0]) == (3, f"kctl: {tmp_path}/file: not a directory")
     assert kctl("journal", "list", env={"KCTL_JOURNAL": str(tmp_path / "none")}).status == 0
 
 
@@ -254,7 +254,7 @@ def test_a_scenario_is_named_as_it_was_given(tmp_path: Path) -> None:
 def test_a_folder_without_an_audit_is_said_without_numbers(tmp_path: Path) -> None:
     ran = kctl("audit", "report", tmp_path)
     assert ran.status == 3
-    assert "no audit lies here (summary.json: no such file or directory); make one with" in ran.err
+    assert "no audit lies here (summary.json: no such file or directory); make one with" in ran.errors[0]
 
 
 def test_contexts(tmp_path: Path) -> None:
@@ -316,9 +316,9 @@ def test_a_full_disk_is_one_line(args: list[str]) -> None:
             [sys.executable, "-m", "commands", *args], stdout=full, stderr=subprocess.PIPE, text=True, env=env
         )
     assert ran.returncode == 3
-    assert (
-        ran.stderr == "kctl: standard output: no space left on device; free some space, or write elsewhere\n"
-    )
+    assert errors_in(ran.stderr) == [
+        "kctl: standard output: no space left on device; free some space, or write elsewhere"
+    ]
 
 
 WIDE = RowType("""

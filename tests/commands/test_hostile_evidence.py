@@ -19,7 +19,7 @@ from formats.log.message_set import write_message, write_wrapper
 from formats.log.record_batch import HEADER_SIZE, Record, read_header, seal, write_batch
 from kctl.errors import SMALLER
 from tests.commands.test_leaving import COMMANDS_A_TERMINAL
-from tests.conftest import Ran, kctl, recording, rows
+from tests.conftest import Ran, errors_in, kctl, recording, rows
 from tests.log_examples import LOG
 
 SEGMENT = "00000000000000000000"
@@ -422,4 +422,4 @@ def test_duckdb_tells_of_no_leaks_at_exit(audited: Path) -> None:
             text=True,
             check=False,
         )
-        assert ran.stderr.count("\n") == (statement != "SHOW TABLES"), ran.stderr
+        assert len(errors_in(ran.stderr)) == (statement != "SHOW TABLES"), ran.stderr

@@ -342,7 +342,7 @@ def test_moments_are_not_mixed(tmp_path: Path) -> None:
 )
 def test_a_store_that_cannot_be_reached_is_one_line(tier: str, why: str) -> None:
     ran = kctl("remote", "audit", recording("tier/a-healthy") / "brokers", "--tier", tier)
-    assert ran.status == 3 and why in ran.err and len(ran.err.splitlines()) == 1
+    assert ran.status == 3 and why in ran.err and len(ran.errors) == 1
 
 
 def test_secrets_of_a_uri_are_not_shown() -> None:

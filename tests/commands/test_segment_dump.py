@@ -312,7 +312,7 @@ def test_a_file_that_cannot_be_read_is_one_line_and_the_rest_goes_on(
     path = bad(tmp_path, what)
     ran = kctl("segment", "dump", "--format", form, path, segment)
     assert ran.status == 3
-    assert len(ran.err.splitlines()) == 1 and str(path) in ran.err
+    assert len(ran.errors) == 1 and str(path) in ran.err
     assert b"195" in ran.out
 
 
@@ -464,7 +464,7 @@ def test_checkpoints_that_kafka_refuses(text: str, what: str, refusal: str, tmp_
     file.write_text(text)
     ran = kctl("checkpoint", "show", file)
     assert ran.status == 3
-    assert len(ran.err.splitlines()) == 1
+    assert len(ran.errors) == 1
     assert what in ran.err and refusal in ran.err and str(file) in ran.err
     below = kctl("checkpoint", "show", tmp_path)
     assert below.status == 5 and what in below.err

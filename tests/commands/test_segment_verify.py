@@ -67,15 +67,17 @@ def test_a_path_that_is_not_there_ends_with_three_after_the_rest(tmp_path: Path)
     folder = copy_of(CLEAN, tmp_path)
     ran = rows("segment", "verify", tmp_path / "nowhere", folder / ROLLED)
     assert ran.status == 3
-    assert ran.err == f"kctl: {tmp_path}/nowhere: no such file or directory\n"
+    assert ran.err.splitlines()[0] == f"kctl: {tmp_path}/nowhere: no such file or directory"
     assert ran.of("summary")[0]["files"] == 18
 
 
 def test_an_empty_folder_is_no_evidence(tmp_path: Path) -> None:
     ran = rows("segment", "verify", tmp_path)
-    assert (ran.status, ran.err) == (
+    assert (ran.status, ran.errors) == (
         3,
-        f"kctl: {tmp_path}: no log directory, partition folder or segment found here; name a folder that holds one\n",
+        [
+            f"kctl: {tmp_path}: no log directory, partition folder or segment found here; name a folder that holds one"
+        ],
     )
 
 

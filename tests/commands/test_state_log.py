@@ -317,7 +317,7 @@ def test_wrong_usage(arguments: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "x").write_bytes(logs_of("incidents/unclean-2.8")[0].read_bytes())
     ran = kctl("state-log", *shlex.split(arguments))
     assert ran.status == 2, (ran.err, ran.out[:300])
-    assert len(ran.err.splitlines()) == 1
+    assert len(ran.errors) == 1
 
 
 def test_the_runbook_runs_as_written(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,7 +108,7 @@ def parse_zones(texts: Iterable[str]) -> tuple[dict[int, Zone], Zone | None]:
         if not equals:
             default = zone_named(text)
         elif not (name.isascii() and name.isdigit()):
-            raise BadValue(f"--time-zone {text!r} is not ID=ZONE")
+            raise BadValue(f"--time-zone {text!r} is not ID=ZONE", "write it as 2=Europe/Berlin")
         else:
             zones[int(name)] = zone_named(zone)
     return zones, default

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from kctl.changes.intents import Intent, UpdateFeatures
 from kctl.changes.plan import Plan, Stage
 from kctl.changes.waiting import Waited
-from kctl.cluster.interface import Cluster
+from kctl.cluster.interface import Cluster, NoQuorum
 from kctl.cluster.state import ClusterState
-from kctl.errors import BadValue, KctlError
+from kctl.errors import BadValue
 
 METADATA_VERSION = "metadata.version"
 
@@ -164,7 +164,7 @@ def plan_levels(
     Raises BadValue for a level on the wrong side of the present one, Refused where the controller refuses.
     """
     if state.quorum is None:
-        raise KctlError("the cluster has no KRaft quorum, or it may not be seen: features need one")
+        raise NoQuorum()
     before = {name: state.features.get(name, 0) for name in wanted}
     after = {name: level for name, level in wanted.items() if level != before[name]}
     verb, other = ("downgrade", "upgrade") if is_downgrade else ("upgrade", "downgrade")

@@ -22,7 +22,10 @@ from kctl.model import TopicPartition
 def plan_unregistering(cluster: Cluster, state: ClusterState, broker_id: int) -> Plan:
     """The plan. Raises BadValue for an unknown broker where that can be told, Refused where it is in use."""
     if state.quorum is None:
-        raise KctlError("only KRaft clusters have registrations of brokers")
+        raise KctlError(
+            "only KRaft clusters have registrations of brokers",
+            "with ZooKeeper a broker that is stopped is gone: there is nothing to unregister",
+        )
     refuse_used(state, broker_id)
     # Before 4.0 fenced brokers are not listed, so that nobody tells one from one that never was.
     if broker_id not in state.brokers and state.kafka_version >= V4_0:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from kctl.changes.intents import AddVoter, Intent, RemoveVoter
 from kctl.changes.plan import Plan, Stage
 from kctl.changes.waiting import Waited
-from kctl.cluster.interface import Cluster
+from kctl.cluster.interface import Cluster, NoQuorum
 from kctl.cluster.state import ClusterState, Endpoint, Quorum, QuorumMember, is_majority
 from kctl.cluster.versions import V3_9
 from kctl.errors import BadValue, KctlError, Refused
@@ -27,9 +27,12 @@ def counted_voters(quorum: Quorum) -> str:
 def changeable_quorum(state: ClusterState) -> Quorum:
     """The quorum, where its voters can be changed. Raises KctlError, Refused."""
     if state.quorum is None:
-        raise KctlError("the cluster has no KRaft quorum, or it may not be seen")
+        raise NoQuorum()
     if state.kafka_version < V3_9:
-        raise KctlError("changing voters needs Kafka 3.9 (KIP-853); nothing was written")
+        raise KctlError(
+            "changing voters needs Kafka 3.9 (KIP-853); nothing was written",
+            "upgrade the controllers, or change controller.quorum.voters in their files and restart them",
+        )
     if not state.features.get(KRAFT_VERSION):
         raise Refused(
             "the voters are those of controller.quorum.voters in the files of all nodes (kraft.version 0); nothing was written",
@@ -58,10 +61,16 @@ def plan_adding(
                 "start it, formatted with `kafka-storage format --no-initial-controllers`",
             )
         if observer.directory_id is None:
-            raise KctlError(f"node {node} does not tell its directory id; nothing was written")
+            raise KctlError(
+                f"node {node} does not tell its directory id; nothing was written",
+                "start it, and ask again when `kctl quorum describe` lists it",
+            )
         if node not in endpoints:
             if node in state.brokers:
-                raise Refused(f"node {node} is a broker and no controller; nothing was written")
+                raise Refused(
+                    f"node {node} is a broker and no controller; nothing was written",
+                    "name a node that has the role controller in process.roles",
+                )
             raise Refused(
                 f"nobody tells where controller {node} listens; nothing was written",
                 "give --endpoint LISTENER://HOST:PORT",
@@ -97,7 +106,10 @@ def refuse_minority(quorum: Quorum, intent: AddVoter | RemoveVoter) -> None:
     member = quorum.member(node)
     if isinstance(intent, AddVoter):
         if member is None or not member.is_answering:
-            raise Refused(f"node {node} has not fetched from the leader for 2 s; nothing was written")
+            raise Refused(
+                f"node {node} has not fetched from the leader for 2 s; nothing was written",
+                "start it, and ask again when `kctl quorum describe` shows no lag",
+            )
         after = quorum.voters | {node}
     else:
         after = quorum.voters - {node}
@@ -108,7 +120,7 @@ def refuse_minority(quorum: Quorum, intent: AddVoter | RemoveVoter) -> None:
             "could not be changed any more; nothing was written",
             f"now {counted_voters(quorum)}: start those that do not ({_dead(quorum)})"
             if quorum.dead_voters
-            else "",
+            else "add another voter first",
         )
 
 

@@ -153,7 +153,10 @@ def read_kraft_side(folders: Iterable[Path]) -> KraftSide:
         try:
             image, trouble = read_image(folder, watch=history, whole_log=True)
             if not image.end_offset:
-                raise KctlError(f"{folder}: the log has no records")
+                raise KctlError(
+                    f"{folder}: the log has no records",
+                    "name a copy of a controller's __cluster_metadata-0 that was taken while it ran",
+                )
         except KctlError as raised:
             error = raised
             continue

@@ -175,7 +175,8 @@ def _refuse_other_targets(file: PlanFile, moving: list[TopicPartition], state: C
         if target is not None and set(target) != set(file.targets[tp]):
             raise Refused(
                 f"{tp} is being moved to {list(target)}, and {file.path} says {list(file.targets[tp])}; "
-                "nothing was written"
+                "nothing was written",
+                "name the plan that is under way; `kctl reassign status` shows where each partition goes",
             )
 
 
@@ -197,7 +198,8 @@ def _origin(tp: TopicPartition, state: ClusterState, known: Known) -> Replicas:
         return replicas  # not begun yet
     raise Refused(
         f"nothing tells where {tp} was: there is no rollback file beside the plan and no journal of it; "
-        "nothing was written"
+        "nothing was written",
+        "write a plan that names the replicas it is to have, and execute that",
     )
 
 
@@ -214,14 +216,21 @@ def _refuse_dead(back: Known, state: ClusterState) -> None:
 def _replacing(state: ClusterState, back: Known, change: Plan) -> Plan:
     request, controller = state.reassignment, state.controller
     if request is None:
-        raise Refused("no request waits that could be replaced; nothing was written")
+        raise Refused(
+            "no request waits that could be replaced; nothing was written",
+            "`kctl reassign status` shows what is moving",
+        )
     if controller is None or controller.broker_id is None:
-        raise Refused("there is no controller that could be moved; nothing was written")
+        raise Refused(
+            "there is no controller that could be moved; nothing was written",
+            "wait until a broker is controller; `kctl cluster describe` shows which one is",
+        )
     others = sorted(set(request.partitions) - set(back))
     if others:
         raise Refused(
             f"the waiting request also moves {', '.join(map(str, others[:5]))}, which the plan does not name; "
-            "nothing was written"
+            "nothing was written",
+            "name a plan that has them too",
         )
     intent = ReplaceStuckReassignment(
         targets={tp: back[tp] for tp in request.partitions},

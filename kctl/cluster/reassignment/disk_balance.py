@@ -77,7 +77,10 @@ def plan_balance(state: ClusterState, broker: int, topics: Collection[str] | Non
     online = {str(one.path): one for one in known if one.state == "online"}
     if len(online) < 2:
         only = ", ".join(online) or "none"
-        raise Refused(f"broker {broker} has no two log directories that can be used: {only}")
+        raise Refused(
+            f"broker {broker} has no two log directories that can be used: {only}",
+            "`kctl cluster disks` shows their state; a disk is balanced against another of its broker",
+        )
     load = {path: log_dir.size_in_bytes for path, log_dir in online.items()}
     room = {path: log_dir.usable_bytes for path, log_dir in online.items()}
     replicas = [(path, one) for path, log_dir in online.items() for one in log_dir.replicas]
@@ -120,7 +123,7 @@ def _check(state: ClusterState, broker: int) -> None:
     if broker not in state.brokers and not any(
         broker in (state.replicas(tp) or ()) for tp in state.partitions()
     ):
-        raise BadValue(f"no broker {broker}; there are {', '.join(map(str, sorted(state.brokers)))}")
+        raise BadValue(f"no broker {broker}", f"there are {', '.join(map(str, sorted(state.brokers)))}")
 
 
 def _plan(state: ClusterState, broker: int, wanted: ReplicaDirs) -> DiskPlan:

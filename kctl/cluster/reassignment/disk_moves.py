@@ -71,7 +71,10 @@ def check_broker(broker: int, state: ClusterState) -> list[LogDir]:
     known = [one for one in state.log_dirs if one.broker_id == broker]
     silent = next((one.error for one in known if one.path is None), None if known else "it is not alive")
     if silent is not None:
-        raise Refused(f"broker {broker} does not tell of its log directories: {silent}; nothing was written")
+        raise Refused(
+            f"broker {broker} does not tell of its log directories: {silent}; nothing was written",
+            "start the broker, or ask again when it answers",
+        )
     if failed := [str(one.path) for one in known if one.state == "failed"]:
         raise Refused(
             f"broker {broker} copies nothing between its disks while {', '.join(failed)} has failed; nothing was written",

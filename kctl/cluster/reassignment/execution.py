@@ -150,7 +150,10 @@ def check_targets(targets: Targets, state: ClusterState) -> None:
         raise KctlError(f"no partition {some(unknown)}", "was the plan made for another cluster?")
     going = sorted({tp.topic for tp in targets} & state.deleting)
     if going:
-        raise Refused(f"topics {', '.join(going)} are marked for deletion; nothing was written")
+        raise Refused(
+            f"topics {', '.join(going)} are marked for deletion; nothing was written",
+            "wait until they are gone, or take them out of the plan",
+        )
     moving = {tp: replicas for tp, replicas in targets.items() if state.replicas(tp) != replicas}
     dead = {b for replicas in moving.values() for b in replicas if not state.is_alive(b)}
     if dead:
@@ -162,7 +165,10 @@ def check_targets(targets: Targets, state: ClusterState) -> None:
         )
     never_led = [tp for tp in sorted(targets) if tp not in state.partition_states]
     if never_led:
-        raise Refused(f"{some(never_led)} never had a leader and cannot be moved; nothing was written")
+        raise Refused(
+            f"{some(never_led)} never had a leader and cannot be moved; nothing was written",
+            "take them out of the plan; `kctl cluster health` shows what keeps them from a leader",
+        )
 
 
 def _refuse_under_way(state: ClusterState, moves: Sequence[Move]) -> None:

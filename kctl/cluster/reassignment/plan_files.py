@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kctl.cluster.disks import ReplicaDirs
-from kctl.errors import BadValue, KctlError, Refused, UnreadableFile, reason_of
+from kctl.errors import BadValue, KctlError, Refused, UnreadableFile, file_error
 from kctl.files import LARGEST_TABLE, read_text
 from kctl.model import Json, TopicPartition
 
@@ -27,6 +27,7 @@ NOWHERE: ReplicaDirs = {}
 ANY = "any"  # the broker chooses the log directory
 NEW = partial(tuple.__new__, TopicPartition)
 LARGEST_BROKER_ID = 2**31 - 1
+CORRECT = "correct the file: a plan is what `kctl reassign plan` or Kafka's own tool writes"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +121,7 @@ def write_plan(
         if not isinstance(error, FileExistsError):
             for path in written:  # half a plan would be in the way of the next try
                 path.unlink(missing_ok=True)
-        raise KctlError(f"{written[-1]}: {reason_of(error)}", "no plan was written") from error
+        raise file_error(written[-1], error, KctlError, "no plan was written") from error
     return names
 
 
@@ -143,16 +144,18 @@ def read_plan(path: Path) -> PlanFile:
     try:
         text = read_text(path, LARGEST_TABLE, follow=True)
     except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableFile(f"{path}: {reason_of(error)}") from error
+        raise file_error(path, error) from error
     try:
         values = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UnreadableFile(f"{path} is not JSON: {error}") from error
+        raise UnreadableFile(f"{path} is not JSON: {error}", CORRECT) from error
     rows = values.get("partitions") if isinstance(values, dict) else None
     if not isinstance(rows, list):
-        raise UnreadableFile(f"{path} is no plan: it has no list `partitions`")
+        raise UnreadableFile(f"{path} is no plan: it has no list `partitions`", CORRECT)
     if values.get("version", 1) != 1:
-        raise BadValue(f"{path}: version {values['version']!r} of a plan is unknown; there is 1")
+        raise BadValue(
+            f"{path}: version {values['version']!r} of a plan is unknown; there is 1", "write version 1"
+        )
     plain = _plain_entries(rows)
     if plain is not None:
         return PlanFile(path=path, targets=plain)
@@ -161,7 +164,9 @@ def read_plan(path: Path) -> PlanFile:
     for number, row in enumerate(rows, 1):
         tp, replicas = _entry(path, number, row)
         if tp in targets:
-            raise BadValue(f"{path}: {tp} is in it twice, the second time as entry {number}")
+            raise BadValue(
+                f"{path}: {tp} is in it twice, the second time as entry {number}", "remove one of the two"
+            )
         targets[tp] = replicas
         for broker, log_dir in zip(replicas, _log_dirs(path, number, row), strict=False):
             if log_dir != ANY:
@@ -197,21 +202,24 @@ def _plain_entries(rows: list[Any]) -> dict[TopicPartition, Replicas] | None:
 def _entry(path: Path, number: int, row: Json) -> tuple[TopicPartition, Replicas]:
     where = f"{path}: entry {number}"
     if not isinstance(row, dict):
-        raise BadValue(f"{where} is {row!r}, not an object")
+        raise BadValue(f"{where} is {row!r}, not an object", CORRECT)
     topic, partition, replicas = row.get("topic"), row.get("partition"), row.get("replicas")
     if not isinstance(topic, str) or not topic:
-        raise BadValue(f"{where} has no topic")
+        raise BadValue(f"{where} has no topic", CORRECT)
     if not _is_id(partition):
-        raise BadValue(f"{where} ({topic}): partition is {partition!r}")
+        raise BadValue(f"{where} ({topic}): partition is {partition!r}", CORRECT)
     assert isinstance(partition, int)
     tp = TopicPartition(topic, partition)
     if not isinstance(replicas, list) or not all(_is_id(b) for b in replicas):
-        raise BadValue(f"{where} ({tp}): replicas are {replicas!r}, not a list of broker ids")
+        raise BadValue(f"{where} ({tp}): replicas are {replicas!r}, not a list of broker ids", CORRECT)
     brokers = tuple(b for b in replicas if isinstance(b, int))
     if not brokers:
-        raise BadValue(f"{where} ({tp}) has no replicas: carried out, it would lose the partition")
+        raise BadValue(
+            f"{where} ({tp}) has no replicas: carried out, it would lose the partition",
+            "name the brokers that are to hold it",
+        )
     if len(set(brokers)) < len(brokers):
-        raise BadValue(f"{where} ({tp}) names a broker twice: {list(brokers)}")
+        raise BadValue(f"{where} ({tp}) names a broker twice: {list(brokers)}", "name each broker once")
     return tp, brokers
 
 

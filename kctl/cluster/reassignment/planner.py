@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from kctl.cluster.names import unknown_topics
 from kctl.cluster.placement import Draws, Racks, draw, is_rack_aware, place_replicas
 from kctl.cluster.reassignment.moves import Move, cut, ids, moves_of, some
 from kctl.cluster.reassignment.plan_files import identity_of
@@ -24,7 +25,7 @@ from kctl.cluster.reassignment.rebalance import (
     level_bounds,
 )
 from kctl.cluster.state import ClusterState, Replicas
-from kctl.errors import BadValue, KctlError, Refused
+from kctl.errors import BadValue, Refused
 from kctl.model import TopicPartition
 
 
@@ -67,15 +68,20 @@ def check_goal(now: Situation, goal: Goal) -> None:
         raise Refused(f"brokers {ids(dead)} are not alive", f"alive are {ids(now.racks)}")
     missing = (goal.topics or frozenset()) - {tp.topic for tp in now.replicas}
     if missing:
-        raise KctlError(f"no topic {', '.join(sorted(missing))}", "`kctl topic list` lists them")
+        raise unknown_topics(missing, {tp.topic for tp in now.replicas})
     if goal.replication_factor is not None and goal.replication_factor < 1:
-        raise BadValue(f"replication factor {goal.replication_factor}; it must be larger than 0")
+        raise BadValue(
+            f"replication factor {goal.replication_factor}; it must be larger than 0", "give 1 or more"
+        )
     known = set(now.racks).union(*now.replicas.values())
     strangers = (goal.drain | frozenset(goal.replace)) - known
     if strangers:
-        raise BadValue(f"brokers {ids(strangers)} are neither alive nor hold a replica")
+        raise BadValue(
+            f"brokers {ids(strangers)} are neither alive nor hold a replica",
+            "`kctl cluster brokers` shows the brokers",
+        )
     if len(set(goal.replace.values())) < len(goal.replace):
-        raise BadValue("two brokers cannot be replaced by the same one")
+        raise BadValue("two brokers cannot be replaced by the same one", "name a broker of its own for each")
     if goal.rack_aware:
         is_rack_aware(now.racks)  # raises where only some brokers have a rack
     _check_numbers(now, goal)
@@ -397,7 +403,7 @@ def plan_like_kafka(
         raise Refused(f"brokers {ids(dead)} are not alive", f"alive are {ids(now.racks)}")
     missing = (goal.topics or frozenset()) - {tp.topic for tp in now.replicas}
     if missing:
-        raise KctlError(f"no topic {', '.join(sorted(missing))}", "`kctl topic list` lists them")
+        raise unknown_topics(missing, {tp.topic for tp in now.replicas})
     racks = {b: now.racks[b] if goal.rack_aware else None for b in sorted(goal.brokers)}
     random = Random(seed)
     targets: dict[TopicPartition, Replicas] = {}
@@ -411,6 +417,9 @@ def plan_like_kafka(
         targets |= {TopicPartition(topic, p): replicas for p, replicas in placed.items()}
     strangers = set(targets) - set(now.replicas)
     if strangers:
-        raise Refused(f"topics whose partitions are not numbered from 0 on: {some(sorted(strangers))}")
+        raise Refused(
+            f"topics whose partitions are not numbered from 0 on: {some(sorted(strangers))}",
+            "`kctl topic describe` shows the partitions that are there; leave these topics out with --topics",
+        )
     changed = {tp: replicas for tp, replicas in targets.items() if replicas != now.replicas[tp]}
     return replace(Planned(now=now, targets=changed), notes=notes)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from formats.log_dir.file_names import FolderKind, parse_partition_folder
 from kctl.cluster.reassignment.moves import ReplicaSize
-from kctl.errors import KctlError, UnreadableFile, reason_of
+from kctl.errors import KctlError, UnreadableFile, file_error
 from kctl.evidence.discover import discover
 from kctl.files import LARGEST_TABLE, read_text
 from kctl.model import Json, TopicPartition
@@ -25,7 +25,7 @@ def read_disk_sizes(path: Path) -> list[ReplicaSize]:
             return list(_from_folder(path))
         text = read_text(path, LARGEST_TABLE, follow=True)
     except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableFile(f"{path}: {reason_of(error)}") from error
+        raise file_error(path, error) from error
     for candidate in (text, *(line for line in text.splitlines() if line.lstrip().startswith("{"))):
         try:
             values = json.loads(candidate)
@@ -88,7 +88,10 @@ def _list(value: Json) -> list[Json]:
 def _from_folder(path: Path) -> Iterator[ReplicaSize]:
     evidence = discover([path])
     if not evidence.log_dirs:
-        raise KctlError(f"{path} holds no log directory")
+        raise KctlError(
+            f"{path} holds no log directory",
+            "name a folder that holds brokers' log directories, or what kafka-log-dirs prints",
+        )
     for replica in evidence.replicas:
         if replica.kind is FolderKind.LIVE:
             yield ReplicaSize(replica.topic_partition, replica.broker_id, _size(replica.folder))

@@ -42,9 +42,15 @@ Lists = dict[str, dict[str, tuple[str, ...]]]  # topic -> key -> PARTITION:BROKE
 def check_rate(rate: int, version: KafkaVersion) -> None:
     """Raise BadValue for a rate that stops the move, or a version without throttles."""
     if version < V0_10_1:
-        raise BadValue(f"Kafka {version} has no throttles; they came with 0.10.1")
+        raise BadValue(
+            f"Kafka {version} has no throttles; they came with 0.10.1",
+            "leave the throttle out, or move in small batches",
+        )
     if rate < 1:
-        raise BadValue(f"a throttle of {rate} bytes a second would stop the move for ever")
+        raise BadValue(
+            f"a throttle of {rate} bytes a second would stop the move for ever",
+            "give a rate that is above what producers write",
+        )
 
 
 def throttled_replicas(moves: Iterable[Move]) -> Lists:

@@ -128,7 +128,12 @@ class KafkaDump:
             if left > 0:
                 yield f"Found {left} invalid bytes at the end of {Path(path).name}\n"
             if log.end < size:
-                self.report(KctlError(f"{path}: shrank from {size} to {log.end} bytes while it was read"))
+                self.report(
+                    KctlError(
+                        f"{path}: shrank from {size} to {log.end} bytes while it was read",
+                        "the broker cut or deleted it: dump a copy, or dump it again",
+                    )
+                )
             rest = text.rest() if left > 0 else None
         if text.gaps:
             self.summary.gaps[os.path.abspath(path)] = text.gaps

@@ -66,12 +66,17 @@ class PartitionComparison:
             compacted = self._looks_compacted() if is_compacted is None else is_compacted
             self._judge(pairs, logs, compacted)
 
+    @property
+    def _last(self) -> Copy:
+        """The copy of the last broker: where a finding about all of them is."""
+        return next(reversed(self.copies.values()))
+
     def _same_topic(self) -> bool:
         """Whether the copies can be of one log; says why not."""
         clusters = {c.replica.log_dir.cluster_id for c in self.copies.values()} - {None}
         if len(clusters) > 1:
             ids = ", ".join(sorted(map(str, clusters)))
-            self.findings.append(say.CLUSTERS_MIXED.at(self.place, partition=self.partition, ids=ids))
+            self.findings.append(say.CLUSTERS_MIXED.at(self._last.place, partition=self.partition, ids=ids))
             self.reason = "the copies are from different clusters"
             return False
         topics = {c.replica.topic_id for c in self.copies.values()} - {None}
@@ -81,7 +86,7 @@ class PartitionComparison:
                 for broker_id, copy in self.copies.items()
                 if copy.replica.topic_id
             )
-            self.findings.append(say.TOPIC_RECREATED.at(self.place, partition=self.partition, ids=ids))
+            self.findings.append(say.TOPIC_RECREATED.at(self._last.place, partition=self.partition, ids=ids))
             self.reason = "the copies are of different topics of this name"
             return False
         return True
@@ -143,15 +148,24 @@ class PartitionComparison:
             epochs = (_epochs_in(lineages[one], start, end), _epochs_in(lineages[other], start, end))
             self.divergences.append(Divergence((one, other), start, end, epochs))
         for start, end in pair.same_payload.spans:
-            self.findings.append(say.SAME_PAYLOAD.at(self.place, one=one, other=other, start=start, end=end))
+            place = replace(self.copies[one].place, base_offset=start, last_offset=end - 1)
+            self.findings.append(say.SAME_PAYLOAD.at(place, one=one, other=other, start=start, end=end))
         if pair.other_bytes:
             self.findings.append(
                 say.OTHER_BYTES_SAME_RECORDS.at(self.place, one=one, other=other, count=pair.other_bytes)
             )
         first, second = lineages[one], lineages[other]
-        start = max(first.local_log_start_offset or 0, second.local_log_start_offset or 0)
-        if start > min(first.log_end_offset, second.log_end_offset):
-            self.findings.append(say.NO_COMMON_RANGE.at(self.place, one=one, other=other))
+        starts = {one: first.local_log_start_offset or 0, other: second.local_log_start_offset or 0}
+        later = max(starts, key=lambda broker_id: starts[broker_id])
+        earlier = other if later == one else one
+        end = lineages[earlier].log_end_offset
+        if starts[later] > end:
+            place = replace(self.copies[later].place, base_offset=starts[later])
+            self.findings.append(
+                say.NO_COMMON_RANGE.at(
+                    place, one=one, other=other, earlier=earlier, end=end, later=later, start=starts[later]
+                )
+            )
 
     def _note_holes(self, pair: Pair, logs: Sequence[ReplicaLog], ids: Sequence[int]) -> set[int]:
         """Say what each side lacks that damage does not explain; the brokers that lack anything."""

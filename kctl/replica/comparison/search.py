@@ -227,6 +227,6 @@ def _rejoin_rows(comparison: PartitionComparison, options: CompareOptions) -> It
         return
     rules = options.rules
     if rules is None:
-        raise BadValue("a rejoin table needs a version")
+        raise BadValue("a rejoin table needs a version", "give --kafka-version")
     for broker_id, rejoin in rejoin_table(comparison.lineages, leader, rules.algorithm).items():
         yield REJOIN(**_whose(comparison), leader=leader, broker_id=broker_id, **rejoin._asdict())

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from formats.znodes.cluster import NO_LEADER
+from kctl.broker_logs.history.leaderships import place_of
 from kctl.findings import Finding, Place
 from kctl.findings import replica as say
 from kctl.model import TopicPartition
@@ -501,9 +502,13 @@ def costs_unknown(facts: PartitionFacts, dropped_by: Iterable[int | None]) -> It
             continue
         start = next((at for epoch, at in facts.present.recorded if epoch >= led.leader_epoch), None)
         topic, partition = facts.partition
-        file = str(led.proofs[0].get("file") or "") if led.proofs else ""
+        proof = led.proofs[0] if led.proofs else {}
         place = Place(
-            topic=topic, partition=partition, broker_id=led.leader, file=file or None, base_offset=start
+            topic=topic,
+            partition=partition,
+            broker_id=led.leader,
+            file=str(proof.get("file") or "") or None,
+            base_offset=start,
         )
         yield say.UNCLEAN_COST_UNKNOWN.at(
             place,
@@ -512,6 +517,7 @@ def costs_unknown(facts: PartitionFacts, dropped_by: Iterable[int | None]) -> It
             epoch=led.leader_epoch,
             start="an offset that nobody names" if start is None else f"offset {start}",
             isr=", ".join(map(str, isr)),
+            where=place_of(proof) if proof else "no line says where",
         )
 
 

@@ -99,7 +99,9 @@ def _same_topic(lost: LostParts, by_moment: ByMoment) -> list[Copy]:
             finding = other_identity(lost.present, copy, lost.znodes)
             if finding is None:
                 copies.append(copy)
-            elif not any(f.place == finding.place and f.code == finding.code for f in lost.findings):
+            elif not any(
+                f.place.moment == finding.place.moment and f.code == finding.code for f in lost.findings
+            ):
                 lost.findings.append(finding)
     return copies
 

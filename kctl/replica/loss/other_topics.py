@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from kctl.findings import Finding, Place
+from kctl.findings import Finding
 from kctl.findings import replica as say
 from kctl.replica.comparison.pairs import Pair
 from kctl.replica.copies.copy import Copy, Moment
@@ -29,7 +29,7 @@ def other_identity(present: Present, copy: Copy, znodes: Mapping[Moment, Znodes]
     one, other = present.copy.replica.log_dir.cluster_id, copy.replica.log_dir.cluster_id
     if one and other and one != other:
         ids = f"{one} and {other}"
-        return say.CLUSTERS_MIXED.at(_place(copy), partition=copy.partition, ids=ids)
+        return say.CLUSTERS_MIXED.at(copy.place, partition=copy.partition, ids=ids)
     ids = _other_ids(present, copy, znodes)
     return _other_topic(present, copy, ids) if ids else None
 
@@ -69,7 +69,7 @@ def origin_of(
         if is_older or held.copy.moment == present.moment:
             return Origin(_other_topic(present, held.copy, why))
         why += ", if no power failure took all that there was"
-        return Origin(say.TOPIC_RECREATED.at(_place(held.copy), partition=held.copy.partition, ids=why))
+        return Origin(say.TOPIC_RECREATED.at(held.copy.place, partition=held.copy.partition, ids=why))
     if written is None and differs and start == 0 and not {held.copy.moment, present.moment} <= znodes.keys():
         return NOBODY_KNOWS
     if written is None and differs and start == 0 and _is_no_replica(held.copy, znodes):
@@ -149,7 +149,7 @@ def _first_batch(copy: Copy, start: int) -> tuple[int, ...] | None:
 
 
 def _other_topic(present: Present, copy: Copy, ids: str) -> Finding:
-    place = _place(copy)
+    place = copy.place
     if copy.moment == present.moment:
         return say.TOPIC_RECREATED.at(place, partition=copy.partition, ids=ids)
     return say.TOPIC_OF_BEFORE.at(place, partition=copy.partition, moment=copy.moment, ids=ids)
@@ -158,10 +158,6 @@ def _other_topic(present: Present, copy: Copy, ids: str) -> Finding:
 def _is_no_replica(copy: Copy, znodes: Mapping[Moment, Znodes]) -> bool:
     replicas = znodes[copy.moment].replicas.get(copy.partition) if copy.moment in znodes else None
     return replicas is not None and copy.broker_id not in replicas
-
-
-def _place(copy: Copy) -> Place:
-    return Place(topic=copy.partition.topic, partition=copy.partition.partition, moment=copy.moment)
 
 
 def _written_ms(copy: Copy, offset: int) -> int | None:

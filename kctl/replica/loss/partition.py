@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from kctl.broker_logs.history.leaderships import where_of
 from kctl.findings import Finding, Place
 from kctl.findings import replica as say
 from kctl.model import OffsetRange, TopicPartition
@@ -265,7 +266,7 @@ def _losses_of_group(
         is_doubtful = bool(parts) and not claims and all(part.held.is_doubtful for part in parts)
         if drop.is_handover and commitment.lower <= start and not is_doubtful:
             drop.cause, commitment.upper = Cause.HANDOVER, start
-            lost_parts.findings.append(_handover(facts, drop, start, holders))
+            lost_parts.findings.append(_handover(facts, drop, start, parts, claims))
         proofs = _proofs(drop, commitment, parts, claims)
         reached = max((c.reached for c in claims if c.reached is not None), default=0)
         classes = _classes(commitment, start, end)
@@ -279,16 +280,26 @@ def _losses_of_group(
     return losses
 
 
-def _handover(facts: PartitionFacts, drop: Drop, start: int, holders: Sequence[int]) -> Finding:
-    """A tail that a leader had over the others when it was told to stop."""
+def _handover(
+    facts: PartitionFacts, drop: Drop, start: int, parts: Sequence[LostPart], claims: Sequence[Claim]
+) -> Finding:
+    """A tail that a leader had over the others when it was told to stop, where its copy or its log shows it."""
+    if parts:
+        holder, file = parts[0].held.copy.broker_id, parts[0].held.copy.place.file
+        seen_in = "its copy"
+    else:
+        proof = claims[0].notes[0].proof
+        holder, file = claims[0].broker_id, str(proof["file"])
+        seen_in = f"its log, {where_of(proof)}"
     topic, partition = facts.partition
     return say.TAIL_OF_HANDOVER.at(
-        Place(topic=topic, partition=partition, broker_id=holders[0], base_offset=start),
+        Place(topic=topic, partition=partition, broker_id=holder, file=file, base_offset=start),
         partition=facts.partition,
         leader=drop.leader or 0,
         epoch=drop.leader_epoch or 0,
-        broker_id=holders[0],
+        broker_id=holder,
         start=start,
+        seen_in=seen_in,
     )
 
 

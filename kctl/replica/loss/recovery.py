@@ -25,7 +25,7 @@ from formats.log.control_records import ControlType, read_key
 from formats.log.record_batch import Record, write_batch
 from formats.log.records import Entry, iterate_records
 from formats.messages.remote_log_metadata import SegmentMetadata, SegmentState
-from kctl.errors import Refused, UnreadableFile, reason_of
+from kctl.errors import Refused, UnreadableFile, file_error
 from kctl.evidence.model import Evidence
 from kctl.model import TopicPartition
 from kctl.replica.comparison.pairs import LIMIT, entries
@@ -162,7 +162,7 @@ def export_loss(loss: Loss, folder: Path) -> str | None:
     except OSError as error:
         for half in (segment, segment.with_suffix(".jsonl")):
             half.unlink(missing_ok=True)
-        raise UnreadableFile(f"{target}: {reason_of(error)}", "what was begun there is removed") from error
+        raise file_error(target, error, UnreadableFile, "what was begun there is removed") from error
     return str(segment)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kctl.errors import KctlError, UnreadableFile, reason_of
+from kctl.errors import KctlError, file_error
 from kctl.evidence.discover import discover
 from kctl.evidence.model import Evidence
 from kctl.judging.judgement import Judgement, Question, judgement_rows
@@ -63,7 +63,7 @@ class OpenedAudit:
                         row = {"tier": name, "key": key, "size_in_bytes": size, "reason": why}
                         out.write(json.dumps(row) + "\n")
         except OSError as error:
-            raise UnreadableFile(f"{path}: {reason_of(error)}") from None
+            raise file_error(path, error) from None
 
 
 def open_audit(

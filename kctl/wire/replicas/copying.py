@@ -17,10 +17,10 @@ from typing import BinaryIO
 
 from formats.log_dir.checkpoints import OffsetEntry, format_checkpoint
 from kctl.cluster.state import ClusterState
-from kctl.errors import KctlError, reason_of
+from kctl.errors import KctlError, file_error
 from kctl.evidence.model import Arriving
 from kctl.model import SILENT, Progress, Report, TopicPartition
-from kctl.wire.adapter import Wire
+from kctl.wire.adapter import BrokerError, Leaderless, Wire
 from kctl.wire.replicas.fetching import (
     A_ROUND,
     CONSUMER,
@@ -58,7 +58,7 @@ class _Copy:
         try:
             self._write(data, base_offset)
         except OSError as error:
-            raise KctlError(f"{self.folder}: {reason_of(error)}", "TMPDIR names another place") from error
+            raise file_error(self.folder, error, KctlError, "TMPDIR names another place") from error
 
     def _write(self, data: bytes | memoryview, base_offset: int) -> None:
         if self.file is None or self.in_file >= SEGMENT:
@@ -218,13 +218,15 @@ def _begin(
     starts = list_offsets(wire, wanted, EARLIEST)
     begins = local_starts(wire, wanted)
     ends = list_offsets(wire, wanted, LATEST, replica_id=CONSUMER)
-    copies, failures = [], []
+    copies, failures = [], list[KctlError]()
     for tp in partitions:
         leader = leaders.get(tp, -1)
         start, end = starts.get((leader, tp)), ends.get((leader, tp))
         if not isinstance(start, int) or not isinstance(end, int):
-            why = start if isinstance(start, KctlError) else end
-            failures.append(KctlError(f"{tp}: {why or 'it has no leader'}"))
+            why = start if isinstance(start, KctlError) else end if isinstance(end, KctlError) else None
+            failures.append(
+                Leaderless(f"{tp} has no leader") if why is None else BrokerError(f"{tp}: {why.message}")
+            )
             continue
         path = folder / f"broker-{leader}" / str(tp)
         path.mkdir(parents=True)
@@ -239,16 +241,17 @@ def _begin(
 def _take(one: _Copy, answer: Fetched | KctlError, *, is_first: bool) -> KctlError | None:
     """Write the whole batches of an answer; why it cannot go on, if it cannot."""
     if isinstance(answer, KctlError):
-        return KctlError(f"{one.partition}: {answer}")
+        return KctlError(f"{one.partition}: {answer.message}", answer.hint)
     if answer.error:
-        return KctlError(f"{one.partition} from offset {one.offset} on: {answer.error}")
+        return BrokerError(f"{one.partition} from offset {one.offset} on: {answer.error}")
     if not answer.data:
-        return KctlError(f"{one.partition}: no bytes at offset {one.offset}") if is_first else None
+        return BrokerError(f"{one.partition}: no bytes at offset {one.offset}") if is_first else None
     headers = headers_of(answer.data)
     if not len(headers) or int(headers.last_offset[-1]) < one.offset:
         one.write(answer.data, one.offset)
         return KctlError(
-            f"{one.partition}: bytes at offset {one.offset} are no batch, and nothing behind is given"
+            f"{one.partition}: bytes at offset {one.offset} are no batch, and nothing behind is given",
+            "copy the files of that broker's disk and examine them with `kctl segment verify`",
         )
     end = int(headers.position[-1] + headers.size_in_bytes[-1])
     one.write(answer.data[:end], int(headers.base_offset[0]))

@@ -17,7 +17,7 @@ from kctl.cluster.state import ClusterState
 from kctl.cluster.unclean import Candidate, ReplicaEnd, best_of, candidates_of
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
-from kctl.wire.adapter import Wire, error_name
+from kctl.wire.adapter import BrokerError, Wire, error_name
 from kctl.wire.replicas.fetching import CONSUMER, OFFSET_OUT_OF_RANGE
 from kctl.wire.writes.requests import parse_id
 
@@ -41,14 +41,17 @@ def epoch_ends(wire: Wire, state: ClusterState, asked: Mapping[Replica, int]) ->
     """Where an epoch ends in each replica; each broker is asked once."""
     version = wire.version_of(FetchRequest) or 0
     if version < FIRST_VERSION:
-        raise KctlError("what replicas have is not told by these brokers: it needs Kafka 2.7 (KIP-595)")
+        raise KctlError(
+            "what replicas have is not told by these brokers: it needs Kafka 2.7 (KIP-595)",
+            "examine copies of the log directories with `kctl epoch compare`",
+        )
     ids = {tp.topic: parse_id(state.topics[tp.topic].topic_id or "") for _, tp in asked if version >= BY_ID}
     names = {id: name for name, id in ids.items()}
     by_node: dict[int, dict[str, list[tuple[int, int]]]] = {}
     for (node, tp), epoch in asked.items():
         by_node.setdefault(node, {}).setdefault(tp.topic, []).append((tp.partition, epoch))
     requests = [(node, _request(topics, ids, version)) for node, topics in by_node.items()]
-    found: dict[Replica, Answer] = dict.fromkeys(asked, KctlError("the answer leaves it out"))
+    found: dict[Replica, Answer] = dict.fromkeys(asked, BrokerError("the answer leaves it out"))
     for (node, _), answer in zip(requests, wire.send_all(requests), strict=True):
         if isinstance(answer, KctlError):
             found |= {
@@ -68,10 +71,10 @@ def _answer(p: Any, node: int) -> Answer:
     if p.error_code == OFFSET_OUT_OF_RANGE:
         return None
     if p.error_code:
-        return KctlError(f"broker {node} does not tell: {error_name(p.error_code)}")
+        return BrokerError(f"broker {node} does not tell: {error_name(p.error_code)}")
     parting = p.diverging_epoch
     if parting is None or (parting.epoch < 0 and parting.end_offset < 0):
-        return KctlError(f"broker {node} does not tell where its epochs end")
+        return BrokerError(f"broker {node} does not tell where its epochs end")
     return EpochEnd(int(parting.epoch), int(parting.end_offset))
 
 
@@ -144,7 +147,7 @@ def parting(broker: int, best: int, ends: Mapping[int, ReplicaEnd]) -> Questions
     while epoch >= 0:
         answer = yield asked, epoch
         if not isinstance(answer, EpochEnd):
-            return answer or KctlError(f"broker {asked} has no epoch {epoch}")
+            return answer or BrokerError(f"broker {asked} has no epoch {epoch}")
         if answer.epoch == epoch:
             return min(end, answer.end_offset)
         epoch, end = answer

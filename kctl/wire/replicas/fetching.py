@@ -17,7 +17,7 @@ from kafka.protocol.consumer.offsets import ListOffsetsRequest, OffsetForLeaderE
 from kctl.cluster.state import NO_LEADER, ClusterState
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
-from kctl.wire.adapter import NoAnswer, Wire, error_name
+from kctl.wire.adapter import BrokerError, NoAnswer, Wire, error_name
 from kctl.wire.shortcuts.fetch import BytesRequest
 from kctl.wire.writes.requests import parse_id
 
@@ -69,7 +69,8 @@ class Fetcher:
         version = wire.version_of(BytesRequest) or 0
         if version < FOLLOWERS_ANSWER:
             raise KctlError(
-                f"brokers of {wire.location} are older than 2.4: their followers give no bytes to clients"
+                f"brokers of {wire.location} are older than 2.4: their followers give no bytes to clients",
+                "examine copies of their log directories with `kctl replica compare`",
             )
         self._wire = wire
         self._version = version
@@ -99,14 +100,14 @@ class Fetcher:
                 if node not in later:
                     found.update(self._taken(node, some, answers[node]))
             by_node = {node: by_node[node] for node in later}
-        missing = KctlError("the answer leaves it out")
+        missing = BrokerError("the answer leaves it out")
         return [found.get((one.node, one.partition), missing) for one in wanted]
 
     def _taken(
         self, node: int, wanted: Sequence[FetchPosition], answer: Any
     ) -> dict[tuple[int, TopicPartition], Fetched | KctlError]:
         if not isinstance(answer, KctlError) and answer.error_code:
-            answer = KctlError(f"broker {node} gives no bytes: {error_name(answer.error_code)}")
+            answer = BrokerError(f"broker {node} gives no bytes: {error_name(answer.error_code)}")
         if isinstance(answer, KctlError):
             return {(node, one.partition): answer for one in wanted}
         found: dict[tuple[int, TopicPartition], Fetched | KctlError] = {}
@@ -184,7 +185,10 @@ def list_offsets(
     that has not heard of a partition yet is given a moment: one that was read from has.
     """
     if (wire.version_of(ListOffsetsRequest) or 0) < SINCE.get(place, 0):
-        raise KctlError(f"brokers of {wire.location} are too old to tell where local data begins")
+        raise KctlError(
+            f"brokers of {wire.location} are too old to tell where local data begins",
+            "upgrade the brokers, or examine their disks",
+        )
     found, end = _offsets(wire, wanted, place, replica_id), time.monotonic() + HEARING
     while (late := [one for one in wanted if _has_not_heard(found[one])]) and time.monotonic() < end:
         wire.pause(LOOK)
@@ -192,7 +196,7 @@ def list_offsets(
     return found
 
 
-class NotTold(KctlError):
+class NotTold(BrokerError):
     """A broker gives no offset of a partition."""
 
     def __init__(self, node: int, error_code: int) -> None:
@@ -233,7 +237,7 @@ def _offsets(
         )
         for node, topics in by_node.items()
     ]
-    missing = KctlError("the answer leaves it out")
+    missing = BrokerError("the answer leaves it out")
     found: dict[tuple[int, TopicPartition], int | KctlError] = dict.fromkeys(wanted, missing)
     for (node, _), answer in zip(requests, wire.send_all(requests), strict=True):
         if isinstance(answer, KctlError):
@@ -288,7 +292,7 @@ def ask_leaders(
             for name, numbers in by_leader[leader].items():
                 for p in numbers:
                     tp = TopicPartition(name, p)
-                    found[tp] = LeaderAnswer(tp, leader, -1, -1, str(answer))
+                    found[tp] = LeaderAnswer(tp, leader, -1, -1, answer.message)
             continue
         for topic in answer.topics:
             for partition in topic.partitions:

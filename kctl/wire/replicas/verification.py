@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kctl.cluster.state import ClusterState
-from kctl.errors import KctlError, Refused, reason_of
+from kctl.errors import KctlError, Refused, file_error
 from kctl.files import LARGEST_TABLE, read_whole
 from kctl.findings import Finding, Place
 from kctl.findings import live as say
@@ -316,7 +316,7 @@ class ReplicaVerification:
         fetched: dict[int, Fetched] = {}
         for broker_id, answer in answers.items():
             if isinstance(answer, KctlError):
-                one.drop(broker_id, str(answer))
+                one.drop(broker_id, answer.message)
             elif answer.error_code == OFFSET_OUT_OF_RANGE:
                 fetched[broker_id] = answer._replace(data=b"", high_watermark=BEFORE)
             elif answer.error:
@@ -451,9 +451,15 @@ class Progressed:
             cluster_id = values["cluster_id"]
             self._done = {name: (id, int(offset)) for name, (id, offset) in values["partitions"].items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise KctlError(f"{self._path} does not say how far a verification came ({error})") from error
+            raise KctlError(
+                f"{self._path} does not say how far a verification came ({error})",
+                "name the file of an earlier run, or a new one",
+            ) from error
         if cluster_id != self._cluster_id:
-            raise Refused(f"{self._path} is about cluster {cluster_id}, this is {self._cluster_id}")
+            raise Refused(
+                f"{self._path} is about cluster {cluster_id}, this is {self._cluster_id}",
+                "name another file for this cluster",
+            )
 
     def offsets(self, state: ClusterState) -> dict[TopicPartition, int]:
         """Where to go on; a topic that was made anew since begins again."""
@@ -480,7 +486,7 @@ class Progressed:
                 os.fsync(file.fileno())
             beside.rename(self._path)
         except OSError as error:
-            raise KctlError(f"{self._path}: {reason_of(error)}") from error
+            raise file_error(self._path, error, KctlError) from error
         self._written, self._is_written = time.monotonic(), True
 
     def close(self) -> None:

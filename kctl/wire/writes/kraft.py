@@ -9,7 +9,7 @@ from typing import Any
 
 from kctl.changes.intents import AddVoter, RemoveVoter, UnregisterBroker, UpdateFeatures
 from kctl.changes.plan import Write
-from kctl.cluster.interface import Conflict
+from kctl.cluster.interface import Conflict, NoQuorum
 from kctl.cluster.kraft.unregistering import refuse_used
 from kctl.cluster.kraft.voters import refuse_minority
 from kctl.cluster.state import ClusterState
@@ -30,7 +30,7 @@ VALIDATES = 1  # the first version of UpdateFeatures that can be asked beforehan
 def _vote(fresh: ClusterState, intent: AddVoter | RemoveVoter, _: ClusterState) -> list[Write]:
     """The voter, with the voters that there are."""
     if fresh.quorum is None:
-        raise KctlError("the cluster has no KRaft quorum now; nothing was written")
+        raise NoQuorum("the cluster has no KRaft quorum now; nothing was written")
     refuse_minority(fresh.quorum, intent)
     after: dict[str, Json] = {
         "node_id": intent.node_id,
@@ -135,7 +135,9 @@ def _update_features(wire: Wire, after: Mapping[str, Any], validate_only: bool) 
     from kafka.protocol.admin.cluster import UpdateFeaturesRequest
 
     if (wire.version_of(UpdateFeaturesRequest) or 0) < VALIDATES:
-        raise KctlError("changing features needs Kafka 3.3 (KIP-778); nothing was written")
+        raise KctlError(
+            "changing features needs Kafka 3.3 (KIP-778); nothing was written", "upgrade the brokers first"
+        )
     kind = SAFE_DOWNGRADE if after["is_downgrade"] else UPGRADE
     updates = [
         UpdateFeaturesRequest.FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind)

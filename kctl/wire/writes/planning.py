@@ -32,6 +32,7 @@ from kctl.changes.plan import Write
 from kctl.cluster.config_keys import BROKERS_ONLY
 from kctl.cluster.disks import places
 from kctl.cluster.interface import Conflict, refuse_changed
+from kctl.cluster.names import being_moved, topic_exists, topic_leaving, unknown_partition, unknown_topics
 from kctl.cluster.reassignment.cancellation import refuse_without_leader
 from kctl.cluster.reassignment.disk_moves import check_log_dirs
 from kctl.cluster.reassignment.throttles import LISTS, RATES, clearing_changes, rates_of_dead, split
@@ -74,10 +75,13 @@ def existing(state: ClusterState, name: str) -> Topic:
     if name not in state.topics:
         for problem in state.problems:
             if problem.place == f"topic {name}":
-                raise KctlError(f"{problem.place}: {problem.reason}")
-        raise KctlError(f"no topic {name}")
+                raise KctlError(
+                    f"{problem.place}: {problem.reason}",
+                    "ask again; where it stays so, the server.log of the controller says why",
+                )
+        raise unknown_topics([name], state.topic_names)
     if name in state.deleting:
-        raise Refused(f"topic {name} is marked for deletion; nothing was written")
+        raise topic_leaving(name)
     return state.topics[name]
 
 
@@ -87,7 +91,7 @@ def existing(state: ClusterState, name: str) -> Topic:
 def create_topic(fresh: ClusterState, intent: CreateTopic, _: ClusterState) -> list[Write]:
     """The topic with explicit replicas."""
     if intent.topic in fresh.topic_names:
-        raise Refused(f"topic {intent.topic} exists already")
+        raise topic_exists(intent.topic)
     after: dict[str, Json] = {
         "topic": intent.topic,
         "assignments": {str(p): list(ids) for p, ids in sorted(intent.replicas.items())},
@@ -113,10 +117,13 @@ def add_partitions(fresh: ClusterState, intent: AddPartitions, planned: ClusterS
         raise Conflict(f"topic {intent.topic} was changed by somebody else; nothing was written")
     first, total = len(topic.partitions), len(topic.partitions) + len(intent.replicas)
     if sorted(intent.replicas) != list(range(first, total)):
-        raise Refused(f"partitions of {intent.topic} would not be numbered 0 to {total - 1} without a gap")
+        raise Refused(
+            f"partitions of {intent.topic} would not be numbered 0 to {total - 1} without a gap",
+            "`kctl topic describe` shows the partitions that are there",
+        )
     moving = [p for p in topic.partitions if topic.is_reassigning(p)]
     if moving:
-        raise Refused(f"partition {moving[0]} of {intent.topic} is being reassigned; nothing was written")
+        raise being_moved(TopicPartition(intent.topic, moving[0]))
     after: dict[str, Json] = {
         "topic": intent.topic,
         "count": total,
@@ -155,13 +162,17 @@ def _alter(fresh: ClusterState, change: AlterConfig) -> Write:
     kind, name = change.entity_type, change.entity_name
     for problem in fresh.problems:
         if problem.place == f"configuration of {kind.removesuffix('s')} {name}":
-            raise KctlError(f"{problem.place}: {problem.reason}; nothing was written")
+            raise KctlError(
+                f"{problem.place}: {problem.reason}; nothing was written",
+                "what cannot be read cannot be compared before it is changed: ask again, or give the user DESCRIBE_CONFIGS",
+            )
     if kind == "topics":
         existing(fresh, name)
     elif kind in ("brokers", "broker-loggers") and name.isdigit() and not fresh.is_alive(int(name)):
         raise Refused(
             f"broker {name} is not alive, and only it can take its configuration; nothing was written",
-            "the entity `<default>` holds for all brokers" if kind == "brokers" else "",
+            f"start broker {name}"
+            + (", or set the entity `<default>`, which holds for all" if kind == "brokers" else ""),
         )
     refuse_changed(kind, name, change.before, fresh.config(kind, name))
     after: dict[str, Json] = {"entity_type": kind, "entity_name": name, "configs": operations(change)}
@@ -213,7 +224,7 @@ def reassign(fresh: ClusterState, intent: Reassign, _: ClusterState) -> list[Wri
             if running == set(target):
                 continue  # under way already, so that nothing is to be asked for
             if origin is None or running != set(origin) or not goes_back:
-                raise Refused(f"{tp} is being reassigned already; nothing was written")
+                raise being_moved(tp)
             cancelled[tp] = target
         elif present != target:
             if origin is not None and present != tuple(origin):
@@ -282,9 +293,10 @@ def alter_replica_log_dirs(fresh: ClusterState, intent: AlterReplicaLogDirs, _: 
 
 
 def _present(state: ClusterState, tp: TopicPartition) -> Replicas:
-    present = existing(state, tp.topic).partitions.get(tp.partition)
+    partitions = existing(state, tp.topic).partitions
+    present = partitions.get(tp.partition)
     if present is None:
-        raise KctlError(f"no partition {tp}")
+        raise unknown_partition(tp, partitions)
     return present
 
 
@@ -327,14 +339,19 @@ def _is_so(state: ClusterState, change: AlterConfig) -> bool:
 def check_target(tp: TopicPartition, target: Replicas, state: ClusterState) -> None:
     """Refuse what a controller takes and never ends, or would lose data. Raises BadValue, Refused."""
     if not target:
-        raise Refused(f"{tp} would have no replicas; nothing was written")
+        raise Refused(
+            f"{tp} would have no replicas; nothing was written", "name at least one broker for it in the plan"
+        )
     if len(set(target)) < len(target):
-        raise BadValue(f"{tp} would have a broker twice: {list(target)}")
+        raise BadValue(
+            f"{tp} would have a broker twice: {list(target)}", "name each broker once for it in the plan"
+        )
     dead = sorted(b for b in target if not state.is_alive(b))
     if dead:
         ids = ", ".join(map(str, dead))
         raise Refused(
-            f"{tp} would be on broker{'' if len(dead) == 1 else 's'} {ids}, not alive; nothing was written"
+            f"{tp} would be on broker{'' if len(dead) == 1 else 's'} {ids}, not alive; nothing was written",
+            "start them, or name other brokers in the plan",
         )
 
 
@@ -348,7 +365,8 @@ def elect_preferred(fresh: ClusterState, intent: ElectPreferred, _: ClusterState
         if not fresh.is_alive(replicas[0]) or found is None or replicas[0] not in found.isr:
             why = "in the ISR" if fresh.is_alive(replicas[0]) else "alive"
             raise Refused(
-                f"broker {replicas[0]}, the preferred leader of {tp}, is not {why}; nothing was written"
+                f"broker {replicas[0]}, the preferred leader of {tp}, is not {why}; nothing was written",
+                "start that broker, or wait until it is back in the ISR; `kctl elect status` shows who is not",
             )
         wanted.append({**_row(tp), "preferred": replicas[0], "leader": found.leader})
     if not wanted:
@@ -453,7 +471,10 @@ def remove_members(fresh: ClusterState, intent: RemoveMembers, _: ClusterState) 
 
 def _no_such_request(why: str) -> "Translation":
     def refuse(fresh: ClusterState, intent: Intent, planned: ClusterState) -> list[Write]:
-        raise Refused(f"{intent}: {why}; nothing was written")
+        raise Refused(
+            f"{intent}: {why}; nothing was written",
+            "do it over --zookeeper, or with a Kafka tool of that version",
+        )
 
     return refuse
 

@@ -25,7 +25,7 @@ from kctl.changes.plan import Write
 from kctl.cluster.interface import Conflict
 from kctl.errors import BadValue, KctlError, Refused, RefusedItem
 from kctl.model import TopicPartition
-from kctl.wire.adapter import SERVER_ROOM, NoAnswer, Wire, error_name
+from kctl.wire.adapter import SERVER_ROOM, BrokerError, NoAnswer, Wire, error_name
 from kctl.wire.reading import DEFAULT, QUOTA_TYPES
 from kctl.wire.shortcuts.configs import AT_THE_BROKER, KINDS
 from kctl.wire.writes.planning import content, name_of
@@ -77,10 +77,12 @@ class RequestItem(NamedTuple):
         """The failure that it is."""
         text = f"{self.reason}; {done}"
         if self.error_code in BAD_VALUES:
-            return BadValue(text)
+            return BadValue(text, "give what the broker asks for")
         if self.error_code in COULD_NOT:
-            return KctlError(text)
-        return (Conflict if self.error_code in CONFLICTS else Refused)(text)
+            return BrokerError(text)
+        if self.error_code in CONFLICTS:
+            return Conflict(text)
+        return Refused(text, "the reason is the controller's own; its controller.log may say more")
 
 
 Sender = Callable[[Wire, Mapping[str, Any], bool], Iterator[RequestItem]]

@@ -91,9 +91,9 @@ def test_a_host_that_says_nothing_is_passed_over(w: Cluster, k: WireKctl) -> Non
             ran = k("cluster", "brokers", "--bootstrap-server", servers)
             assert ran.status == 0 and len(ran.of("broker")) == 3
         alone = k("cluster", "brokers", "--bootstrap-server", address, "--timeout", "1")
-        assert (alone.status, alone.err) == (
+        assert (alone.status, alone.err.splitlines()[0]) == (
             3,
-            f"kctl: no broker of {address} can be used: no answer in time\n",
+            f"kctl: no broker of {address} can be used: no answer in time",
         )
 
 
@@ -127,7 +127,7 @@ def test_a_broker_that_is_too_old_is_named(tmp_path: Path) -> None:
     with cluster("1.1", brokers=1) as old:
         k = WireKctl(old, tmp_path / "journal")
         ran = k("replica", "verify")
-        assert ran.status == 3 and "older than 2.4" in ran.err and ran.err.count("\n") == 1
+        assert ran.status == 3 and "older than 2.4" in ran.err and len(ran.errors) == 1
         ran = k.change("topic", "create", "t", "--replica-assignment", "1", status=0)
         ran = k.change("topic", "config", "set", "t", "retention.ms=1000", status=3)
         assert "is too old: it does not know IncrementalAlterConfigs" in ran.err

@@ -89,7 +89,7 @@ def test_disks_are_what_kafkas_own_tool_says(c: Cluster, k: WireKctl, topic: str
     (usage,) = {(row["total_bytes"], row["usable_bytes"] <= row["total_bytes"]) for row in rows}
     assert usage == (shutil.disk_usage(c.folder).total, True)
     assert {row["broker_id"] for row in k("cluster", "disks", 3).of("log_dir")} == {3}
-    assert k("cluster", "disks", 9).err == "kctl: no broker 9; there are 1,2,3\n"
+    assert k("cluster", "disks", 9).errors == ["kctl: no broker 9; there are 1,2,3"]
 
 
 def test_a_failed_disk_is_seen(c: Cluster, k: WireKctl, topic: str) -> None:

@@ -149,4 +149,4 @@ def test_the_rate_is_kept(w: Cluster, k: WireKctl, topic: str) -> None:
 
 def test_an_unknown_topic_is_said(k: WireKctl) -> None:
     ran = k("replica", "verify", "--topic", "nobody-made-it")
-    assert ran.status == 3 and ran.err == "kctl: no topic nobody-made-it\n"
+    assert ran.status == 3 and ran.err.startswith("kctl: no topic nobody-made-it\n")

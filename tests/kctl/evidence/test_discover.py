@@ -233,7 +233,7 @@ def test_what_was_named_and_is_not_there_fails_and_the_rest_goes_on(tmp_path: Pa
     log_dir(tmp_path / "broker-1", 1, "t-0")
     os.mkfifo(tmp_path / "pipe")
     found = discover([tmp_path / "nowhere", tmp_path / "broker-1", tmp_path / "pipe"])
-    assert [str(error).removeprefix(str(tmp_path)) for error in found.failures] == [
+    assert [error.message.removeprefix(str(tmp_path)) for error in found.failures] == [
         "/nowhere: no such file or directory",
         "/pipe: is a named pipe, not a file or folder",
     ]

@@ -57,6 +57,6 @@ def test_silent_servers_are_one_line(silent: int) -> None:
     hosts = f"127.0.0.1:{silent},127.0.0.1:{silent}"
     with pytest.raises(KctlError) as raised:
         Ensemble(Access(hosts=hosts, timeout=1))
-    assert str(raised.value) == (
+    assert raised.value.message == (
         f"ZooKeeper {hosts} could not be reached within 1 s; no answer: is a firewall in between?"
     )

@@ -1,0 +1,138 @@
+"""Every error says what to do next: in its own words, or in those of its class."""
+
+import ast
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from commands.cli.leaving import say_error
+from kctl.cluster.names import unknown_partition, unknown_topics
+from kctl.errors import BadValue, KctlError, file_error, near_names
+from kctl.model import TopicPartition
+from tests.conftest import HERE
+
+ROOT = HERE.parent
+FILES = sorted(path for folder in ("kctl", "commands") for path in (ROOT / folder).rglob("*.py"))
+
+
+class ErrorClass(NamedTuple):
+    """What the source says of a class of errors."""
+
+    has_hint: bool
+    place_of_hint: int | None  # among the arguments
+
+
+TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
+
+
+def error_classes() -> dict[str, ErrorClass]:
+    """`KctlError` and what is derived from it, by name."""
+    classes = [node for tree in TREES.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    found = {"KctlError": ErrorClass(has_hint=False, place_of_hint=1)}
+    while new := [
+        node
+        for node in classes
+        if node.name not in found and any(isinstance(b, ast.Name) and b.id in found for b in node.bases)
+    ]:
+        for node in new:
+            above = next(found[b.id] for b in node.bases if isinstance(b, ast.Name) and b.id in found)
+            own = [a for a in node.body if isinstance(a, ast.Assign) and ast.unparse(a.targets[0]) == "hint"]
+            has_hint = not may_be_empty(own[0].value) if own else above.has_hint
+            place = above.place_of_hint
+            for method in node.body:
+                if isinstance(method, ast.FunctionDef) and method.name == "__init__":
+                    names = [argument.arg for argument in method.args.args[1:]]
+                    place = names.index("hint") if "hint" in names else None
+            found[node.name] = ErrorClass(has_hint, place)
+    return found
+
+
+def constructions(tree: ast.AST) -> Iterator[ast.Call]:
+    """The calls of error classes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+            if name in CLASSES:
+                yield node
+
+
+def hint_of(call: ast.Call, kind: ErrorClass) -> ast.expr | None:
+    """The argument that is the hint."""
+    place = kind.place_of_hint
+    named = next((keyword.value for keyword in call.keywords if keyword.arg == "hint"), None)
+    if named is None and place is not None and len(call.args) > place:
+        return call.args[place]
+    return named
+
+
+def may_be_empty(hint: ast.expr | None) -> bool:
+    """Whether the hint is missing, or empty in some case."""
+    match hint:
+        case None:
+            return True
+        case ast.Constant(value=value):
+            return not value
+        case ast.IfExp(body=body, orelse=otherwise):
+            return may_be_empty(body) or may_be_empty(otherwise)
+    return False
+
+
+def conditional_hints(tree: ast.AST) -> Iterator[ast.Assign]:
+    """Assignments of a hint that is empty in some case."""
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    for node in (node for function in functions for node in ast.walk(function)):
+        if (
+            isinstance(node, ast.Assign)
+            and any(isinstance(target, ast.Name) and target.id == "hint" for target in node.targets)
+            and may_be_empty(node.value)
+        ):
+            yield node
+
+
+CLASSES = error_classes()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_error_says_what_to_do_next(path: Path) -> None:
+    tree = TREES[path]
+    name = str(path.relative_to(ROOT))
+    silent = []
+    for call in constructions(tree):
+        kind = CLASSES[call.func.id if isinstance(call.func, ast.Name) else call.func.attr]  # type: ignore[attr-defined]
+        if not kind.has_hint and may_be_empty(hint_of(call, kind)):
+            silent.append(f"{name}:{call.lineno}: {ast.unparse(call)}")
+    silent += [f"{name}:{node.lineno}: {ast.unparse(node)}" for node in conditional_hints(tree)]
+    assert not silent, "\n".join(silent)
+
+
+def test_an_error_takes_two_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    say_error(KctlError("orders-3: no such file", "check the path"))
+    assert capsys.readouterr().err == "kctl: orders-3: no such file\n      check the path\n"
+    say_error(ValueError("text\nof a library"))
+    assert capsys.readouterr().err == "kctl: text\\nof a library\n"
+
+
+def test_names_that_are_like_an_unknown_one() -> None:
+    assert near_names("ordres", ["orders", "payments"], otherwise="") == "did you mean orders?"
+    assert near_names("x", ["orders"], otherwise="see the list") == "see the list"
+    error = unknown_topics(["ordres"], ["orders", "payments"])
+    assert (error.message, error.hint) == ("no topic ordres", "did you mean orders?")
+    assert unknown_topics(["b", "a"], ["orders"]).message == "no topic a, b"
+    assert "`kctl topic list`" in unknown_topics(["b", "a"], ["orders"]).hint
+    assert unknown_partition(TopicPartition("a", 7), [1, 0]).hint == "the partitions of a are 0, 1"
+
+
+def test_errors_of_the_system_say_what_to_do() -> None:
+    with pytest.raises(FileNotFoundError) as raised:
+        Path("/nowhere/at/all").read_bytes()
+    error = file_error("/nowhere/at/all", raised.value, BadValue)
+    assert isinstance(error, BadValue)
+    assert (error.message, error.hint.partition(":")[0]) == (
+        "/nowhere/at/all: no such file or directory",
+        "check the path",
+    )
+    assert file_error("a", OSError(12345, "strange")).hint
+    assert pickle.loads(pickle.dumps(error)).hint == error.hint
