@@ -294,7 +294,7 @@ def like_kafka(
         paths,
         wanted,
         lambda reason: frame.report(
-            KctlError(reason, "Kafka's own tool stops here too; without --format kafka kctl goes on")
+            KctlError(reason, "what follows in the file cannot be read; look for another copy of it")
         ),
     )
 

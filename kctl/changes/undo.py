@@ -20,7 +20,7 @@ def plan_undo(entry: Entry, run: ChangeRun) -> Plan:
     if entry.undone_by:
         raise Refused(
             f"change {entry.id} was undone by {entry.undone_by} already",
-            f"`kctl journal undo {entry.undone_by}` would make it again",
+            f"`kctl journal show {entry.undone_by}` shows that change",
         )
     intents: list[Intent] = []
     for index in reversed(range(len(entry.stages))):

@@ -4,8 +4,8 @@ from kctl.findings import error, info, warning
 
 HIGH_WATERMARK_ABOVE_END = error(
     "high-watermark-above-log-end",
-    "The high watermark is {offset}, the log of {partition} ends at {log_end}: records that were committed here are"
-    " gone. The broker takes the log's end for the high watermark.",
+    "The high watermark is {offset}, the log of {partition} ends at {log_end}: records that were committed are gone"
+    " from this log. The broker takes the log's end for the high watermark.",
     "Everything below a high watermark was in this log when the checkpoint was written.",
     "A log that lost its tail: an unflushed tail after a power failure, a deleted segment, a file cut off.",
     "Look for the offsets on the other replicas before this one leads: `kctl replica loss`.",
@@ -20,7 +20,7 @@ CHECKPOINT_COPIED_LATER = info(
 RECOVERY_POINT_ABOVE_END = error(
     "recovery-point-above-log-end",
     "The recovery point is {offset}, the log of {partition} ends at {log_end}: records that had been flushed to"
-    " disk are gone.",
+    " disk are gone from this log.",
     "Everything below a recovery point was on disk when the checkpoint was written.",
     "A deleted segment, a file cut off, or a disk that lost what it had confirmed.",
     "Look for the offsets on the other replicas before this one leads: `kctl replica loss`.",

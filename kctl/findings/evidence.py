@@ -75,8 +75,8 @@ META_PROPERTIES_BAD = error(
 META_PROPERTIES_UNUSUAL = warning(
     "meta-properties-unwritten",
     "Line {line} of `meta.properties` has characters that no broker writes.",
-    "What the line says cannot be relied on. A broker reads it; where the id of the cluster is another than"
-    " before, it does not start.",
+    "What the line says may be wrong. A broker reads it all the same, and does not start where the cluster id is"
+    " another than before.",
     "A file damaged on the disk or in the copy, or edited.",
     "Compare it with that of another log directory of this broker.",
 )

@@ -74,7 +74,7 @@ FOLDER_KIND = info(
     "replica-not-live",
     "{what}",
     "The folder's name says that it is not the replica that the broker serves.",
-    "A topic deletion, a move between log directories, or metadata that no longer places the replica here.",
+    "A topic deletion, a move to another broker or log directory, or metadata that no longer places the replica here.",
     "Nothing. Its records may be worth a copy where some are missing elsewhere.",
 )
 UNKNOWN_FILE = info(

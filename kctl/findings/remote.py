@@ -317,7 +317,7 @@ LOG_EPOCHS = error(
 LOG_TIMESTAMP = error(
     "remote-log-timestamp",
     "The newest timestamp in the log is {found}, the metadata say {expected}.",
-    "The log is not the one that was copied, however sound it is: another partition's or another segment's.",
+    "The log is probably not the one that was copied, but another partition's or another segment's.",
     "Objects exchanged or written over.",
     "Compare the records with a replica's; look for the other half of an exchange in the findings.",
 )
@@ -333,7 +333,7 @@ LOCAL_DIFFERS = error(
     "{count} batches between offsets {first} and {last} are not those of broker {broker}'s local log.",
     "Consumers get other records from the tier than the leader holds.",
     "An object written over, exchanged, or damaged behind a CRC that fits.",
-    "`kctl segment dump` both and compare; the local copy is what the cluster agreed on.",
+    "Compare the local log with other replicas (`kctl replica compare`); restore the object from a replica in sync.",
 )
 EPOCHS_OBJECT = error(
     "remote-leader-epochs-differ",
@@ -366,7 +366,7 @@ OBJECT_MALFORMED = error(
 OBJECT_ENCRYPTED = info(
     "remote-object-encrypted",
     "The segment is encrypted; its content was not examined.",
-    "Names and sizes were.",
+    "Only names and sizes were examined.",
     "The storage plug-in encrypts.",
     "Nothing.",
 )

@@ -13,14 +13,14 @@ SNAPSHOT_CRC_MISMATCH = error(
     " Kafka deletes the file and takes the next older one.",
     "Some byte of the snapshot changed after it was written.",
     "A failing disk, a torn write, or a hand edit.",
-    "Nothing but the disk: Kafka rebuilds the state from an older snapshot and the log.",
+    "Check the disk. Kafka rebuilds the state from an older snapshot and the log.",
 )
 SNAPSHOT_MALFORMED = error(
     "snapshot-malformed",
     "The snapshot cannot be read: {what}; Kafka deletes the file and takes the next older one.",
     "A snapshot holds a version, a CRC, a count, and 46 bytes a producer.",
     "A file cut off by a full disk or a power failure, or a hand edit.",
-    "Nothing but the disk: Kafka rebuilds the state from an older snapshot and the log.",
+    "Check the disk. Kafka rebuilds the state from an older snapshot and the log.",
 )
 SNAPSHOT_ENTRY_WRONG = error(
     "snapshot-entry-wrong",

@@ -82,8 +82,8 @@ LOG_ZONE_CHANGED = info(
 )
 LOG_ZONE_ESTIMATED = info(
     "log-zone-estimated",
-    "The times of broker {broker} are {offset} against those of broker {reference}, by {pairs} pairs of lines of one "
-    "moment: another zone. kctl converted them.",
+    "By {pairs} pairs of lines the times of broker {broker} are {offset} against those of broker {reference}: it logs "
+    "in another zone. kctl converted its times.",
     "Brokers before 2.3 print no line that tells their zone; requests that were sent and received tell how they differ.",
     "Brokers that log in different zones.",
     "Give each broker's zone with `--time-zone ID=ZONE` where times must be right to the hour.",
@@ -106,7 +106,7 @@ UNCLEAN_LEADER_ELECTION = error(
     "unclean-leader-election",
     "Broker {leader} was elected leader of {partition} in epoch {epoch} though it was not in the ISR [{isr}] "
     "({where}).",
-    "The new leader lacked records that the ISR had; what only the old leader held is gone for consumers.",
+    "The new leader may lack records that the ISR had; what it lacks is gone for consumers.",
     "unclean.leader.election.enable, or an operator's unclean election, after every replica in sync was lost.",
     "Run `kctl replica loss` on the copied log directories to see which offsets are gone and who still has them.",
 )
