@@ -102,7 +102,7 @@ def test_wrong_names_are_errors_of_one_line() -> None:
         ran = kctl(*args)
         assert ran.status == 3
         assert len(ran.errors) == 1
-    assert "near: grp.one" in kctl("offsets", "show", "grp.onee", data).err
+    assert "did you mean grp.one" in kctl("offsets", "show", "grp.onee", data).err
     assert kctl("offsets", "list", data, "--as-of", "yesterday-ish").status == 2
 
 

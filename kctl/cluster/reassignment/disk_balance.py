@@ -114,7 +114,10 @@ def plan_to_log_dir(
     }
     check_log_dirs(wanted, state)
     if not wanted:
-        raise Refused(f"broker {broker} has no such replica")
+        raise Refused(
+            f"broker {broker} has no such replica",
+            f"`kctl cluster disks {broker}` shows its log directories, `kctl topic describe` the replicas",
+        )
     return _plan(state, broker, {key: to for key, to in wanted.items() if placed[key].target != to})
 
 

@@ -119,7 +119,10 @@ def _check_broker(broker: int, wanted: ReplicaDirs, placed: Mapping[Key, Place],
     check_broker(broker, state)
     lost = [tp for tp, _ in wanted if broker in (state.replicas(tp) or ()) and (tp, broker) not in placed]
     if lost:
-        raise Refused(f"broker {broker} tells nothing of {some(sorted(lost))}; nothing was written")
+        raise Refused(
+            f"broker {broker} tells nothing of {some(sorted(lost))}; nothing was written",
+            "plan again when `kctl topic describe` shows no offline replica on it",
+        )
     for key in sorted(wanted):
         if (place := placed.get(key)) is not None and place.future_log_dir is not None:
             raise Refused(
