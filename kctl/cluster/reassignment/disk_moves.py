@@ -114,7 +114,8 @@ def _check_broker(broker: int, wanted: ReplicaDirs, placed: Mapping[Key, Place],
         if target.usable_bytes is not None and size > target.usable_bytes:
             raise Refused(
                 f"log directory {path} of broker {broker} has {target.usable_bytes:,} bytes left, and {size:,} would "
-                "be copied there; nothing was written"
+                "be copied there; nothing was written",
+                "plan a move to another log directory (`kctl cluster disks` shows what is free), or free space there",
             )
     check_broker(broker, state)
     lost = [tp for tp, _ in wanted if broker in (state.replicas(tp) or ()) and (tp, broker) not in placed]

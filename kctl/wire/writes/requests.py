@@ -151,7 +151,10 @@ def ask_leader(wire: Wire, request: Any) -> Any:
     leader = quorum.member(quorum.leader_id) if quorum else None
     for at in leader.endpoints if leader else ():
         return wire.send_to(at.host, at.port, request)
-    raise KctlError("nobody tells where the active controller listens, which needs Kafka 3.9 (KIP-853)")
+    raise KctlError(
+        "nobody tells where the active controller listens, which needs Kafka 3.9 (KIP-853)",
+        "upgrade the controllers, or name them with --bootstrap-server",
+    )
 
 
 def _create_topics(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[RequestItem]:
