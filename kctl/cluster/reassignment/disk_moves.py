@@ -128,7 +128,8 @@ def _check_broker(broker: int, wanted: ReplicaDirs, placed: Mapping[Key, Place],
         if (place := placed.get(key)) is not None and place.future_log_dir is not None:
             raise Refused(
                 f"{key[0]} is being copied from {place.log_dir} to {place.future_log_dir} on broker {broker} already; "
-                "nothing was written"
+                "nothing was written",
+                "wait for it (`kctl reassign status`)",
             )
 
 
