@@ -11,7 +11,6 @@ from commands.cli.changing import (
     CHANGE_STATUS,
     How,
     carry_out,
-    change_row,
     change_text,
     changes,
     course_of,
@@ -42,6 +41,7 @@ STATUS = "0 done · 2 wrong usage · 3 no such change, or the journal cannot be 
 )
 def list_changes(frame: Frame) -> Outcome:
     """List changes, oldest first."""
+    from kctl.changes.entry import change_row
     from kctl.changes.journal import Journal
 
     journal = Journal()
@@ -120,6 +120,7 @@ def undo(frame: Frame, how: How, id: str) -> Outcome:
 def resume(frame: Frame, how: How, id: str) -> Outcome:
     """Resume an interrupted change."""
     from kctl.changes import apply
+    from kctl.changes.entry import change_row
     from kctl.changes.journal import Journal
     from kctl.errors import Refused
 

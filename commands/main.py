@@ -18,8 +18,8 @@ import click
 from commands.catalogue import COMMANDS, Group, Verb
 from commands.cli.frame import ReaderGone, global_options, remember_globals
 from commands.cli.leaving import say, say_error
-from kctl import __version__
 from kctl.errors import KctlError, failure_of, file_error
+from kctl.version import __version__
 
 EXIT_STATUS = (
     "Exit status: 0 done, nothing wrong · 1 a bug in kctl · 2 wrong usage · 3 failed · 4 refused · "

@@ -38,13 +38,12 @@ class Kraft(NamedTuple):
             return read_kraft_side([log for folder in self.folders for log in metadata_logs(Path(folder))])
         if self.controllers is None:
             return None
-        from commands.cli.connecting import access_to
-        from kctl.wire.adapter import Controllers
+        from kctl.wire.adapter import Controllers, access_from
         from kctl.wire.metadata_log import copy_metadata_log
 
         with (
             tempfile.TemporaryDirectory(prefix="kctl-metadata-") as folder,
-            Controllers(access_to(frame, self.controllers, at.timeout), frame.note) as controllers,
+            Controllers(access_from(frame.context, self.controllers, at.timeout), frame.note) as controllers,
         ):
             copy_metadata_log(controllers, Path(folder))
             return read_kraft_side([Path(folder)])

@@ -12,7 +12,7 @@ import click
 from commands.catalogue import COMMANDS, Group
 from commands.cli.frame import GlobalOption, KctlCommand
 from commands.main import EXIT_STATUS, load, root
-from kctl import __date__, __version__
+from kctl.version import __date__, __version__
 
 FILES = """\
 .TP

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -28,32 +28,10 @@ from kctl.errors import KctlError, NotFinished, Refused
 
 if TYPE_CHECKING:
     from kctl.changes.apply import ChangeRun
-    from kctl.changes.entry import Entry, RecordedStage
-    from kctl.changes.plan import Plan, Stage
+    from kctl.changes.entry import Entry
+    from kctl.changes.plan import Plan
     from kctl.cluster.interface import Cluster
     from kctl.cluster.versions import KafkaVersion
-
-
-def change_row(entry: Entry) -> Row:
-    """The `change` row of a journal entry."""
-    from kctl.rows.changes import CHANGE
-
-    return CHANGE.of(entry, finished=entry.is_finished)
-
-
-def write_rows(plan: Plan | Entry) -> Iterator[Row]:
-    """A row for each write of a plan or of a journal entry, secrets redacted."""
-    from formats.secrets import redact
-    from kctl.rows.changes import WRITE
-
-    stages: Sequence[Stage | RecordedStage] = plan.stages
-    for index, stage in enumerate(stages):
-        for write in stage.writes:
-            before, after = (
-                None if data is None else redact(write.target, data).decode("utf-8", "replace")
-                for data in (write.before, write.after)
-            )
-            yield WRITE.of(write, stage=index, intent=str(stage.intent), before=before, after=after)
 
 
 def dry_run_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
@@ -187,6 +165,7 @@ def change_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
 
 def journal_rows(entry: Entry) -> Iterator[Row]:
     """The change, its stages, and every write of them."""
+    from kctl.changes.entry import change_row, write_rows
     from kctl.rows.changes import JOURNAL_ENTRY
 
     yield change_row(entry)
@@ -281,7 +260,7 @@ def carry_out(frame: Frame, how: How, cluster: Cluster, plan: Plan, rows: Iterab
     no terminal and no `--yes`, and where the plan needs an option that was not given. When the wait times out the `change` row still comes, and the status is 5.
     """
     from kctl.changes.apply import apply
-    from kctl.changes.entry import new_entry
+    from kctl.changes.entry import change_row, new_entry, write_rows
 
     if plan.is_empty:
         frame.note(f"nothing to do: {plan.title}")
@@ -385,6 +364,8 @@ def course_of(frame: Frame, how: How, cluster: Cluster) -> ChangeRun:
 
 def _confirm(frame: Frame, how: How, plan: Plan, name: str, location: str) -> None:
     """Show the plan and ask. Raises Refused without a terminal, or for an answer other than the name."""
+    from kctl.changes.entry import write_rows
+
     _show_warnings(frame, plan)
     if how.yes:
         frame.note(plan.title)

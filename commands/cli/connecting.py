@@ -23,7 +23,7 @@ from kctl.errors import BadValue, Refused
 if TYPE_CHECKING:
     from kctl.cluster.interface import Cluster
     from kctl.cluster.versions import KafkaVersion
-    from kctl.wire.adapter import Access, Wire
+    from kctl.wire.adapter import Wire
     from kctl.wire.cluster import AdminCluster
 
 AnyCluster = TypeVar("AnyCluster", bound="Cluster")
@@ -125,54 +125,29 @@ def _by_protocol(frame: Frame, timeout: float, needs_controller: bool) -> Cluste
 
 def wire(frame: Frame, *, timeout: float = ANSWER_TIMEOUT) -> Wire:
     """Connections to the brokers of the context in force. Raises KctlError where there are none."""
-    from kctl.wire.adapter import Wire
+    from kctl.wire.adapter import Wire, access_from
 
     servers = frame.context.bootstrap_server
     if not servers:
         raise BadValue("no brokers are named", "give --bootstrap-server HOSTS or --context NAME")
-    return Wire(access_to(frame, servers, timeout), frame.note)
-
-
-def access_to(frame: Frame, servers: str, timeout: float) -> Access:
-    """Servers with the TLS and SASL settings of the context in force."""
-    from kctl.wire.adapter import Access
-
-    context = frame.context
-    return Access(
-        servers=servers,
-        timeout=timeout,
-        tls=context.tls,
-        tls_ca=context.tls_ca,
-        tls_certificate=context.tls_certificate,
-        tls_key=context.tls_key,
-        tls_key_password=context.tls_key_password,
-        sasl_mechanism=context.sasl_mechanism,
-        sasl_username=context.sasl_username,
-        sasl_password=context.sasl_password,
-    )
+    return Wire(access_from(frame.context, servers, timeout), frame.note)
 
 
 def open_for_change(frame: Frame, *, timeout: float | None = None) -> Cluster:
     """The live cluster, where it may be changed. Raises Refused for a read-only context or another cluster."""
-    _refuse_read_only(frame)
+    from kctl.changes.allowed import refuse_read_only
+
+    refuse_read_only(frame.context)
     return _changeable(frame, connect(frame, timeout=timeout))
 
 
 def open_brokers_for_change(frame: Frame) -> AdminCluster:
     """As `open_for_change`, for what brokers alone can do: always over Kafka's own protocol."""
+    from kctl.changes.allowed import refuse_read_only
     from kctl.wire.cluster import AdminCluster
 
-    _refuse_read_only(frame)
+    refuse_read_only(frame.context)
     return _changeable(frame, AdminCluster(wire(frame, timeout=answer_timeout())))
-
-
-def _refuse_read_only(frame: Frame) -> None:
-    context = frame.context
-    if context.read_only:
-        raise Refused(
-            f"context {context.name or ''!r} is read-only; nothing was written".replace("context ''", "it"),
-            "name a context that may write, or remove read_only from this one",
-        )
 
 
 def _changeable(frame: Frame, cluster: AnyCluster) -> AnyCluster:
@@ -200,18 +175,7 @@ def _refuse_direct_writes(frame: Frame, cluster: Cluster) -> None:
 
 
 def refuse_other_cluster(frame: Frame, cluster: Cluster) -> None:
-    """Raise Refused where the cluster has another id than the context expects, or is migrating to KRaft."""
-    context = frame.context
-    state = cluster.read_state((), partition_states=False, recent=True)
-    if context.cluster_id and state.cluster_id != context.cluster_id:
-        setting = f"context `{context.name}`" if context.name else "KCTL_CLUSTER_ID"
-        actual = state.cluster_id or "not known"
-        raise Refused(
-            f"cluster id is {actual}, {setting} expects {context.cluster_id}; nothing was written",
-            "check that this is the cluster you mean; the setting names the one it was written for",
-        )
-    if state.is_migrating:
-        raise Refused(
-            "the cluster is migrating to KRaft, which overwrites ZooKeeper's data; nothing was written",
-            "wait until the migration is over; `kctl migration status` shows how far it is",
-        )
+    """Raise Refused where the cluster is not the one that the context expects."""
+    from kctl.changes.allowed import refuse_other_cluster
+
+    refuse_other_cluster(frame.context, cluster.read_state((), partition_states=False, recent=True))

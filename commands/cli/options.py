@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import atexit
 import functools
-import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import click
 
@@ -24,15 +20,11 @@ class EvidencePath(click.Path):
     """A path of evidence, or the URL of one: then the folder that stands for it until the command ends."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if not (isinstance(value, str) and is_url(value)):
-            if isinstance(value, str) and value.startswith("file://"):
-                value = unquote(urlsplit(value).path)
-            return super().convert(value, param, ctx)
-        from kctl.stores.mirror import mirror
+        if isinstance(value, str) and "://" in value:
+            from kctl.stores.mirror import local_path
 
-        folder = Path(tempfile.mkdtemp(prefix="kctl-store-")).resolve()
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        return str(mirror(value, folder))
+            value = local_path(value)
+        return super().convert(value, param, ctx)
 
 
 GIVEN = EvidencePath(readable=False)

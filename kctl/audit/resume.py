@@ -26,7 +26,6 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kctl import __version__
 from kctl.audit.batch_rows import Parts, ReportWithBatches
 from kctl.checks.report import CheckOptions, FileReport, LogFacts, ReplicaTask, Report
 from kctl.errors import Refused
@@ -34,6 +33,7 @@ from kctl.findings import Finding, Severity
 from kctl.scan.parquet import WrittenPart, part_difference
 from kctl.scan.tables import SCHEMAS
 from kctl.stores.mirror import given_name
+from kctl.version import __version__
 
 FOLDER = ".resume"
 VERSION = 2  # of what is kept

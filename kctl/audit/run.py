@@ -17,7 +17,6 @@ from functools import partial
 from pathlib import Path
 from secrets import token_hex
 
-from kctl import __version__
 from kctl.audit import batch_rows
 from kctl.audit.batch_rows import Parts
 from kctl.audit.parts import PARTS, Audit, Part
@@ -33,6 +32,7 @@ from kctl.scan.pool import Engine, WorkerDied
 from kctl.scan.tables import SCHEMAS
 from kctl.stores.mirror import given_name
 from kctl.times import iso
+from kctl.version import __version__
 
 Row = dict[str, object]
 DISK_SAYS_NO = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})

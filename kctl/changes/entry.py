@@ -10,7 +10,7 @@ import os
 import secrets
 import socket
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -234,3 +234,24 @@ def _write_from_json(values: Mapping[str, Json]) -> Write | None:
         version=None if version is None else int(str(version)),
         sequence=bool(values["sequence"]),
     )
+
+
+def write_rows(plan: Plan | Entry) -> Iterator[dict[str, object]]:
+    """A row `write` for each write of a plan or of a journal entry, secrets redacted."""
+    from kctl.rows.changes import WRITE
+
+    stages: Sequence[Stage | RecordedStage] = plan.stages
+    for index, stage in enumerate(stages):
+        for write in stage.writes:
+            before, after = (
+                None if data is None else redact(write.target, data).decode("utf-8", "replace")
+                for data in (write.before, write.after)
+            )
+            yield WRITE.of(write, stage=index, intent=str(stage.intent), before=before, after=after)
+
+
+def change_row(entry: Entry) -> dict[str, object]:
+    """The row `change` of a journal entry."""
+    from kctl.rows.changes import CHANGE
+
+    return CHANGE.of(entry, finished=entry.is_finished)

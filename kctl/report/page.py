@@ -4,7 +4,6 @@ from base64 import b64encode
 from hashlib import sha256
 from importlib.resources import files
 
-from kctl import __version__
 from kctl.audit.tables import Tables
 from kctl.report import examined, remote, timeline
 from kctl.report.answer import answer_of, answer_section
@@ -13,6 +12,7 @@ from kctl.report.html import Html, element, join, link
 from kctl.report.incidents import incidents
 from kctl.report.lineage import patterns
 from kctl.report.partitions import partitions_section
+from kctl.version import __version__
 
 CONTENTS = {
     "findings": "What happened", "partitions": "Partitions with something wrong", "leaders": "Who led when",

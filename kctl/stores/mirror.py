@@ -7,11 +7,15 @@ know the mirrors by the environment.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import json
 import os
+import shutil
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote, urlsplit
 
 from kctl.errors import KctlError
 
@@ -32,6 +36,19 @@ class Mirror(NamedTuple):
     path: str
     unlisted: str
     """What of it is not in the folder, as a sentence."""
+
+
+def local_path(path: str) -> str:
+    """The path; of a URL the folder or file that stands for it until this process ends. Raises as `mirror`."""
+    from kctl.stores.file_systems import is_url
+
+    if path.startswith("file://"):
+        return unquote(urlsplit(path).path)
+    if "://" not in path or not is_url(path):
+        return path
+    folder = Path(tempfile.mkdtemp(prefix="kctl-store-")).resolve()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return str(mirror(path, folder))
 
 
 def mirror(url: str, folder: Path) -> Path:
@@ -120,7 +137,7 @@ def _opened(root: str, process: int) -> Mirror:
     """Once a process: the clients of stores do not outlive a fork."""
     from kctl.stores.file_systems import file_system
 
-    described = json.loads(_description(Path(root)).read_text("utf-8"))
+    described = json.loads(_description(Path(root)).read_bytes())
     files, _ = file_system(described["url"])
     return Mirror(Path(root), described["given"], files, described["path"], described["unlisted"])
 

@@ -32,6 +32,7 @@ from kafka.protocol.metadata import MetadataResponse
 from kafka.protocol.schemas.fields.struct import StructField
 
 from kctl.errors import BadValue, KctlError
+from kctl.settings import Context
 from kctl.wire.shortcuts.receiving import receive_quickly
 from kctl.wire.shortcuts.small_messages import take_small_messages
 
@@ -288,6 +289,12 @@ class Access(NamedTuple):
             "socket_connection_setup_timeout_ms": int(self.timeout * 1000),
             "reconnect_backoff_max_ms": 1000,
         }
+
+
+def access_from(context: Context, servers: str, timeout: float) -> Access:
+    """Servers with the TLS and SASL settings of a context."""
+    shared = {name: getattr(context, name) for name in Access._fields if name not in ("servers", "timeout")}
+    return Access(servers=servers, timeout=timeout, **shared)
 
 
 class NoAnswer(KctlError):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import kctl
 from tests.brokers.cluster import Cluster, eventually
 from tests.brokers.wire.conftest import WireKctl, fill
 
@@ -51,6 +52,26 @@ def test_a_topic_from_creation_to_deletion(w: Cluster, k: WireKctl, topic: str) 
     gone = k("topic", "describe", topic)
     assert gone.status == 3 and gone.err.startswith(f"kctl: no topic {topic}\n")
     assert k.change("topic", "delete", topic, status=3).rows == []
+
+
+def test_a_reassignment_from_python(
+    w: Cluster, k: WireKctl, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in k.environment.items():
+        monkeypatch.setenv(name, value)
+    k.change("topic", "create", topic, "--replica-assignment", "1:2,2:3")
+    with kctl.connect(bootstrap_server=w.bootstrap, timeout=60) as cluster:
+        assert cluster.cluster_id
+        plan = cluster.plan_reassignment(topics=[topic], brokers=[1, 3])
+        assert all(set(replicas) == {1, 3} for replicas in plan.targets.values())
+        assert {row.action for row in plan.diff()} == {"request"} and len(k.replicas(topic)) == 2
+        change = plan.execute(reason="from Python", throttle=50_000_000)
+        assert change.finished and change.reason == "from Python"
+        with pytest.raises(kctl.Refused, match="nothing to do"):
+            plan.execute(reason="again")
+    assert all(set(replicas) == {1, 3} for replicas in k.replicas(topic))
+    k.change("journal", "undo", change.id)
+    assert k.replicas(topic) == [[1, 2], [2, 3]]
 
 
 def test_the_controller_is_asked_beforehand(k: WireKctl, topic: str) -> None:

@@ -1,0 +1,1 @@
+"""What programs and notebooks import from `kctl`; everything else in the package is private."""

@@ -1,0 +1,124 @@
+"""Evidence of a cluster: what is wrong, what is lost, who led, and how far that can be judged."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from kctl.api.values import Value, Values
+
+# Names of the audit's parts by what is asked; see `kctl.audit.parts.PARTS`.
+VERIFY, COMPARE, LOSS, TIMELINE, TRANSACTIONS, TIER = (
+    "verify",
+    "compare",
+    "loss",
+    "timeline",
+    "transactions",
+    "tier",
+)
+
+
+class Evidence:
+    """What lies below paths or URLs: copies of log directories, broker logs, exports of znodes, tiers.
+
+    `brokers` and `moments` are texts `ID=FOLDER` and `NAME=FOLDER`, as of `--broker` and `--moment`. Nothing is
+    written to; each question is worked out once and remembered. Raises KctlError where no path can be opened.
+    """
+
+    def __init__(
+        self,
+        *paths: str | os.PathLike[str],
+        brokers: Sequence[str] = (),
+        moments: Sequence[str] = (),
+        compacted: Sequence[str] = (),
+        jobs: int | None = None,
+    ) -> None:
+        from kctl.audit.parts import Audit
+        from kctl.checks.report import CheckOptions
+        from kctl.evidence.discover import discover
+        from kctl.stores.mirror import local_path
+
+        self.paths: tuple[str, ...] = tuple(os.fspath(path) for path in paths)
+        found = discover(tuple(map(local_path, self.paths)), brokers=brokers, moments=moments)
+        self.failures: list[Exception] = list(found.failures)
+        """What was named and cannot be opened, or could not be read while a question was worked out."""
+        if found.failures and len(found.failures) >= len(paths):
+            raise found.failures[0]
+        self._audit = Audit(
+            found, tuple(map(local_path, self.paths)), self.failures.append, CheckOptions(compacted=frozenset(compacted)), jobs,
+        )  # fmt: skip
+        self._known: dict[str, Values] = {}
+
+    def verify(self) -> Values:
+        """Rows `finding` about the bytes of files."""
+        return self._of(VERIFY, "finding")
+
+    def compare(self) -> Values:
+        """Rows `lineage`, `divergence` and `verdict` of every partition that several brokers hold."""
+        return self._of(COMPARE, "lineage", "divergence", "verdict")
+
+    def losses(self) -> Values:
+        """Rows `loss`: ranges [from_offset, to_offset) that were committed or acknowledged and are gone; see `judgements`."""
+        return self._of(LOSS, "loss")
+
+    def timeline(self) -> Values:
+        """Rows `leader` and `broker_state`: who led when, and which broker was up."""
+        return self._of(TIMELINE, "leader", "broker_state")
+
+    def hanging_transactions(self) -> Values:
+        """Rows `open_transaction`."""
+        return self._of(TRANSACTIONS, "open_transaction")
+
+    def findings(self) -> Values:
+        """Rows `finding` of every question that the evidence has anything on."""
+        return Values(row for part in self._parts() for row in self._rows(part) if row.kind == "finding")
+
+    def judgements(self) -> Values:
+        """Rows `judgement`: one of five verdicts for each question and subject, with what is missing to judge it."""
+        from kctl.audit.parts import PARTS
+
+        asked = {part.name for part in PARTS if part.question}
+        return Values(
+            row
+            for part in self._parts()
+            if part in asked
+            for row in self._rows(part)
+            if row.kind == "judgement"
+        )
+
+    def audit(self, out: str | os.PathLike[str], *, overwrite: bool = False) -> Value:
+        """Everything, as tables and `report.html` in the folder `out`; gives the row `audit`, the summary.
+
+        Raises Refused where an earlier report is there, unless `overwrite`.
+        """
+        from kctl.audit.run import run
+
+        return Value(run(self._audit, Path(out), lambda row: None, resume=False, overwrite=overwrite))
+
+    def _parts(self) -> Iterator[str]:
+        from kctl.audit.parts import PARTS
+
+        return (part.name for part in PARTS if part.is_there(self._audit.evidence))
+
+    def _of(self, part: str, *kinds: str) -> Values:
+        return Values(row for row in self._rows(part) if row.kind in kinds)
+
+    def _rows(self, name: str) -> Values:
+        from kctl.audit.parts import PARTS
+        from kctl.judging.judgement import Judgement
+
+        if name not in self._known:
+            part = next(part for part in PARTS if part.name == name)
+            work: Callable[[Any], Iterator[Any]] = part.rows
+            rows = work(self._audit) if part.is_there(self._audit.evidence) else iter(())
+            self._known[name] = Values(row.row() if isinstance(row, Judgement) else row for row in rows)
+        return self._known[name]
+
+    def __repr__(self) -> str:
+        found = self._audit.evidence
+        return f"<evidence of {len(found.broker_ids)} brokers, {len(found.replicas)} replicas: {' '.join(self.paths)}>"
+
+    def _repr_html_(self) -> str:
+        return self.judgements()._repr_html_()

@@ -1,0 +1,136 @@
+"""Rows as values: attributes named after the row's keys, lists of them, and how a notebook shows both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+SHOWN, PICTURES = 100, 12  # rows of a kind, and partitions, that a notebook draws
+
+
+class Value:
+    """A row: `loss.topic`, `loss.from_offset`. Its keys are those of `kctl schema KIND`; it cannot be changed."""
+
+    __slots__ = ("_row",)
+
+    def __init__(self, row: Mapping[str, object]) -> None:
+        object.__setattr__(self, "_row", dict(row))
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._row[name]
+        except KeyError:
+            raise AttributeError(
+                f"a {self._row.get('kind')} has no {name}; it has {', '.join(self._row)}"
+            ) from None
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("values cannot be changed")
+
+    def __dir__(self) -> list[str]:
+        return [*self._row, "as_dict"]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Value) and self._row == other._row
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{key}={value!r}" for key, value in self._row.items() if key != "kind")
+        return f"{self._row.get('kind', 'value')}({told})"
+
+    def as_dict(self) -> dict[str, object]:
+        """The row as the command line prints it with `--output jsonl`."""
+        return dict(self._row)
+
+    def _repr_html_(self) -> str:
+        from kctl.report.html import table
+
+        return table(["key", "value"], [[key, value] for key, value in self._row.items()])
+
+
+class Values(tuple[Value, ...]):
+    """Rows in order: a tuple of `Value` with tables and a picture for notebooks."""
+
+    __slots__ = ()
+
+    def __new__(cls, rows: Iterable[Value | Mapping[str, object]] = ()) -> Values:
+        return super().__new__(cls, (row if isinstance(row, Value) else Value(row) for row in rows))
+
+    def where(self, **values: object) -> Values:
+        """Those whose attributes have these values: `judgements.where(verdict="lost", topic="orders")`."""
+        return Values(
+            row for row in self if all(getattr(row, name, None) == value for name, value in values.items())
+        )
+
+    def to_arrow(self) -> pyarrow.Table:
+        """A table with a column for each key; lists and objects stay what they are."""
+        import pyarrow
+
+        return pyarrow.Table.from_pylist([row.as_dict() for row in self])
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The same as a data frame; needs pandas."""
+        return self.to_arrow().to_pandas()
+
+    def __repr__(self) -> str:
+        return (
+            f"<{len(self)} rows: {', '.join(sorted({str(row.kind) for row in self}))}>"
+            if self
+            else "<no rows>"
+        )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: leaderships and lineages as the report draws them, other rows as a table."""
+        from kctl.report.html import element, join, safe, table
+        from kctl.report.lineage import lineage_picture
+        from kctl.report.timeline import leaders_section
+
+        rows: list[dict[str, Any]] = [row.as_dict() for row in self]
+        of_kind = {
+            str(row["kind"]): [other for other in rows if other["kind"] == row["kind"]] for row in rows
+        }
+        pictures: list[object] = []
+        if "leader" in of_kind:
+            pictures.append(leaders_section(of_kind["leader"], of_kind.get("broker_state", ())))
+        by_partition: dict[tuple[object, object], list[dict[str, Any]]] = {}
+        for row in of_kind.get("lineage", []):
+            by_partition.setdefault((row["topic"], row["partition"]), []).append(row)
+        for (topic, partition), lineages in list(by_partition.items())[:PICTURES]:
+            beside = (
+                [
+                    row
+                    for row in of_kind.get(kind, [])
+                    if (row["topic"], row["partition"]) == (topic, partition)
+                ]
+                for kind in ("divergence", "loss", "finding")
+            )
+            pictures += [element("h3", f"{topic}-{partition}"), lineage_picture(lineages, *beside)]
+        if pictures:
+            return framed(join(pictures))
+        parts: list[object] = []
+        for kind, of in of_kind.items():
+            keys = [key for key in dict.fromkeys(key for row in of for key in row) if key != "kind"]
+            parts.append(table(keys, [[safe(row.get(key)) for key in keys] for row in of[:SHOWN]]))
+            if len(of) > SHOWN:
+                parts.append(element("p", f"{len(of) - SHOWN:,} more rows of kind {kind}"))
+        return join(parts or [element("p", "no rows")])
+
+
+def framed(markup: str) -> str:
+    """Markup with the report's style in a frame of its own, so that neither changes the notebook."""
+    from importlib.resources import files
+
+    from kctl.report.html import Html, element, join
+    from kctl.report.lineage import patterns
+
+    style = Html(files("kctl.report").joinpath("report.css").read_text("utf-8"))
+    page = join([element("style", style), patterns(), Html(markup)])
+    return element(
+        "iframe", srcdoc=str(page), style="width:100%;height:480px;border:0", sandbox="", title="kctl"
+    )
