@@ -115,9 +115,9 @@ class Plan:
             )
         change = self._change(throttle)
         if change.is_empty:
-            raise Refused(f"nothing to do: {change.title}")
+            raise Refused(f"nothing to do: {change.title}", "everything is where the plan wants it")
         if change.needs:
-            raise Refused(f"{change.title} needs {change.needs}; nothing was written")
+            raise Refused(f"{change.title} needs {change.needs}; nothing was written", "use the command line")
         entry = new_entry(
             change, command="kctl.Plan.execute", reason=reason, cluster_id=state.cluster_id,
             backend=backend.backend, location=backend.location, kafka_version=None,

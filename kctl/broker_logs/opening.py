@@ -17,6 +17,7 @@ import tempfile
 import threading
 import zlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import BinaryIO
 
 from kctl.files import open_file
@@ -107,7 +108,7 @@ def spooled_stdin() -> str:
     folder = tempfile.mkdtemp(prefix="kctl-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = os.path.join(folder, "stdin")
-    with open(path, "wb") as file:
+    with Path(path).open("wb") as file:
         file.writelines(_stdin(CHUNK))
     return path
 

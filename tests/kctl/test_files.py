@@ -217,6 +217,8 @@ OWN = {
     "kctl/audit/resume.py",  # by the descriptor of its folder, and checked there
     "kctl/audit/run.py",  # the probe that it wrote itself
     "kctl/report/page.py",  # the package's style sheet
+    "kctl/api/values.py",  # the same
+    "kctl/stores/mirror.py",  # what it wrote itself, in a folder of its own
     "kctl/replication/scenario.py",  # the package's scenarios
     "kctl/wire/shortcuts/schemas.py",  # the messages of an installed package
     "kctl/spark/session.py",  # what Spark wrote into a folder made for it
