@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,7 +16,7 @@ import click
 from commands.cli.answer import with_answer
 from commands.cli.evidence_options import EvidenceOptions, evidence
 from commands.cli.frame import Frame, command
-from commands.cli.options import GIVEN, GIVEN_PATH
+from commands.cli.options import GIVEN, GIVEN_PATH, STORE_OR_PATH
 from commands.cli.render import Outcome, Page, Row, folding
 from kctl.errors import BadValue, KctlError, UnreadableFile, file_error
 from kctl.files import read_text
@@ -23,6 +25,7 @@ from kctl.judging.judgement import Question
 if TYPE_CHECKING:
     from kctl.model import Progress
     from kctl.scan.pool import Engine
+    from kctl.stores.publishing import Target
 
 SEVERITIES = ("error", "warning")
 SHOWN = 10  # losses on a terminal
@@ -43,6 +46,7 @@ MASTER = click.option(
     kctl audit run /var/lib/kafka/data --out /tmp/report --no-sha256 --output jsonl
     kctl audit run /mnt/evidence --out /mnt/report --engine spark --master spark://host:7077
     kctl audit run /mnt/evidence --out /mnt/report --resume
+    kctl audit run s3://incident-42/evidence --out s3://incident-42/report
     kctl audit run --merge broker-1-report/ broker-2-report/ --out report
     """,
     status="0 all that was asked is whole · 3 a path could not be opened, or not judged · 4 --out holds something else · 5 something is wrong",
@@ -50,10 +54,11 @@ MASTER = click.option(
 @evidence("broker", "moment", "jobs", "compacted", "acks")
 @click.option(
     "--out",
+    "where",
     required=True,
-    type=GIVEN_PATH,
+    type=STORE_OR_PATH,
     metavar="DIRECTORY",
-    help="Write tables and report to this folder.",
+    help="Write tables and report to this folder or URL.",
 )
 @click.option(
     "--engine", type=click.Choice(["local", "spark"]), default="local", show_default=True,
@@ -78,7 +83,7 @@ MASTER = click.option(
 def run(
     frame: Frame,
     options: EvidenceOptions,
-    out: Path,
+    where: str,
     no_sha256: bool,
     questions: str | None,
     engine: str,
@@ -100,13 +105,14 @@ def run(
 
     frame.acks = options.acks
     paths = options.paths
+    target, out = _target(where, resume=resume, overwrite=overwrite, engine=engine)
     evidence = discover(()) if merge else options.find(frame)
     if evidence.failures and len(evidence.failures) >= len(paths):
         return Outcome()  # none of them can be opened, which is reported already
     checks = CheckOptions(compacted=frozenset(options.compacted))
     audit = Audit(
         evidence, paths, frame.report, checks, options.jobs, not no_sha256, questions=parse_questions(questions),
-        options=options.named(), progress=frame.progress(),
+        options=options.named(), progress=frame.progress(), out_name=target.given if target else "",
     )  # fmt: skip
 
     def rows() -> Iterator[Row]:
@@ -135,6 +141,8 @@ def run(
                     ) from error
             else:
                 summary = run_audit(audit, out, keep, resume=resume, overwrite=overwrite)
+            if target:
+                target.publish(out)
         yield from shown
         yield from cast("list[Row]", summary["judgements"])
         yield summary
@@ -142,6 +150,25 @@ def run(
     following: list[str] = []
     text = partial(audit_text, out=out, following=following)
     return Outcome(rows(), text=folding(with_answer(text, following)))
+
+
+def _target(where: str, *, resume: bool, overwrite: bool, engine: str) -> tuple[Target | None, Path]:
+    """Where the report goes: the prefix of a store and the folder that it is made in, or that folder alone."""
+    from kctl.stores.file_systems import is_url
+
+    if not is_url(where):
+        return None, Path(where)
+    if resume or engine != "local":
+        what = "--resume" if resume else "--engine spark"
+        raise BadValue(f"{what} with --out {where}", "write to a folder that every process sees, and copy it")
+    from kctl.audit.run import OWN_NAMES
+    from kctl.stores.publishing import Target
+
+    target = Target(where)
+    target.refuse_others(OWN_NAMES, overwrite=overwrite)
+    folder = tempfile.mkdtemp(prefix="kctl-report-")
+    click.get_current_context().call_on_close(lambda: shutil.rmtree(folder, ignore_errors=True))
+    return target, Path(folder)
 
 
 def parse_questions(text: str | None) -> tuple[Question, ...]:

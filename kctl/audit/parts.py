@@ -44,6 +44,7 @@ class Audit:
     now: int | None = None  # milliseconds; for what depends on the time, such as retention
     progress: Progress = SILENT
     out: BatchParts | None = None  # where workers write many batches; None: `batches` is not written
+    out_name: str = ""  # what the folder of the report is called, where it stands for a URL
     kept: Path | None = None  # where what is finished is kept for a run that goes on; see kctl.audit.resume
     batches: TableWriter | None = None  # of the table `batches`
 

@@ -109,6 +109,10 @@ LEFT = re.compile(
 OWN_PART = re.compile(r"(part|audit)-[\w-]+\.parquet")
 
 
+OWN_NAMES = frozenset({*TABLES, "batches", *REPORT_FILES})
+"""What lies in a report's folder."""
+
+
 def prepare_folder(out: Path, evidence_paths: tuple[str, ...], *, own: bool, overwrite: bool) -> None:
     """Make the output folder, which lies outside the evidence; `Refused` where it holds what kctl must not replace.
 
@@ -342,7 +346,7 @@ def _summary(audit: Audit, out: Path, totals: Totals, done: list[Row], started: 
         lost_records=lost,
         judgements=[coverage.row() for coverage in totals.coverages.values()],
         parts=done,
-        report=str(out / "report.html"),
+        report=f"{audit.out_name or out}/report.html",
     )
 
 

@@ -1,0 +1,89 @@
+"""A finished report put into a store: tables first, `summary.json` last, so that a prefix without it is no report.
+
+An object appears in a store when all of it is there, and not before; what a killed run leaves is thus parts of tables that
+no summary names, which the next run with `--overwrite` takes away.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from kctl.errors import KctlError, Refused
+from kctl.files import open_file
+from kctl.stores.file_systems import StoreUnreachable, file_system
+from kctl.stores.objects import failure
+
+SUMMARY = "summary.json"
+PIECE = 8 << 20
+
+
+class Target:
+    """A prefix that a report goes to. Raises StoreUnreachable where it cannot be listed."""
+
+    def __init__(self, url: str) -> None:
+        from formats.secrets import redact_text
+
+        self.files, self.path = file_system(url)
+        self.given = redact_text(url).partition("?")[0].rstrip("/")
+
+    def refuse_others(self, own_names: frozenset[str], *, overwrite: bool) -> None:
+        """Raise Refused where the prefix holds an earlier report that is not to be replaced, or what no audit writes."""
+        names = {key.split("/", 1)[0] for key in self._keys()}
+        if foreign := sorted(names - own_names):
+            raise Refused(
+                f"{self.given} is not empty ({foreign[0]} lies there)", "name a new prefix with --out"
+            )
+        if names and not overwrite:
+            raise Refused(
+                f"{self.given} holds an earlier report", "give --overwrite, or name a new prefix with --out"
+            )
+
+    def publish(self, folder: Path) -> None:
+        """Replace what is below the prefix by the files of a folder. Raises KctlError, and then no summary is there."""
+        paths = sorted(path for path in folder.rglob("*") if path.is_file() and ".resume" not in path.parts)
+        paths.sort(key=lambda path: path.name == SUMMARY and path.parent == folder)
+        earlier = sorted(self._keys(), key=lambda key: key != SUMMARY)
+        for key in earlier:
+            self._ask(lambda key=key: self.files.delete_file(f"{self.path}/{key}"), key)
+        for path in paths:
+            key = path.relative_to(folder).as_posix()
+            self._ask(lambda path=path, key=key: self._put(path, f"{self.path}/{key}"), key)
+
+    def _put(self, path: Path, key: str) -> None:
+        try:
+            written = self.files.open_output_stream(key)
+        except FileNotFoundError:  # of a file system with folders
+            self.files.create_dir(key.rpartition("/")[0], recursive=True)
+            written = self.files.open_output_stream(key)
+        with open_file(path) as source, written:
+            shutil.copyfileobj(source, written, PIECE)
+        if (now := self.files.get_file_info(key).size) != (size := path.stat().st_size):
+            raise OSError(0, f"has {now} bytes after {size} were written")
+
+    def _keys(self) -> list[str]:
+        from pyarrow import fs
+
+        found = self._ask(
+            lambda: self.files.get_file_info(
+                fs.FileSelector(self.path, recursive=True, allow_not_found=True)
+            ),
+            "",
+        )
+        return [
+            info.path.removeprefix(self.path).lstrip("/")
+            for info in found
+            if info.type == fs.FileType.File and not info.path.endswith("/")
+        ]
+
+    def _ask(self, request: Any, key: str) -> Any:
+        from pyarrow.lib import ArrowException
+
+        try:
+            return request()
+        except KctlError:
+            raise
+        except (OSError, ValueError, ArrowException) as error:
+            where = f"{self.given}/{key}".rstrip("/")
+            raise StoreUnreachable(f"{where}: {failure(error, where).strerror}") from None
