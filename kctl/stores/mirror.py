@@ -7,15 +7,10 @@ know the mirrors by the environment.
 
 from __future__ import annotations
 
-import atexit
 import functools
-import json
 import os
-import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import unquote, urlsplit
 
 from kctl.errors import KctlError
 
@@ -40,11 +35,18 @@ class Mirror(NamedTuple):
 
 def local_path(path: str) -> str:
     """The path; of a URL the folder or file that stands for it until this process ends. Raises as `mirror`."""
+    if "://" not in path:
+        return path
+    import atexit
+    import shutil
+    import tempfile
+    from urllib.parse import unquote, urlsplit
+
     from kctl.stores.file_systems import is_url
 
     if path.startswith("file://"):
         return unquote(urlsplit(path).path)
-    if "://" not in path or not is_url(path):
+    if not is_url(path):
         return path
     folder = Path(tempfile.mkdtemp(prefix="kctl-store-")).resolve()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -56,6 +58,8 @@ def mirror(url: str, folder: Path) -> Path:
 
     Raises StoreUnreachable; where nothing is under the URL as well.
     """
+    import json
+
     from pyarrow import fs
     from pyarrow.lib import ArrowException
 
@@ -135,6 +139,8 @@ def mirror_of(path: str) -> Mirror | None:
 @functools.cache
 def _opened(root: str, process: int) -> Mirror:
     """Once a process: the clients of stores do not outlive a fork."""
+    import json
+
     from kctl.stores.file_systems import file_system
 
     described = json.loads(_description(Path(root)).read_bytes())
