@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS ?= fast,spark,wire,sql,sasl
 
-.PHONY: demo demo-spark test test-quick test-matrix check fuzz mutants nemesis man bench bench-admin bench-wire bench-spark bench-hostile format clean
+.PHONY: demo demo-spark test test-quick test-matrix check fuzz mutants nemesis man dist bench bench-admin bench-wire bench-spark bench-hostile format clean
 
 $(BIN)/kctl:
 	$(PYTHON) -m venv $(VENV)
@@ -47,6 +47,10 @@ fuzz: $(VENV)/.dev
 # Wrong lines in the modules that decide, one at a time: tests must catch each.
 mutants: $(VENV)/.dev
 	$(BIN)/python -m tests.mutants.run $(MUTANTS_ARGS)
+
+# The wheel, with the same bytes whoever builds it from a commit.
+dist: $(VENV)/.dev
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/pip wheel -q --no-deps --no-build-isolation -w dist .
 
 man: $(VENV)/.dev
 	$(BIN)/python -m commands.about.man man
