@@ -105,10 +105,10 @@ def run(
 
     frame.acks = options.acks
     paths = options.paths
-    target, out = _target(where, resume=resume, overwrite=overwrite, engine=engine)
     evidence = discover(()) if merge else options.find(frame)
     if evidence.failures and len(evidence.failures) >= len(paths):
         return Outcome()  # none of them can be opened, which is reported already
+    target, out = _target(where, resume=resume, overwrite=overwrite, engine=engine)
     checks = CheckOptions(compacted=frozenset(options.compacted))
     audit = Audit(
         evidence, paths, frame.report, checks, options.jobs, not no_sha256, questions=parse_questions(questions),
@@ -156,6 +156,8 @@ def _target(where: str, *, resume: bool, overwrite: bool, engine: str) -> tuple[
     """Where the report goes: the prefix of a store and the folder that it is made in, or that folder alone."""
     from kctl.stores.file_systems import is_url
 
+    if where.startswith("file://"):
+        raise BadValue(f"{where!r} is a URL of this machine", "give --out the path")
     if not is_url(where):
         return None, Path(where)
     if resume or engine != "local":

@@ -272,7 +272,8 @@ def change_values(
                 cluster, kind, name, set=given, unset=keys, kafka_version=how.version, seconds=seconds
             )
         except KctlError as error:
-            error.message += "; nothing was written" if type(error) is KctlError else ""
+            if error.exit_code == KctlError.exit_code:  # a refusal says so itself
+                error.message += "; nothing was written"
             raise
         return carry_out(frame, how, cluster, plan)
 

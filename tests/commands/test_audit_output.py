@@ -100,7 +100,6 @@ def test_a_run_that_fails_leaves_the_earlier_report_whole(out: Path, monkeypatch
 @pytest.mark.parametrize(
     "command",
     [
-        ("audit", "run", ".", "--out"),
         ("replica", "loss", ".", "--export"),
         ("remote", "audit", ".", "--plan-cleanup"),
         ("segment", "rebuild", ".", "--to"),
@@ -114,6 +113,11 @@ def test_a_url_is_no_place_to_write_to(
     assert ran.status == 2
     assert "is a URL" in ran.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_report_goes_to_a_path_and_not_to_a_url_of_this_machine(tmp_path: Path) -> None:
+    ran = kctl("audit", "run", recording(HALT), "--out", f"file://{tmp_path}/report")
+    assert ran.status == 2 and "is a URL of this machine" in ran.err and not list(tmp_path.iterdir())
 
 
 def test_a_link_in_place_of_a_file_is_not_written_through(out: Path, tmp_path: Path) -> None:

@@ -65,8 +65,11 @@ DECODERS = {
     "bootstrap": "--cluster-metadata-decoder",
 }
 # Kafka 4.3 prints these otherwise than 3.9: it decodes leader changes and records of newer versions, prints
-# transactions as JSON, and ends with a stack trace on the untrimmed index of an empty partition.
+# transactions as JSON, and ends with a stack trace on the untrimmed index of an empty partition. It also knows tagged
+# fields of groups that 3.9 passes over (`metadataHash`, `assignmentTimestamp`).
 DIFFERENT_IN_4_3_0 = {
+    "__consumer_offsets-0/00000000000000000000.log",
+    "__consumer_offsets-1/00000000000000000000.log",
     "__cluster_metadata-0/00000000000000000000.log",
     "__transaction_state-0/00000000000000000000.log",
     "__transaction_state-1/00000000000000000000.log",

@@ -266,8 +266,8 @@ def test_a_snapshot_cannot_be_changed(znodes: Path, tmp_path: Path) -> None:
 
 def test_disks_are_not_moved_through_zookeeper(znodes: Path, tmp_path: Path) -> None:
     why = (
-        "kctl: moves between the disks of a broker are asked of the broker itself, not of ZooKeeper; nothing was written; "
-        "give --bootstrap-server HOST:PORT (Kafka 1.1 and later, KIP-113)\n"
+        "kctl: moves between the disks of a broker are asked of the broker itself, not of ZooKeeper; nothing was written\n"
+        "      give --bootstrap-server HOST:PORT (Kafka 1.1 and later, KIP-113)\n"
     )
     to = "--to", tmp_path / "disks.json", "--snapshot", znodes
     for goal in (("--balance-disks", 1), ("--log-dir", "1=/d2")):

@@ -25,7 +25,7 @@ from kafka.protocol.parser import KafkaProtocol
 from kctl.changes.intents import AlterConfig
 from kctl.cluster.configs import config_altered
 from kctl.cluster.reassignment.throttles import clearing, not_in_force
-from kctl.cluster.state import UNTOLD, ClusterState, EntityConfig
+from kctl.cluster.state import UNTOLD, Broker, ClusterState, EntityConfig
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import BadValue, KctlError
 from kctl.wire.adapter import PRIVATE, Access, Wire, _again, error_name, server_list
@@ -109,7 +109,7 @@ def test_a_rate_that_brokers_do_not_tell_counts_as_set_and_can_only_be_taken_awa
         state = ClusterState(
             cluster_id=None,
             kafka_version=KafkaVersion(2, 4),
-            brokers={},
+            brokers={1: Broker(1, "h", 9092)},
             controller=None,
             configs={("brokers", "1"): config},
             backend=backend,

@@ -12,6 +12,7 @@ from kctl.findings import FindingType, all_findings
 from tests.conftest import recording, recordings, rows
 
 PRESENT = {
+    "log-container-unknown": "which parts of a file were not read",
     "replica-copy-missing": "something is not in the evidence",
     "replica-leader-unknown": "something is not in the evidence",
     "replica-moments-undated": "something is not in the evidence",
