@@ -281,8 +281,9 @@ class Cluster:
                 if time.monotonic() > hopeless:
                     # Seen of 1.1: the controller elected nobody and does not try again, or one that was deposed
                     # wrote a leader's epoch that the brokers never heard of. The next one sends them everything.
-                    client.delete("/controller")
-                    hopeless = time.monotonic() + PATIENCE
+                    with contextlib.suppress(NoNodeError):
+                        client.delete("/controller")
+                    hopeless = time.monotonic() + PATIENCE / 4
 
     def _behind(self, client: KazooClient) -> list[str]:
         """Partitions with replicas here that are not in the ISR, or without a leader."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,11 +35,17 @@ def member(c: Cluster, group: str, topic: str) -> Iterator[None]:
     """A member of a group that has partitions and has committed nothing."""
     consumer = reader(c, group)
     consumer.subscribe([topic])
+    stuck = time.monotonic() + 60
     try:
         for _ in eventually(f"a member of {group} has partitions"):
             consumer.poll(timeout_ms=200)
             if consumer.assignment():
                 break
+            if time.monotonic() > stuck:  # the group has forgotten it, which the library does not find out
+                consumer.close()
+                consumer = reader(c, group)
+                consumer.subscribe([topic])
+                stuck = time.monotonic() + 60
         yield
     finally:
         consumer.close()
