@@ -90,3 +90,15 @@ def test_files_of_4_3_0_agree_but_for_those_named(expected: Path, monkeypatch: p
     assert ran.status == 0
     agrees = ran.out == gzip.decompress((folder / "expected" / expected).read_bytes())
     assert agrees is (file not in DIFFERENT_IN_4_3_0)
+
+
+@pytest.mark.parametrize("partition", [0, 1])
+def test_groups_that_4_3_0_wrote_are_printed_as_3_9_prints_them(
+    partition: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What 3.9's own tool printed of them: it passes over the tagged fields that it does not know."""
+    monkeypatch.chdir(recording("segments/4.3.0-kraft"))
+    file = f"data-killed/__consumer_offsets-{partition}/00000000000000000000.log"
+    ran = kctl("segment", "dump", "--format", "kafka", "--records", "--offsets-decoder", file)
+    expected = Path(__file__).parents[1] / "data" / "dump-3.9" / f"__consumer_offsets-{partition}.out.gz"
+    assert ran.out == gzip.decompress(expected.read_bytes())
