@@ -216,7 +216,15 @@ def test_reads_of_any_size_give_the_bytes(tmp_path: Path) -> None:
     data = os.urandom(RANGE + 12345)
     path.write_bytes(data)
     source = source_of(path)
-    for position, size in ((0, 10), (5, RANGE), (RANGE - 3, 10), (RANGE, 20000), (len(data), 1), (3, 0)):
+    for position, size in (
+        (0, 10),
+        (5, RANGE),
+        (RANGE - 3, 10),
+        (RANGE, 20000),
+        (len(data), 1),
+        (3, 0),
+        (20000, 2 * RANGE),
+    ):
         assert source.read_at(position, size) == data[position : position + size]
     assert source.current_size() == len(data)
 
@@ -239,6 +247,34 @@ def test_an_object_that_changed_is_not_taken_for_the_one_that_was_listed(tmp_pat
         with pytest.raises(Replaced):
             source.read_at(0, 100)
     with pytest.raises(Replaced):
+        source.current_size()
+
+
+def test_an_answer_that_is_too_short_is_not_taken_for_all_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "object"
+    path.write_bytes(b"x" * 100)
+
+    class Short:
+        def size(self) -> int:
+            return 100
+
+        def read_at(self, size: int, position: int) -> bytes:
+            return b"x" * (size - 1)
+
+    source = source_of(path)
+    source._file = Short()
+    with pytest.raises(Replaced, match="100 bytes, now 99"):
+        source.read_at(0, 100)
+
+
+def test_another_object_of_the_same_size_is_seen_by_its_time(tmp_path: Path) -> None:
+    path = tmp_path / "object"
+    path.write_bytes(b"x" * 100)
+    source = source_of(path)
+    assert source.current_size() == 100
+    path.write_bytes(b"x" * 101)
+    os.utime(path, ns=(source._modified or 0, source._modified or 0))
+    with pytest.raises(Replaced, match="100 bytes, now 101"):
         source.current_size()
 
 

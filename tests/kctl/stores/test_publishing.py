@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
+from kctl.errors import KctlError
 from kctl.stores import file_systems
 from kctl.stores.publishing import Target
 from tests.conftest import Ran, recording, rows
@@ -81,6 +82,23 @@ def test_a_store_that_fails_on_the_way_holds_no_summary(
     assert (store / "report" / "findings").exists() and not (store / "report" / "summary.json").exists()
     monkeypatch.setattr(Target, "_put", put)
     assert audit(evidence, URL, "--overwrite").status != 3 and (store / "report" / "summary.json").exists()
+
+
+def test_the_summary_is_the_first_that_goes(
+    store: Path, evidence: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that is killed while it takes the earlier report away leaves no summary of half of it."""
+    audit(evidence, URL)
+    taken: list[str] = []
+
+    def fail(self: Target, request: Any, key: str) -> Any:
+        if key:
+            taken.append(key)
+            raise KctlError("stopped", "")
+        return request()
+
+    monkeypatch.setattr(Target, "_ask", fail)
+    assert audit(evidence, URL, "--overwrite").status == 3 and taken == ["summary.json"]
 
 
 def test_what_a_store_cannot_be_used_for(store: Path, evidence: Path) -> None:
