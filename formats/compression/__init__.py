@@ -15,7 +15,7 @@ from formats.compression import gzip as gzip_members
 from formats.compression import lz4 as lz4_frame
 from formats.compression import snappy as snappy_blocks
 from formats.compression import zstd as zstd_frames
-from formats.compression.errors import CompressionError, TooLarge
+from formats.compression.errors import CompressionError, TooLarge, limited
 from formats.compression.writers import compress
 
 __all__ = [
@@ -90,12 +90,7 @@ def pieces(codec: int, data: Bytes, *, magic: int, limit: int = DEFAULT_LIMIT) -
             parts = zstd_frames.pieces(view)
         case _:
             raise _unknown(codec)
-    left = limit
-    for part in parts:
-        left -= len(part)
-        if left < 0:
-            raise TooLarge(limit)
-        yield part
+    yield from limited(parts, limit)
 
 
 def _unknown(codec: int) -> CompressionError:

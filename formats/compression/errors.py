@@ -1,5 +1,7 @@
 """What decompression raises; positions are bytes of the compressed data."""
 
+from collections.abc import Iterable, Iterator
+
 from formats.errors import FormatError
 
 
@@ -14,3 +16,13 @@ class TooLarge(CompressionError):
         super().__init__(f"decompresses to more than {limit} bytes", position)
         self.limit = limit
         self.args = (limit, position)  # what pickling gives back to __init__
+
+
+def limited(parts: Iterable[bytes], limit: int) -> Iterator[bytes]:
+    """The parts as they come; raises TooLarge at the one that goes beyond the limit."""
+    left = limit
+    for part in parts:
+        left -= len(part)
+        if left < 0:
+            raise TooLarge(limit)
+        yield part

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from formats.binary.native_libraries import optional
-from formats.compression.errors import CompressionError, TooLarge
+from formats.compression.errors import CompressionError, TooLarge, limited
 
 PIECE = 1 << 20
 MEMBER = b"\x1f\x8b\x08"
@@ -60,11 +60,5 @@ def whole(data: memoryview, limit: int, magic: int = 2) -> bytes:
             return b"".join(pieces(data))
         raise CompressionError("gzip data is cut off", len(data))
     if member.unused_data[:3] == MEMBER:
-        parts, left = [], limit
-        for part in pieces(data):
-            left -= len(part)
-            if left < 0:
-                raise TooLarge(limit)
-            parts.append(part)
-        return b"".join(parts)
+        return b"".join(limited(pieces(data), limit))
     return out

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from formats.binary.native_libraries import optional
-from formats.compression.errors import CompressionError, TooLarge
+from formats.compression.errors import CompressionError, TooLarge, limited
 
 P1, P2, P3, P4, P5 = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1
 MASK = 0xFFFFFFFF
@@ -119,13 +119,7 @@ def whole(data: memoryview, limit: int, magic: int) -> bytes:
         if len(out) > limit:
             raise TooLarge(limit)
         return out
-    parts, left = [], limit
-    for part in _pieces(data, frame):
-        left -= len(part)
-        if left < 0:
-            raise TooLarge(limit)
-        parts.append(part)
-    return b"".join(parts)
+    return b"".join(limited(_pieces(data, frame), limit))
 
 
 def pieces(data: memoryview, magic: int) -> Iterator[bytes]:

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from formats.binary.native_libraries import optional
-from formats.compression.errors import CompressionError, TooLarge
+from formats.compression.errors import CompressionError, TooLarge, limited
 
 FRAME_MAGIC = 0xFD2FB528
 SKIPPABLE = 0x184D2A50
@@ -70,13 +70,7 @@ def whole(data: memoryview, limit: int, magic: int = 2) -> bytes:
         if len(out) > limit:
             raise TooLarge(limit)
         return out
-    parts, left = [], limit
-    for part in pieces(data):
-        left -= len(part)
-        if left < 0:
-            raise TooLarge(limit)
-        parts.append(part)
-    return b"".join(parts)
+    return b"".join(limited(pieces(data), limit))
 
 
 def pieces(data: memoryview) -> Iterator[bytes]:

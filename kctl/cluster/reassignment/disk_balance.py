@@ -158,7 +158,7 @@ def _evened(
     load: dict[str, int],
     room: dict[str, int | None],
 ) -> dict[TopicPartition, str]:
-    """The replicas that go elsewhere: each turn one, which brings two directories closest together."""
+    """Where each replica is in the end: each turn one moves, which brings two directories closest together."""
     enough = EVEN_ENOUGH * sum(load.values()) / len(load)
     placed = {tp: now[tp] for tp in sizes}
     while (best := _best_turn(sizes, placed, load, room, enough)) is not None:
@@ -168,7 +168,7 @@ def _evened(
         free = room[path]
         room[path] = None if free is None else free - sizes[tp]
         placed[tp] = path
-    return {tp: path for tp, path in sorted(placed.items()) if path != now[tp]}
+    return placed
 
 
 def _best_turn(

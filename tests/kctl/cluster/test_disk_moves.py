@@ -7,7 +7,7 @@ import pytest
 from kctl.changes.intents import AlterReplicaLogDirs, intent_from_json, intent_to_json
 from kctl.cluster.disks import LogDir, StoredReplica
 from kctl.cluster.reassignment.disk_balance import plan_balance, plan_to_log_dir
-from kctl.cluster.reassignment.disk_moves import check_log_dirs, moved, with_disk_moves
+from kctl.cluster.reassignment.disk_moves import check_log_dirs, disk_moves, moved, with_disk_moves
 from kctl.cluster.reassignment.verification import Standing
 from kctl.cluster.state import Broker, ClusterState, Topic
 from kctl.cluster.versions import KafkaVersion
@@ -48,6 +48,14 @@ def test_few_moves_even_disks_out() -> None:
         (100, 50),
         (0, 50),
     ]
+
+
+def test_what_is_on_its_way_to_a_disk_is_no_move_to_it() -> None:
+    on_its_way = state(log_dir(A, {0: 50, 1: 30}), log_dir(B, {}, copies={0: 50}))
+    planned = plan_to_log_dir(on_its_way, 1, B, None, [0])
+    assert planned.moves == [] and disk_moves({(tp(0), 1): B}, on_its_way) == []
+    (back,) = disk_moves({(tp(0), 1): A}, on_its_way)
+    assert (back.from_log_dir, back.to_log_dir) == (B, A)
 
 
 def test_three_disks_and_a_replica_that_is_larger_than_the_rest() -> None:
