@@ -100,7 +100,10 @@ def plan(frame: Frame, at: At, to: Path, **given: Any) -> Outcome:
     from kctl.cluster.reassignment.planner import plan as plan_moves
     from kctl.cluster.reassignment.planner import plan_like_kafka
     from kctl.cluster.reassignment.replica_sizes import partition_sizes, read_disk_sizes
+    from kctl.errors import BadValue
 
+    if given["partitions"] and not given["log_dir"]:
+        raise BadValue("--partition goes with --log-dir only", "give --log-dir, or leave --partition out")
     if given["balance_disks"] is not None or given["log_dir"]:
         return _plan_disks(frame, at, to, given)
     goal = _goal(given)
@@ -131,8 +134,6 @@ def _goal(given: dict[str, Any]) -> Goal:
     from kctl.errors import BadValue
 
     goals = _goals(given)
-    if given["partitions"]:
-        raise BadValue("--partition goes with --log-dir only", "give --log-dir, or leave --partition out")
     if not goals and given["replication_factor"] is None:
         raise BadValue(
             "nothing to plan",
@@ -186,8 +187,6 @@ def _plan_disks(frame: Frame, at: At, to: Path, given: dict[str, Any]) -> Outcom
                 "write it as 3=/data/kafka-2",
             )
         broker = int(name)
-    elif given["partitions"]:
-        raise BadValue("--partition goes with --log-dir only")
     with at.open(frame, needs_controller=True) as cluster:
         refuse_backend(cluster.backend)
         state = cluster.read_state(kafka_version=at.version, log_dirs_of=[broker])

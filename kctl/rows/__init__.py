@@ -215,6 +215,8 @@ def is_open(row: Mapping[str, object]) -> bool:
     open_verdicts = ("unreadable", "could_not_judge")
     if row["kind"] == "coverage":  # of a question with something open, or without any subject
         return not row["judged"] or any(row[verdict] for verdict in open_verdicts)
+    if row["kind"] == "audit":  # of evidence that has nothing on any question
+        return not row["judgements"]
     return row["kind"] == "judgement" and row["verdict"] in open_verdicts
 
 

@@ -423,3 +423,15 @@ def test_what_changed_since_is_scanned_again(
     assert log.parent in scanned_folders
     kctl("audit", "run", tmp_path / "evidence", "--out", tmp_path / "whole", "--jobs", "1")
     same_tables(out, tmp_path / "whole")
+
+
+def test_an_audit_that_judged_nothing_does_not_end_like_one_that_found_nothing(tmp_path: Path) -> None:
+    """An export of znodes has nothing on any question; so has a link that leads out of the evidence."""
+    for name in ("znodes", "link"):
+        (tmp_path / name / "data").mkdir(parents=True)
+    (tmp_path / "znodes" / "znodes.jsonl").write_text('{"path":"/brokers/ids","data":""}\n')
+    (tmp_path / "link" / "data" / "orders-0").symlink_to("/")
+    for name in ("znodes", "link"):
+        ran = rows("audit", "run", tmp_path / name, "--out", tmp_path / f"{name}-report")
+        assert ran.rows[-1]["verdict"] == "Nothing could be judged." and ran.rows[-1]["judgements"] == []
+        assert ran.status == 3, name
