@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTRAS ?= fast,spark,wire,sql,sasl
 
-.PHONY: demo demo-spark test test-quick test-matrix check fuzz mutants nemesis man dist bench bench-admin bench-wire bench-spark bench-hostile format clean
+.PHONY: demo demo-spark test test-quick test-matrix check fuzz mutants nemesis man docs pictures dist bench bench-admin bench-wire bench-spark bench-hostile format clean
 
 $(BIN)/kctl:
 	$(PYTHON) -m venv $(VENV)
@@ -54,6 +54,14 @@ dist: $(VENV)/.dev
 
 man: $(VENV)/.dev
 	$(BIN)/python -m commands.about.man man
+
+# The documentation site in build/site: no page of it loads anything from another host.
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# Pictures of terminals, and of the report where there is a Chromium; `git diff` shows what changed.
+pictures: $(VENV)/.dev
+	$(BIN)/python -m docs.making.pictures
 
 # Random faults on real brokers, and kctl held against what producers, disks and ZooKeeper or the metadata log saw.
 SEED ?= 1

@@ -6,7 +6,7 @@
     cluster_id = "W1mYKYRPRZqt8XjSxCjVnQ"
     read_only = true
 
-README.md lists every key. Precedence: flag, environment variable, context, default. An unknown key is a warning, not an error.
+docs/settings.md lists every key. Precedence: flag, environment variable, context, default. An unknown key is a warning, not an error.
 """
 
 import os

@@ -187,8 +187,20 @@ def errors_in(text: str) -> list[str]:
     return text.replace("\n      ", "; ").splitlines()
 
 
-def kctl(*args: object, stdin: bytes = b"", env: dict[str, str] | None = None) -> Ran:
-    """Run kctl in this process. With `--output jsonl` (use `rows`) every row is held against its schema."""
+class Terminal(io.TextIOWrapper):
+    """Standard output as a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def kctl(
+    *args: object, stdin: bytes = b"", env: dict[str, str] | None = None, columns: int | None = None
+) -> Ran:
+    """Run kctl in this process; with `columns` on a terminal of that width.
+
+    With `--output jsonl` (use `rows`) every row is held against its schema.
+    """
     from commands.main import main
 
     out, err = io.BytesIO(), io.BytesIO()
@@ -196,8 +208,10 @@ def kctl(*args: object, stdin: bytes = b"", env: dict[str, str] | None = None) -
     saved = sys.stdin, sys.stdout, sys.stderr
     saved_env = dict(os.environ)
     os.environ.update({"KCTL_CONFIG": os.devnull + "/none", "KCTL_DEBUG": "1", **(env or {})})
+    os.environ.update({"COLUMNS": str(columns)} if columns else {})
     sys.stdin = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
-    sys.stdout = io.TextIOWrapper(out, encoding="utf-8", errors="surrogateescape", write_through=True)
+    kind = Terminal if columns else io.TextIOWrapper
+    sys.stdout = kind(out, encoding="utf-8", errors="surrogateescape", write_through=True)
     sys.stderr = io.TextIOWrapper(err, encoding="utf-8", errors="surrogateescape", write_through=True)
     try:
         status = main([str(a) for a in args])

@@ -1,0 +1,98 @@
+"""docs/compatibility.md, from what the tests run on: `python -m docs.making.compatibility` writes it, a test compares."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.brokers import conftest as by_zookeeper
+from tests.brokers.test_runbooks import CLUSTERS
+from tests.brokers.wire import conftest as by_protocol
+from tests.brokers.wire import test_disks, test_kraft, test_unclean
+from tests.conftest import recordings
+
+PAGE = Path(__file__).parents[1] / "compatibility.md"
+HEAD = """\
+# Compatibility
+
+Made from the parameters of the tests and the names of the recordings, so that it says what is tested and nothing else.
+Versions with * run in `make test-matrix`, the others in every `make test`. Versions between two that are listed read and write
+the same formats and requests as the older or the newer one; what they changed is known from Kafka's sources.
+
+## Features
+
+| Feature | ZooKeeper clusters | KRaft clusters | Held against |
+|---|---|---|---|
+"""
+TAIL = """
+Tests that start brokers take the newest patch of each version. Metadata formats, messages, log lines and znodes are read for all
+versions from 0.8.1 to 4.3, with tables taken from their sources; the versions above are those whose own output was read.
+
+## Where it ends
+
+- SASL by `GSSAPI`: there, untested. `OAUTHBEARER`: not there.
+- Migration from ZooKeeper to KRaft is tested with 3.9, the last version that has it.
+- Tiered storage: recordings of 3.5, 3.6 and 3.9 with Kafka's `LocalTieredStorage`; objects of the plug-in of Aiven by their layout. Other layouts: `--layout`.
+- Brokers before 2.4 have no Admin protocol that kctl uses; `--zookeeper` changes them.
+- Windows. macOS should work, and is not tested.
+"""
+Versions = Sequence[tuple[str, str]]  # each with "*" where only the matrix has it
+
+
+def of_params(params: Sequence[Any]) -> Versions:
+    """Versions of the parameters of a fixture."""
+    return [(p.values[0], "*" if any(mark.name == "matrix" for mark in p.marks) else "") for p in params]
+
+
+def of_recordings(kind: str) -> Versions:
+    """Versions in the names of recordings; `kraft-` before those of KRaft clusters."""
+    found = [(name, re.search(r"\d+\.\d+(\.\d+)*", name)) for name in recordings(kind)]
+    return [(("kraft-" if "kraft" in name else "") + version[0], "") for name, version in found if version]
+
+
+def parted(versions: Versions) -> tuple[str, str]:
+    """ZooKeeper's and KRaft's in two cells, oldest first."""
+    cells: list[dict[str, str]] = [{}, {}]
+    for name, mark in versions:
+        number = name.rpartition("-")[2]
+        cells["kraft" in name].setdefault(number, mark)
+    return tuple(", ".join(f"{v}{cell[v]}" for v in sorted(cell, key=numeric)) for cell in cells)  # type: ignore[return-value]
+
+
+def numeric(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")]
+
+
+def kraft(params: Sequence[Any]) -> Versions:
+    return [(f"kraft-{version}", mark) for version, mark in of_params(params)]
+
+
+FEATURES: list[tuple[str, Versions, str]] = [
+    ("Segments, indexes, snapshots, checkpoints: read, verify, rebuild", of_recordings("segments"), "files of real brokers, and Kafka's own dump of them"),
+    ("Losses, divergence, who led when", of_recordings("incidents"), "recorded incidents whose story is known"),
+    ("The same, where a rule of a version decides", of_recordings("drills"), "recorded drills, one for each rule"),
+    ("KRaft logs and metadata", [*of_recordings("logs"), *of_recordings("metadata")], "recorded logs, with the records that decided"),
+    ("Topics, configurations, reassignments, elections by ZooKeeper", of_params(by_zookeeper.VERSIONS), "running brokers"),
+    ("The same by Kafka's protocol, groups, transactions", of_params(by_protocol.PARAMS), "running brokers"),
+    ("Quorum, features, unregistering", kraft(test_kraft.VERSIONS), "running brokers and controllers"),
+    ("Disks of brokers, moves between them", kraft(test_disks.VERSIONS), "running brokers whose disks fail"),
+    ("Unclean elections with a forecast", kraft(test_unclean.VERSIONS), "running brokers"),
+    ("Runbooks, carried out as written", [("kraft-" * (v >= "4") + v, "") for v in CLUSTERS], "running brokers"),
+    ("Migration from ZooKeeper to KRaft", of_recordings("migration"), "a recorded and a running migration"),
+]  # fmt: skip
+
+
+def page() -> Iterator[str]:
+    yield HEAD
+    for feature, versions, how in FEATURES:
+        zookeeper, quorum = parted(versions)
+        yield f"| {feature} | {zookeeper} | {quorum} | {how} |\n"
+    yield TAIL
+
+
+def text() -> str:
+    return "".join(page())
+
+
+if __name__ == "__main__":
+    PAGE.write_text(text(), encoding="utf-8")
