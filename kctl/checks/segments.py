@@ -48,7 +48,10 @@ class ScannedLog:
     """What a scan of a `.log` file came to."""
 
     first_offset: int | None = None  # of the first batch
-    next_offset: int | None = None  # behind the last sound batch
+    next_offset: int | None = None  # behind the sound batch that reaches furthest
+    ended: int = 0  # behind the sound batch that came last
+    last: tuple[int, int] | None = None  # base offset and CRC of the batch that came last
+    last_end: int | None = None  # behind that batch
     batches: int = 0
     records: int = 0
     bad_position: int | None = None  # of the first damage that a recovery stops at
@@ -154,7 +157,7 @@ def _examined(
 
 def _note(scanned: ScannedLog, seen: Seen, report: FileReport, named: int | None) -> None:
     """Take what is remembered of a log from its next chunk."""
-    before = scanned.next_offset
+    before = scanned.last_end
     _note_offsets(scanned, seen, report, named)
     _note_damage(scanned, seen.chunk, before)
     if scanned.bad_position is not None and scanned.bad_offset is None:
@@ -175,13 +178,21 @@ def _note_offsets(scanned: ScannedLog, seen: Seen, report: FileReport, named: in
         where = replace(report.at(position, size), base_offset=base, last_offset=last)
         report.say(say.BASE_OFFSET_WRONG, where, base_offset=base)
         earlier = np.flatnonzero(headers.crc_valid[:row])
-        end = int(headers.last_offset[earlier[-1]]) + 1 if len(earlier) else before or 0
-        if row and base == int(raw.base_offset[row - 1]) and raw.crc[row] == raw.crc[row - 1]:
+        end = int(headers.last_offset[earlier[-1]]) + 1 if len(earlier) else scanned.ended
+        if _identity(raw, row) == (_identity(raw, row - 1) if row else scanned.last):
             continue  # the batch before it once more
         # Its records are there, under whatever offsets: the log does not end before them.
         scanned.outlier_ends[position + size] = end + last - base + 1
         scanned.next_offset = max(scanned.next_offset or 0, end + last - base + 1)
         scanned.ends_in_outlier |= position >= scanned.end_position
+    if len(sound):
+        scanned.ended = int(sound.last_offset[-1]) + 1
+    if len(raw):
+        scanned.last, scanned.last_end = _identity(raw, -1), int(raw.last_offset[-1]) + 1
+
+
+def _identity(headers: Headers, row: int) -> tuple[int, int]:
+    return int(headers.base_offset[row]), int(headers.crc[row])
 
 
 def _spare_neighbours(scanned: ScannedLog, report: FileReport, checks: LogChecks) -> None:
@@ -203,10 +214,14 @@ def _spare_neighbours(scanned: ScannedLog, report: FileReport, checks: LogChecks
 def _note_damage(scanned: ScannedLog, chunk: Chunk, before: int | None) -> None:
     """Where the first damage is that a recovery stops at, and what lies behind it."""
     headers, valid = chunk.headers, chunk.headers.crc_valid
+
+    def cut(position: int, row: int) -> None:
+        scanned.bad_position = position
+        scanned.bad_offset = int(headers.last_offset[row - 1]) + 1 if row else before
+
     if scanned.bad_position is None and not valid.all():
         row = int(valid.argmin())
-        scanned.bad_position = int(headers.position[row])
-        scanned.bad_offset = int(headers.last_offset[row - 1]) + 1 if row else before
+        cut(int(headers.position[row]), row)
     if scanned.bad_position is not None:
         behind = valid & (headers.position > scanned.bad_position)
         scanned.sound_batches_behind += int(behind.sum())
@@ -215,7 +230,7 @@ def _note_damage(scanned: ScannedLog, chunk: Chunk, before: int | None) -> None:
         if damage.reason in HARMLESS:
             scanned.tail_position = damage.position
         if damage.reason not in HARMLESS and scanned.bad_position is None:
-            scanned.bad_position, scanned.bad_offset = damage.position, scanned.next_offset
+            cut(damage.position, int((headers.position < damage.position).sum()))
 
 
 MOST_GAPS = 100  # more of them say nothing new

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from formats.log import records
+from formats.log.record_batch import Record, write_batch
 from kctl.checks import parallel
 from kctl.checks.report import CheckOptions
 from kctl.checks.verify import verify
@@ -114,6 +115,33 @@ def test_other_processes(level: Level, tmp_path: Path, monkeypatch: pytest.Monke
     assert any(row["kind"] == "finding" for row in alone)
     monkeypatch.setattr(pool, "ALONE_FOR", -1.0)
     assert found(folder, jobs=2, level=level) == alone
+
+
+@pytest.mark.parametrize("damage", ["crc", "lost"])
+def test_a_recovery_cuts_behind_the_batch_that_comes_last(
+    damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches = []
+    for base, count in (
+        (0, 10),
+        (10, 10),
+        (5, 2),
+        (3, 2),
+        (7, 2),
+        (9, 1),
+    ):  # back behind what the log has reached
+        made = [Record(base + n, 1000 + n, b"k", b"v", (), -1) for n in range(count)]
+        batches.append(write_batch(made, base_offset=base))
+    bad = bytearray(batches[4])
+    bad[slice(-1, None) if damage == "crc" else slice(8, 12)] = b"\xff" * (1 if damage == "crc" else 4)
+    log = tmp_path / "orders-0" / f"{0:020d}.log"
+    log.parent.mkdir()
+    log.write_bytes(b"".join((*batches[:4], bad, batches[5])))
+    expected = in_order(found(log.parent))
+    assert sum("cuts the log at offset 5 " in row for row in expected) == 1
+    for seed in range(8):
+        cut(monkeypatch, seed)
+        assert in_order(found(log.parent)) == expected
 
 
 def test_named_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
