@@ -138,6 +138,8 @@ COMMANDS: dict[str, Group | Verb] = {
                 (
                     "state_log.LEADER",
                     "state_log.CONTROLLER_TERM",
+                    "state_log.QUORUM_STATE",
+                    "state_log.METADATA_LOG",
                     "state_log.BROKER_STATE",
                     FINDING,
                     *JUDGED,

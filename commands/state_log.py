@@ -387,6 +387,7 @@ def timeline_rows(
         yield from (leadership.row() for leadership in leaderships)
     if history.quorum and is_asked_for(METADATA):
         yield from history.quorum
+        yield from sorted(history.members, key=lambda row: str(row["kind"]), reverse=True)
     yield from (term.row() for term in history.controllers)
     yield from (state.row() for state in history.brokers)
     for finding in (*history.findings(min_isr), *merging.sources.findings, *merging.reading.findings):

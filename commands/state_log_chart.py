@@ -17,6 +17,7 @@ HOW = {
     "unclean": "UNCLEAN", "failure": "failure", "controlled_shutdown": "controlled shutdown", "preferred": "preferred",
     "reassignment": "reassignment", "creation": "creation", "isr_change": "ISR change", "none": "", "unknown": "unknown",
 }  # fmt: skip
+QUORUM = {"quorum_state": "nodes of the metadata quorum", "metadata_log": "copies of the metadata log"}
 # Partitions that get a chart; the others get only words.
 CHARTS = 30
 
@@ -154,12 +155,33 @@ def _others(kind: str, rows: Iterable[Row], page: Page) -> Iterator[str]:
                 text = page.style(text, "warning")
             yield f"  {state['time'][11:-1]}  {text}  {_proof(state, page)}"
         yield ""
+    elif kind in QUORUM:
+        yield page.style(QUORUM[kind], "bold")
+        for row in rows:
+            yield _of_the_quorum(dict(row), page)
+        yield ""
     elif kind == "finding":
         for row in rows:
             severity = str(row["severity"])
             yield f"{page.style(severity, severity)}: {visible(str(row['message']))}"
     else:
         yield from aligned(rows, page)
+
+
+def _of_the_quorum(row: dict[str, Any], page: Page) -> str:
+    """A change of a node of the metadata quorum, or of its metadata log."""
+    node = "?" if row["broker_id"] is None else row["broker_id"]
+    if row["kind"] == "metadata_log":
+        words = f"{row['change']} offset {cell(row['offset'])}"
+    else:
+        words = row["state"] if row["leader_epoch"] is None else f"{row['state']} epoch {row['leader_epoch']}"
+        if row["times"] > 1:
+            words += f", {row['times']} times to epoch {row['last_epoch']}"
+    text = f"node {node}  {words.replace('_', ' '):<40}"
+    is_trouble = row.get("state") == "majority_lost" or row.get("change") in ("truncated", "snapshot_failed")
+    return (
+        f"  {row['time'][11:-1]}  {page.style(text, 'warning') if is_trouble else text}  {_proof(row, page)}"
+    )
 
 
 def explained(rows: Iterable[Row], page: Page) -> Iterator[str]:

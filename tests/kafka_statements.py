@@ -110,14 +110,18 @@ def _unescaped(text: str) -> str:
 @cache
 def patterns() -> tuple[re.Pattern[str], ...]:
     """Each template with any word for its fields, and any text for those that may hold any."""
-    bare = (re.sub(r"\{(\w+):[^s]\w*\}", r"{\1:w}", template.pattern) for template in every_table().templates)
+    bare = (
+        re.sub(r"\{(\w+):[^s]\w*\}", r"{\1:w}", template.pattern)
+        for template in every_table().templates
+        if template.words
+    )
     return tuple(re.compile(expression(pattern), re.DOTALL) for pattern in bare)
 
 
 @cache
 def skeletons() -> frozenset[str]:
     """Each template with a NUL for each field, with its optional parts and without."""
-    bare = {re.sub(r"\{\w+:\w+\}", VALUE, template.pattern) for template in every_table().templates}
+    bare = {re.sub(r"\{\w+:\w+\}", VALUE, t.pattern) for t in every_table().templates if t.words}
     return frozenset(re.sub(part, "", text) for text in bare for part in ("[«»]", "«[^»]*»"))
 
 

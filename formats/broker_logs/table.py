@@ -58,6 +58,8 @@ class Table:
         self.by_id = {template.id: template for template in self.templates}
         self._by_words: dict[str, list[Template]] = {}
         for template in self.templates:
+            if not template.words:
+                continue  # any text: what it is shows in the lines that follow it
             self._by_words.setdefault(first_words(template.pattern), []).append(template)
 
     def candidates(self, sentence: bytes, class_name: str = "", *, is_other: bool = False) -> list[Template]:

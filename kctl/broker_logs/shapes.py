@@ -21,13 +21,25 @@ from formats.broker_logs.line import (
     Head,
     split_head,
 )
-from formats.broker_logs.table import Found, Table, state_change_table, table_of
+from formats.broker_logs.table import (
+    OWN_PACKAGES,
+    Found,
+    Table,
+    every_table,
+    state_change_table,
+    table_of,
+)
 from formats.broker_logs.template import Template
 from kctl.broker_logs.blocks import Block
 
 DIGITS = bytes.maketrans(b"123456789", b"000000000")
 STATE = frozenset(("controller_id", "controller_epoch", "tp", "state", "partition_state"))
 MOST = 50_000
+# The first words of an identity are the class that speaks, or the name of a thread: `[Kafka Server 0], `.
+SPEAKS = re.compile(rb"\[([A-Za-z]+(?: [A-Z][a-z]+)*|[a-z]+(?:-[a-z]+)*)(?: on Broker)?[\] ]")
+# The first line of a stack trace, and the template of what only repeats it.
+EXCEPTION = re.compile(rb"\n[^\n]*(?:Exception|Error)(?:: |(?=\r?\n))")
+THROWN = "X568"
 Span = tuple[str, str, int, int]
 
 
@@ -63,6 +75,7 @@ def shape_of(record: bytes, head: Head | None, message_at: int) -> Shape:
     speaker: tuple[Span, ...] = ()
     partition = None
     table = table_of(head.logger)
+    logger = head.logger
     identity = STATE_IDENTITY.match(message) if table is state_change_table() else IDENTITY.match(message)
     skip = identity.end() if identity else 0
     if identity and identity.re is STATE_IDENTITY:
@@ -74,9 +87,15 @@ def shape_of(record: bytes, head: Head | None, message_at: int) -> Shape:
             partition = named.start(group) + message_at, named.end(group) + message_at
     while message[skip : skip + 1] in (b"\n", b"\t"):  # the cleaner's figures
         skip += 1
-    found = _found(table, message[skip:], head.logger)
+    sentence = message[skip:]
+    found = None
+    if logger is None and identity and (speaks := SPEAKS.match(message)):
+        found = _found(table, sentence, speaks[1].replace(b" ", b"").decode())
+    found = found or _found(table, sentence, logger)
     if found is None and skip and identity is not None and identity.re is IDENTITY:
-        found, skip = _found(table, message, head.logger), 0
+        found, skip = _found(table, message, logger), 0
+    if found is None and logger and logger.startswith(OWN_PACKAGES) and _is_what_was_thrown(sentence, record):
+        found = Found(every_table().by_id[THROWN], ())
     at = message_at + skip
     spans = tuple((n, k, a + at, b + at) for n, k, a, b in found.spans) if found else ()
     return Shape(
@@ -91,6 +110,13 @@ def shape_of(record: bytes, head: Head | None, message_at: int) -> Shape:
         tuple((a, b) for name, _, a, b in speaker + spans if name in STATE),
         writer=_writer(message, speaker, message_at),
     )
+
+
+def _is_what_was_thrown(sentence: bytes, record: bytes) -> bool:
+    """Whether a sentence is only the message of the exception whose stack trace follows, which may have none."""
+    thrown = EXCEPTION.search(record)
+    said = sentence.strip()
+    return thrown is not None and (said in (b"", b"null") or record.startswith(said + b"\n", thrown.end()))
 
 
 def _found(table: Table, sentence: bytes, logger: str | None) -> Found | None:

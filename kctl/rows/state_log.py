@@ -47,7 +47,7 @@ BROKER_STATE = RowType("""
     broker_state: A change in the life of a broker.
     broker_id?
     time      string
-    state     string  starting, up, controlled_shutdown, stopping, down, fenced, unfenced, registered,
+    state     string  starting, up, controlled_shutdown, unclean_shutdown, stopping, down, fenced, unfenced, registered,
         killed, halted
     evidence  array
     how         string?  how a process ended that was killed or halted itself: no_shutdown, out_of_memory,
@@ -55,6 +55,33 @@ BROKER_STATE = RowType("""
         fatal_error_in_shutdown, fatal_error_before_start, fatal_error, halted_in_shutdown, signal_in_startup
     until_time  string?  of a kill: the first line of the next process; it lies between `time` and this
     cluster     integer  as in rows of leaders
+""")
+
+QUORUM_STATE = RowType("""
+    quorum_state: What a node of KRaft's metadata quorum became.
+    broker_id?
+    time        string
+    state       string    unattached, voted, prospective, candidate, leader, follower, resigned, majority_lost
+    leader_epoch?
+    leader      integer?  whom it follows; itself where it leads
+    voted_for   integer?
+    times       integer   how often it became that while it knew no leader; other keys but the next two are of the first
+    last_time   string    when it became that last
+    last_epoch  integer?
+    evidence    array
+    cluster     integer   as in rows of leaders
+""")
+
+METADATA_LOG = RowType("""
+    metadata_log: A change of a node's copy of the metadata log.
+    broker_id?
+    time      string
+    change    string    snapshot_created, snapshot_failed, snapshot_asked_for, snapshot_fetched, snapshot_loaded,
+        snapshot_deleted, truncated
+    offset    integer?  where the snapshot ends, or the log since it was cut
+    epoch     integer?  of the snapshot
+    evidence  array
+    cluster   integer   as in rows of leaders
 """)
 
 TEMPLATE = RowType("""

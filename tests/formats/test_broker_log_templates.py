@@ -36,7 +36,9 @@ SAMPLES = {
     "opt": ("Some(1)", "None"),
     "um": ("", "(under-min-isr)"),
 }
-TEMPLATES = every_table().templates
+EVERY = every_table().templates
+# What holds no words of its own is not looked for by its words.
+TEMPLATES = [template for template in EVERY if template.words]
 
 
 def sentence(template: Template, random: Random) -> str:
@@ -118,9 +120,9 @@ def test_a_row_with_a_part_missing_or_unknown_is_an_error(text: str) -> None:
 
 
 def test_ids_are_given_once_and_every_template_says_what_it_means() -> None:
-    assert [i for i, n in Counter(t.id for t in TEMPLATES).items() if n > 1] == []
-    assert [t.id for t in TEMPLATES if not t.meaning.endswith(".")] == []
-    known = {t.id for t in TEMPLATES}
+    assert [i for i, n in Counter(t.id for t in EVERY).items() if n > 1] == []
+    assert [t.id for t in EVERY if not t.meaning.endswith(".")] == []
+    known = {t.id for t in EVERY}
     assert [t.id for t in TEMPLATES if not known >= {*t.before.split(), *t.after.split()}] == []
 
 
@@ -172,6 +174,8 @@ def test_every_recorded_line_of_controllers_and_state_changes_has_a_template(nam
         ("org.apache.kafka.controller.ReplicationControlManager", "Fencing broker 3 because its session has timed out.", "Q10"),
         ("kafka.server.KafkaRequestHandlerPool", "shut down completely", "H50"),
         ("kafka.log.LogCleaner", "Shutting down", "F232"),
+        ("kafka.server.ControllerServer", "shutting down", "U13"),
+        ("kafka.network.SocketServer", "Something else", None),
         ("org.apache.zookeeper.server.ZooKeeperServer", "shutting down", None),
         ("state.change.logger", "preRegister called. Server=com.sun.jmx.mbeanserver.JmxMBeanServer@66d3c617, name=log4j:logger=state.change.logger", "B45"),
         ("kafka.controller", "preRegister called. Server=com.sun.jmx.mbeanserver.JmxMBeanServer@66d3c617, name=log4j:logger=kafka.controller", "X567"),

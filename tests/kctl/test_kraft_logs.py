@@ -117,3 +117,120 @@ def test_a_leader_of_the_quorum_that_lost_its_majority_and_one_that_started_agai
     ]
     assert told == [(2, "unknown", "0", "1"), (1, "failure", "2", "3"), (2, "unknown", "3", "4")]
     assert rows[1]["cause"] == "node 2 lost the majority of the voters"
+
+
+def members(name: str) -> list[tuple[object, ...]]:
+    found = timeline(prepare(find_sources([str(recording(name))])).events()).members
+    assert all(row["evidence"] for row in found)
+    return [
+        (row["broker_id"], row["state"], row["leader_epoch"], row["leader"], row["voted_for"], row["times"])
+        for row in found
+        if row["kind"] == "quorum_state"
+    ]
+
+
+def test_what_nodes_of_the_metadata_quorum_became_in_3_9() -> None:
+    told = members(NAME)
+    assert [one[1:] for one in told if one[0] == 3] == [
+        ("unattached", 0, None, None, 1),
+        ("candidate", 1, None, None, 2),
+        ("leader", 2, 3, None, 1),
+        ("resigned", 2, None, None, 1),
+        ("unattached", 3, None, None, 1),
+        ("voted", 3, None, 1, 1),
+        ("follower", 3, 1, None, 1),
+        ("follower", 3, 1, None, 1),  # a node that starts again
+        ("candidate", 4, None, None, 2),
+        ("leader", 5, 3, None, 1),
+    ]
+
+
+def test_what_nodes_of_the_metadata_quorum_became_in_4_3() -> None:
+    """A node asks whether it would be elected before it stands."""
+    told = members("drills/eligible-4.3-kraft")
+    assert [one[1:] for one in told if one[0] == 4] == [
+        ("unattached", 0, None, None, 1),
+        ("prospective", 0, None, None, 1),
+        ("candidate", 1, None, None, 1),
+        ("leader", 1, 4, None, 1),
+    ]
+    assert {one[1] for one in told if one[0] == 1} == {"unattached", "follower"}
+
+
+def test_roles_that_nodes_take_again_and_again_while_nobody_leads_are_one_row(tmp_path: Path) -> None:
+    said = "[RaftManager id=2] Completed transition to"
+    lines = [
+        f"{said} Leader(localId=2, epoch=7, epochStartOffset=9)",
+        "[RaftManager id=2] Did not receive fetch request from the majority of the voters within 3000ms. Current fetched voters are [], and voters are [1, 2, 3]",
+        f"{said} ResignedState(localId=2, epoch=7, voters=[1, 2, 3]) from Leader(localId=2, epoch=7)",
+    ]  # fmt: skip
+    for epoch in range(8, 28):
+        lines.append(
+            f"{said} UnattachedState(epoch={epoch}, leaderId=OptionalInt.empty, votedKey=Optional.empty, voters=[1, 2, 3]) from null"
+        )
+        lines.append(
+            f"{said} ProspectiveState(epoch={epoch}, leaderId=OptionalInt.empty, votedKey=Optional.empty, retries=1) from null"
+        )
+    lines.append(
+        f"{said} UnattachedState(epoch=28, leaderId=OptionalInt.empty, votedKey=Optional[ReplicaKey(id=3, directoryId=<undefined>)], voters=[1, 2, 3]) from null"
+    )
+    log = tmp_path / "server.log"
+    log.write_text(
+        "".join(
+            f"[2026-11-21 13:18:{second:02},000] INFO {text} (org.apache.kafka.raft.{'LeaderState' if 'majority' in text else 'QuorumState'})\n"
+            for second, text in enumerate(lines)
+        )
+    )
+    rows = timeline(prepare(find_sources([str(log)])).events()).members
+    told = [(r["state"], r["leader_epoch"], r["voted_for"], r["times"], r["last_epoch"]) for r in rows]
+    assert told == [
+        ("leader", 7, None, 1, 7),
+        ("majority_lost", None, None, 1, None),
+        ("resigned", 7, None, 1, 7),
+        ("unattached", 8, None, 20, 27),
+        ("prospective", 8, None, 20, 27),
+        ("voted", 28, 3, 1, 28),
+    ]
+    assert rows[3]["last_time"] == "2026-11-21T13:18:41.000Z"
+
+
+SNAPSHOTS = [
+    ("Q30", "[RaftManager id=2] Fetching snapshot OffsetAndEpoch(offset=120, epoch=3) from Fetch response from leader 1", "raft.KafkaRaftClient"),
+    ("J26", "[RaftManager id=2] Fully truncated the log at (LogOffsetMetadata(offset=120, metadata=Optional.empty), 3) after downloading snapshot OffsetAndEpoch(offset=120, epoch=3) from leader 1", "raft.KafkaRaftClient"),
+    ("J54", "[MetadataLoader id=2] handleLoadSnapshot(00000000000000000120-0000000003): incrementing HandleLoadSnapshotCount to 1.", "image.loader.MetadataLoader"),
+    ("X405", "[QuorumController id=2] Successfully loaded snapshot 00000000000000000120-0000000003.", "controller.OffsetControlManager"),
+    ("X253", "[SnapshotEmitter id=2] Successfully wrote snapshot 00000000000000000140-0000000003", "image.publisher.SnapshotEmitter"),
+    ("X135", "[RaftManager id=2] Deleted snapshot files for snapshot OffsetAndEpoch(offset=120, epoch=3).", "snapshot.Snapshots"),
+    ("X252", "[SnapshotEmitter id=2] Encountered error while writing snapshot 00000000000000000160-0000000003", "image.publisher.SnapshotEmitter"),
+    ("Q29", "[RaftManager id=2] Truncated to offset 150 from Fetch response from leader 3", "raft.KafkaRaftClient"),
+    ("M22", "[Controller 2] Finished generating snapshot 170.", "controller.QuorumController"),
+    ("J52", "[MetadataLoader id=2] handleSnapshot: publishing new snapshot image with provenance MetadataProvenance(lastContainedOffset=180, lastContainedEpoch=4, lastContainedLogTimeMs=1).", "image.loader.MetadataLoader"),
+]  # fmt: skip
+
+
+def test_snapshots_of_the_metadata_log_and_its_cuts(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text(
+        "".join(
+            f"[2026-11-21 13:18:{second:02},000] INFO {text} (org.apache.kafka.{name})\n"
+            for second, (_, text, name) in enumerate(SNAPSHOTS)
+        )
+    )
+    found = timeline(prepare(find_sources([str(log)])).events()).members
+    told = [(row["broker_id"], row["change"], row["offset"], row["epoch"]) for row in found]
+    assert told == [
+        (2, "snapshot_asked_for", 120, 3),
+        (2, "snapshot_fetched", 120, 3),
+        (2, "snapshot_loaded", 120, 3),
+        (2, "snapshot_created", 140, 3),
+        (2, "snapshot_deleted", 120, 3),
+        (2, "snapshot_failed", 160, 3),
+        (2, "truncated", 150, None),
+        (2, "snapshot_created", 170, None),
+        (2, "snapshot_loaded", 180, 4),
+    ]
+    lines = [
+        [proof["event"] for proof in row["evidence"]] for row in found if isinstance(row["evidence"], list)
+    ]
+    assert [line for one in lines for line in one] == [name for name, _, _ in SNAPSHOTS]
+    assert lines[2] == ["J54", "X405"]

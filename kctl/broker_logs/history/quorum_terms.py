@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import NamedTuple
 
 from kctl.broker_logs.events import Event
 from kctl.model import TopicPartition
@@ -20,8 +21,33 @@ HEARS_NOTHING = frozenset(("Q25", "J41"))
 QUORUM_LINES = frozenset((TAKES_ROLE, LOSES_MAJORITY, SHUTS_DOWN)) | HEARS_NOTHING
 ROLE = re.compile(r"(Leader|Follower|Candidate|Prospective|Resigned|Unattached|Voted)(?:State)?\(")
 EPOCH = re.compile(r"\bepoch=(\d+)")
-LEADER = re.compile(r"\bleader(?:Id)?=(\d+)")
+LEADER = re.compile(r"\bleader(?:Id)?=(?:OptionalInt\[)?(\d+)")
+VOTED = re.compile(r"\bvoted(?:Id=|Key=(?:Optional\[)?ReplicaKey\(id=)(\d+)")
 MOST_PROOFS = 20
+
+
+class Role(NamedTuple):
+    """A role that a member takes."""
+
+    name: str
+    """In lower case; what the roles of 4.x that know whom they voted for were called before."""
+    epoch: int
+    leader: int | None
+    voted_for: int | None
+
+
+def role_of(event: Event) -> Role | None:
+    """The role that a line says its member has taken."""
+    text = event.message.partition("Completed transition to ")[2].partition(" from ")[0]
+    role, epoch = ROLE.match(text), EPOCH.search(text)
+    if role is None or epoch is None:
+        return None
+    name = role[1].lower()
+    leader, voted = LEADER.search(text), VOTED.search(text)
+    if name == "unattached" and voted and not leader:
+        name = "voted"
+    led = event.broker_id if name == "leader" else int(leader[1]) if leader else None
+    return Role(name, int(epoch[1]), led, int(voted[1]) if voted else None)
 
 
 @dataclass
@@ -64,25 +90,24 @@ class QuorumTerms:
             self._end(self._led_by.pop(member), why, event, time_ms)
 
     def _take_role(self, event: Event, time_ms: int) -> None:
-        text = event.message.partition("Completed transition to ")[2].partition(" from ")[0]
-        role, epoch = ROLE.match(text), EPOCH.search(text)
-        if role is None or epoch is None:
+        role = role_of(event)
+        if role is None:
             return
-        number, member = int(epoch[1]), event.broker_id
+        number, member = role.epoch, event.broker_id
         led = self._led_by.pop(member, None)
         if led is not None and led.epoch < number:
             self._end(led, "heard of a later epoch", event, time_ms)
-        if role[1] == "Leader":
+        if role.name == "leader":
             self._led_by[member] = self._elected(number, member, event, time_ms)
-        elif role[1] == "Follower" and (leader := LEADER.search(text)):
-            self._elected(number, int(leader[1]), event, time_ms)
-        elif role[1] == "Candidate":
+        elif role.name == "follower" and role.leader is not None:
+            self._elected(number, role.leader, event, time_ms)
+        elif role.name == "candidate":
             term = self._term(number, time_ms)
             term.prove(event)
             if (unheard := self._unheard.pop(member, None)) and member is not None:
                 term.unheard.append(member)
                 term.prove(unheard)
-        elif role[1] == "Resigned" and number in self._terms:
+        elif role.name == "resigned" and number in self._terms:
             self._end(self._terms[number], "resigned", event, time_ms)
 
     def _term(self, epoch: int, time_ms: int) -> QuorumTerm:

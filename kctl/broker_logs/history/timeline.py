@@ -24,6 +24,8 @@ from kctl.broker_logs.history.isr_changes import CHANGES, REFUSED, IsrLines
 from kctl.broker_logs.history.leaderships import RANKS, Leadership, PartitionHistory, where_of
 from kctl.broker_logs.history.lives import CONTROLLER_STARTS, OWN, SEEN, SIGNALLED, BrokerState, Lives
 from kctl.broker_logs.history.observations import FINDERS, observations
+from kctl.broker_logs.history.quorum_members import CHANGES as METADATA_LOG_LINES
+from kctl.broker_logs.history.quorum_members import QuorumMembers
 from kctl.broker_logs.history.quorum_terms import QUORUM_LINES, QuorumTerms
 from kctl.broker_logs.history.replica_events import CUTS, DOUBTS, STARTS, WATERMARKS, ReplicaLines, Truncation
 from kctl.findings import Finding, Place
@@ -35,7 +37,7 @@ CLUSTER_ID = "U27"
 # Templates that a history is made of; the others need not be looked at.
 WANTED: frozenset[str] = frozenset().union(
     FINDERS, BY_PARTITION, OWN, SEEN, BEGINS, RESIGNS, REJECTIONS, CUTS, STARTS, WATERMARKS, DOUBTS, CHANGES, REFUSED,
-    CONTROLLER_LINES, QUORUM_LINES, (CONTROLLER_STARTS, SIGNALLED, CLUSTER_ID),
+    CONTROLLER_LINES, QUORUM_LINES, METADATA_LOG_LINES, (CONTROLLER_STARTS, SIGNALLED, CLUSTER_ID),
     ("C13", "C14", "C16", "E12", "E21", "E22", "E30", "K02", "Q11", "Q12", "Q13", "Q14", "Q15", "Q16", "R20", "U30"),
 )  # fmt: skip
 # Lines that say again and again what is known: each broker and each request repeats the state of a partition.
@@ -69,6 +71,8 @@ class Timeline:
     """Brokers whose server.log is among the logs, so that each change of an ISR that they made is seen."""
     quorum: list[dict[str, object]] = field(default_factory=list)
     """Rows of kind `leader` for the metadata quorum of KRaft."""
+    members: list[dict[str, object]] = field(default_factory=list)
+    """Rows of what the nodes of that quorum became, and did with the metadata log."""
 
     def of(self, partition: TopicPartition) -> list[Leadership]:
         """The leaderships of one partition; none where the logs do not name it."""
@@ -177,6 +181,10 @@ class _Cluster:
     histories: dict[TopicPartition, PartitionHistory] = field(default_factory=dict)
     terms: Terms = field(default_factory=Terms)
     quorum: QuorumTerms = field(default_factory=QuorumTerms)
+    members: QuorumMembers = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.members = QuorumMembers(self.number)
 
 
 @dataclass
@@ -260,8 +268,9 @@ class _Builder:
         self.cluster.causes.note(event, time_ms)
         self.cluster.terms.note(event, time_ms)
         self.lives.note(event, time_ms, self.cluster.number)
-        if event.event in QUORUM_LINES:
+        if event.event in QUORUM_LINES or event.event in METADATA_LOG_LINES:
             self.cluster.quorum.note(event, time_ms)
+            self.cluster.members.note(event, time_ms)
             return
         partition = event.topic_partition
         if partition is not None and not self.wanted(partition):
@@ -360,6 +369,7 @@ class _Builder:
             self.last_ms,
             frozenset().union(*(cluster.causes.servers for cluster in self.clusters)),
             [row for cluster in self.clusters for row in cluster.quorum.rows(cluster.number)],
+            [row for cluster in self.clusters for row in cluster.members.rows],
         )
 
     def _decide(self, cluster: _Cluster, leaderships: list[Leadership]) -> None:
