@@ -25,6 +25,7 @@ META_PROPERTIES = "meta.properties"
 PARTITION_METADATA = "partition.metadata"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 QUORUM_STATE = "quorum-state"
+REMOTE_LOG_SNAPSHOT = "remote_log_snapshot"
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 REMOTE_INDEX_CACHE = "remote-log-index-cache"
 

@@ -6,7 +6,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
-from formats.log_dir.file_names import LEADER_EPOCHS, PARTITION_METADATA, QUORUM_STATE, FolderKind
+from formats.log_dir.file_names import (
+    LEADER_EPOCHS,
+    PARTITION_METADATA,
+    QUORUM_STATE,
+    REMOTE_LOG_SNAPSHOT,
+    FolderKind,
+)
 from kctl.checks import small_files
 from kctl.checks.epochs import EpochRuns, check_epochs
 from kctl.checks.indexes import IndexedLog, check_transaction_index, open_indexes, say_transactions_missing
@@ -47,7 +53,7 @@ TYPES = {
     LEADER_EPOCHS: "epochs",
     PARTITION_METADATA: "partition-metadata",
     QUORUM_STATE: "quorum-state",
-    "remote_log_snapshot": "remote-log-snapshot",
+    REMOTE_LOG_SNAPSHOT: "remote-log-snapshot",
 }
 # Topics that Kafka itself makes compacted.
 COMPACTED = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
@@ -291,7 +297,7 @@ def _check_others(check: _Check) -> None:
             check.report.facts.topic_id = small_files.check_partition_metadata(report, file.path)
         elif file.name == QUORUM_STATE:
             small_files.check_quorum_state(report, file.path)
-        elif file.name == "remote_log_snapshot":
+        elif file.name == REMOTE_LOG_SNAPSHOT:
             small_files.check_remote_log_snapshot(report, file.path)
         elif not file.name.endswith(".tmp"):
             report.say(say.UNKNOWN_FILE)
@@ -302,5 +308,9 @@ def _check_others(check: _Check) -> None:
         place = check.place_of(path.name)
         details = {"target": "another file", "reason": "segments are read where they lie"}
         check.report.findings.append(say_evidence.LINK_NOT_FOLLOWED.at(place, severity=None, **details))
+    if folder.left_out:
+        check.report.findings.append(
+            say.FILES_LEFT_OUT.at(check.task.place, severity=None, count=folder.left_out)
+        )
     for path in folder.vanished:
         check.report.findings.append(say_evidence.VANISHED.at(check.place_of(path.name)))

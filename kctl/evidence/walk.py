@@ -193,12 +193,12 @@ def _listed(folder: Path, root: Root, found: Walked) -> tuple[list[str], list[st
     """Names of the files and of the folders in a folder, links that stay inside counted as what they lead to."""
     files: list[str] = []
     folders: list[str] = []
+    links: list[str] = []
     try:
         with os.scandir(folder) as entries:
-            for entry in sorted(entries, key=lambda e: e.name):
+            for entry in entries:
                 if entry.is_symlink():
-                    if _is_file_inside(entry, root, found):
-                        files.append(entry.name)
+                    links.append(entry.name)
                 elif entry.is_dir(follow_symlinks=False):
                     folders.append(entry.name)
                 else:
@@ -209,20 +209,21 @@ def _listed(folder: Path, root: Root, found: Walked) -> tuple[list[str], list[st
     except OSError as error:
         found.say(say.UNREADABLE, folder, root, reason=reason_of(error))
         return None
-    return files, folders
+    files += [name for name in sorted(links) if _is_file_inside(folder / name, root, found)]
+    return sorted(files), sorted(folders)
 
 
-def _is_file_inside(entry: os.DirEntry[str], root: Root, found: Walked) -> bool:
+def _is_file_inside(path: Path, root: Root, found: Walked) -> bool:
     """Whether a link leads to a file below the folder given. Folders there are listed under their own names."""
     try:
-        target = Path(os.path.realpath(entry.path, strict=True))
+        target = Path(os.path.realpath(path, strict=True))
     except OSError as error:
-        target_name = shown(os.readlink(entry.path))
-        found.say(say.LINK_NOT_FOLLOWED, Path(entry.path), root, target=target_name, reason=reason_of(error))
+        target_name = shown(os.readlink(path))
+        found.say(say.LINK_NOT_FOLLOWED, path, root, target=target_name, reason=reason_of(error))
         return False
     if not any(target.is_relative_to(r.path) for r in found.roots):
         reason = "it lies outside the folders given"
-        found.say(say.LINK_NOT_FOLLOWED, Path(entry.path), root, target=shown(str(target)), reason=reason)
+        found.say(say.LINK_NOT_FOLLOWED, path, root, target=shown(str(target)), reason=reason)
         return False
     return target.is_file()
 

@@ -84,6 +84,13 @@ UNKNOWN_FILE = info(
     "A copy or note made by hand, or a file of another version.",
     "Nothing.",
 )
+FILES_LEFT_OUT = info(
+    "folder-files-left-out",
+    "{count} more files that Kafka does not know, links and other entries of the folder are neither listed nor counted as files.",
+    "They were not examined. Those that are listed come first by name.",
+    "A program that fills the folder.",
+    "Look at the folder itself.",
+)
 SEGMENT_NAME = warning(
     "segment-name-short",
     "The name has {digits} digits; Kafka writes 20 and sorts by them.",

@@ -12,7 +12,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from formats.log_dir.file_names import FileState, SegmentFile, parse_segment_file
+from formats.log_dir.file_names import (
+    LEADER_EPOCHS,
+    PARTITION_METADATA,
+    QUORUM_STATE,
+    REMOTE_LOG_SNAPSHOT,
+    FileState,
+    SegmentFile,
+    parse_segment_file,
+)
+
+KNOWN = frozenset({LEADER_EPOCHS, PARTITION_METADATA, QUORUM_STATE, REMOTE_LOG_SNAPSHOT})
+MOST_LISTED = 10_000
+"""Files of no use, and links and other entries that are no files: a folder may hold millions, and the rest is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +83,7 @@ class Folder:
     odd: list[tuple[Path, int]] = field(default_factory=list)  # what is no regular file, with its mode
     links: list[Path] = field(default_factory=list)
     vanished: list[Path] = field(default_factory=list)
+    left_out: int = 0  # of others, odd and links
 
     @property
     def logs(self) -> list[Segment]:
@@ -95,10 +108,15 @@ def read_folder(path: Path) -> Folder:
     """The folder's files; `OSError` where it cannot be listed. Links are kept apart and not followed."""
     folder = Folder(path)
     by_base: dict[tuple[int, FileState], dict[str, FolderFile]] = {}
+    unknown = 0
     for file in _files(path, folder):
         named = file.named
         if named is None:
-            folder.others[file.name] = file
+            unknown += file.name not in KNOWN
+            if unknown > MOST_LISTED and file.name not in KNOWN:
+                folder.left_out += 1
+            else:
+                folder.others[file.name] = file
         elif named.suffix == ".checkpoint":
             folder.kraft_snapshots.append(file)
         elif named.suffix == ".snapshot" and named.state is FileState.LIVE:
@@ -113,18 +131,18 @@ def read_folder(path: Path) -> Folder:
 
 
 def _files(path: Path, folder: Folder) -> Iterator[FolderFile]:
-    with os.scandir(path) as listed:
-        entries = sorted(listed, key=lambda entry: entry.name)
-    for entry in entries:
-        if entry.is_symlink():
-            folder.links.append(Path(entry.path))
-            continue
+    for name in sorted(os.listdir(path)):
+        below = path / name
         try:
-            status = entry.stat(follow_symlinks=False)
+            status = below.lstat()
         except FileNotFoundError:
-            folder.vanished.append(Path(entry.path))
+            folder.vanished.append(below)
             continue
         if stat.S_ISREG(status.st_mode):
-            yield FolderFile(Path(entry.path), status.st_size, parse_segment_file(entry.name))
+            yield FolderFile(below, status.st_size, parse_segment_file(name))
+        elif len(folder.links) + len(folder.odd) >= MOST_LISTED:
+            folder.left_out += 1
+        elif stat.S_ISLNK(status.st_mode):
+            folder.links.append(below)
         else:
-            folder.odd.append((Path(entry.path), status.st_mode))
+            folder.odd.append((below, status.st_mode))

@@ -424,3 +424,18 @@ def test_a_damaged_copy_of_a_remote_index(tmp_path: Path) -> None:
     seen = Seen(folder)
     assert {"index-entry-unordered", "index-fragment"} <= seen.wrong
     assert all(f.place.remote_log_segment_id for f in seen.of("index-fragment"))
+
+
+def test_a_folder_of_countless_files_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = copy_of(CLEAN, tmp_path)
+    partition = next(path.parent for path in sorted(folder.rglob("leader-epoch-checkpoint")))
+    whole = Seen(folder)
+    for number in range(9):
+        (partition / f"0-{number}").touch()
+        (partition / f"1-{number}").symlink_to("nowhere")
+    os.mkfifo(partition / "2-0")
+    monkeypatch.setattr("kctl.log.folder.MOST_LISTED", 4)
+    seen = Seen(folder)
+    assert len(seen.of("folder-unknown-file")) == len(seen.of("evidence-link-not-followed")) == 4
+    assert [finding.message.split()[0] for finding in seen.of("folder-files-left-out")] == ["11"]
+    assert whole.files.keys() - seen.files.keys() == set()
