@@ -255,6 +255,7 @@ def marked_lines(frame: Frame, merging: Merge, keep: Filter | None, form: str) -
     from kctl.broker_logs.merging import Marks
 
     is_coloured = frame.color == "always" or (frame.color == "auto" and sys.stdout.isatty())
+    merging.tells_brokers = form != "lines"
     marks = Marks(None if form == "lines" else merging.sources, OWN_COLOUR if is_coloured else "")
     yield from marks.written(merging.released(keep))
     for finding in (*merging.sources.findings, *merging.reading.findings):

@@ -14,6 +14,7 @@ import numpy as np
 
 from formats.broker_logs.layouts import KAFKA, CarriedLayout
 from formats.broker_logs.line import DAY, Bools, Int64s, Records, find_records
+from formats.broker_logs.template import Template
 from kctl.broker_logs.clocks.zones import UNKNOWN, Zone
 from kctl.broker_logs.containers import only
 from kctl.broker_logs.opening import CHUNK, STDIN, chunks_of
@@ -34,6 +35,30 @@ EARLIEST = (date(FIRST_YEAR, 1, 1).toordinal() - 719_163) * DAY
 BUDDHIST = 543
 REMEMBERED = 64
 REMEMBERED_SIZE = 2000
+
+
+Span = tuple[str, str, int, int]
+
+
+class Shape(NamedTuple):
+    """What all lines of one shape share; places count from the start of the record."""
+
+    template: Template | None
+    id: str | None
+    level: str
+    logger: str | None
+    message: tuple[int, int]
+    """Where the message stands, its identity included."""
+    spans: tuple[Span, ...]
+    speaker: tuple[Span, ...]
+    """The ids and epochs of the identity."""
+    partition: tuple[int, int] | None
+    """Where the identity names a partition."""
+    state: tuple[tuple[int, int], ...] = ()
+    """Where the partition, its state and who sent it stand: what repeated lines repeat."""
+    is_record: bool = True
+    writer: tuple[int, int] | None = None
+    """Where the id of the broker that wrote it stands."""
 
 
 class Earlier(NamedTuple):
@@ -86,6 +111,8 @@ class Block:
     """The broker of each record, where the file is not of one broker alone."""
     numbers: Int64s | None = None
     """The number of each line of `data`, where lines between them were left out."""
+    shapes: list[Shape] | None = None
+    """The shape of each record, where they were worked out before."""
 
     @cached_property
     def lines(self) -> Int64s:
@@ -145,13 +172,14 @@ class Block:
         """The same block with some of its records."""
         if keep.all():
             return self
-        brokers = self.brokers
-        if brokers is not None:
-            brokers = [brokers[index] for index in np.flatnonzero(keep).tolist()]
+        brokers, shapes = self.brokers, self.shapes
+        if brokers is not None and shapes is not None:
+            kept = np.flatnonzero(keep).tolist()
+            brokers, shapes = [brokers[index] for index in kept], [shapes[index] for index in kept]
         return Block(
             self.source, self.file, self.data, self.starts[keep], self.ends[keep], self.times[keep],
             self.keys[keep], self.last_key, self.first_line, self.line_ends, self.shift, self.before,
-            brokers, self.numbers,
+            brokers, self.numbers, shapes,
         )  # fmt: skip
 
 

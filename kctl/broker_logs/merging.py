@@ -16,13 +16,13 @@ import numpy.typing as npt
 
 from formats.broker_logs.line import Int64s
 from formats.broker_logs.table import is_controller
-from kctl.broker_logs.blocks import Block, Filter, Reading
+from kctl.broker_logs.blocks import Block, Filter, Reading, Shape
 from kctl.broker_logs.clocks.offsets import estimate_offsets
 from kctl.broker_logs.clocks.zones import Zone, detect_zones, shown_offset
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.filters import broker_filter
 from kctl.broker_logs.overlap import without_copies
-from kctl.broker_logs.shapes import Shape, Shapes
+from kctl.broker_logs.shapes import Shapes
 from kctl.broker_logs.sources import LogFile, LogSource, Sources, find_sources
 from kctl.broker_logs.writers import attributed
 
@@ -137,6 +137,8 @@ class Merge:
     reading: Reading = field(default_factory=Reading)
     doubtful: frozenset[int] = frozenset()
     """Brokers whose times cannot be put beside those of the others."""
+    tells_brokers: bool = True
+    """Whether the broker of each record is asked for, or its bytes alone."""
 
     @cached_property
     def blocks(self) -> list[Iterator[Block]]:
@@ -147,6 +149,8 @@ class Merge:
         zone = self.zones.get(source.broker_id)
         blocks = without_copies(self.sources.sources, rank, zone, self.reading)
         if source.broker_id is not None:
+            return blocks
+        if not (self.tells_brokers or self.sources.brokers):
             return blocks
         blocks = attributed(blocks)
         return map(broker_filter(self.sources.brokers), blocks) if self.sources.brokers else blocks

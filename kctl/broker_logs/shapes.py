@@ -8,7 +8,6 @@ holds a digit and the types of fields treat all digits alike.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from formats.broker_logs.layouts import KAFKA
 from formats.broker_logs.line import (
@@ -29,8 +28,7 @@ from formats.broker_logs.table import (
     state_change_table,
     table_of,
 )
-from formats.broker_logs.template import Template
-from kctl.broker_logs.blocks import Block
+from kctl.broker_logs.blocks import Block, Shape, Span
 
 DIGITS = bytes.maketrans(b"123456789", b"000000000")
 STATE = frozenset(("controller_id", "controller_epoch", "tp", "state", "partition_state"))
@@ -40,29 +38,6 @@ SPEAKS = re.compile(rb"\[([A-Za-z]+(?: [A-Z][a-z]+)*|[a-z]+(?:-[a-z]+)*)(?: on B
 # The first line of a stack trace, and the template of what only repeats it.
 EXCEPTION = re.compile(rb"\n[^\n]*(?:Exception|Error)(?:: |(?=\r?\n))")
 THROWN = "X568"
-Span = tuple[str, str, int, int]
-
-
-class Shape(NamedTuple):
-    """What all lines of one shape share; places count from the start of the record."""
-
-    template: Template | None
-    id: str | None
-    level: str
-    logger: str | None
-    message: tuple[int, int]
-    """Where the message stands, its identity included."""
-    spans: tuple[Span, ...]
-    speaker: tuple[Span, ...]
-    """The ids and epochs of the identity."""
-    partition: tuple[int, int] | None
-    """Where the identity names a partition."""
-    state: tuple[tuple[int, int], ...] = ()
-    """Where the partition, its state and who sent it stand: what repeated lines repeat."""
-    is_record: bool = True
-    writer: tuple[int, int] | None = None
-    """Where the id of the broker that wrote it stands."""
-
 
 CONTINUATION = Shape(None, None, "", None, (0, 0), (), (), None, is_record=False)
 
@@ -161,6 +136,8 @@ class Shapes:
 
     def parse(self, block: Block) -> list[Shape]:
         """One shape a record."""
+        if block.shapes is not None:
+            return block.shapes
         if block.file.layout is not KAFKA:
             return [self._any_layout(block, i) for i in range(len(block.starts))]
         keys = block.data.translate(DIGITS).split(b"\n")

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kctl.broker_logs.blocks import REMEMBERED, Block, Earlier
-from kctl.broker_logs.shapes import Shape, Shapes, message_of, writer_of
+from kctl.broker_logs.blocks import REMEMBERED, Block, Earlier, Shape
+from kctl.broker_logs.shapes import Shapes, message_of, writer_of
 
 CONFIGURATION = b"KafkaConfig values:"
 CONFIGURED_ID = re.compile(rb"^\s*(?:broker|node)\.id = (\d+)\s*$", re.MULTILINE)
@@ -26,6 +26,8 @@ GIVES_UP, GIVEN_UP = "D02", frozenset(("R21", "D05"))
 # A process that fails before it knows its id stops without it.
 STARTED_WELL, STOPPED = "U12", "U14"
 STOPS = frozenset(("U13", STOPPED, "U20"))
+# Lines that say more than who wrote them, also where their identity names the broker.
+TELLING = STARTED | STOPS | {STARTS, GIVES_UP}
 APP_INFO = "org.apache.kafka.common.utils.AppInfoParser"
 UNREGISTERED = re.compile(rb"App info kafka\.server for (\d+) unregistered")
 # How many blocks are held until a start has its broker.
@@ -48,8 +50,12 @@ def attributed(blocks: Iterator[Block]) -> Iterator[Block]:
     before: list[Earlier] = []
     for block in blocks:
         brokers: list[int | None] = []
-        block.brokers = brokers
-        for index, shape in enumerate(shapes.parse(block)):
+        block.brokers, block.shapes = brokers, shapes.parse(block)
+        for index, shape in enumerate(block.shapes):
+            if shape.writer is not None and shape.id not in TELLING:
+                brokers.append(writer_of(shape, block, index))
+                configured = unregistered = None
+                continue
             if not shape.is_record:
                 brokers.append(brokers[-1] if brokers else None)
                 continue

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kctl.broker_logs.explain import explain_line
-from kctl.broker_logs.merging import prepare
+from kctl.broker_logs.merging import Count, prepare
 from kctl.broker_logs.sources import find_sources
 
 HEAD = "[2026-11-21 13:18:27,173]"
@@ -50,3 +50,23 @@ def test_a_line_that_only_repeats_the_exception_after_it_is_known(
     log.write_text(text)
     merging = prepare(find_sources([str(log)]))
     assert [found.event for found in merging.events()] == [event]
+
+
+def test_every_line_of_0_8_0_is_known(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text(
+        "".join(
+            f"[2014-01-14 18:31:2{second},728] INFO {text}\n"
+            for second, text in enumerate(
+                (
+                    "[Socket Server on Broker 0], Started (kafka.network.SocketServer)",
+                    "Closing zookeeper client... (kafka.server.KafkaZooKeeper)",
+                    "[Kafka Request Handler on Broker 0], shutted down completely (kafka.server.KafkaRequestHandlerPool)",
+                )
+            )
+        )
+    )
+    count, merging = Count(), prepare(find_sources([str(log)]))
+    for event in merging.events():
+        count.note(event)
+    assert (count.events, count.unknown) == (3, 0)
