@@ -3,6 +3,7 @@
 The SVGs are held against the commands by a test; the report's picture is made where there is a Chromium, as browsers differ.
 """
 
+import io
 import re
 import shutil
 import subprocess
@@ -30,7 +31,7 @@ def terminal(name: str) -> str:
     """The picture of a command and what it prints; fonts are those of the reader."""
     said = kctl(*TERMINALS[name].split(), "--quiet", "--color", "always", columns=COLUMNS)
     console = Console(
-        record=True, width=COLUMNS, file=open("/dev/null", "w"), color_system="standard", force_terminal=True
+        record=True, width=COLUMNS, file=io.StringIO(), color_system="standard", force_terminal=True
     )  # fmt: skip
     console.print(Text(f"$ kctl {TERMINALS[name]}", style="bold"))
     console.print(Text.from_ansi(said.out.decode()))
