@@ -7,7 +7,7 @@ A check says `BATCH_CRC_MISMATCH.at(place, stored=..., computed=...)`; nothing e
 
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 
 from kctl.rows.common import FINDING
@@ -29,6 +29,7 @@ class Place:
     topic: str | None = None
     partition: int | None = None
     file: str | None = None
+    line: int | None = None
     position: int | None = None
     size_in_bytes: int | None = None
     base_offset: int | None = None
@@ -53,7 +54,10 @@ class FindingType:
     action: str
 
     def at(self, place: Place = NOWHERE, *, severity: Severity | None = None, **details: object) -> "Finding":
-        """A finding of this type at a place."""
+        """A finding of this type at a place; a `line` among the details is the place's as well."""
+        line = details.get("line")
+        if place.line is None and isinstance(line, int):
+            place = replace(place, line=line)
         return Finding(self.code, severity or self.severity, self.sentence.format(**details), place)
 
 

@@ -302,7 +302,7 @@ OBJECT_VANISHED = warning(
 )
 LOG_OFFSETS = error(
     "remote-log-offsets",
-    "The log holds offsets [{found_from}, {found_to}) where the metadata say [{from_offset}, {to_offset}).",
+    "The log holds {found} where the metadata say [{from_offset}, {to_offset}).",
     "Consumers get records of other offsets, or none.",
     "Objects of two segments exchanged, a copy cut short, or a base offset that changed.",
     "Take the segment from a replica that still has it, or put the objects where they belong.",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kctl.audit.tables import Tables
-from kctl.judging.sentences import ANSWERS, coverage_sentence
+from kctl.judging.sentences import ANSWERS, audit_sentence, coverage_sentence
 from kctl.replica.loss.words import HANDOVER, cause_words, listed, lost_sentence, offsets_of, still_on
 from kctl.report.html import UNPRINTABLE, Html, count, element, link, size, slug, table
 from kctl.report.incidents import Incident, Key, incidents, is_consequence
@@ -18,6 +18,7 @@ from kctl.times import iso
 Row = Mapping[str, Any]
 WRONG = frozenset({"lost", "damaged"})
 OPEN = frozenset({"could_not_judge", "unreadable"})
+VERDICTS = ("sound", "lost", "damaged", "unreadable", "could_not_judge")
 MARKUP = frozenset("\\`*|[")  # what Markdown reads as markup
 MOST_CODES = 3  # in a sentence
 MOST_CAUSES = 3  # sentences about what happened
@@ -95,8 +96,15 @@ def answer_of(tables: Tables, causes: Sequence[Incident]) -> Answer:
     sentences += _gaps(tables)
     if amounts:
         sentences.append(_loud_sentence(amounts, len(places)))
-    if not sentences:
-        sentences += [f"{_capital(coverage_sentence(coverage))}." for coverage in coverages]
+    if coverages and not sentences:
+        sentences.append(audit_sentence((), coverages))
+    elif open_ := [
+        f"{coverage['question']} of {number:,}"
+        for coverage in coverages
+        if (number := sum(coverage[verdict] for verdict in OPEN))
+        and f"{_capital(coverage_sentence(coverage))}." not in sentences
+    ]:
+        sentences.append(f"Not judged: {', '.join(open_)}.")
     undone = [
         str(part["name"])
         for part in tables.summary["parts"] or ()
@@ -181,7 +189,11 @@ def _judged(tables: Tables) -> tuple[list[dict[str, Any]], list[Missing], dict[s
                 )
     missing = [Missing(question, tuple(subjects), *rest) for (question, *rest), subjects in grouped.items()]
     coverages = [
-        {"question": question, **verdicts, "missing": [{"what": m.what} for m in missing if m.question == question and m.what]}
+        {
+            "question": question, "judged": verdicts.total() - sum(verdicts[one] for one in OPEN),
+            **{one: verdicts[one] for one in VERDICTS},
+            "missing": [{"what": m.what} for m in missing if m.question == question and m.what],
+        }
         for question, verdicts in counts.items()
     ]  # fmt: skip
     return coverages, sorted(missing, key=lambda lack: (-len(lack.subjects), lack.question, lack.what)), wrong
@@ -351,9 +363,7 @@ def _losses_html(losses: Sequence[Row]) -> list[Html]:
     parts = [element("h2", "Lost", id="lost"), rows(losses[:MOST_LOSSES])]
     if len(losses) > MOST_LOSSES:
         folded = losses[MOST_LOSSES:MOST_FOLDED]
-        parts.append(
-            element("details", element("summary", f"{len(losses) - MOST_LOSSES:,} more losses"), rows(folded))
-        )
+        parts.append(element("details", element("summary", f"{len(folded):,} more losses"), rows(folded)))
         if len(losses) > MOST_FOLDED:
             parts.append(
                 element(

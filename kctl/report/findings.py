@@ -133,6 +133,7 @@ def _box(severity: str, code: str, rows: list[dict[str, Any]], amount: int, mean
     shown = table(
         [name for name, _ in used], [[cell(row) for _, cell in used] for row in rows],
         ids=[name if name not in ids[:number] else f"{name}-{number}" for number, name in enumerate(ids)],
+        stacked=True,
     )  # fmt: skip
     more = amount - len(rows)
     rest = (

@@ -89,7 +89,15 @@ class Incident:
             if self.before.get("how") not in (None, "no_shutdown")
             else ""
         )
-        return f"after broker {self.before['broker_id']} {ENDS[self.before['state']]}{how} at {clock(parse_time(self.before['time']))}"
+        start, end = (
+            clock(parse_time(self.before[key] or self.before["time"])) for key in ("time", "until_time")
+        )
+        when = (
+            f"at {start}"
+            if start == end or self.before["state"] != "killed"
+            else f"between {start} and {end}"
+        )
+        return f"after broker {self.before['broker_id']} {ENDS[self.before['state']]}{how} {when}"
 
 
 def uncapital(text: str) -> str:
@@ -193,6 +201,16 @@ def _incident(
             and 0 <= start - parse_time(row["time"]) <= LIVES_BEFORE_MS
         ]  # fmt: skip
         before = max(near, key=lambda row: parse_time(row["time"]), default=None)
+        for row in near:
+            # The controller noticed it; the broker's own log shows what it was, and its last line before.
+            if (
+                before is not None
+                and before["state"] == "down"
+                and row["state"] == "killed"
+                and row["broker_id"] == before["broker_id"]
+                and row["time"] <= before["time"] <= (row["until_time"] or "")
+            ):
+                before = {**row, "until_time": before["time"]}
     return Incident(
         cause, broker_id, start, end, tuple(sorted({key for _, key, _ in group})),
         tuple(row for _, _, row in group if row is not None), before,

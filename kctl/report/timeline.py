@@ -28,6 +28,7 @@ COLORS = 8
 TALL, TALL_ROW, LOW_ROW = 60, 26, 12
 MOST_ROWS = 300
 MOST_LISTED = 600
+MOST_PRINTED = 100
 MOST_LIVES = 24
 ALIKE_MS = (
     2_000  # changes of partitions of one history are no further apart than this, or than a pixel or two
@@ -221,7 +222,7 @@ class _Listing:
             "details",
             element("summary", f"{count(self.total, 'change')} in words{more}"),
             table(header, self.rows, frozenset((3,)), ids=ids),
-            class_="changes",
+            class_="changes bulk" if len(self.rows) > MOST_PRINTED else "changes",
         )
 
 

@@ -9,6 +9,7 @@ FINDING = RowType("""
     message   string    one sentence
     broker_id?, topic?, partition?
     file      string?   relative to the folder given on the command line
+    line      integer?  in the file, from 1
     position  integer?  byte in the file, from 0
     size_in_bytes?, base_offset?, last_offset?, remote_log_segment_id?, evidence?, moment?
 """)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from datetime import datetime
 from functools import cache
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kctl.broker_logs.history.leaderships import Leadership
+from kctl.broker_logs.history.leaderships import Leadership, where_of
 from kctl.broker_logs.history.timeline import Timeline, timeline
 from kctl.broker_logs.merging import read_events
 from kctl.model import TopicPartition
@@ -101,13 +100,20 @@ def test_unclean_elections_are_found_where_they_were_and_nowhere_else(name: str)
     assert unclean == expected
 
 
+def test_a_proof_without_a_line_is_named_by_what_it_says() -> None:
+    assert where_of({"file": "znodes.jsonl", "line": None, "text": "the state znode"}) == "the state znode"
+    assert where_of({"file": "server.log", "line": 3}) == "line 3"
+    assert where_of({"file": "__cluster_metadata-0", "line": None, "offset": 12}) == "offset 12"
+
+
 @pytest.mark.parametrize("name", INCIDENTS)
 def test_what_is_drawn_from_logs_names_file_and_line(name: str) -> None:
     found = history(name)
     for finding in found.findings():
         assert finding.place.file, finding
         if finding.code != "log-level-hides-transitions":  # says what no line holds
-            assert re.search(r"\(line [1-9]\d*\)", finding.message), finding
+            assert f"(line {finding.place.line})" in finding.message, finding
+            assert finding.row()["line"] == finding.place.line
     proofs = [
         one.proofs
         for leaderships in found.leaderships.values()

@@ -300,9 +300,16 @@ def _announced(leadership: Leadership, from_state: str, event: Event) -> None:
 
 
 def where_of(proof: Mapping[str, object]) -> str:
-    """Where in its file a proof stands: `line 12`, or `offset 12` of a metadata log."""
-    offset = proof.get("offset")
-    return f"line {proof.get('line')}" if offset is None else f"offset {offset}"
+    """Where in its file a proof stands: `line 12`, or `offset 12` of a metadata log; else what it says."""
+    for unit in ("offset", "line"):
+        if proof.get(unit) is not None:
+            return f"{unit} {proof[unit]}"
+    return str(proof.get("text") or "no line says where")
+
+
+def shown_by(proof: Mapping[str, Any]) -> dict[str, Any]:
+    """File and line of a proof, as the place of a finding takes them."""
+    return {"file": proof.get("file") or None, "line": proof.get("line")}
 
 
 def place_of(proof: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ from kctl.broker_logs.history.controller_terms import (
     Terms,
 )
 from kctl.broker_logs.history.isr_changes import CHANGES, REFUSED, IsrLines
-from kctl.broker_logs.history.leaderships import RANKS, Leadership, PartitionHistory, where_of
+from kctl.broker_logs.history.leaderships import RANKS, Leadership, PartitionHistory, shown_by, where_of
 from kctl.broker_logs.history.lives import CONTROLLER_STARTS, OWN, SEEN, SIGNALLED, BrokerState, Lives
 from kctl.broker_logs.history.observations import FINDERS, observations
 from kctl.broker_logs.history.quorum_members import CHANGES as METADATA_LOG_LINES
@@ -130,18 +130,15 @@ class Timeline:
             topic, partition = leadership.topic_partition
             minimum = min_isr or self.minimum_isr.get(topic, self.minimum_isr.get("", 1))
             began = leadership.proofs[0] if leadership.proofs else {}
-            changes = [(leadership.isr, began.get("file"), where_of(began))]
-            changes += [
-                (change.isr, change.file, where_of(change._asdict())) for change in leadership.isr_changes
-            ]
-            for isr, file, where in changes:
+            changes = [(leadership.isr, began), *((c.isr, c._asdict()) for c in leadership.isr_changes)]
+            for isr, proof in changes:
                 if isr is not None and 0 < len(isr) < minimum:
                     yield say.ISR_BELOW_MINIMUM.at(
-                        Place(topic=topic, partition=partition, file=str(file) if file else None),
+                        Place(topic=topic, partition=partition, **shown_by(proof)),
                         partition=leadership.topic_partition,
                         isr=",".join(map(str, isr)),
                         minimum=minimum,
-                        where=where,
+                        where=where_of(proof),
                     )
                     break
 
@@ -161,7 +158,7 @@ def _unclean(leadership: Leadership, before: list[Leadership]) -> Finding:
             topic=topic,
             partition=partition,
             broker_id=leadership.leader,
-            file=str(proof.get("file") or "") or None,
+            **shown_by(proof),
         ),
         leader=leadership.leader,
         partition=leadership.topic_partition,

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from formats.znodes.cluster import NO_LEADER
-from kctl.broker_logs.history.leaderships import place_of
+from kctl.broker_logs.history.leaderships import place_of, shown_by
 from kctl.findings import Finding, Place
 from kctl.findings import replica as say
 from kctl.model import TopicPartition
@@ -507,7 +507,7 @@ def costs_unknown(facts: PartitionFacts, dropped_by: Iterable[int | None]) -> It
             topic=topic,
             partition=partition,
             broker_id=led.leader,
-            file=str(proof.get("file") or "") or None,
+            **shown_by(proof),
             base_offset=start,
         )
         yield say.UNCLEAN_COST_UNKNOWN.at(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from kctl.broker_logs.history.leaderships import where_of
+from kctl.broker_logs.history.leaderships import shown_by, where_of
 from kctl.findings import Finding, Place
 from kctl.findings import replica as say
 from kctl.model import OffsetRange, TopicPartition
@@ -285,15 +285,15 @@ def _handover(
 ) -> Finding:
     """A tail that a leader had over the others when it was told to stop, where its copy or its log shows it."""
     if parts:
-        holder, file = parts[0].held.copy.broker_id, parts[0].held.copy.place.file
+        holder, shown = parts[0].held.copy.broker_id, shown_by({"file": parts[0].held.copy.place.file})
         seen_in = "its copy"
     else:
         proof = claims[0].notes[0].proof
-        holder, file = claims[0].broker_id, str(proof["file"])
+        holder, shown = claims[0].broker_id, shown_by(proof)
         seen_in = f"its log, {where_of(proof)}"
     topic, partition = facts.partition
     return say.TAIL_OF_HANDOVER.at(
-        Place(topic=topic, partition=partition, broker_id=holder, file=file, base_offset=start),
+        Place(topic=topic, partition=partition, broker_id=holder, **shown, base_offset=start),
         partition=facts.partition,
         leader=drop.leader or 0,
         epoch=drop.leader_epoch or 0,

@@ -250,11 +250,8 @@ class _Examination:
         if batches and (first, after) == (segment.start_offset, segment.end_offset + 1):
             return True
         details = {"from_offset": segment.start_offset, "to_offset": segment.end_offset + 1}
-        found = {
-            "found_from": first if first is not None else -1,
-            "found_to": after if after is not None else -1,
-        }
-        self.say(say.LOG_OFFSETS, ObjectKind.LOG, **found, **details)
+        found = "no records" if first is None or after is None else f"offsets [{first}, {after})"
+        self.say(say.LOG_OFFSETS, ObjectKind.LOG, found=found, **details)
         return False
 
     def _check_timestamp(self, found: int) -> None:

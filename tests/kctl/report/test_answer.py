@@ -110,6 +110,66 @@ def test_the_sentence_says_when_who_how_much_and_where_it_still_is(tmp_path: Pat
     ]
 
 
+def test_a_broker_that_the_controller_missed_was_killed_before(tmp_path: Path) -> None:
+    life = {"broker_id": 1, "evidence": []}
+    told = answer(
+        tmp_path,
+        losses=[loss()],
+        leaders=[election()],
+        broker_states=[
+            {**life, "time": "2026-11-21T13:18:25.000Z", "state": "killed", "how": "no_shutdown",
+             "until_time": "2026-11-21T13:18:47.000Z"},
+            {**life, "time": "2026-11-21T13:18:30.000Z", "state": "down"},
+        ],
+    )  # fmt: skip
+    assert (
+        "after broker 1 was killed between 13:18:25 and 13:18:30, broker 2 became leader" in told.sentences[0]
+    )
+
+
+def judged(question: str, verdict: str, partition: int = 0) -> dict[str, Any]:
+    lacks = [{"what": "znodes", "get": "kctl znode export"}] if verdict == "could_not_judge" else []
+    return {
+        "question": question,
+        "verdict": verdict,
+        "topic": "ledger",
+        "partition": partition,
+        "missing": lacks,
+    }
+
+
+def test_what_was_not_judged_stands_beside_what_is_lost(tmp_path: Path) -> None:
+    told = answer(
+        tmp_path,
+        losses=[loss()],
+        leaders=[election(), election(1)],
+        judgements=[
+            judged("loss", "lost"),
+            judged("loss", "could_not_judge", 1),
+            judged("integrity", "sound"),
+        ],
+    )
+    assert told.sentences[-1] == "Not judged: loss of 1."
+
+
+def test_a_cluster_without_faults_gets_one_sentence_and_then_what_it_rests_on(tmp_path: Path) -> None:
+    told = answer(tmp_path, judgements=[judged("loss", "sound"), judged("integrity", "sound")])
+    assert told.sentences == (
+        "Nothing wrong was found in what was judged: loss of 1, integrity of 1 subjects.",
+    )
+    assert told.severity == "good"
+    assert told.coverages == (
+        "Loss: 1 partition without a committed record lost.",
+        "Integrity: 1 copy sound.",
+    )
+
+
+def test_the_losses_that_are_folded_and_those_left_out_are_counted_apart(tmp_path: Path) -> None:
+    page = render(tables(tmp_path, losses=[loss(number) for number in range(510)]))
+    assert "490 more losses</summary>" in page
+    assert "and 10 more: " in page
+
+
 @pytest.mark.parametrize(
     ("row", "said"),
     [
