@@ -7,6 +7,7 @@ know the mirrors by the environment.
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 from pathlib import Path
@@ -18,8 +19,11 @@ if TYPE_CHECKING:
     from kctl.stores.objects import ObjectSource, ObjectStream
 
 MIRRORS = "KCTL_MIRRORS"
-"""The environment's variable: folders of mirrors, separated as in PATH. Beside each lies a file with its URL."""
+"""The environment's variable: folders of mirrors, a list in JSON. Beside each lies a file with its URL."""
 LONGEST_NAME = 255  # bytes of a file's name
+DESCRIPTION = ".mirror"
+# Of a key that goes on where another one ends, and of one that is too long.
+NO_PLACE = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG)
 
 
 class Mirror(NamedTuple):
@@ -68,20 +72,22 @@ def mirror(url: str, folder: Path) -> Path:
     from kctl.stores.objects import failure
 
     files, path = file_system(url)
-    name = path.rpartition("/")[2] or "store"
-    root, shown = folder / name, redact_text(url).partition("?")[0].rstrip("/")
+    root, shown = folder / _name_of(path), redact_text(url).partition("?")[0].rstrip("/")
     try:
         info = files.get_file_info(path)
         if info.type == fs.FileType.File:
             path, _, only = path.rpartition("/")
-            root, shown = folder / (path.rpartition("/")[2] or "store"), shown.rpartition("/")[0]
+            root, shown = folder / _name_of(path), shown.rpartition("/")[0]
             found = files.get_file_info(fs.FileSelector(path))
             found = [one for one in found if one.base_name.partition(".")[0] == only.partition(".")[0]]
         else:
             only, found = "", files.get_file_info(fs.FileSelector(path, recursive=True))
     except (OSError, ValueError, ArrowException) as error:
         raise StoreUnreachable(f"{shown}: {failure(error, shown).strerror}") from None
-    found = [one for one in found if one.type == fs.FileType.File and not one.path.endswith("/")]
+    # The mark of a folder holds nothing.
+    found = [
+        one for one in found if one.type == fs.FileType.File and (one.size or not one.path.endswith("/"))
+    ]
     if not found:
         raise StoreUnreachable(f"{shown}: no object is under this URL", "check the bucket and the prefix")
     root.mkdir(mode=0o700)
@@ -89,43 +95,64 @@ def mirror(url: str, folder: Path) -> Path:
     unlisted = ""
     if strange:
         named = redact_text(repr(strange[0].removeprefix(path)))
-        unlisted = f"{shown}: {len(strange)} keys cannot be names of files, the first is {named}"
+        what = f"{len(strange)} keys cannot be names of files; the first is"
+        unlisted = f"{shown}: {what if len(strange) > 1 else '1 key cannot be the name of a file:'} {named}"
     described = os.open(_description(root), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(described, "w", encoding="utf-8") as file:
         json.dump({"url": url, "path": path, "given": shown, "unlisted": unlisted}, file)
-    os.environ[MIRRORS] = os.pathsep.join(filter(None, (os.environ.get(MIRRORS), str(root))))
+    os.environ[MIRRORS] = json.dumps([*mirrors(), str(root)])
     return root / only
+
+
+def _name_of(path: str) -> str:
+    name = path.rpartition("/")[2]
+    return name if _is_name(name) and _is_name(name + DESCRIPTION) else "store"
+
+
+def _is_name(name: str) -> bool:
+    return name not in ("", ".", "..") and "\0" not in name and len(os.fsencode(name)) <= LONGEST_NAME
 
 
 def _placed(root: Path, info: Any, path: str) -> bool:
     """Put an empty file in the place of an object; whether its key can be the name of one."""
     names = info.path.removeprefix(path).removeprefix("/").split("/")
-    if any(
-        name in ("", ".", "..") or "\0" in name or len(os.fsencode(name)) > LONGEST_NAME for name in names
-    ):
+    if not all(map(_is_name, names)):
         return False
     place = root.joinpath(*names)
     try:
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o400)
-    except (FileExistsError, NotADirectoryError, IsADirectoryError):
-        return False  # a key that goes on where another one ends
+    except OSError as error:
+        if error.errno not in NO_PLACE:
+            raise
+        return False
     try:
         os.ftruncate(descriptor, info.size)
         if info.mtime_ns is not None:
             os.utime(descriptor, ns=(info.mtime_ns, info.mtime_ns))
+    except (OSError, OverflowError, TypeError):  # of a size or a time that no file can have
+        place.unlink()
+        return False
     finally:
         os.close(descriptor)
     return True
 
 
 def _description(root: Path) -> Path:
-    return root.with_name(root.name + ".mirror")
+    return root.with_name(root.name + DESCRIPTION)
 
 
 def mirrors() -> list[str]:
     """The folders of all mirrors."""
-    return [root for root in os.environ.get(MIRRORS, "").split(os.pathsep) if root]
+    listed = os.environ.get(MIRRORS)
+    return list(_parsed(listed)) if listed else []
+
+
+@functools.cache
+def _parsed(listed: str) -> tuple[str, ...]:
+    import json
+
+    return tuple(json.loads(listed))
 
 
 def mirror_of(path: str) -> Mirror | None:

@@ -177,7 +177,37 @@ def test_what_a_client_raises_is_a_finding(store: Handler, error: Exception, sai
 def test_keys_that_are_no_names_of_files_are_told(store: Handler) -> None:
     store.keys = ["a//b", "../x", "x" * 300, "broker-2/data"]
     ran = verify(URL)
-    assert ran.status in (3, 5) and "4 keys cannot be names of files, the first is '/a//b'" in ran.err
+    assert ran.status in (3, 5) and "4 keys cannot be names of files; the first is '/a//b'" in ran.err
+
+
+@pytest.mark.parametrize("name", ["at 10:00", "%2e%2e", "x" * 255, "a\nb", "\x1b[2J\u202e"])
+def test_a_prefix_of_any_name(store: Handler, name: str) -> None:
+    for path in list(store.folder.iterdir()):
+        (store.folder / name).mkdir(exist_ok=True)
+        path.rename(store.folder / name / path.name)
+    assert told(verify(f"{URL}/{name}")) == told(verify(store.folder / name))
+
+
+@pytest.mark.parametrize("key", ["d/" * 2500 + "f", "f\0f", "\x1b[2J\u202e/a//b", "broker-2/data/orders-0/"])
+def test_keys_that_no_file_can_have_end_nothing(store: Handler, key: str) -> None:
+    expected = verify(URL)
+    store.keys = [key]
+    ran = verify(URL)
+    assert ran.status in (3, 5) and "1 key cannot be the name of a file" in ran.err, ran.err
+    assert (ran.of("file"), ran.of("finding")) == (expected.of("file"), expected.of("finding"))
+
+
+@pytest.mark.parametrize("size", [1 << 62, -1])
+def test_a_size_that_no_file_can_have_is_told(
+    store: Handler, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = Handler.get_file_info_selector
+    odd = fs.FileInfo("bucket/evidence/orders-0/" + LOG, fs.FileType.File, size=size, mtime_ns=-(1 << 62))
+    monkeypatch.setattr(
+        Handler, "get_file_info_selector", lambda self, selector: [*listed(self, selector), odd]
+    )
+    ran = verify(URL)
+    assert ran.status in (3, 5) and "1 key cannot be the name of a file" in ran.err, ran.err
 
 
 def test_an_empty_prefix_and_a_store_that_is_not_there(store: Handler) -> None:
