@@ -155,6 +155,8 @@ def _inner(body: bytes) -> Iterator[tuple[Message, memoryview]]:
         message = read_message(view[:end], position)
         if message.header.codec:
             raise FormatError("inner message is itself compressed", position)
+        if message.header.magic not in MIN_SIZES:
+            raise FormatError(f"inner message of magic {message.header.magic}", position)
         yield message, view[position:end]
         position = end
 
