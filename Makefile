@@ -2,9 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+CLUSTER ?= 4.3
 EXTRAS ?= fast,spark,wire,sql,sasl
 
-.PHONY: demo demo-spark test test-quick test-matrix check fuzz mutants nemesis man docs pictures dist bench bench-admin bench-wire bench-spark bench-hostile format clean
+.PHONY: demo demo-spark test test-quick test-matrix check fuzz mutants nemesis man docs pictures dist sbom vulnerabilities test-newest test-pythons cluster bench bench-admin bench-wire bench-spark bench-hostile format clean
 
 $(BIN)/kctl:
 	$(PYTHON) -m venv $(VENV)
@@ -51,6 +52,39 @@ mutants: $(VENV)/.dev
 # The wheel, with the same bytes whoever builds it from a commit.
 dist: $(VENV)/.dev
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/pip wheel -q --no-deps --no-build-isolation -w dist .
+
+# What an installation consists of: licences that are accepted, and a CycloneDX list in build/sbom.json. Spark is left out for its size: SBOM_EXTRAS=wire,sql,sasl,fast,spark.
+SBOM_EXTRAS ?= wire,sql,sasl,fast
+LICENCES := MIT;BSD;Apache;PSF;Python Software;ISC;0BSD
+SBOM_PYTHON := build/supply/bin/python
+sbom: $(VENV)/.dev
+	$(BIN)/pip install -q --group supply
+	$(PYTHON) -m venv --clear build/supply
+	$(SBOM_PYTHON) -m pip install -q '.[$(SBOM_EXTRAS)]'
+	$(BIN)/pip-licenses --python $(SBOM_PYTHON) --partial-match --allow-only='$(LICENCES)' --output-file build/licences.txt
+	$(BIN)/cyclonedx-py environment $(SBOM_PYTHON) --pyproject pyproject.toml --output-reproducible -o build/sbom.json
+
+# Known vulnerabilities of what `make sbom` found; fails where the package index has no data on them.
+vulnerabilities: sbom
+	$(SBOM_PYTHON) -m pip freeze --exclude kctl > build/installed.txt
+	$(BIN)/pip-audit --strict --no-deps --disable-pip -r build/installed.txt
+
+# Whether the pin on kafka-python can move: the tests of the protocol with the newest one.
+test-newest: $(VENV)/.dev
+	$(BIN)/pip install -q --no-deps --upgrade --target build/newest kafka-python
+	PYTHONPATH=build/newest $(BIN)/python -m pytest -p tests.newest tests/kctl/test_wire.py tests/kctl/wire $(PYTEST_ARGS)
+
+# The quick tests with each of these that is there.
+PYTHONS ?= python3.11 python3.12 python3.13 python3.14
+test-pythons:
+	@for python in $(PYTHONS); do \
+		command -v $$python > /dev/null || { echo "no $$python here"; continue; }; \
+		$(MAKE) test-quick PYTHON=$$python VENV=build/venv-$$python EXTRAS=fast,wire,sql,sasl || exit 1; \
+	done
+
+# Three brokers to try things on, until Ctrl-C; needs Java 17 and Maven.
+cluster: $(VENV)/.dev
+	$(BIN)/python -m tests.brokers.run --kafka $(CLUSTER)
 
 man: $(VENV)/.dev
 	$(BIN)/python -m commands.about.man man

@@ -28,6 +28,7 @@ from kctl.cluster.reassignment.throttles import clearing, not_in_force
 from kctl.cluster.state import UNTOLD, Broker, ClusterState, EntityConfig
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import BadValue, KctlError
+from kctl.wire import TESTED
 from kctl.wire.adapter import PRIVATE, Access, Wire, _again, error_name, server_list
 from kctl.wire.cluster import AdminCluster
 from kctl.wire.shortcuts.imports import ENDINGS, PLAIN
@@ -47,8 +48,26 @@ def test_the_library_still_has_what_is_used(owner: type, name: str) -> None:
 
 
 def test_the_pin_is_the_version_that_the_names_were_read_in() -> None:
-    text = (Path(__file__).parents[2] / "pyproject.toml").read_text()
-    assert 'wire = ["kafka-python==3.0.12"]' in text
+    assert f'wire = ["kafka-python=={TESTED}"]' in (ROOT / "pyproject.toml").read_text()
+
+
+def test_another_version_is_refused_in_a_sentence() -> None:
+    code = """
+import sys, types
+other = types.ModuleType("kafka.version")
+other.__version__ = "3.1.0"
+sys.modules["kafka.version"] = other
+from commands.main import main
+sys.exit(main(["topic", "list", "--bootstrap-server", "127.0.0.1:1"]))
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert (ran.returncode, ran.stderr.splitlines()) == (
+        3,
+        [
+            f"kctl: --bootstrap-server works with kafka-python {TESTED}, and 3.1.0 is installed",
+            f"      pip install kafka-python=={TESTED}",
+        ],
+    )
 
 
 def test_servers() -> None:

@@ -1,0 +1,32 @@
+"""The part of the tutorial that needs a live cluster, on one such as `make cluster` starts."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.brokers.wire.conftest import WireKctl
+from tests.conftest import HERE
+
+TUTORIAL = HERE.parent / "docs" / "tutorial.md"
+
+
+@pytest.mark.brokers
+@pytest.mark.parametrize("live", ["kraft-4.3"], indirect=True)
+def test_each_command_does_what_it_says(
+    k: WireKctl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    part = TUTORIAL.read_text("utf-8").partition("## 3.")[2]
+    lines = [line for block in re.findall(r"```sh\n(.*?)```", part, re.DOTALL) for line in block.splitlines()]
+    commands = [line for line in lines if line.startswith("kctl ")]
+    assert len(commands) == 9
+    for line in commands:
+        ran = k(*shlex.split(line)[1:])
+        assert ran.status == 0, (line, ran.err)
+        if "drain-3.json" in line and "execute" in line:
+            assert not any(3 in replicas for replicas in k.replicas("orders") or [])
+    k("topic", "delete", "orders", "--yes")
