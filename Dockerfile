@@ -5,6 +5,7 @@ FROM python:3.13-slim-bookworm AS build
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE ./
 COPY man man
+COPY completions completions
 COPY formats formats
 COPY kctl kctl
 COPY commands commands

@@ -87,7 +87,7 @@ cluster: $(VENV)/.dev
 	$(BIN)/python -m tests.brokers.run --kafka $(CLUSTER)
 
 man: $(VENV)/.dev
-	$(BIN)/python -m commands.about.man man
+	$(BIN)/python -m commands.about.man man completions
 
 # The documentation site in build/site: no page of it loads anything from another host.
 docs: $(VENV)/.dev

@@ -1,6 +1,7 @@
 """Man pages from the command tree: one page for each command, in plain roff.
 
-`python -m commands.about.man FOLDER` writes them; a test compares the committed pages with the commands.
+`python -m commands.about.man PAGES COMPLETIONS` writes them, and the completion scripts; a test compares what is committed
+with the commands.
 """
 
 import sys
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import click
 
+from commands.about.completion import FILES as COMPLETIONS
+from commands.about.completion import script
 from commands.catalogue import COMMANDS, Group
 from commands.cli.frame import GlobalOption, KctlCommand
 from commands.main import EXIT_STATUS, load, root
@@ -140,5 +143,13 @@ def write(folder: Path) -> None:
         (folder / file).write_text(text, encoding="utf-8")
 
 
+def write_completions(folder: Path) -> None:
+    """Write the completion script of each shell."""
+    for shell, file in COMPLETIONS.items():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text(script(shell), encoding="utf-8")
+
+
 if __name__ == "__main__":
     write(Path(sys.argv[1]))
+    write_completions(Path(sys.argv[2]))

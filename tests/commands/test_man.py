@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+from commands.about.completion import FILES, script
 from commands.about.man import escape, pages
 
-MAN = Path(__file__).parents[2] / "man"
+ROOT = Path(__file__).parents[2]
+MAN = ROOT / "man"
 
 
 def test_the_pages_are_up_to_date() -> None:
@@ -16,3 +18,8 @@ def test_the_pages_are_up_to_date() -> None:
 
 def test_roff_prints_text_as_it_stands() -> None:
     assert escape(".lock and 'x'\n--yes \\n") == "\\&.lock and 'x'\n\\-\\-yes \\en"
+
+
+def test_the_completions_of_the_wheel_are_up_to_date() -> None:
+    for shell, file in FILES.items():
+        assert (ROOT / "completions" / file).read_text("utf-8") == script(shell), "run `make man`"

@@ -13,9 +13,15 @@ from tests.conftest import HERE
 ROOT = HERE.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 TABLE = re.findall(
-    r"(?m)^\| (?!Package)([\w-]+)(?: \((.+?)\))? \| ([\w.-]+) \| .+ \| .+ \|$", (ROOT / "docs/dependencies.md").read_text("utf-8")
+    r"(?m)^\| (?!Package)([\w-]+)(?: \((.+?)\))? \| ([\w.-]+) \| .+ \| .+ \|$",
+    (ROOT / "docs/dependencies.md").read_text("utf-8"),
 )
-NAMES = {"Apache 2.0": "Apache-2.0", "Apache Software License": "Apache-2.0", "MIT License": "MIT", "BSD License": "BSD-3-Clause"}
+NAMES = {
+    "Apache 2.0": "Apache-2.0",
+    "Apache Software License": "Apache-2.0",
+    "MIT License": "MIT",
+    "BSD License": "BSD-3-Clause",
+}
 
 
 def name_of(requirement: str) -> str:

@@ -16,9 +16,7 @@ TUTORIAL = HERE.parent / "docs" / "tutorial.md"
 
 @pytest.mark.brokers
 @pytest.mark.parametrize("live", ["kraft-4.3"], indirect=True)
-def test_each_command_does_what_it_says(
-    k: WireKctl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_command_does_what_it_says(k: WireKctl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     part = TUTORIAL.read_text("utf-8").partition("## 3.")[2]
     lines = [line for block in re.findall(r"```sh\n(.*?)```", part, re.DOTALL) for line in block.splitlines()]
