@@ -82,7 +82,7 @@ def test_the_container_has_no_rights_and_nothing_left_over() -> None:
     assert "USER 10001" in last and last.index("USER 10001") < last.index('ENTRYPOINT ["kctl"]')
     assert 'VOLUME ["/evidence"]' in last
     copied = {line.split()[1] for line in stages[1].splitlines() if line.startswith("COPY")}
-    assert {*SOURCES} <= copied | set("pyproject.toml README.md LICENSE".split())
+    assert {*SOURCES} <= copied | {"pyproject.toml", "README.md", "LICENSE"}
     let_in = {line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines()}
     assert {*SOURCES} <= let_in
     hadolint = shutil.which("hadolint")
