@@ -31,16 +31,30 @@ def said(line: str) -> str:
     return ran_by_shell.stdout + ran_by_shell.stderr
 
 
+def fits(shown: str, fresh: str) -> bool:
+    """Whether it is what is printed now; a line `…` stands for any lines."""
+    return re.fullmatch("(?:.*\n)*?".join(map(re.escape, shown.split("…\n"))), fresh) is not None
+
+
+def shortened(fresh: str, shown: str) -> str:
+    """What is printed now, left out where it was before."""
+    first, *_, last = shown.split("…\n") if shown.count("…\n") == 1 else (None, None)
+    if first is None or last is None:
+        return fresh
+    lines = fresh.splitlines(keepends=True)
+    tail = lines[len(lines) - last.count("\n") :]
+    return "".join([*lines[: first.count("\n")], "…\n", *tail])
+
+
 def played(block: str) -> str:
-    """The block with what its commands print; a line `…` stands for any lines."""
+    """The block with what its commands print."""
     out = []
     for part in re.split(r"(?m)^(?=\$ )", block):
         line, _, shown = part.partition("\n")
         if not line:
             continue
         fresh = "".join(f"{one.rstrip()}\n" for one in said(line[2:]).splitlines())
-        pattern = "(?:.*\n)*?".join(map(re.escape, shown.split("…\n")))
-        out.append(f"{line}\n{shown if '…' in shown and re.fullmatch(pattern, fresh) else fresh}")
+        out.append(f"{line}\n{shown if fits(shown, fresh) else shortened(fresh, shown)}")
     return "".join(out)
 
 
