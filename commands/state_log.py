@@ -198,7 +198,8 @@ def merge(
     """Merge broker logs by time.
 
     SOURCE is a file, a folder of logs, an evidence folder, or `-` for standard input. Logs may differ in Kafka
-    version, rotation, compression and time zone.
+    version, rotation, compression and time zone. Lines on standard input that name their containers, as `docker
+    compose logs` prints them, are written to a temporary file (TMPDIR) and read once they end: do not follow (`-f`).
     """
     from kctl.broker_logs.filters import TopicFilter, all_of, expression_filter, shape_filter
 

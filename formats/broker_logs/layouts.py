@@ -20,7 +20,7 @@ from formats.broker_logs.line import DAY, Head, Records, find_records, split_hea
 from formats.errors import FormatError
 
 TIME = (
-    r"(?P<time>(?P<date>\d{4}-\d\d-\d\d)[ T](?P<clock>\d\d:\d\d:\d\d)(?:[,.](?P<fraction>\d{1,9}))?"
+    r"(?P<time>(?P<date>\d{4}(?P<mark>[-/])\d\d(?P=mark)\d\d)[ T](?P<clock>\d\d:\d\d:\d\d)(?:[,.](?P<fraction>\d{1,9}))?"
     r" ?(?P<zone>Z|[+-]\d\d:?\d\d)?)"
 )
 TIME_VALUE = re.compile(TIME.encode())
@@ -49,11 +49,14 @@ CONVERSIONS = {
 DIRECTIVE = re.compile(r"%(?P<pad>-?\d*(?:\.-?\d+)?)(?P<name>[a-zA-Z]+)(?P<options>(?:\{[^}]*\})*)|%%")
 PATTERNS = (
     "%d [%t] %p %m (%c)%n",
+    "%d %p %m (%c) [%t]%n",
     "%d %p %m (%c)%n",
     "[%d] %p [%t] %m (%c)%n",
     "[%d] [%p] %m (%c)%n",
     "%d{ISO8601} [%t] %-5p %c - %m%n",
     "%d{ISO8601} %-5p [%t] %c - %m%n",
+    "%d %-5p [%t] %c:%L - %m%n",
+    "%d %p [%c] [%t] [%X] [%X] %m%n",
     "%d{ISO8601} %-5p %c: %m%n",
     "%d %-5p [%c] (%t) %m%n",
     "%d [%p] %c: %m%n",
@@ -273,6 +276,7 @@ CARRIERS = (
     COLOURS,
     Carrier("docker compose logs", _before(r"(?P<origin>[\w.-]+) *\| "), "kafka-1  | [2026-11-21 13:18:27,173] INFO"),
     Carrier("kubectl logs --prefix", _before(r"\[pod/(?P<origin>[^/\]\n]+/[^\]\n]+)\] "), "[pod/kafka-0/kafka] [2026-11-21 13:18:27,173] INFO"),
+    Carrier("stern", _before(r"(?P<origin>[a-z][\w.-]* [a-z][\w.-]*) "), "kafka-0 kafka [2026-11-21 13:18:27,173] INFO"),
     Carrier("Kubernetes node", _before(_STAMP + r" std(?:out|err) [FP] "), "2026-11-21T13:18:27.173456789Z stdout F [2026-11-21 13:18:27,173] INFO"),
     Carrier("systemd journal or syslog, ISO 8601", _before(_STAMP + r" [\w.-]+ [\w./-]+(?:\[\d+\])?: "), "2026-11-21T13:18:27+0000 host kafka[812]: [2026-11-21 13:18:27,173] INFO"),
     Carrier("syslog, RFC 5424", _before(r"<\d+>\d " + _STAMP + r" \S+ \S+ \S+ \S+ (?:-|\[.*?\]) "), "<14>1 2026-11-21T13:18:27.173Z host kafka 812 - - [2026-11-21 13:18:27,173] INFO"),
@@ -517,7 +521,7 @@ def millis_of(text: bytes) -> int | None:
     if not match:
         return None
     try:
-        day = date.fromisoformat(match["date"].decode()).toordinal() - 719_163
+        day = date.fromisoformat(match["date"].decode().replace("/", "-")).toordinal() - 719_163
     except ValueError:
         return None
     hour, minute, second = (int(part) for part in match["clock"].split(b":"))

@@ -201,3 +201,16 @@ def test_what_runs_the_server_says_again_that_it_failed_and_ends_no_other_life(t
         ("starting", None), ("up", None), ("starting", None), ("halted", "port_taken"), ("down", None),
         ("killed", "no_shutdown"), ("starting", None), ("up", None),
     ]  # fmt: skip
+
+
+def test_what_the_hook_of_a_process_that_failed_prints_stops_no_other_process(tmp_path: Path) -> None:
+    taken = "org.apache.zookeeper.KeeperException$NodeExistsException: KeeperErrorCode = NodeExists"
+    found = lives(
+        tmp_path,
+        log((1, STARTING), (3, STARTED), (9, WORK), (20, STARTING), (21, STARTUP_FAILED), taken, (22, STOPPED),
+            (23, EXIT), (24, STOPPING), (50, STARTING), (52, STARTED)),
+    )  # fmt: skip
+    assert [(state.state, state.how) for state in found] == [
+        ("starting", None), ("up", None), ("starting", None), ("halted", "broker_id_taken"), ("down", None),
+        ("killed", "no_shutdown"), ("starting", None), ("up", None),
+    ]  # fmt: skip

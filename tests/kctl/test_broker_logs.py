@@ -229,6 +229,18 @@ def test_bytes_that_are_no_text_and_lines_of_ten_megabytes(tmp_path: Path) -> No
             "%d{ISO8601} [%t] %-5p %c - %m%n",
             "2026-11-21 13:00:00,001 [main] INFO  state.change.logger - {}\n",
         ),
+        (  # Strimzi's, of log4j 1 and 2
+            "%d{ISO8601} %p %m (%c) [%t]%n",
+            "2026-11-21 13:00:00,001 INFO {} (state.change.logger) [controller-event-thread]\n",
+        ),
+        (
+            "%d %-5p [%t] %c:%L - %m%n",
+            "2026-11-21 13:00:00.001 INFO  [controller-event-thread] state.change.logger:66 - {}\n",
+        ),
+        (
+            "%d %p [%c] [%t] [%X] [%X] %m%n",
+            "2026/11/21 13:00:00.001 INFO [state.change.logger] [request-handler-7] [kafka-server] [] {}\n",
+        ),
         ("[%d] %p [%t] %m (%c)%n", "[2026-11-21 13:00:00,001] INFO [main] {} (state.change.logger)\n"),
         (
             "%d{yyyy-MM-dd'T'HH:mm:ss.SSSXXX} %p %c: %m%n",
@@ -410,6 +422,7 @@ CARRIED: dict[str, tuple[str, str]] = {
     "kubectl --timestamps": (each(f"{STAMP} "), UTC),
     "kubectl --prefix": (each("[pod/kafka-3/kafka] "), LOCAL),
     "kubectl --prefix --timestamps": (each(f"[pod/kafka-3/kafka] {STAMP} "), UTC),
+    "stern": (each("my-cluster-kafka-3 kafka "), LOCAL),
     "journald short-iso": (each("2026-11-21T14:00:00+0100 host kafka-server-start.sh[812]: "), UTC),
     "journald short": (each("Nov 21 22:00:00 host kafka[812]: "), LOCAL),
     "journald -o json": (

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from kctl.broker_logs import opening
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.merging import prepare
 from kctl.broker_logs.sources import find_sources
@@ -95,3 +98,21 @@ def test_countless_prefixes_are_no_containers(tmp_path: Path) -> None:
     sources = find_sources([str(path)])
     assert len(sources.sources) == 1
     assert len(list(prepare(sources).events())) == 5000
+
+
+def test_standard_input_is_kept_on_disk_a_piece_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much comes: memory holds one piece."""
+    alive: list[int] = []
+
+    class Stream:
+        left = 40
+
+        def read(self, size: int) -> bytes:
+            alive.append(size)
+            self.left -= 1
+            return b"x" * size if self.left >= 0 else b""
+
+    monkeypatch.setattr(opening.sys, "stdin", SimpleNamespace(buffer=Stream()))
+    path = opening.spooled_stdin()
+    assert os.path.getsize(path) == 40 * opening.CHUNK
+    assert set(alive) == {opening.CHUNK} and len(alive) == 41

@@ -186,6 +186,10 @@ class Lives:
             self._begin(event, time_ms)
             self.states.append(BrokerState(broker_id, time_ms, state, [event.proof()]))
             return
+        if state == "stopping" and any(
+            b"Exiting Kafka" in one.record for one in itertools.islice(event.earlier(), 1)
+        ):
+            return  # by the hook of the process that exits, whose end was told
         how = _how(event) if state == "halted" else None
         life = self._own.setdefault(broker_id, _Life())
         # What is up has no error at its start: it is the process before it that says that it has started.
