@@ -12,6 +12,7 @@ from kctl.broker_logs.merging import read_events
 
 SERVER = "kafka.server.KafkaServer"
 FIRST = "Registered kafka:type=kafka.Log4jController MBean (kafka.utils.Log4jControllerRegistration$)"
+SIGNALS = "Registered signal handlers for TERM, INT, HUP (org.apache.kafka.common.utils.LoggingSignalHandler)"
 STARTING = f"starting ({SERVER})"
 STARTED = f"[KafkaServer id=1] started ({SERVER})"
 WORK = "[Partition t-0 broker=1] Log loaded for partition t-0 with initial high watermark 5 (kafka.cluster.Partition)"
@@ -59,11 +60,14 @@ def test_a_start_that_is_the_first_record_of_a_file_is_a_start(tmp_path: Path) -
     ]  # fmt: skip
 
 
-def test_a_process_that_printed_one_line_hides_no_kill(tmp_path: Path) -> None:
+@pytest.mark.parametrize("printed", [(), ((22, SIGNALS),)])
+def test_a_process_that_printed_its_first_lines_hides_no_kill(
+    tmp_path: Path, printed: tuple[tuple[int, str], ...]
+) -> None:
     """It was killed before it said that it starts: the one before it had ended by then."""
     server = log(
-        (1, STARTING), (3, STARTED), (9, WORK), (20, FIRST), (30, FIRST), (31, STARTING), (35, STARTED)
-    )
+        (1, STARTING), (3, STARTED), (9, WORK), (20, FIRST), *printed, (30, FIRST), (31, STARTING), (35, STARTED)
+    )  # fmt: skip
     killed = lives(tmp_path, server)[2]
     assert (killed.state, killed.time_ms // 1000 % 60, killed.until_ms) == (
         "killed",
@@ -75,7 +79,7 @@ def test_a_process_that_printed_one_line_hides_no_kill(tmp_path: Path) -> None:
 def test_a_kill_lies_between_the_last_line_of_a_process_and_the_first_of_the_next(tmp_path: Path) -> None:
     """The lines of a start may be seconds apart, so that no pause stands right before `starting`."""
     server = log(
-        (1, STARTING), (3, STARTED), (9, WORK), (30, FIRST), (34, "Registered signal handlers for TERM, INT, HUP (x.Y)"),
+        (1, STARTING), (3, STARTED), (9, WORK), (30, FIRST), (34, SIGNALS),
         (38, STARTING), (41, STARTED),
     )  # fmt: skip
     killed = lives(tmp_path, server)[2]

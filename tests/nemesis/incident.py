@@ -497,7 +497,7 @@ def metadata_history(c: Cluster) -> Any:
     """What the longest metadata log says."""
     logs = [max(b.log_dir.glob("__cluster_metadata-0/*.log")) for b in c.brokers.values()]
     longest = max(logs, key=lambda path: path.stat().st_size)
-    main = "org.apache.kafka.tools.DumpLogSegments" if c.version >= "4" else "kafka.tools.DumpLogSegments"
+    main = "org.apache.kafka.tools.DumpLogSegments" if c.version >= "4.2" else "kafka.tools.DumpLogSegments"
     said = c.tool(main, "--cluster-metadata-decoder", "--files", longest)
     return kraft_history(said.splitlines())
 

@@ -104,6 +104,9 @@ def judge_loss(
         end = max(log, default=-1) + 1
         held = story.held.get(partition, {})
         acknowledged = [s for s in story.sent if s.partition == partition and s.offset is not None]
+        answered: dict[int | None, set[str]] = {}
+        for sent in acknowledged:
+            answered.setdefault(sent.offset, set()).add(sent.value)
         is_compacted = partition.rpartition("-")[0] in story.compacted
 
         def claims(offset: int, losses: list[Row] = losses) -> list[Row]:
@@ -144,7 +147,7 @@ def judge_loss(
             for sent in acknowledged
             if sent.offset in log
             and text(log[sent.offset].value) == sent.value
-            and set(held.get(sent.offset, ())) <= {sent.value}
+            and {*held.get(sent.offset, ()), *answered[sent.offset]} <= {sent.value}
             and any(r["to_offset"] is not None for r in claims(sent.offset))
         ]
         said.append(

@@ -326,10 +326,13 @@ def _end_of_process_before(event: Event, time_ms: int) -> tuple[int, Earlier | N
     others = 0
     for index, record in enumerate(earlier):
         if FIRST.search(record.record):
-            first = index
-            # A process that was killed behind its first line never said that it starts.
-            while first + 1 < len(earlier) and FIRST.search(earlier[first + 1].record):
-                first += 1
+            # A process that was killed behind its first lines never said that it starts.
+            while index < len(earlier) and (one := earlier[index].record):
+                if FIRST.search(one):
+                    first = index
+                elif not EARLY.search(one):
+                    break
+                index += 1
             break
         if SAYS_START.search(record.record) or others > AMONG:
             break
