@@ -139,6 +139,13 @@ def check_directory(
                 report.say(say.CHECKPOINT_WITHOUT_PARTITION, place, partition=str(partition))
             elif facts.log_end_offset is not None and offset > facts.log_end_offset:
                 where = replace(place, base_offset=facts.log_end_offset, last_offset=offset - 1)
+                is_compacted = facts.looks_compacted or partition in checkpoints.entries.get(CLEANER, {})
+                if is_compacted and not is_clean and name in MAY_BE_LATER and offset in facts.cut_in_gap:
+                    report.say(
+                        say.CHECKPOINT_IN_GAP, where, partition=str(partition), what=MAY_BE_LATER[name],
+                        offset=offset, log_end=facts.log_end_offset,
+                    )  # fmt: skip
+                    continue
                 ran = False if is_clean or name not in MAY_BE_LATER else has_run()
                 _say_above_end(report, name, where, ran, str(partition), offset, facts.log_end_offset)
             elif name == RECOVERY_POINT and is_clean and offset < (facts.log_end_offset or 0):

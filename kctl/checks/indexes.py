@@ -323,6 +323,12 @@ class IndexedLog:
         """
         return self.is_last and self.is_sound and not self.batches
 
+    @property
+    def awaits_recovery(self) -> bool:
+        """Whether a broker that was killed and starts may be at this segment: it takes the indexes away before it
+        makes them anew from the log (`K:log/Log.scala`, loadSegmentFiles @ 0.11.0.3)."""
+        return self.is_last and self.is_sound and not self.is_clean and self.batches > 0
+
 
 @dataclass(slots=True)
 class OffsetIndex:

@@ -211,6 +211,9 @@ def _check_segment(check: _Check, segment: Segment, epochs: EpochRuns, producers
         report.say(say.SEGMENT_TOO_LARGE, size=log.size_in_bytes)
     indexed = _indexed(segment, report, scanned, is_last=is_last, is_clean=check.task.is_clean)
     indexes.finish(indexed)
+    if indexed.awaits_recovery and segment.files.keys() == {".log"}:
+        report.say(say_index.INDEXES_AWAIT_RECOVERY)
+        return
     if scanned.is_readable and not indexed.awaits_indexes:
         _say_missing(check, segment, report, scanned)
     aborted, is_known = producers.replay.aborted[before:], producers.is_known
@@ -256,6 +259,9 @@ def _facts(check: _Check) -> LogFacts:
         if last.is_readable:
             end = last.next_offset
             facts.log_end_offset = last_segment.base_offset if end is None else end
+        if last.is_readable and (not last.batches or last.gaps or last.has_short_batches):
+            named = (file.named.base_offset for file in check.folder.snapshots if file.named)
+            facts.cut_in_gap = frozenset(at for at in named if at > (facts.log_end_offset or 0))
         facts.is_whole = all(one.bad_position is None and one.is_readable for _, one in scanned)
     return facts
 

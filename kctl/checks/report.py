@@ -140,6 +140,7 @@ class LogFacts:
     is_whole: bool = True  # no damage, and every segment could be read
     topic_id: str | None = None
     looks_compacted: bool = False
+    cut_in_gap: frozenset[int] = frozenset()  # where a truncation between records may have left the end
 
 
 @dataclass(slots=True)

@@ -17,6 +17,14 @@ CHECKPOINT_COPIED_LATER = info(
     "A copy of a broker that was at work.",
     "Nothing; the broker's own log goes on.",
 )
+CHECKPOINT_IN_GAP = info(
+    "checkpoint-in-compacted-gap",
+    "The {what} of {partition} is {offset}, as is its last producer snapshot; the records that are left end at {log_end}.",
+    "A truncation cut the log there, between records that compaction had left: files show no end but that of the last"
+    " record (`K:log/UnifiedLog.scala`, truncateTo @ 3.9.1).",
+    "A follower of a compacted topic that was cut back to what its leader has.",
+    "Nothing; the broker fetches again from where its records end.",
+)
 RECOVERY_POINT_ABOVE_END = error(
     "recovery-point-above-log-end",
     "The recovery point is {offset}, the log of {partition} ends at {log_end}: records that had been flushed to"

@@ -46,6 +46,14 @@ INDEX_MISSING = warning(
     "Lost or left out of a copy.",
     REBUILD,
 )
+INDEXES_AWAIT_RECOVERY = info(
+    "indexes-await-recovery",
+    "The last segment has no indexes, and the directory was not shut down cleanly.",
+    "The start after a kill makes the indexes of this segment anew, transactions too; until 1.1 it deletes the old ones"
+    " first.",
+    "A copy made while a broker recovered its logs, or one without index files.",
+    "Nothing, as long as the broker recovers the log when it starts.",
+)
 INDEX_EMPTY = info(
     "index-empty",
     "The index has no entry although the segment holds {size} bytes.",

@@ -439,3 +439,38 @@ def test_a_folder_of_countless_files_is_counted(tmp_path: Path, monkeypatch: pyt
     assert len(seen.of("folder-unknown-file")) == len(seen.of("evidence-link-not-followed")) == 4
     assert [finding.message.split()[0] for finding in seen.of("folder-files-left-out")] == ["11"]
     assert whole.files.keys() - seen.files.keys() == set()
+
+
+def cut_back(folder: Path, to: int) -> None:
+    """As a follower's truncation leaves a compacted log: its first segments hold nothing any more."""
+    (folder / "compact_me-0" / segment(92, ".snapshot")).rename(
+        folder / "compact_me-0" / segment(to, ".snapshot")
+    )
+    for path in (folder / "compact_me-0").iterdir():
+        if path.name[0].isdigit() and int(path.name[:20]) not in (0, to):
+            path.unlink()
+    for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+        (folder / name).write_text(f"0\n1\ncompact_me 0 {to}\n")
+    (folder / "cleaner-offset-checkpoint").write_text("0\n1\ncompact_me 0 0\n")
+
+
+def test_a_compacted_log_cut_back_between_its_records_has_lost_nothing(tmp_path: Path) -> None:
+    folder = copy_of(KILLED, tmp_path)
+    cut_back(folder, 50)
+    seen = Seen(folder)
+    assert not seen.wrong
+    assert len(seen.of("checkpoint-in-compacted-gap")) == 2
+    (folder / "recovery-point-offset-checkpoint").write_text("0\n1\ncompact_me 0 51\n")
+    assert "recovery-point-above-log-end" in Seen(folder).wrong, "no snapshot says that the log was cut there"
+
+
+def test_the_indexes_of_a_segment_that_a_start_recovers_are_not_missed(tmp_path: Path) -> None:
+    """A start of 0.11 after a kill takes them away before it reads the log."""
+    folder = copy_of(KILLED, tmp_path)
+    for suffix in (".index", ".timeindex"):
+        (folder / rolled(204, suffix)).unlink()
+    seen = Seen(folder)
+    assert not seen.wrong
+    assert seen.of("indexes-await-recovery")
+    (folder / ".kafka_cleanshutdown").touch()
+    assert "index-missing" in Seen(folder).wrong
