@@ -77,13 +77,14 @@ def throttle(
 
 def _list(frame: Frame, how: How, snapshot: Path | None) -> Outcome:
     from kctl.changes.journal import Journal
-    from kctl.cluster.reassignment.throttles import throttles_set
+    from kctl.cluster.reassignment.throttles import throttles_set, with_slowed_disks
     from kctl.cluster.reassignment.verification import owners
     from kctl.rows.reassign import THROTTLE
 
     at = At(snapshot, allow_stale=False, timeout=how.timeout, kafka_version=how.kafka_version)
     with at.open(frame) if snapshot else connect(frame) as cluster:
         state = cluster.read_state(configs=("topics", "brokers"), partition_states=False)
+        state = with_slowed_disks(cluster, state)
     plans = owners(Journal().entries(frame.report)) if snapshot is None else {}
     rows = (
         THROTTLE.of(limit, plan=plans.get((limit.entity_type, limit.entity_name, limit.key)))
@@ -148,9 +149,9 @@ def _clear(frame: Frame, how: How, cluster: Cluster, plan: Path) -> Outcome:
 
 
 def _clear_unused(frame: Frame, how: How, cluster: Cluster) -> Outcome:
-    from kctl.cluster.reassignment.throttles import unused_throttles
+    from kctl.cluster.reassignment.throttles import unused_throttles, with_slowed_disks
 
-    state = _read(cluster, how)
+    state = with_slowed_disks(cluster, _read(cluster, how))
     title = "clear the throttles that no running move needs"
     return _carry_out(frame, how, cluster, state, unused_throttles(state), title)
 

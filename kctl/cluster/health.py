@@ -13,7 +13,7 @@ from kctl.changes.intents import counted
 from kctl.cluster.interface import Oddity
 from kctl.cluster.partition_health import PartitionHealth, health_of
 from kctl.cluster.reassignment.moves import ids, some
-from kctl.cluster.reassignment.throttles import throttles_set
+from kctl.cluster.reassignment.throttles import DISK_RATE, throttles_set
 from kctl.cluster.reassignment.verification import explain
 from kctl.cluster.state import NO_LEADER, ClusterState
 from kctl.cluster.versions import V2_8
@@ -302,7 +302,7 @@ def _notifications(seen: Seen) -> Iterator[str]:
 )
 def _idle_throttles(seen: Seen) -> Iterator[str]:
     for throttle in throttles_set(seen.state):
-        if not throttle.is_used:
+        if not throttle.is_used and throttle.key != DISK_RATE:
             entity = f"{throttle.entity_type.removesuffix('s')} {throttle.entity_name}"
             yield f"{throttle.key} of {entity} is {throttle.value!r}"
 

@@ -68,5 +68,5 @@ THROTTLE = RowType("""
     entity_name, key, value  string
     plan                     string?  identity of the plan in the journal that set it
     is_used                  boolean  whether a partition that it names is being moved, or a broker has
-        throttled replicas
+        throttled replicas; of copies between disks, whether any runs (true where nobody tells)
 """)

@@ -9,9 +9,12 @@ Source: core/src/main/scala/kafka/admin/ReassignPartitionsCommand.scala @ 2.8.2;
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from kctl.changes.intents import AlterConfig, ClearThrottle
+from kctl.cluster.disks import LogDir
+from kctl.cluster.interface import Cluster
 from kctl.cluster.reassignment.moves import Move
 from kctl.cluster.state import ClusterState
 from kctl.cluster.versions import V0_10_1, KafkaVersion
@@ -24,7 +27,8 @@ LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
 DISK_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"  # of copies between the disks of a broker
 LISTS, RATES = (LEADER_REPLICAS, FOLLOWER_REPLICAS), (LEADER_RATE, FOLLOWER_RATE)
-KEYS = (*LISTS, *RATES, DISK_RATE)
+BROKER_KEYS = (*RATES, DISK_RATE)
+KEYS = (*LISTS, *BROKER_KEYS)
 
 
 def is_anything_throttled(state: ClusterState) -> bool:
@@ -246,7 +250,8 @@ def split(value: str | None) -> list[str]:
 
 
 class Throttle(NamedTuple):
-    """One throttle that is set. `is_used`: a partition on it moves, or a broker has throttled replicas."""
+    """One throttle that is set. `is_used`: a partition on it moves, a broker has throttled replicas, or copies between
+    its disks; of these also where nobody tells."""
 
     entity_type: str
     entity_name: str
@@ -260,8 +265,9 @@ def throttles_set(state: ClusterState) -> list[Throttle]:
     found = []
     nothing = ClearThrottle(throttled={}, rates={})
     busy = brokers_throttled_otherwise(nothing, state)
+    without_copies = _without_copies(state)
     for (kind, name), config in sorted(state.configs.items()):
-        for key in LISTS if kind == "topics" else RATES if kind == "brokers" else ():
+        for key in LISTS if kind == "topics" else BROKER_KEYS if kind == "brokers" else ():
             value = config.values.get(key)
             if value is None:
                 continue
@@ -271,16 +277,43 @@ def throttles_set(state: ClusterState) -> list[Throttle]:
                     (p := _partition(item)) is not None and state.is_reassigning(TopicPartition(name, p))
                     for item in items
                 )
+            elif key == DISK_RATE:
+                used = name not in without_copies
             else:
                 used = name.isdigit() and int(name) in busy
             found.append(Throttle(kind, name, key, value, used))
     return found
 
 
+def with_slowed_disks(cluster: Cluster, state: ClusterState) -> ClusterState:
+    """The state with the log directories of brokers that are to copy slowly between their disks: whether any does."""
+    slowed = {
+        int(name)
+        for (kind, name), config in state.configs.items()
+        if kind == "brokers" and name.isdigit() and DISK_RATE in config.values
+    }
+    found = cluster.read_log_dirs(slowed) if slowed else None
+    return replace(state, log_dirs=tuple(found)) if found else state
+
+
+def _without_copies(state: ClusterState) -> set[str]:
+    """Brokers that tell of all their directories and copy nothing between them."""
+    dirs: dict[int, list[LogDir]] = {}
+    for one in state.log_dirs:
+        dirs.setdefault(one.broker_id, []).append(one)
+    return {
+        str(broker)
+        for broker, of_broker in dirs.items()
+        if all(one.path is not None for one in of_broker)
+        and not any(replica.is_future for one in of_broker for replica in one.replicas)
+    }
+
+
 def unused_throttles(state: ClusterState) -> ClearThrottle:
     """What takes away every throttle that nothing moving needs; a `*` was set by hand for good and stays."""
     lists: Lists = {}
     rates: dict[str, dict[str, str | None]] = {}
+    without_copies = _without_copies(state)
     for (kind, name), config in sorted(state.configs.items()):
         if kind == "topics":
             idle = {
@@ -291,7 +324,8 @@ def unused_throttles(state: ClusterState) -> ClearThrottle:
             if idle:
                 lists[name] = idle
         elif kind == "brokers" and name.isdigit():
-            keys: dict[str, str | None] = {key: None for key in RATES if key in config.values}
+            wanted = BROKER_KEYS if name in without_copies else RATES
+            keys: dict[str, str | None] = {key: None for key in wanted if key in config.values}
             if keys:
                 rates[name] = keys
     return ClearThrottle(throttled=lists, rates=rates)

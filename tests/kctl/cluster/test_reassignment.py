@@ -14,12 +14,14 @@ from kctl.changes.intents import ClearThrottle, Reassign, intent_from_json, inte
 from kctl.changes.journal import Journal
 from kctl.changes.plan import Plan
 from kctl.changes.undo import plan_undo
+from kctl.cluster.disks import LogDir, StoredReplica
 from kctl.cluster.reassignment.cancellation import plan_cancellation
 from kctl.cluster.reassignment.execution import Execution, plan_execution, reassigned
 from kctl.cluster.reassignment.moves import ReplicaSize, by_replica, moving_targets
 from kctl.cluster.reassignment.plan_files import PlanFile
 from kctl.cluster.reassignment.planner import Goal, plan, plan_like_kafka
 from kctl.cluster.reassignment.throttles import (
+    DISK_RATE,
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
@@ -297,6 +299,30 @@ def test_throttles_that_nothing_needs(store: FakeStore, cluster: ZookeeperCluste
         ("a", {LEADER_REPLICAS: "1:2", FOLLOWER_REPLICAS: "1:1"}),
         ("3", {LEADER_RATE: None, FOLLOWER_RATE: None}),
     ]
+
+
+@pytest.mark.parametrize(
+    ("dirs", "is_used"),
+    [
+        ((), True),  # nobody tells
+        ((LogDir(2, None, "no answer"),), True),
+        ((LogDir(2, "/a"), LogDir(2, "/b", replicas=(StoredReplica(A0, 5),))), False),
+        ((LogDir(2, "/a"), LogDir(2, "/b", replicas=(StoredReplica(A0, 5, is_future=True),))), True),
+        ((LogDir(3, "/a"),), True),
+    ],
+)
+def test_the_rate_of_copies_between_disks_is_needed_while_any_runs(
+    store: FakeStore, cluster: ZookeeperCluster, dirs: tuple[LogDir, ...], is_used: bool
+) -> None:
+    store.put("/config/brokers/2", {"version": 1, "config": {DISK_RATE: "50"}})
+    state = replace(look(cluster), log_dirs=dirs)
+    assert [(t.entity_name, t.key, t.value, t.is_used) for t in throttles_set(state)] == [
+        ("2", DISK_RATE, "50", is_used)
+    ]
+    changes = clearing_changes(unused_throttles(state), state)
+    assert [(c.entity_name, dict(c.after)) for c in changes] == (
+        [] if is_used else [("2", {DISK_RATE: None})]
+    )
 
 
 def test_the_throttle_of_a_plan_is_known_from_the_journal_or_the_lists(
