@@ -69,12 +69,13 @@ class Copy:
 
     @cached_property
     def recorded_epochs(self) -> Entries | None:
-        """The entries of `leader-epoch-checkpoint` as they stand; None without a file that can be read."""
+        """The entries of `leader-epoch-checkpoint` as they stand; None without a file that a broker would take."""
         try:
             text = read_lenient(self.folder / LEADER_EPOCHS)
-            return tuple((entry.epoch, entry.start_offset) for entry in parse_leader_epochs(text))
+            entries = tuple((entry.epoch, entry.start_offset) for entry in parse_leader_epochs(text))
         except (OSError, FormatError):
             return None
+        return entries if all(min(entry) >= 0 for entry in entries) else None
 
 
 Moment = str | None
