@@ -40,6 +40,8 @@ NAMED = (
     r"([\w.-]*(?:passw(?:or)?d|passphrase|secret|credential)[\w.-]*)([\"']?\s*(?:[=:]|%3D)\s*)",
     r"(?i)\b([\w.-]*(?:signature|token|hmac|api[_-]?key|access[_-]?key(?:[_-]?id)?|account[._-]?key(?:\.[\w.-]+)?|shared[_-]?key)|sig"
     r"|x-(?:amz|goog)-(?:signature|credential|security-token))([\"']?\s*(?:=|%3D)\s*)",
+    # What clients of stores call it in the query of a URL.
+    r"(?i)(?<=[?&])([\w.%-]*(?:key|connection_string|keyfile_content|auth))(=)",
 )
 AUTHORIZATION = (
     r"(?i)\b(authorization[\"']?\s*[=:]\s*[\"']?)(?!\(redacted\))(?:(?:bearer|basic)\s+)?[^\s,;'\"]+"
@@ -56,7 +58,7 @@ USER = (
 )
 SUSPECT = re.compile(
     r"(?i)://[^\s]*@|:[^\s/@]+@|jdbc:|basic\s|bearer\s|passw|passphrase|secret|sig|credential|token|hmac|authorization"
-    r"|key[\w.-]*[\"']?\s*(?:=|%3D)"
+    r"|key[\w.-]*[\"']?\s*(?:=|%3D)|[?&][\w.%-]*(?:connection_string|auth)="
 )
 
 

@@ -9,6 +9,7 @@ alike.
 import json
 import os
 import shutil
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from secrets import token_hex
@@ -20,7 +21,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from kctl.errors import KctlError, reason_of
-from kctl.files import LARGEST_TABLE, open_file, read_text
+from kctl.files import LARGEST_TABLE, open_file, read_text, what_it_is
 from kctl.rows import row_type
 from kctl.rows.audit import AUDIT
 from kctl.scan.parquet import ParquetPart, WrittenPart, part_difference
@@ -217,8 +218,14 @@ class Tables:
         self.summary: dict[str, Any] = summary
 
     def has(self, name: str) -> bool:
-        """Whether the audit wrote this table."""
-        return (self.folder / name).is_dir()
+        """Whether the audit wrote this table. KctlError where something else than a folder lies in its place."""
+        try:
+            mode = (self.folder / name).lstat().st_mode
+        except FileNotFoundError:
+            return False
+        if not stat.S_ISDIR(mode):
+            raise KctlError(f"{self.folder / name}: is {what_it_is(mode)}, not a table", ANEW)
+        return True
 
     def names(self) -> list[str]:
         """The tables that are there."""
@@ -232,7 +239,8 @@ class Tables:
         parts = sorted((self.folder / name).rglob("*.parquet"))
         for part in parts:
             try:
-                is_ours = pq.read_schema(part).equals(schema)
+                with open_file(part) as file:  # a named pipe would be waited for
+                    is_ours = pq.read_schema(file).equals(schema)
             except (OSError, pa.ArrowException) as error:
                 raise damaged(str(part), error) from error
             if not is_ours:

@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from formats.secrets import redact_text
+from formats.secrets import REDACTED, redact_text
 from kctl.errors import KctlError
 
 CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 5, 60, 4
@@ -30,6 +30,7 @@ AZURE_OPTIONS = {
     "account_key", "sas_token", "tenant_id", "client_id", "client_secret", "blob_storage_authority", "blob_storage_scheme",
     "dfs_storage_authority", "dfs_storage_scheme",
 }  # fmt: skip
+HARMLESS = {"endpoint_override", "region", "scheme", "anonymous", "force_virtual_addressing", "project_id"}
 
 
 class StoreUnreachable(KctlError):
@@ -51,7 +52,12 @@ def file_system(url: str) -> tuple[Any, str]:
     try:
         return SCHEMES.get(scheme, _other)(url)
     except (OSError, ValueError, NotImplementedError, ImportError, ArrowException) as error:
-        raise StoreUnreachable(f"{redact_text(url)}: {one_line(error)}") from None
+        said, options = str(error), parse_qsl(urlsplit(url).query)
+        for value in sorted(
+            (value for name, value in options if name not in HARMLESS), key=len, reverse=True
+        ):
+            said = said.replace(value, REDACTED)
+        raise StoreUnreachable(f"{redact_text(url).partition('?')[0]}: {one_line(OSError(said))}") from None
 
 
 def one_line(error: BaseException) -> str:

@@ -392,6 +392,41 @@ def test_damaged_tables(damage: Callable[[Path], None], audited: Path, tmp_path:
     end_of("audit", "run", "--merge", folder, "--out", tmp_path / "merged")
 
 
+def part_is(make: Callable[[Path], None]) -> Callable[[Path], None]:
+    return lambda folder: make(folder / "findings" / "z.parquet")
+
+
+def table_is(make: Callable[[Path], None]) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        shutil.rmtree(folder / "findings")
+        make(folder / "findings")
+
+    return damage
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        part_is(os.mkfifo), part_is(Path.mkdir), part_is(lambda path: path.symlink_to("/dev/zero")),
+        part_is(lambda path: path.symlink_to(next(path.parent.glob("*.parquet")))),
+        table_is(os.mkfifo), table_is(Path.touch), table_is(lambda path: path.symlink_to("/proc/self")),
+    ],
+)  # fmt: skip
+def test_what_lies_in_the_place_of_a_table(
+    damage: Callable[[Path], None], audited: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(audited, folder)
+    damage(folder)
+    for words in (
+        ("report", folder), ("sql", folder, "SELECT 1"), ("run", "--merge", folder, "--out", tmp_path / "merged"),
+    ):  # fmt: skip
+        ran = kctl("audit", *words)
+        assert ran.status == 3 and any(
+            word in ran.err for word in ("a named pipe", "a folder", "a symbolic link", "not a table")
+        ), ran.err
+
+
 @pytest.mark.parametrize("content", ["[]", "null", "{}", '{"verdict": 3}', "[" * 100_000, "\0"])
 def test_a_damaged_summary(content: str, audited: Path, tmp_path: Path) -> None:
     folder = tmp_path / "copy"

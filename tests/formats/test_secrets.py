@@ -93,6 +93,7 @@ TEXTS = [
     f"s3a://user:{SECRET}@bucket/prefix", f"https://user:{SECRET}@host/x?a=1", f"hdfs://{SECRET}@nn:8020/x",
     f"abfss://c@a.dfs.core.windows.net/x?sv=2024&sig={SECRET}&se=1", f"https://h/x?X-Amz-Signature={SECRET}",
     f"https://h/x?AWSAccessKeyId={SECRET}&Expires=1", f"https://h/?token={SECRET}", f"s3://b?secret_key={SECRET}&region=x",
+    f"gcs://b?key={SECRET}", f"az://c?connection_string={SECRET}&x=1", f"s3://b?x=1&secret%5Fkey={SECRET}",
     f"DefaultEndpointsProtocol=https;AccountName=a;AccountKey={SECRET};EndpointSuffix=x",
     f"SharedAccessSignature={SECRET}", f'PlainLoginModule required username="u" password="{SECRET} x";',
     f"user:{SECRET}@zk1:2181,zk2:2181/kafka", f"ssl.key.password = {SECRET}", f"client_secret: {SECRET}",

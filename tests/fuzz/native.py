@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import mmap
 import os
+import resource
 import shutil
 import signal
 import sys
@@ -32,6 +33,13 @@ from tests.conftest import kctl, recording
 from tests.fuzz.mutations import fields, some_bytes, times
 
 RUN = 50  # mutations a child
+MOST_MEMORY = 4 << 30  # bytes of address space of a child
+HUGE = (
+    b"\xff\xff\xff\xff\x07",
+    b"\xfe\xff\xff\xff\x0f",
+    b"\xff" * 9 + b"\x01",
+    b"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01",
+)
 LONGEST = 600  # seconds of a child
 LIMIT = 16 << 20
 CODECS = {codec.name.lower(): codec for codec in Codec if codec is not Codec.NONE}
@@ -88,6 +96,27 @@ CALLS: dict[str, Callable[[bytes, Path], None]] = {
 }
 
 
+def thrift(rng: Random, data: bytes) -> bytes:
+    """One edit of the compact encoding in which Parquet's footer and the headers of its pages stand."""
+    if len(data) < 500:
+        return some_bytes(rng, data)
+    footer = max(0, len(data) - 8 - int.from_bytes(data[-8:-4], "little"))
+    at = rng.randrange(max(4, footer), max(5, len(data) - 8)) if rng.random() < 0.8 else rng.randrange(4, 400)
+    match rng.randrange(4):
+        case 0:  # a number or a length
+            return data[:at] + rng.choice(HUGE) + data[at + 1 :]
+        case 1:  # a list of countless elements
+            return data[:at] + bytes([0xF0 | rng.randrange(16)]) + rng.choice(HUGE) + data[at + 2 :]
+        case 2:  # a field of another type, or another field
+            return data[:at] + bytes([rng.getrandbits(8)]) + data[at + 1 :]
+        case _:  # the length of the footer
+            return (
+                data[:-8]
+                + rng.choice((0, 1, footer, len(data), 2**31 - 1, 2**32 - 1)).to_bytes(4, "little")
+                + data[-4:]
+            )
+
+
 def original(name: str) -> bytes:
     """What is mutated: content that compresses here and there, or the part of a table."""
     if name in CODECS:
@@ -100,11 +129,13 @@ def original(name: str) -> bytes:
 def child(name: str, seed: int, done: mmap.mmap, keep: Path) -> None:
     """One run; where it is, stands in `done`, and the input in a file."""
     signal.alarm(LONGEST)
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    edits = (some_bytes, fields, *([thrift] * 3 if name == "parquet" else []))
     with tempfile.TemporaryDirectory() as folder:
         data = original(name)
         for number in range(RUN):
             rng = Random(f"{name} {seed} {number}")
-            damaged = times(rng, data, rng.choice((some_bytes, fields)))
+            damaged = times(rng, data, rng.choice(edits))
             done[:8] = number.to_bytes(8, "big")
             keep.write_bytes(damaged)
             try:
@@ -124,12 +155,13 @@ def main() -> None:
         "--keep", type=Path, default=Path(tempfile.gettempdir()), help="folder for what kills"
     )
     parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--call", action="append", choices=CALLS, help="only this; repeatable")
     given = parser.parse_args()
     audited_by_all = Path(tempfile.gettempdir()) / f"native-audit-{os.getpid()}"
     done, end, seed, killed = mmap.mmap(-1, 8), time.monotonic() + 60 * given.minutes, given.seed, 0
-    runs = dict.fromkeys(CALLS, 0)
+    runs = dict.fromkeys(given.call or CALLS, 0)
     while time.monotonic() < end:
-        for name in CALLS:
+        for name in runs:
             keep = given.keep / f"native-{name}-{seed}"
             pid = os.fork()
             if not pid:

@@ -219,6 +219,21 @@ def test_an_empty_prefix_and_a_store_that_is_not_there(store: Handler) -> None:
     assert ran.status == 3 and "nonsense://host/x" in ran.err
 
 
+def test_no_value_of_a_query_is_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(url: str) -> Any:
+        raise ValueError(f"no such option in {url}: my-own-word is none")
+
+    monkeypatch.setitem(file_systems.SCHEMES, "s3", fail)
+    for words in (
+        ("segment", "verify"),
+        ("replica", "compare"),
+        ("state-log", "timeline"),
+        ("segment", "dump"),
+    ):
+        ran = rows(*words, f"{URL}?odd=my-own-word&region=here")
+        assert ran.status == 3 and f"{URL}: no such option" in ran.err and "my-own" not in ran.err, ran.err
+
+
 def test_nothing_of_a_store_is_left_on_this_machine(store: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
     monkeypatch.setattr(
