@@ -211,7 +211,8 @@ def _check_segment(check: _Check, segment: Segment, epochs: EpochRuns, producers
         report.say(say.SEGMENT_TOO_LARGE, size=log.size_in_bytes)
     indexed = _indexed(segment, report, scanned, is_last=is_last, is_clean=check.task.is_clean)
     indexes.finish(indexed)
-    if indexed.awaits_recovery and segment.files.keys() == {".log"}:
+    is_recovered = check.task.is_marked and segment.base_offset >= check.task.recovery_point
+    if indexed.awaits_recovery and is_recovered and segment.files.keys() == {".log"}:
         report.say(say_index.INDEXES_AWAIT_RECOVERY)
         return
     if scanned.is_readable and not indexed.awaits_indexes:

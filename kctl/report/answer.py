@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kctl.audit.tables import Tables
+from kctl.judging.judgement import Verdict
 from kctl.judging.sentences import ANSWERS, audit_sentence, coverage_sentence
 from kctl.replica.loss.words import HANDOVER, cause_words, listed, lost_sentence, offsets_of, still_on
 from kctl.report.html import UNPRINTABLE, Html, count, element, link, size, slug, table
@@ -18,7 +19,6 @@ from kctl.times import iso
 Row = Mapping[str, Any]
 WRONG = frozenset({"lost", "damaged"})
 OPEN = frozenset({"could_not_judge", "unreadable"})
-VERDICTS = ("sound", "lost", "damaged", "unreadable", "could_not_judge")
 MARKUP = frozenset("\\`*|[")  # what Markdown reads as markup
 MOST_CODES = 3  # in a sentence
 MOST_CAUSES = 3  # sentences about what happened
@@ -191,7 +191,7 @@ def _judged(tables: Tables) -> tuple[list[dict[str, Any]], list[Missing], dict[s
     coverages = [
         {
             "question": question, "judged": verdicts.total() - sum(verdicts[one] for one in OPEN),
-            **{one: verdicts[one] for one in VERDICTS},
+            **{str(one): verdicts[one] for one in Verdict},
             "missing": [{"what": m.what} for m in missing if m.question == question and m.what],
         }
         for question, verdicts in counts.items()

@@ -15,7 +15,7 @@ from kctl.findings import Place, Severity
 
 
 def wrong(folder: Path) -> list[str]:
-    report = check_replica(ReplicaTask(folder, Place(file=".")), CheckOptions())
+    report = check_replica(ReplicaTask(folder, Place(file="."), is_marked=False), CheckOptions())
     found = [*report.findings, *(finding for file in report.files for finding in file.findings)]
     return [finding.code for finding in found if finding.severity is not Severity.INFO]
 
