@@ -73,7 +73,10 @@ def _unpacked(entry: bytes, row: int, codec: int, limit: int) -> _Set:
         size = int.from_bytes(body[stop + LENGTH_AT : stop + LOG_OVERHEAD], "big", signed=True)
         if size < LOG_OVERHEAD + 2:
             raise _error_of(entry, limit)
-    if not len(positions) or not decode_messages(padded, positions).is_right.all():
+    messages = decode_messages(padded, positions)
+    if not len(positions) or not messages.is_right.all():
+        raise _error_of(entry, limit)
+    if message.header.magic and message.header.offset and message.header.offset < messages.offset[-1]:
         raise _error_of(entry, limit)
     return _Set(row, body, positions, True)
 

@@ -100,8 +100,8 @@ def thrift(rng: Random, data: bytes) -> bytes:
     """One edit of the compact encoding in which Parquet's footer and the headers of its pages stand."""
     if len(data) < 500:
         return some_bytes(rng, data)
-    footer = max(0, len(data) - 8 - int.from_bytes(data[-8:-4], "little"))
-    at = rng.randrange(max(4, footer), max(5, len(data) - 8)) if rng.random() < 0.8 else rng.randrange(4, 400)
+    footer = min(max(4, len(data) - 8 - int.from_bytes(data[-8:-4], "little")), len(data) - 9)
+    at = rng.randrange(footer, len(data) - 8) if rng.random() < 0.8 else rng.randrange(4, 400)
     match rng.randrange(4):
         case 0:  # a number or a length
             return data[:at] + rng.choice(HUGE) + data[at + 1 :]
