@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 CHAIN = "chain.jsonl"
 START = "0" * 64
-LARGEST_ENTRY = 80 << 20  # bytes; a plan of 200,000 partitions takes two thirds of it
+LARGEST_ENTRY = (
+    80 << 20
+)  # bytes; a reassignment of 200,000 partitions takes two thirds of it, and twice as much with indents
 
 
 class Link(NamedTuple):
@@ -126,8 +128,16 @@ class Journal:
 
     def write(self, entry: Entry) -> None:
         """Put the entry's present state on disk, sealed and synced, before this returns."""
-        content = json.dumps(entry.to_json(), ensure_ascii=True, indent=1).encode() + b"\n"
-        path = self.folder / f"{entry.id}.json"
+        values, path = entry.to_json(), self.folder / f"{entry.id}.json"
+        content = json.dumps(values, ensure_ascii=True, indent=1).encode() + b"\n"
+        if len(content) > LARGEST_ENTRY:  # half of it is space
+            content = json.dumps(values, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+        if len(content) > LARGEST_ENTRY:  # nobody could undo it
+            raise KctlError(
+                f"the change takes {len(content):,} bytes of the journal, and an entry has at most {LARGEST_ENTRY:,};"
+                " nothing more was changed",
+                "make it in parts: `kctl reassign plan --max-batch-moves N` writes a file for each",
+            )
         try:
             with self._locked():
                 self._seal(entry.id, _sha256(content))

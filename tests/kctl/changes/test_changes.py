@@ -126,6 +126,22 @@ def test_an_entry_survives_the_journal(course: ChangeRun) -> None:
     assert found.stages[0].undo == (DeleteTopic(topic="a"),)
 
 
+@pytest.mark.parametrize("factor", [1.0, 0.9, 0.5])
+def test_what_is_written_to_the_journal_can_be_read(
+    factor: float, course: ChangeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = entry_of(plan_creation(course.cluster, NEW))
+    course.journal.write(entry)
+    size = (course.journal.folder / f"{entry.id}.json").stat().st_size
+    monkeypatch.setattr("kctl.changes.journal.LARGEST_ENTRY", int(size * factor))
+    if factor > 0.6:
+        course.journal.write(entry)
+        assert course.journal.find(entry.id) == entry
+    else:
+        with pytest.raises(KctlError, match="nothing more was changed"):
+            course.journal.write(entry)
+
+
 # --- the journal's files ---
 
 
