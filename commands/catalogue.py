@@ -401,6 +401,11 @@ COMMANDS: dict[str, Group | Verb] = {
             ),
         },
     ),
+    "top": Verb(
+        "cluster.top:top",
+        "Show brokers, what is wrong, moves and lag on one screen, again and again.",
+        ("cluster_wide.BROKER", "cluster_wide.HEALTH", "reassign.PARTITION", "live_groups.GROUP"),
+    ),
     "quorum": Group(
         "Describe the KRaft quorum, add and remove voters.",
         {
@@ -541,6 +546,22 @@ COMMANDS: dict[str, Group | Verb] = {
         "about.doctor:doctor",
         "Show settings and their origin, and check codecs, CRC, Java and Spark.",
         ("house.SETTING", "house.CHECK"),
+    ),
+    "config-file": Group(
+        "Write, check and show the file of contexts.",
+        {
+            "init": Verb(
+                "about.config_file:init", "Write a file of contexts to fill in, with every key explained."
+            ),
+            "check": Verb(
+                "about.config_file:check",
+                "Check every context: keys, values, files.",
+                ("house.CONTEXT",),
+            ),
+            "show": Verb(
+                "about.config_file:show", "Show the contexts, without their secrets.", ("house.CONTEXT",)
+            ),
+        },
     ),
     "completion": Verb("about.completion:completion", "Print the completion script for a shell."),
 }

@@ -62,7 +62,9 @@ def list_groups(frame: Frame, timeout: float, states: tuple[str, ...]) -> Outcom
     examples="""
     kctl group describe billing
     kctl group describe billing reports --output jsonl
+    kctl group describe billing --every 5s
     """,
+    every="",
     status=STATUS,
 )
 @TIMEOUT

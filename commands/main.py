@@ -104,6 +104,27 @@ def complain(message: str) -> None:
     say(f"kctl: {message}")
 
 
+def first_step() -> list[str]:
+    """What lies in the working folder, and the command to begin with; nothing where it is no evidence."""
+    from pathlib import Path
+
+    from kctl.evidence.glance import glance
+
+    seen = glance(Path())
+    if not seen.partitions:
+        return []
+    more = "" if seen.is_whole else "at least "
+    logs = f", broker logs in {seen.logs} folders" if seen.logs else ""
+    command = (
+        "kctl audit run . --out ../report" if seen.logs or seen.partitions > 1 else "kctl segment verify ."
+    )
+    return [
+        f"kctl: here are {more}{seen.segments} segments in {seen.partitions} folders of partitions{logs}",
+        f"next     {command}",
+        "`kctl --help` lists all commands",
+    ]
+
+
 def could_not(error: OSError) -> int:
     """Print which file failed, or that the output's disk is full; gives the exit status."""
     if error.filename is None:
@@ -132,6 +153,10 @@ def main(args: Sequence[str] | None = None) -> int:
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
+        if error.ctx and error.ctx.command is root and (proposal := first_step()):
+            for line in proposal:
+                say(line)
+            return 2
         click.echo(error.ctx.get_help() if error.ctx else "", err=True)
         return 2
     except click.UsageError as error:

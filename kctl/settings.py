@@ -68,7 +68,7 @@ def read_context(
         warn(f"{path}: unknown key {key!r} in context {name!r} is ignored")
         del values[key]
     for key, value in values.items():
-        wanted = bool if KEYS[key] in (bool, "bool") else str
+        wanted = kind_of(key)
         if not isinstance(value, wanted):
             raise KctlError(
                 f"{path}: {key} of context {name!r} is a {type(value).__name__}, not a {wanted.__name__}",
@@ -79,10 +79,19 @@ def read_context(
             given.get(key) if given.get(key) is not None else environ.get(f"KCTL_{key.upper()}") or None
         )
         if override is not None:
-            values[key] = (
-                str(override).lower() in ("1", "true", "yes") if KEYS[key] in (bool, "bool") else override
-            )
+            values[key] = str(override).lower() in ("1", "true", "yes") if kind_of(key) is bool else override
     return Context(name=name if name is None else str(name), **values)
+
+
+def kind_of(key: str) -> type:
+    """The type that a key's value has."""
+    return bool if KEYS[key] in (bool, "bool") else str
+
+
+def read_file(path: Path) -> tuple[object, dict[str, dict[str, Any]]]:
+    """The default context and all contexts of a file, as they stand there. Raises KctlError."""
+    table = _read(path)
+    return table.get("default_context"), _contexts(table)
 
 
 def contexts_of(environ: Mapping[str, str] = os.environ) -> list[str]:

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.cli.leaving import Chunk, say, say_error
+from commands.cli.leaving import Chunk, say, say_error, write
+from commands.cli.options import Duration
 from commands.cli.render import Outcome, Row, deliver, json_encoder
+from commands.cli.selection import Conditions, Selection, keys_of
 
 if TYPE_CHECKING:
     from commands.cli.progress import Bar
@@ -61,6 +64,15 @@ def global_options() -> list[click.Parameter]:
             ["--output"], type=click.Choice(OUTPUTS), envvar="KCTL_OUTPUT", help="Output format.  [default: text]"
         ),
         GlobalOption(
+            ["--where"], type=Conditions(), multiple=True, metavar="KEY=VALUE",
+            help="Only rows that are so; repeatable. Operators: = != > >= < <= and ~ (contains).",
+        ),
+        GlobalOption(
+            ["--columns"], metavar="A,B", callback=lambda _, __, given: given and tuple(given.split(",")),
+            help="Only these keys of each row.",
+        ),
+        GlobalOption(["--sort"], metavar="KEY", help="Sort rows by this key; -KEY: the largest first."),
+        GlobalOption(
             ["--color"], type=click.Choice(COLORS), envvar="KCTL_COLOR", help="When to use colors.  [default: auto]"
         ),
         GlobalOption(
@@ -72,7 +84,11 @@ def global_options() -> list[click.Parameter]:
     ]  # fmt: skip
 
 
-GLOBAL_NAMES = ("context", "zookeeper", "bootstrap_server", "output", "color", "verbose", "quiet")
+SELECTING = ("where", "columns", "sort")
+GLOBAL_NAMES = (
+    *("context", "zookeeper", "bootstrap_server", "output", "color", "verbose", "quiet"),
+    *SELECTING,
+)
 
 
 def remember_globals(ctx: click.Context, /, **values: Any) -> None:
@@ -179,8 +195,18 @@ class Frame:
 class KctlCommand(click.Command):
     """A command with the global options, examples in its help, and rows as its result."""
 
-    def __init__(self, *args: Any, examples: str = "", status: str = "", **attributes: Any) -> None:
+    def __init__(
+        self, *args: Any, examples: str = "", status: str = "", every: str | None = None, **attributes: Any
+    ) -> None:
         super().__init__(*args, **attributes)
+        self.every = every
+        if every is not None:
+            self.params.append(
+                click.Option(
+                    ["--every"], type=Duration(), metavar="DURATION", default=every or None, show_default=bool(every),
+                    help="Show it again after so long, until Ctrl-C.",
+                )
+            )  # fmt: skip
         self.examples = examples.strip()
         self.status_text = status or "0 done, nothing wrong · 3 failed · 5 something is wrong"
         self.params += global_options()
@@ -208,17 +234,28 @@ class KctlCommand(click.Command):
         values = {**(ctx.obj or {})}
         for name in GLOBAL_NAMES:
             value = ctx.params.pop(name, None)
-            if value is not None:
+            if value not in (None, ()):
                 values[name] = value
-        frame = Frame(values)
+        pause = ctx.params.pop("every", None)
+        # What is there by default is for people who look.
+        if not pause or (self.every and not sys.stdout.isatty() and _is_default(ctx, "every")):
+            return self.once(ctx, Frame(values))
+        return repeated(lambda: self.once(ctx, Frame(values)), pause)
+
+    def once(self, ctx: click.Context, frame: Frame) -> int:
+        """Run the command and deliver its rows; gives the exit status."""
+        selection = Selection(**{name: frame.given[name] for name in SELECTING if frame.given.get(name)})
         assert self.callback is not None
         try:
             with ctx:
                 result = ctx.invoke(self.callback, frame, **ctx.params)
                 if result is not None:
                     outcome = result if isinstance(result, Outcome) else Outcome(result)
-                    rows = frame.checked_rows(outcome)
-                    deliver(outcome._replace(rows=rows), frame.output, frame.color, frame.make_room)
+                    chosen = outcome._replace(rows=frame.checked_rows(outcome))
+                    if any(selection):
+                        words = ctx.command_path.split()[1:]
+                        chosen = selection.of(chosen, keys_of(words), ctx.command_path)
+                    deliver(chosen, frame.output, frame.color, frame.make_room)
         except BrokenPipeError as error:
             raise ReaderGone from error  # click would end with 1, the status of a bug
         finally:
@@ -226,11 +263,40 @@ class KctlCommand(click.Command):
         return frame.status
 
 
+def _is_default(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) is click.core.ParameterSource.DEFAULT
+
+
+def repeated(look: Callable[[], int], pause: float) -> int:
+    """Look again and again until Ctrl-C; gives the last exit status. A terminal gets a screen of its own meanwhile."""
+    from kctl.errors import KctlError
+
+    is_screen = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    status = 0
+    try:
+        write([b"\x1b[?1049h\x1b[?25l"] if is_screen else [])
+        while True:
+            write([b"\x1b[H\x1b[J"] if is_screen else [])
+            try:
+                status = look()
+            except KctlError as error:  # brokers that restart are what one looks at
+                say_error(error)
+                status = error.exit_code
+            time.sleep(pause)
+    except KeyboardInterrupt:
+        return status
+    finally:
+        write([b"\x1b[?25h\x1b[?1049l"] if is_screen else [])
+
+
 Callback = Callable[..., Outcome | Iterable[dict[str, object]] | None]
 
 
 def command(
-    name: str, *, examples: str, status: str = "", **attributes: Any
+    name: str, *, examples: str, status: str = "", every: str | None = None, **attributes: Any
 ) -> Callable[[Callback], click.Command]:
-    """Make a function a command: its docstring is the help, `examples` are shown line by line."""
-    return click.command(name, cls=KctlCommand, examples=examples, status=status, **attributes)
+    """Make a function a command: its docstring is the help, `examples` are shown line by line.
+
+    `every` gives it `--every`, with this as its default; the empty text is none.
+    """
+    return click.command(name, cls=KctlCommand, examples=examples, status=status, every=every, **attributes)

@@ -306,8 +306,10 @@ def controller(frame: Frame, at: At) -> Outcome:
     examples="""
     kctl cluster health
     kctl cluster health --watch 10
+    kctl cluster health --every 30s
     kctl cluster health --snapshot znodes.jsonl --output jsonl
     """,
+    every="",
     status="0 nothing is wrong · 3 failed · 5 a check found a warning or an error",
 )
 @reads
@@ -320,20 +322,25 @@ def controller(frame: Frame, at: At) -> Outcome:
 )
 def health(frame: Frame, at: At, watch: float) -> Outcome:
     """Check the health of the cluster, one row per check."""
-    from kctl.cluster.health import Seen, check_health
-    from kctl.rows.cluster_wide import HEALTH
-
     with at.open(frame) as cluster:
         growth = _epoch_growth(cluster, watch) if watch and at.snapshot is None else 0
         state = cluster.read_state(configs=("topics", "brokers"), kafka_version=at.version)
-        now = int(time.time() * 1000)
-        if at.snapshot is not None:
-            now = max([b.registered_at or 0 for b in state.brokers.values()], default=0)
-        oddities = cluster.read_oddities(state, now)
-    results = list(check_health(Seen(state, oddities, now, growth)))
+        rows = health_rows(frame, cluster, state, at, growth)
+    return Outcome(rows, text=health_text)
+
+
+def health_rows(frame: Frame, cluster: Cluster, state: ClusterState, at: At, growth: int = 0) -> list[Row]:
+    """A row for each check; the exit status becomes 5 where one finds something."""
+    from kctl.cluster.health import Seen, check_health
+    from kctl.rows.cluster_wide import HEALTH
+
+    now = int(time.time() * 1000)
+    if at.snapshot is not None:
+        now = max([b.registered_at or 0 for b in state.brokers.values()], default=0)
+    results = list(check_health(Seen(state, cluster.read_oddities(state, now), now, growth)))
     if any(result.status in ("warning", "error") for result in results):
         frame.raise_status(5)
-    return Outcome([HEALTH.of(result, message=result.meaning) for result in results], text=health_text)
+    return [HEALTH.of(result, message=result.meaning) for result in results]
 
 
 def _epoch_growth(cluster: Cluster, seconds: float) -> int:

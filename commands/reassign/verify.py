@@ -183,6 +183,7 @@ def settle_throttle(
     kctl reassign status drain-2.json --disk-sizes /mnt/brokers
     kctl reassign status --snapshot znodes.jsonl --output jsonl
     """,
+    every="",
     status="0 nothing is moving, or all of the plan is done · 3 failed · 5 something is moving, or stuck",
 )
 @reads

@@ -26,3 +26,11 @@ CHECK = RowType("""
     detail  string   what was found
     advice  string?  what to do about it
 """)
+
+CONTEXT = RowType("""
+    context: A named cluster of the file of contexts.
+    name        string
+    is_default  boolean
+    settings    object   its keys; secrets are not shown
+    problems    array    what is wrong with it
+""")

@@ -1,0 +1,120 @@
+"""`kctl config-file`: the file of contexts."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from commands.cli.frame import Frame, command
+from commands.cli.render import Outcome, Row
+
+TEMPLATE = """\
+# Contexts of kctl: named clusters. `--context NAME` chooses one; docs/settings.md explains every key.
+default_context = "example"
+
+[contexts.example]
+bootstrap_server = "kafka1:9092,kafka2:9092"   # Kafka 2.4 and later
+# zookeeper = "zk1:2181,zk2:2181/kafka"        # with ZooKeeper; with both, changes go to the brokers
+# cluster_id = ""                              # `kctl cluster describe` shows it; a write to another one is refused
+read_only = true                               # every change is refused
+
+# tls = true                                   # with the system's authorities; or by files in PEM:
+# tls_ca = "/etc/kctl/ca.pem"
+# tls_certificate = "/etc/kctl/admin.pem"      # where brokers ask clients for one
+# tls_key = "/etc/kctl/admin.key"
+# tls_key_password = ""                        # better: KCTL_TLS_KEY_PASSWORD in the environment
+
+# sasl_mechanism = "SCRAM-SHA-512"             # PLAIN, SCRAM-SHA-256; of ZooKeeper DIGEST-MD5
+# sasl_username = "admin"
+# sasl_password = ""                           # better: KCTL_SASL_PASSWORD in the environment
+# acl = "secure"                               # of znodes that kctl creates: secure, or open
+"""
+FILES = ("tls_ca", "tls_certificate", "tls_key")
+
+
+@command("init", examples="kctl config-file init", status="0 written · 4 there is one already")
+def init(frame: Frame) -> Outcome:
+    """Write a file of contexts to fill in, with every key explained.
+
+    Only you can read it. A file that is there is left as it is.
+    """
+    from kctl.errors import Refused
+    from kctl.settings import settings_path
+
+    path = settings_path()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise Refused(
+            f"{path} is there already", "`kctl config-file check` says whether it is in order"
+        ) from None
+    with os.fdopen(number, "w", encoding="utf-8") as file:
+        file.write(TEMPLATE)
+    return Outcome(encoded=lambda _: [f"{path}\n".encode()])
+
+
+@command(
+    "check", examples="kctl config-file check", status="0 in order · 3 not TOML · 5 a context has a problem"
+)
+def check(frame: Frame) -> Outcome:
+    """Check every context: keys, values, files.
+
+    No cluster is asked; `kctl cluster describe --context NAME` does.
+    """
+    rows = list(contexts())
+    for row in rows:
+        if row["problems"]:
+            frame.raise_status(5)
+    return Outcome(rows, nothing="no context: `kctl config-file init` writes a file to fill in")
+
+
+@command("show", examples="kctl config-file show --output json", status="0 printed · 3 not TOML")
+def show(frame: Frame) -> Outcome:
+    """Show the contexts, without their secrets."""
+    return Outcome(contexts(), nothing="no context: `kctl config-file init` writes a file to fill in")
+
+
+def contexts() -> Iterator[Row]:
+    """A row for each context."""
+    from formats.secrets import redact_text
+    from kctl.rows.house import CONTEXT
+    from kctl.settings import KEYS, SECRET_KEYS, read_file, settings_path
+
+    path = settings_path()
+    default, found = read_file(path)
+    if default is not None and default not in found:
+        yield CONTEXT(
+            name=str(default), is_default=True, settings={}, problems=["the default, and not in the file"]
+        )
+    for name, values in found.items():
+        shown = {
+            key: "(set)"
+            if key in SECRET_KEYS or key not in KEYS
+            else redact_text(value)
+            if isinstance(value, str)
+            else value
+            for key, value in values.items()
+        }
+        yield CONTEXT(
+            name=name, is_default=name == default, settings=shown, problems=list(problems(path, values))
+        )
+
+
+def problems(path: Path, values: dict[str, object]) -> Iterator[str]:
+    """What is wrong with a context."""
+    from kctl.settings import KEYS, SECRET_KEYS, kind_of
+
+    for key, value in values.items():
+        if key not in KEYS:
+            yield f"{key} is not a key"
+        elif not isinstance(value, kind_of(key)):
+            yield f"{key} is a {type(value).__name__}, not a {kind_of(key).__name__}"
+        elif key in FILES and not os.access(str(value), os.R_OK):
+            yield f"{key}: {value} cannot be read"
+    if not {"zookeeper", "bootstrap_server"} & values.keys():
+        yield "neither zookeeper nor bootstrap_server says where the cluster is"
+    if SECRET_KEYS & values.keys() and stat.S_IMODE(path.stat().st_mode) & 0o077:
+        yield f"others can read {path}, and a password stands in it: chmod 600"

@@ -1,0 +1,75 @@
+"""`kctl top`: what one looks at while something is going on, on one screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import cast
+
+from commands.cli.connecting import At, reads, wire
+from commands.cli.frame import Frame, command
+from commands.cli.render import Outcome, Page, Row, table
+from commands.cluster.describe import broker_rows, brokers_text, health_rows, health_text
+
+MOST_GROUPS = 10
+
+
+@command(
+    "top",
+    examples="""
+    kctl top
+    kctl top --every 10s
+    kctl top --output jsonl --every 1m >> top.jsonl
+    """,
+    every="2s",
+    status="that of the last look: 0 nothing wrong · 3 failed · 5 something is wrong, or moving",
+)
+@reads
+def top(frame: Frame, at: At) -> Outcome:
+    """Show brokers, what is wrong, moves and lag on one screen, again and again.
+
+    Ctrl-C ends it. In a pipe it looks once, unless --every is given. The groups are those that are furthest behind; ZooKeeper
+    alone knows of none.
+    """
+    from commands.reassign.rows import standing_row
+    from kctl.cluster.reassignment.moves import moving_targets
+    from kctl.cluster.reassignment.verification import standings
+
+    with at.open(frame) as cluster:
+        state = cluster.read_state(configs=("topics", "brokers"), kafka_version=at.version)
+        health = health_rows(frame, cluster, state, at)
+    moves = [standing_row(one) for one in standings(moving_targets(state), state, [], None)]
+    groups = lagging(frame, at) if state.backend == "admin" and at.snapshot is None else []
+    if moves:
+        frame.raise_status(5)
+    return Outcome([*broker_rows(state), *health, *moves, *groups], text=screen)
+
+
+def lagging(frame: Frame, at: At) -> list[Row]:
+    """The groups that are furthest behind."""
+    from kctl.rows.live_groups import GROUP
+    from kctl.wire.groups import lags_of, read_all_groups, total_lag
+
+    with wire(frame, timeout=at.timeout) as connected:
+        rows = [
+            GROUP.of(group, members=len(group.members), lag=total_lag(lags_of(connected, group)))
+            for group in read_all_groups(connected)
+        ]
+    rows.sort(key=lambda row: cast("int", row["lag"] or 0), reverse=True)
+    return rows[:MOST_GROUPS]
+
+
+def screen(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """Brokers, problems, moves, groups; an empty line between."""
+    from commands.reassign.rows import standing_text
+
+    texts = {"broker": brokers_text, "health": health_text, "partition": standing_text}
+    for kind, some in groupby(rows, key=lambda row: str(row["kind"])):
+        if kind == "group":
+            yield from table(
+                [{key: row[key] for key in ("kind", "group", "state", "members", "lag")} for row in some],
+                page,
+            )
+        else:
+            yield from texts[kind](some, page)
+        yield ""

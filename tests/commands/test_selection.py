@@ -1,0 +1,214 @@
+"""`--where`, `--columns`, `--sort`, `--every`, the file of contexts, and the first step in a folder of evidence."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from commands.about.config_file import TEMPLATE
+from kctl.settings import KEYS
+from tests.conftest import HERE, Ran, kctl, rows
+
+EXAMPLE = HERE.parent / "examples" / "unclean-election"
+LEDGER = EXAMPLE / "moments" / "after" / "broker-2" / "data" / "ledger-0" / "00000000000000000000.log"
+
+
+def lines(ran: Ran) -> list[str]:
+    return ran.out.decode().splitlines()
+
+
+def test_conditions_choose_rows() -> None:
+    wrong = rows("finding", "--where", "severity=error", "--where", "code~crc").of("finding_type")
+    assert wrong and all(row["severity"] == "error" and "crc" in row["code"] for row in wrong)
+    others = rows("finding", "--where", "severity!=error").of("finding_type")
+    assert others and not any(row["severity"] == "error" for row in others)
+
+
+def test_numbers_are_compared_as_numbers() -> None:
+    dumped = rows(
+        "segment",
+        "dump",
+        LEDGER,
+        "--records",
+        "--where",
+        "kind=record",
+        "--where",
+        "offset>=9",
+        "--where",
+        "offset<11",
+    )
+    assert [row["offset"] for row in dumped.rows] == [9, 10]
+
+
+def test_columns_and_order() -> None:
+    ran = kctl(
+        "segment",
+        "dump",
+        LEDGER,
+        "--columns",
+        "base_offset,codec",
+        "--sort=-base_offset",
+        "--where",
+        "kind=batch",
+    )
+    offsets = [int(line.split("\t")[1]) for line in lines(ran)[1:]]
+    assert (
+        lines(ran)[0] == "kind\tbase_offset\tcodec"
+        and offsets == sorted(offsets, reverse=True)
+        and len(offsets) > 3
+    )
+
+
+def test_null_comes_last_either_way() -> None:
+    for sort in ("records", "-records"):
+        found = kctl(
+            "segment",
+            "verify",
+            EXAMPLE / "moments" / "before",
+            "-q",
+            "--where",
+            "kind=file",
+            "--columns",
+            "records",
+            "--sort",
+            sort,
+        )
+        values = [line.split("\t")[1] for line in lines(found)[1:]]
+        assert "" in values and values == sorted(values, key=lambda value: value == "")
+
+
+def test_the_status_is_that_of_all_rows() -> None:
+    ran = kctl("replica", "loss", EXAMPLE, "--where", "topic=another", "-q")
+    assert (ran.status, ran.out) == (5, b"")
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (["finding", "--where", "sevrity=error"], "did you mean severity?"),
+        (["finding", "--where", "severity"], "is not a condition such as"),
+        (["finding", "--sort", "nothing"], "has the key 'nothing'"),
+        (["completion", "bash", "--columns", "a"], "prints no rows to choose from"),
+    ],
+)
+def test_what_cannot_be_chosen_is_said(args: list[str], says: str) -> None:
+    ran = kctl(*args)
+    assert ran.status == 2 and says in ran.err, ran.err
+
+
+@pytest.mark.slow
+def test_again_and_again_until_interrupted(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "commands",
+        "reassign",
+        "status",
+        "--snapshot",
+        "none",
+        "--every",
+        "0.05",
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=HERE.parent
+    ) as running:
+        assert running.stderr is not None
+        said = [running.stderr.readline() for _ in range(6)]
+        running.send_signal(signal.SIGINT)
+        running.communicate()
+    assert said[0] == said[2] == said[4] and "none" in said[0]
+    assert running.returncode == 3, "the status of the last look, not that of an interruption"
+
+
+def test_top_looks_once_in_a_pipe_and_shows_brokers_and_what_is_wrong() -> None:
+    export = EXAMPLE / "moments" / "during" / "znodes.jsonl"
+    ran = rows("top", "--snapshot", export)
+    assert ran.status == 5
+    assert [(row["broker_id"], row["is_alive"]) for row in ran.of("broker")] == [
+        (1, False),
+        (2, True),
+        (3, True),
+    ]
+    assert {row["check"] for row in ran.of("health") if row["status"] == "warning"} == {
+        "dead-brokers",
+        "under-replicated",
+    }
+
+
+@pytest.mark.slow
+def test_a_screen_is_left_as_it_was_found() -> None:
+    export = EXAMPLE / "moments" / "during" / "znodes.jsonl"
+    command = f"{sys.executable} -m commands top --snapshot {export} --every 0.05"
+    reader, writer = os.openpty()
+    with subprocess.Popen(command.split(), stdout=writer, stderr=writer, cwd=HERE.parent) as running:
+        os.close(writer)
+        seen = b""
+        while seen.count(b"\x1b[H\x1b[J") < 3:
+            seen += os.read(reader, 4096)
+        running.send_signal(signal.SIGINT)
+        with contextlib.suppress(OSError):  # the end of a terminal
+            while part := os.read(reader, 4096):
+                seen += part
+    os.close(reader)
+    assert running.returncode == 5
+    assert seen.startswith(b"\x1b[?1049h\x1b[?25l") and seen.endswith(b"\x1b[?25h\x1b[?1049l")
+
+
+# --- the file of contexts -------------------------------------------------------------------------------
+
+
+def test_the_template_has_every_key_and_is_toml() -> None:
+    given = tomllib.loads(re.sub(r"(?m)^# (?=\w+ = )", "", TEMPLATE))
+    assert set(given["contexts"]["example"]) == set(KEYS)
+
+
+def test_a_file_is_written_once_and_checked(tmp_path: Path) -> None:
+    path = tmp_path / "kctl" / "config.toml"
+    env = {"KCTL_CONFIG": str(path)}
+    assert kctl("config-file", "init", env=env).status == 0
+    assert path.read_text() == TEMPLATE and path.stat().st_mode & 0o777 == 0o600
+    assert kctl("config-file", "init", env=env).status == 4
+    assert rows("config-file", "check", env=env).of("context")[0]["problems"] == []
+    path.write_text(
+        'default_context = "b"\n[contexts.a]\ntls_ca = "/none"\nsasl_password = "geheim"\nport = 1\ntls = "yes"\n'
+    )
+    os.chmod(path, 0o644)
+    ran = rows("config-file", "check", env=env)
+    missing, a = ran.of("context")
+    assert ran.status == 5 and missing["problems"] == ["the default, and not in the file"]
+    assert [problem.split(" ")[0] for problem in a["problems"]] == [
+        "tls_ca:",
+        "port",
+        "tls",
+        "neither",
+        "others",
+    ]
+    shown = kctl("config-file", "show", env=env)
+    assert b"geheim" not in shown.out and shown.status == 0
+
+
+# --- the first step -------------------------------------------------------------------------------------
+
+
+def test_a_folder_of_evidence_is_known_and_a_command_is_proposed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(EXAMPLE)
+    ran = kctl()
+    assert (
+        ran.status == 2
+        and "18 segments in 18 folders" in ran.err
+        and "next     kctl audit run . --out ../report" in ran.err
+    )
+    monkeypatch.chdir(LEDGER.parent)
+    assert "next     kctl segment verify ." in kctl().err
+    monkeypatch.chdir(tmp_path)
+    assert "Commands:" in kctl().err
