@@ -64,14 +64,14 @@ def global_options() -> list[click.Parameter]:
             ["--output"], type=click.Choice(OUTPUTS), envvar="KCTL_OUTPUT", help="Output format.  [default: text]"
         ),
         GlobalOption(
-            ["--where"], type=Conditions(), multiple=True, metavar="KEY=VALUE",
+            ["--where", "rows_where"], type=Conditions(), multiple=True, metavar="KEY=VALUE",
             help="Only rows that are so; repeatable. Operators: = != > >= < <= and ~ (contains).",
         ),
         GlobalOption(
-            ["--columns"], metavar="A,B", callback=lambda _, __, given: given and tuple(given.split(",")),
+            ["--columns", "rows_columns"], metavar="A,B", callback=lambda _, __, given: given and tuple(given.split(",")),
             help="Only these keys of each row.",
         ),
-        GlobalOption(["--sort"], metavar="KEY", help="Sort rows by this key; -KEY: the largest first."),
+        GlobalOption(["--sort", "rows_sort"], metavar="KEY", help="Sort rows by this key; -KEY: the largest first."),
         GlobalOption(
             ["--color"], type=click.Choice(COLORS), envvar="KCTL_COLOR", help="When to use colors.  [default: auto]"
         ),
@@ -84,7 +84,7 @@ def global_options() -> list[click.Parameter]:
     ]  # fmt: skip
 
 
-SELECTING = ("where", "columns", "sort")
+SELECTING = {"rows_where": "where", "rows_columns": "columns", "rows_sort": "sort"}
 GLOBAL_NAMES = (
     *("context", "zookeeper", "bootstrap_server", "output", "color", "verbose", "quiet"),
     *SELECTING,
@@ -244,7 +244,9 @@ class KctlCommand(click.Command):
 
     def once(self, ctx: click.Context, frame: Frame) -> int:
         """Run the command and deliver its rows; gives the exit status."""
-        selection = Selection(**{name: frame.given[name] for name in SELECTING if frame.given.get(name)})
+        selection = Selection(
+            **{field: frame.given[name] for name, field in SELECTING.items() if frame.given.get(name)}
+        )
         assert self.callback is not None
         try:
             with ctx:

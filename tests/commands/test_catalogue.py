@@ -6,7 +6,7 @@ import click
 import pytest
 
 from commands.catalogue import COMMANDS, Group, Verb
-from commands.cli.frame import KctlCommand
+from commands.cli.frame import GLOBAL_NAMES, GlobalOption, KctlCommand
 from commands.main import EXIT_STATUS, load
 from kctl.cluster.elections import Candidate
 from kctl.model import TopicPartition
@@ -34,6 +34,8 @@ def test_the_table_is_what_the_command_says(name: str, verb: Verb) -> None:
             assert parameter.help, f"{name} {parameter.name}"
     for row in verb.rows:
         row_type(row)
+    own = {p.name for p in command.params if not isinstance(p, GlobalOption)}
+    assert own.isdisjoint(GLOBAL_NAMES), "a value of the command that a global option would get"
 
 
 ZOOKEEPER_SUBJECTS = ("topic", "config", "reassign", "elect", "cluster", "consumer", "znode")
