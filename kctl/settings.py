@@ -35,6 +35,7 @@ class Context(NamedTuple):
     sasl_mechanism: str | None = None
     sasl_username: str | None = None
     sasl_password: str | None = None
+    sasl_token_file: str | None = None
     acl: str | None = None
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 from typing import NamedTuple
@@ -105,8 +105,8 @@ class Block:
     """Where the line ends of `data` are."""
     shift: int = 0
     """What was added to the keys to mend the broker's clock."""
-    before: Sequence[Earlier] = ()
-    """The last records of the block before it in the source."""
+    before: Block | None = None
+    """The block before it in the source, without the one before that."""
     brokers: list[int | None] | None = None
     """The broker of each record, where the file is not of one broker alone."""
     numbers: Int64s | None = None
@@ -168,6 +168,11 @@ class Block:
         time_ms = None if time == BEFORE_ALL else _told_time(time, latest)
         return Earlier(self.file.file, line, time_ms, self.broker_at(index), self.data[start:end])
 
+    def last(self) -> Iterator[Earlier]:
+        """Its last records, some dozens, the last first."""
+        for index in range(len(self.starts) - 1, max(-1, len(self.starts) - 1 - REMEMBERED), -1):
+            yield self.earlier(index)
+
     def only(self, keep: Bools) -> Block:
         """The same block with some of its records."""
         if keep.all():
@@ -223,7 +228,7 @@ class _State:
     line: int = 1
     told_back: str = ""
     told_year: str = ""
-    before: Sequence[Earlier] = ()
+    before: Block | None = None
     numbers: array[int] | None = None
     """The numbers of the lines to come, where those of one container are read alone."""
 
@@ -317,7 +322,7 @@ def _block(file: LogFile, state: _State, data: bytes, end: int, records: Records
         before=state.before,
         numbers=numbers,
     )
-    state.before = [block.earlier(index) for index in range(max(0, len(starts) - REMEMBERED), len(starts))]
+    state.before = replace(block, before=None)
     _watch_clock(block, state)
     state.key = block.last_key
     if times[-1] != BEFORE_ALL:

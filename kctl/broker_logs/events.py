@@ -48,8 +48,8 @@ class Event:
         block = self._block
         for index in range(self._index - 1, max(-1, self._index - 1 - REMEMBERED), -1):
             yield block.earlier(index)
-        if self._index < REMEMBERED:
-            yield from reversed(block.before)
+        if self._index < REMEMBERED and block.before is not None:
+            yield from block.before.last()
 
     @property
     def time(self) -> str | None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
-from kctl.broker_logs.blocks import REMEMBERED, Block, Earlier, Shape
+from kctl.broker_logs.blocks import Block, Shape
 from kctl.broker_logs.shapes import Shapes, message_of, writer_of
 
 CONFIGURATION = b"KafkaConfig values:"
@@ -47,7 +48,7 @@ def attributed(blocks: Iterator[Block]) -> Iterator[Block]:
     failing_start: int | None = None
     failing: int | None = None
     unregistered: int | None = None
-    before: list[Earlier] = []
+    before: Block | None = None
     for block in blocks:
         brokers: list[int | None] = []
         block.brokers, block.shapes = brokers, shapes.parse(block)
@@ -96,7 +97,7 @@ def attributed(blocks: Iterator[Block]) -> Iterator[Block]:
             # Until 0.11 the configuration is printed right before.
             configured = None if is_own else named
         block.before = before
-        before = [block.earlier(i) for i in range(max(0, len(brokers) - REMEMBERED), len(brokers))]
+        before = replace(block, before=None)
         held.append(block)
         if not starts or len(held) >= MOST_HELD:
             starts.clear()

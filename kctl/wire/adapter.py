@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import kafka.errors as kafka_errors
@@ -31,7 +32,8 @@ from kafka.protocol.frame import KafkaBytes
 from kafka.protocol.metadata import MetadataResponse
 from kafka.protocol.schemas.fields.struct import StructField
 
-from kctl.errors import BadValue, KctlError
+from kctl.errors import BadValue, KctlError, file_error
+from kctl.files import open_file
 from kctl.settings import Context
 from kctl.wire.shortcuts.receiving import receive_quickly
 from kctl.wire.shortcuts.small_messages import take_small_messages
@@ -267,6 +269,7 @@ class Access(NamedTuple):
     sasl_mechanism: str | None = None
     sasl_username: str | None = None
     sasl_password: str | None = None
+    sasl_token_file: str | None = None
 
     def settings(self) -> dict[str, Any]:
         """The library's settings."""
@@ -283,12 +286,24 @@ class Access(NamedTuple):
             "sasl_mechanism": self.sasl_mechanism,
             "sasl_plain_username": self.sasl_username,
             "sasl_plain_password": self.sasl_password,
+            "sasl_oauth_token_provider": _token_of(self.sasl_token_file) if self.sasl_token_file else None,
             "max_in_flight_requests_per_connection": IN_FLIGHT,
             "receive_message_max_bytes": LARGEST_ANSWER,
             "request_timeout_ms": int((self.timeout + SERVER_ROOM) * 1000),
             "socket_connection_setup_timeout_ms": int(self.timeout * 1000),
             "reconnect_backoff_max_ms": 1000,
         }
+
+
+def _token_of(file: str) -> Any:
+    """What gives the library the token in a file, which others may replace meanwhile."""
+    from kafka.net.sasl.oauth import AbstractTokenProvider
+
+    class TokenInFile(AbstractTokenProvider):  # type: ignore[misc]
+        def token(self) -> str:
+            return Path(file).read_text("ascii").strip()
+
+    return TokenInFile()
 
 
 def access_from(context: Context, servers: str, timeout: float) -> Access:
@@ -537,21 +552,35 @@ class Wire:
         self.close()
 
 
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI")
+# What each mechanism needs besides its name.
+MECHANISMS = {
+    "PLAIN": ("sasl_username", "sasl_password"),
+    "SCRAM-SHA-256": ("sasl_username", "sasl_password"),
+    "SCRAM-SHA-512": ("sasl_username", "sasl_password"),
+    "OAUTHBEARER": ("sasl_token_file",),
+    "GSSAPI": (),
+}
 
 
 def _check_login(access: Access) -> None:
     """Raise BadValue for a login that cannot work: the library would try it until the time is over."""
     mechanism = access.sasl_mechanism
-    if mechanism and mechanism not in MECHANISMS:
+    if mechanism is None:
+        return
+    if mechanism not in MECHANISMS:
         raise BadValue(
             f"SASL mechanism {mechanism} is not supported with brokers", f"there are {', '.join(MECHANISMS)}"
         )
-    for name in ("sasl_username", "sasl_password"):
-        if mechanism and mechanism != "GSSAPI" and not getattr(access, name):
+    for name in MECHANISMS[mechanism]:
+        if not getattr(access, name):
             raise BadValue(
                 f"SASL mechanism {mechanism} needs {name}", f"set KCTL_{name.upper()} or the context's"
             )
+    if mechanism == "OAUTHBEARER" and access.sasl_token_file:
+        try:
+            open_file(access.sasl_token_file, follow=True).close()
+        except OSError as error:
+            raise file_error(access.sasl_token_file, error) from error
 
 
 class Controllers(Wire):

@@ -114,6 +114,10 @@ def parse_zones(texts: Iterable[str]) -> tuple[dict[int, Zone], Zone | None]:
     return zones, default
 
 
+# Logs that say when a process started; state changes and controllers' lines do not.
+TELL_STARTS = ("server", "stdout", "other")
+
+
 def detect_zones(
     files: Sequence[LogFile], given: Mapping[int, Zone], default: Zone | None, findings: list[Finding]
 ) -> dict[int | None, Zone]:
@@ -126,14 +130,15 @@ def detect_zones(
             zones[broker_id] = default
             continue
         own = [f for f in files if f.broker_id == broker_id]
-        starts = [s for f in own if f.kind in ("server", "stdout", "other") for s in starts_in(f)]
+        starts = [s for f in own if f.kind in TELL_STARTS for s in starts_in(f)]
         zones[broker_id] = _from_starts(broker_id, starts or _beside(own), findings)
     if default is not None:
         zones[None] = default
     else:
         of_several = [file for file in files if file.broker_id is None and file.path != STDIN]
         if len({os.path.dirname(os.path.abspath(file.path)) for file in of_several}) == 1:
-            zones[None] = _from_starts(None, [s for file in of_several for s in starts_in(file)], findings)
+            starts = [s for file in of_several if file.kind in TELL_STARTS for s in starts_in(file)]
+            zones[None] = _from_starts(None, starts, findings)
     return zones
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +26,7 @@ LISTENERS = {
     "PLAIN": "SASL_PLAINTEXT",
     "SCRAM": "SASL_SSL",
     "MTLS": "SSL",
+    "OAUTH": "SASL_PLAINTEXT",
 }
 
 
@@ -78,6 +82,9 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         "ssl.keystore.location": folder / "server.pem",
         "listener.name.plain.sasl.enabled.mechanisms": "PLAIN",
         "listener.name.plain.plain.sasl.jaas.config": f'{MODULE}.plain.PlainLoginModule required user_ann="right";',
+        "listener.name.oauth.sasl.enabled.mechanisms": "OAUTHBEARER",
+        "listener.name.oauth.oauthbearer.sasl.jaas.config": f"{MODULE}.oauthbearer.OAuthBearerLoginModule required "
+        'unsecuredLoginStringClaim_sub="broker";',
         "listener.name.mtls.ssl.client.auth": "required",
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": folder / "ca.pem",
@@ -125,6 +132,25 @@ def test_sasl(secured: Secured, listener: str, mechanism: str) -> None:
     assert ran.status == 0 and ran.of("cluster")[0]["brokers"] == 1, ran.err
     wrong = secured(listener, "cluster", "describe", **{**env, "KCTL_SASL_PASSWORD": "wrong"})
     assert wrong.status == 3 and "password" in wrong.err and len(wrong.errors) == 1
+
+
+def unsecured_token(name: str, lives: int) -> str:
+    """A JWT without a signature, as brokers take it whose validator is the default one."""
+    now = int(time.time())
+    parts = ({"alg": "none"}, {"sub": name, "iat": now - 10, "exp": now + lives})
+    texts = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts]
+    return f"{'.'.join(texts)}."
+
+
+def test_a_token_in_a_file(secured: Secured, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(unsecured_token("ann", 600))
+    env = {"KCTL_SASL_MECHANISM": "OAUTHBEARER", "KCTL_SASL_TOKEN_FILE": str(file)}
+    ran = secured("OAUTH", "cluster", "describe", **env)
+    assert ran.status == 0 and ran.of("cluster")[0]["brokers"] == 1, ran.err
+    file.write_text(unsecured_token("ann", -5))
+    expired = secured("OAUTH", "cluster", "describe", **env)
+    assert expired.status == 3 and len(expired.errors) == 1, expired.err
 
 
 def test_a_protocol_that_does_not_fit_is_one_line(secured: Secured) -> None:

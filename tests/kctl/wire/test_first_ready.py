@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -125,9 +126,25 @@ def test_each_failure_is_named_once(refusing: int, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_login_that_cannot_work_is_not_tried() -> None:
-    for mechanism, says in (("OAUTHBEARER", "is not supported"), ("PLAIN", "needs sasl_username")):
+    needs = {
+        "EXTERNAL": "is not supported",
+        "PLAIN": "needs sasl_username",
+        "OAUTHBEARER": "needs sasl_token_file",
+    }
+    for mechanism, says in needs.items():
         with pytest.raises(BadValue, match=says):
             Wire(Access(servers="h", sasl_mechanism=mechanism))
+
+
+def test_a_token_is_read_anew_from_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    access = Access(servers="h", sasl_mechanism="OAUTHBEARER", sasl_token_file=str(file))
+    with pytest.raises(KctlError, match="token: no such file"):
+        Wire(access)
+    provider = access.settings()["sasl_oauth_token_provider"]
+    for token in ("a.b.", "c.d."):
+        file.write_text(f"{token}\n")
+        assert provider.token() == token
 
 
 class FakeCluster(FakeManager):
