@@ -23,13 +23,14 @@ def judge_divergence(
     unreadable: Sequence[tuple[int, str]] = (),
     incomplete: Sequence[tuple[int, str]] = (),
     unopened: Sequence[str] = (),
+    agreement: str = "hold the same records at every shared offset",
 ) -> Judgement:
     """The judgement on the copies of one partition at one moment.
 
     `verdict` and `reason` are those of the comparison; `assigned` is empty where nothing tells the assignment;
     `unreadable` names brokers whose copy was read in part only, and why, `incomplete` those whose copy is not all that the
     broker had; `unopened` paths of the evidence below which
-    another copy may lie.
+    another copy may lie; `agreement` is what was found of copies that agree.
     """
     subject = Subject(partition.topic, partition.partition, None, moment)
 
@@ -74,6 +75,4 @@ def judge_divergence(
         missing = [*missing, *absent] or [other_replicas(partition, moment)]
         return judged(Verdict.COULD_NOT_JUDGE, reason or "the comparison has no verdict", missing)
     names = ", ".join(map(str, sorted(copies)))
-    return judged(
-        Verdict.SOUND, f"the copies of brokers {names} hold the same records at every shared offset"
-    )
+    return judged(Verdict.SOUND, f"the copies of brokers {names} {agreement}")

@@ -214,6 +214,7 @@ def compare_rows(
             f"by leader epochs alone: {worst['reason']}",
             [(copy.broker_id, "; ".join(log.problems)) for copy, log, _ in read if log.problems],
             unopened=evidence.unopened,
+            agreement="have the same leader epochs at every shared offset; their records were not compared",
         )
 
 

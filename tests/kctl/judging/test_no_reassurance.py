@@ -151,6 +151,29 @@ CASES: list[tuple[str, str, str, Gap, str, int, dict[str, int]]] = [
      {"sound": 29, "could_not_judge": 1}),
     ("coordinators", SEGMENTS, "data-clean", removed("data-clean/**/__transaction_state-*"),
      AUDIT + " --questions transactions", 3, {"sound": 29, "could_not_judge": 1}),
+    ("znodes", ZONES, "", removed("moments/*/znodes.jsonl"), COMPARE, 0, {"sound": 6}),  # copies decide
+    ("znodes", ZONES, "", removed("moments/*/znodes.jsonl"), LOSS, 0, {"sound": 3}),  # logs tell the ISR
+    ("the brokers' logs", ZONES, "", removed("broker-*/logs"), LOSS, 0, {"sound": 3}),  # znodes do
+    ("the end of a follower's log", ZONES, AFTER, cut_without_znodes, LOSS, 0, {"sound": 3}),
+    ("the end of a log", ZONES, AFTER, cut_without_znodes, AUDIT, 5, {"sound": 16, "damaged": 1, "could_not_judge": 1}),
+    ("every copy", ZONES, "", removed("moments"), TIMELINE, 0, {"sound": 3}),  # logs decide
+    ("a controller's log that can be read", ZONES, "", no_file("broker-2/logs/controller.log"), TIMELINE, 5, {"sound": 3}),
+    ("a broker's logs", ZONES, "", emptied("broker-2/logs"), TIMELINE, 3, {"sound": 2, "could_not_judge": 1}),
+    ("all but one broker", ZONES, "broker-1", whole, TIMELINE, 3, {"sound": 2, "could_not_judge": 1}),
+    ("metadata and logs", KRAFT, "", removed(METADATA, "*/logs"), TIMELINE, 3, {}),
+    ("metadata", KRAFT, "", removed(METADATA), LOSS, 5, {"sound": 1, "could_not_judge": 1}),
+    ("all but one broker", KRAFT, f"{AFTER}/broker-1", whole, EPOCHS, 3, {"could_not_judge": 3}),
+    ("all but one broker", KRAFT, f"{AFTER}/broker-1", whole, VERIFY, 0, {"sound": 4}),
+    *(("all but the tier", TIER, "tier", whole, command, 3, {})
+      for command in (COMPARE, LOSS, EPOCHS, VERIFY, TIMELINE, HANGING)),
+    *(("everything", ZONES, AFTER, nothing, command, 3, {}) for command in (HANGING, AUDIT, TIERED)),
+    ("an object that can be read", TIER, "", no_file("tier/**/*.log"), TIERED, 5, {"sound": 1, "damaged": 2}),
+    ("the end of an object", TIER, "", cut("tier/**/*.log"), TIERED, 5, {"sound": 1, "damaged": 1}),
+    ("all but one broker", TIER, "brokers/1 tier", whole, TIERED, 3, {"could_not_judge": 2}),
+    ("a log that can be read", ZONES, AFTER, no_file(FIRST_LOG), AUDIT, 5, {"sound": 15, "damaged": 1, "unreadable": 2}),
+    ("a broker's folder", ZONES, AFTER, emptied(f"{AFTER}/broker-3"), AUDIT, 5, {"sound": 11, "could_not_judge": 4}),
+    ("two copies", ZONES, "", removed(COPY + "2", COPY + "3"), AUDIT, 5, {"sound": 11, "could_not_judge": 9}),
+    ("a path", ZONES, f"{AFTER}/broker-1 none", whole, AUDIT, 3, {"sound": 4, "unreadable": 1, "could_not_judge": 6}),
     ("a coordinator's log", SEGMENTS, "data-clean", no_file("data-clean/**/__transaction_state-*/*.log"), HANGING, 5,
      {"sound": 31, "unreadable": 1}),
 ]  # fmt: skip
