@@ -79,7 +79,7 @@ PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 test-pythons:
 	@for python in $(PYTHONS); do \
 		command -v $$python > /dev/null || { echo "no $$python here"; continue; }; \
-		$(MAKE) test-quick PYTHON=$$python VENV=build/venv-$$python EXTRAS=fast,wire,sql,sasl || exit 1; \
+		$(MAKE) test-quick PYTHON=$$python VENV=build/venv-$$(basename $$python) EXTRAS=fast,wire,sql,sasl || exit 1; \
 	done
 
 # Three brokers to try things on, until Ctrl-C; needs Java 17 and Maven.
