@@ -74,12 +74,12 @@ test-newest: $(VENV)/.dev
 	$(BIN)/pip install -q --no-deps --upgrade --target build/newest kafka-python
 	PYTHONPATH=build/newest $(BIN)/python -m pytest -p tests.newest tests/kctl/test_wire.py tests/kctl/wire $(PYTEST_ARGS)
 
-# The quick tests with each of these that is there.
+# The quick tests with each of these that is there; without Spark, for its size.
 PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 test-pythons:
 	@for python in $(PYTHONS); do \
 		command -v $$python > /dev/null || { echo "no $$python here"; continue; }; \
-		$(MAKE) test-quick PYTHON=$$python VENV=build/venv-$$(basename $$python) EXTRAS=fast,wire,sql,sasl || exit 1; \
+		$(MAKE) test-quick PYTHON=$$python VENV=build/venv-$$(basename $$python) EXTRAS=fast,wire,sql,sasl PYTEST_ARGS='--ignore=tests/spark $(PYTEST_ARGS)' || exit 1; \
 	done
 
 # Three brokers to try things on, until Ctrl-C; needs Java 17 and Maven.
