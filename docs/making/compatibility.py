@@ -30,7 +30,7 @@ versions from 0.8.1 to 4.3, with tables taken from their sources; the versions a
 
 ## Where it ends
 
-- SASL by `GSSAPI`: there, untested. `OAUTHBEARER`: not there.
+- SASL by `GSSAPI`: there, untested. `OAUTHBEARER`: with a token from a file; kctl asks no issuer for one.
 - Migration from ZooKeeper to KRaft is tested with 3.9, the last version that has it.
 - Tiered storage: recordings of 3.5, 3.6 and 3.9 with Kafka's `LocalTieredStorage`; objects of the plug-in of Aiven by their layout. Other layouts: `--layout`.
 - Brokers before 2.4 have no Admin protocol that kctl uses; `--zookeeper` changes them.
