@@ -22,6 +22,8 @@ from kctl.replication.rules import Rules
 from kctl.replication.simulated_partition import SimulatedPartition, SimulatedReplica
 from kctl.replication.truncation import Truncation
 
+LARGEST = 1 << 20  # bytes of a scenario
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -283,7 +285,7 @@ def read_scenario(name_or_path: str) -> Scenario:
         return parse_scenario(name_or_path, found.read_text(encoding="utf-8"))
     path = Path(name_or_path)
     try:
-        text = read_text(path, follow=True)
+        text = read_text(path, LARGEST, follow=True)
     except (OSError, UnicodeDecodeError) as error:
         why = reason_of(error) if isinstance(error, OSError) else "not UTF-8"
         names = ", ".join(built_in_names())

@@ -47,6 +47,9 @@ class Source(Protocol):
     def close(self) -> None: ...
 
 
+LAST_POSITION = 2**63 - 1  # that the system can be asked for
+
+
 class LocalFile:
     """A file of this machine, opened for reading only; `follow` as in `kctl.files`."""
 
@@ -58,7 +61,7 @@ class LocalFile:
 
     def read_at(self, position: int, size: int) -> bytes:
         """Bytes from position on, fewer where it ends."""
-        return os.pread(self._file, size, position)
+        return os.pread(self._file, size, position) if position <= LAST_POSITION else b""
 
     def read_into(self, position: int, room: NDArray[np.uint8]) -> int:
         """Fill the room from position on; how many bytes there were."""

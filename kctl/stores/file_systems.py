@@ -48,16 +48,18 @@ def file_system(url: str) -> tuple[Any, str]:
     """The `pyarrow.fs` file system of a URL, and the path in it. Raises StoreUnreachable."""
     from pyarrow.lib import ArrowException
 
-    scheme = urlsplit(url).scheme.lower()
+    given = redact_text(url).partition("?")[0]
     try:
-        return SCHEMES.get(scheme, _other)(url)
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise StoreUnreachable(f"{given}: {one_line(error)}") from None
+    try:
+        return SCHEMES.get(parts.scheme.lower(), _other)(url)
     except (OSError, ValueError, NotImplementedError, ImportError, ArrowException) as error:
-        said, options = str(error), parse_qsl(urlsplit(url).query)
-        for value in sorted(
-            (value for name, value in options if name not in HARMLESS), key=len, reverse=True
-        ):
+        said, values = str(error), [value for name, value in parse_qsl(parts.query) if name not in HARMLESS]
+        for value in sorted(values, key=len, reverse=True):
             said = said.replace(value, REDACTED)
-        raise StoreUnreachable(f"{redact_text(url).partition('?')[0]}: {one_line(OSError(said))}") from None
+        raise StoreUnreachable(f"{given}: {one_line(OSError(said))}") from None
 
 
 def one_line(error: BaseException) -> str:

@@ -44,12 +44,12 @@ def local_path(path: str) -> str:
     import atexit
     import shutil
     import tempfile
-    from urllib.parse import unquote, urlsplit
+    from urllib.parse import unquote
 
     from kctl.stores.file_systems import is_url
 
     if path.startswith("file://"):
-        return unquote(urlsplit(path).path)
+        return unquote("/" + path.removeprefix("file://").partition("/")[2])
     if not is_url(path):
         return path
     folder = Path(tempfile.mkdtemp(prefix="kctl-store-")).resolve()

@@ -27,6 +27,8 @@ NOWHERE: ReplicaDirs = {}
 ANY = "any"  # the broker chooses the log directory
 NEW = partial(tuple.__new__, TopicPartition)
 LARGEST_BROKER_ID = 2**31 - 1
+FEW, LEAST_ENTRY = 100_000, 12
+"""Lists and objects that any plan may hold, and bytes for each where there are more: an entry has two in forty bytes."""
 CORRECT = "correct the file: a plan is what `kctl reassign plan` or Kafka's own tool writes"
 
 
@@ -145,6 +147,10 @@ def read_plan(path: Path) -> PlanFile:
         text = read_text(path, LARGEST_TABLE, follow=True)
     except (OSError, UnicodeDecodeError) as error:
         raise file_error(path, error) from error
+    if text.count("[") + text.count("{") > max(FEW, len(text) // LEAST_ENTRY):
+        raise UnreadableFile(
+            f"{path} is no plan: it is mostly lists and objects with nothing in them", CORRECT
+        )
     try:
         values = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -215,8 +215,9 @@ def test_an_empty_prefix_and_a_store_that_is_not_there(store: Handler) -> None:
     store.folder.mkdir()
     ran = verify(URL)
     assert ran.status == 3 and f"{URL}: no object is under this URL" in ran.err and not ran.rows
-    ran = rows("segment", "verify", "nonsense://host/x")
-    assert ran.status == 3 and "nonsense://host/x" in ran.err
+    for url in ("nonsense://host/x", "nonsense://[::1/x", "s3://[::1/x"):
+        ran = rows("segment", "verify", url)
+        assert ran.status == 3 and url in ran.err
 
 
 def test_no_value_of_a_query_is_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
