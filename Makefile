@@ -7,6 +7,9 @@ EXTRAS ?= fast,spark,wire,sql,sasl
 
 .PHONY: demo demo-spark test test-quick test-matrix check fuzz mutants nemesis man docs pictures dist sbom vulnerabilities test-newest test-pythons cluster bench bench-admin bench-wire bench-spark bench-hostile format clean
 
+# Tests start kctl thousands of times; where Python writes no bytecode by itself, each start would compile all anew.
+COMPILE = @$(BIN)/python -m compileall -q formats kctl commands
+
 $(BIN)/kctl:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --upgrade pip
@@ -31,14 +34,17 @@ check: $(VENV)/.dev
 # While editing: no Java, nothing outside of this machine, under a minute on two cores. A test is in it unless it is
 # marked: what takes longer than a second is `slow`.
 test-quick: $(VENV)/.dev
+	$(COMPILE)
 	$(BIN)/python -m pytest -n 2 -m 'not (slow or java or brokers or spark or matrix)' $(PYTEST_ARGS)
 
 # Everything but the matrix; `make check` is among the tests. Three processes on two cores, since clusters are mostly
 # waited for.
 test: $(VENV)/.dev
+	$(COMPILE)
 	$(BIN)/python -m pytest -n 3 --dist loadgroup -m 'not matrix' $(PYTEST_ARGS)
 
 test-matrix: $(VENV)/.dev
+	$(COMPILE)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 # Files of every format, mutated for FUZZ_MINUTES; what is found is kept in tests/data/fuzz, which `make test` replays.

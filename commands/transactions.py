@@ -114,14 +114,17 @@ def show(frame: Frame, options: EvidenceOptions, transactional_id: str) -> Outco
 )
 @evidence("broker", "moment")
 @click.option(
-    "--all", "every", is_flag=True, help="Show open transactions that their coordinator still has as well."
+    "--all",
+    "known_too",
+    is_flag=True,
+    help="Show open transactions that their coordinator still has as well.",
 )
-def hanging(frame: Frame, options: EvidenceOptions, every: bool) -> Outcome:
+def hanging(frame: Frame, options: EvidenceOptions, known_too: bool) -> Outcome:
     """Find transactions that are open in data logs and that no coordinator will end."""
     from kctl.internal_topics.rows import open_rows
     from kctl.judging.judgement import Question, judgement_rows
 
-    rows = open_rows(options.find(frame, reads_once=True), every=every)
+    rows = open_rows(options.find(frame, reads_once=True), every=known_too)
     return Outcome(judgement_rows(rows, [Question.TRANSACTIONS]), text=with_answer(hanging_text))
 
 

@@ -22,7 +22,7 @@ MOST_GROUPS = 10
     kctl top --output jsonl --every 1m >> top.jsonl
     """,
     every="2s",
-    status="that of the last look: 0 nothing wrong · 3 failed · 5 something is wrong, or moving",
+    status="0 nothing wrong at the last look · 3 failed · 5 something was wrong, or moving",
 )
 @reads
 def top(frame: Frame, at: At) -> Outcome:

@@ -186,7 +186,7 @@ def _kip(
 def _kip_properties(texts: tuple[str, ...]) -> KipProperties:
     from formats.kafka_text.remote_log_metadata import KipProperties
 
-    names = {name.replace("_", "."): name for name in KipProperties.__slots__}
+    names = {name.replace("_", "."): name for name in KipProperties.__struct_fields__}
     values: dict[str, Any] = {}
     for text in texts:
         key, _, value = text.partition("=")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 
 import click
+from msgspec import Struct
 
 from commands.cli.frame import Frame, command
 from commands.cli.leaving import Chunk, say
@@ -20,8 +20,7 @@ FORMS = ("utf8", "hex", "base64", "json")
 MANY = 1000  # rows; from here on encoding them in columns is faster
 
 
-@dataclass(frozen=True, slots=True)
-class DumpOptions:
+class DumpOptions(Struct, frozen=True):
     """The options as they were given."""
 
     kind: str | None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 
 from commands.cli.answer import with_answer
 from commands.cli.evidence_options import EvidenceOptions, evidence
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 SHOWN_BEFORE_FOLDING = 1
 
 
-@dataclass(slots=True)
-class Notes:
+class Notes(Struct):
     """Notes of one code, of which healthy logs have many: the first, and the number."""
 
     first: Row

@@ -11,9 +11,10 @@ storage/api/.../{RemoteLogSegmentMetadata,RemoteLogSegmentMetadataUpdate,RemoteP
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from string import Formatter
 from typing import Any
+
+from msgspec import Struct
 
 from formats.errors import FormatError
 from formats.messages.remote_log_metadata import (
@@ -88,8 +89,7 @@ def format_kafka_line(metadata_partition: int | None, offset: int | None, record
 # --- KIP-405's text -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class KipProperties:
+class KipProperties(Struct, frozen=True):
     """The properties that KIP-405 gives its formatter."""
 
     print_partition: bool = True
@@ -112,11 +112,14 @@ _KIP_FIELDS = (
 )
 
 
+KIP_PROPERTIES = KipProperties()
+
+
 def format_kip_line(
     metadata_partition: int | None,
     offset: int | None,
     record: RemoteLogMetadata,
-    properties: KipProperties = KipProperties(),
+    properties: KipProperties = KIP_PROPERTIES,
 ) -> str:
     """The line that KIP-405 describes."""
     parts = []

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from formats.binary.layout import Bytes, int8, int32, int64, layout, offset_of, read
@@ -55,8 +55,7 @@ FIRST_WINDOW = 16 << 10
 FARTHEST = 1 << 40
 
 
-@dataclass(slots=True)
-class Budget:
+class Budget(Struct):
     """How many bytes of CRC the search may still compute for candidates that turn out to be none."""
 
     left: int = 1 << 30
@@ -187,8 +186,7 @@ class Reason(enum.StrEnum):
     GARBAGE = "garbage"  # up to the end, and not the start of an entry
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
+class Damage(Struct, frozen=True):
     """Bytes that are no entry."""
 
     position: int
@@ -196,8 +194,7 @@ class Damage:
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A batch, or a message of magic 0 or 1 with all that is compressed in it."""
 
     position: int

@@ -10,7 +10,8 @@ metadata/src/main/java/org/apache/kafka/metadata/properties/{MetaProperties,Meta
 import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from formats.errors import MalformedLine
 
@@ -97,8 +98,7 @@ def _escape(text: str, *, in_key: bool = False) -> str:
     return "".join(out)
 
 
-@dataclass(frozen=True, slots=True)
-class MetaProperties:
+class MetaProperties(Struct, frozen=True):
     """Whose log directory it is; what the file does not say is None."""
 
     version: int

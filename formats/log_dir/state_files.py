@@ -7,7 +7,8 @@ raft/src/main/java/org/apache/kafka/raft/FileQuorumStateStore.java @ 3.9.0-rc3
 import json
 import re
 from base64 import b64decode
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from formats.errors import MalformedLine
 
@@ -16,8 +17,7 @@ ZERO_ID = "A" * 22
 LABELS = ("version", "topic_id")
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionMetadata:
+class PartitionMetadata(Struct, frozen=True):
     """A partition folder's topic id, as Kafka writes it: base64 of 16 bytes."""
 
     version: int
@@ -75,8 +75,7 @@ def format_partition_metadata(metadata: PartitionMetadata) -> str:
     return f"version: {metadata.version}\ntopic_id: {metadata.topic_id}"
 
 
-@dataclass(frozen=True, slots=True)
-class QuorumState:
+class QuorumState(Struct, frozen=True):
     """What a KRaft node remembers of elections; -1 stands for none, what a version has not is None."""
 
     data_version: int

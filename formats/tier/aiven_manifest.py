@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from formats.errors import FormatError, Truncated
 from formats.tier.object_names import ObjectKind
@@ -26,8 +27,7 @@ _INDEXES = {
 MOST_CHUNKS = 1 << 24
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Struct, frozen=True):
     """How a segment's objects are to be read; sizes and positions in bytes."""
 
     original_chunk_size: int

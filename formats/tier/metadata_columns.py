@@ -10,10 +10,10 @@ Layout as in remote_log_metadata.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from formats.messages.remote_log_metadata import (
@@ -63,8 +63,7 @@ _FIXED, _PLAIN, _TYPE = 0x80FFFEFF, 0x00000001, 0x00000100
 _NO_NAME, _NAME_AT = 0x00FFFFFF, 24
 
 
-@dataclass(slots=True)
-class MetadataColumns:
+class MetadataColumns(Struct):
     """Records of one type, a row each. Positions are in `data`; a custom length of -1 is null."""
 
     kind: int  # 0 for copies, 1 for updates
@@ -111,7 +110,7 @@ class MetadataColumns:
         return windows(self.data, self.custom_position - 5, _SIZE).astype(np.int32)
 
 
-_BY_ROW = tuple(field.name for field in fields(MetadataColumns) if field.name not in ("kind", "data"))
+_BY_ROW = tuple(name for name in MetadataColumns.__struct_fields__ if name not in ("kind", "data"))
 
 
 class MetadataRead(NamedTuple):

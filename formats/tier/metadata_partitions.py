@@ -6,10 +6,10 @@ bytes that was met before; the name is then compared with it word by word.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from formats.messages.remote_log_metadata import TopicIdPartition
@@ -26,8 +26,7 @@ ODD = -1
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
-@dataclass
-class PartitionCodes:
+class PartitionCodes(Struct):
     """Numbers of partitions, in the order in which they were met."""
 
     partitions: list[TopicIdPartition] = field(default_factory=list)

@@ -12,9 +12,10 @@ from __future__ import annotations
 import enum
 import re
 import tomllib
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
 
 from formats.errors import FormatError
 
@@ -56,8 +57,7 @@ _PARTS = {
 _FIELD = re.compile(r"\{(\w+)(?::[0-9a-z]*)?\}")
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(Struct, frozen=True, dict=True):
     """A pattern such as `{topic}-{partition}-{topic_id}/{start_offset:020}-{segment_id}{suffix}`."""
 
     name: str

@@ -9,8 +9,9 @@ kafka/utils/ZkUtils.scala @ 0.8.2.1; kafka/cluster/Broker.scala @ 0.9.0.1, 0.11.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from formats.errors import FormatError
 from formats.znodes.json_text import (
@@ -52,8 +53,7 @@ class EndPoint(NamedTuple):
     security_protocol: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerZnode:
+class BrokerZnode(Struct, frozen=True, kw_only=True):
     """`/brokers/ids/ID`, versions 1 to 5. `timestamp` is milliseconds; the znode's czxid is the broker epoch."""
 
     version: int
@@ -100,8 +100,7 @@ def _endpoint(value: Json, protocols: Mapping[str, str]) -> EndPoint:
     return EndPoint(listener, found[2], int(found[3]), protocols.get(listener, listener))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerZnode:
+class ControllerZnode(Struct, frozen=True, kw_only=True):
     """`/controller`. `kraft_controller_epoch` is there from version 2 on, -1 where no quorum has claimed it."""
 
     version: int
@@ -136,8 +135,7 @@ def parse_number(data: bytes | None) -> int:
     return int(shown)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicZnode:
+class TopicZnode(Struct, frozen=True, kw_only=True):
     """`/brokers/topics/TOPIC`, versions 1 to 3. `partitions` has adding and removing replicas in it."""
 
     version: int
@@ -223,8 +221,7 @@ def parse_partition_state(data: bytes | None) -> PartitionStateZnode:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigZnode:
+class ConfigZnode(Struct, frozen=True, kw_only=True):
     """`/config/TYPE/NAME`: what was set, values as text."""
 
     config: dict[str, str]

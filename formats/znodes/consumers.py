@@ -1,12 +1,11 @@
 """Old consumers, who registered themselves in ZooKeeper. Source: kafka/utils/ZkUtils.scala @ 0.8.2.1"""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from formats.znodes.json_text import integer, long_text, mapping, optional_text, parse_object
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerZnode:
+class ConsumerZnode(Struct, frozen=True, kw_only=True):
     """`/consumers/GROUP/ids/ID`: an old consumer and what it subscribes to, streams by topic or pattern."""
 
     subscription: dict[str, int]

@@ -10,8 +10,9 @@ Source: core/src/main/scala/kafka/zk/ZkData.scala @ 2.8.2 (`ReassignPartitionsZN
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from formats.errors import FormatError
 from formats.znodes.json_text import Json, encode, integer, integers, objects, parse_object, parse_value, text
@@ -28,8 +29,7 @@ class Requested(NamedTuple):
     replicas: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestZnode:
+class RequestZnode(Struct, frozen=True, kw_only=True):
     """A reassignment or an election. `unknown_keys`: what the strict reader of 2.0 and later chokes on."""
 
     partitions: tuple[Requested, ...]

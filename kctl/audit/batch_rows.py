@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
+from msgspec import field
+from msgspec.structs import replace
 
 from kctl.checks.replica import check_replica
 from kctl.checks.report import CheckOptions, ReplicaTask, Report
@@ -35,7 +36,6 @@ class Parts(NamedTuple):
         return self.folder / name
 
 
-@dataclass(slots=True)
 class ReportWithBatches(Report):
     """A report, and the folder's rows of `batches` where they are few."""
 
@@ -86,5 +86,5 @@ def check_with_batches(task: ReplicaTask, options: CheckOptions, parts: Parts) -
         if rows.part:
             rows.part.abandon()
         raise
-    given = {field.name: getattr(report, field.name) for field in fields(Report)}
+    given = {name: getattr(report, name) for name in Report.__struct_fields__}
     return ReportWithBatches(**given, batches=rows.held, segment_times=rows.times, part=part)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from formats.errors import FormatError
 from formats.log_dir.file_names import FolderKind
@@ -29,8 +30,7 @@ CLUSTER_METADATA = "__cluster_metadata"
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", CLUSTER_METADATA})
 
 
-@dataclass
-class Audit:
+class Audit(Struct):
     """What every part has to work with. `report` takes what could not be read while the rest goes on."""
 
     evidence: Evidence

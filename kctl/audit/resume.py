@@ -16,7 +16,6 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
@@ -171,7 +170,7 @@ def _keep(kept: Path, name: str, own: Path, report: Report) -> None:
         rows = WrittenPart(f"{name}.parquet", sum(batch.num_rows for batch in report.batches), len(data))
     left_out = [[(*key, count) for key, count in file.left_out.items()] for file in report.files]
     files = [
-        {field.name: getattr(file, field.name) for field in fields(file)} | {"left_out": left}
+        {name: getattr(file, name) for name in file.__struct_fields__} | {"left_out": left}
         for file, left in zip(report.files, left_out, strict=True)
     ]
     document = {

@@ -12,10 +12,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
+
+from msgspec import Struct, field
 
 from kctl.audit import batch_rows
 from kctl.audit.batch_rows import Parts
@@ -38,8 +39,7 @@ Row = dict[str, object]
 DISK_SAYS_NO = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})
 
 
-@dataclass
-class Totals:
+class Totals(Struct):
     """What the rows add up to."""
 
     files: int = 0

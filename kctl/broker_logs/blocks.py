@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from formats.broker_logs.layouts import KAFKA, CarriedLayout
 from formats.broker_logs.line import DAY, Bools, Int64s, Records, find_records
@@ -83,8 +84,7 @@ class Earlier(NamedTuple):
         }
 
 
-@dataclass
-class Block:
+class Block(Struct, dict=True):
     """Records of one file that follow each other, or those of them that a filter left."""
 
     source: int
@@ -192,8 +192,7 @@ def _told_time(time: int, latest: int) -> int:
     return latest if latest - time <= JUMP_BACK else time
 
 
-@dataclass(slots=True)
-class Reading:
+class Reading(Struct):
     """What reading a set of sources came across."""
 
     findings: list[Finding] = field(default_factory=list)
@@ -218,8 +217,7 @@ def blocks_of(
             reading.findings.append(say.LOG_UNREADABLE.at(_place(file), reason=reason_of(error)))
 
 
-@dataclass(slots=True)
-class _State:
+class _State(Struct):
     rank: int
     zone: Zone
     reading: Reading

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from kctl.broker_logs.opening import chunks_of
 from kctl.errors import BadValue, reason_of
@@ -29,8 +30,7 @@ class Line(NamedTuple):
     rest: Iterator[tuple[bytes, bytes]]
 
 
-@dataclass(frozen=True, slots=True)
-class MergerOptions:
+class MergerOptions(Struct, frozen=True):
     """The options of Kafka's tool."""
 
     topic: str | None = None

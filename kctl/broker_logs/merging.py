@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from formats.broker_logs.line import Int64s
 from formats.broker_logs.table import is_controller
@@ -126,8 +126,7 @@ def merged(sources: Sequence[Iterator[Block]], shifts: Sequence[int] = ()) -> It
         heads[first].refill()
 
 
-@dataclass
-class Merge:
+class Merge(Struct, dict=True):
     """Everything needed to read sources in one order of time."""
 
     sources: Sources
@@ -209,8 +208,7 @@ def read_events(
 # --- what is said of the records ------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class Count:
+class Count(Struct):
     """How the records of a run of the merge were understood."""
 
     events: int = 0

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from formats.broker_logs.layouts import (
     CarriedLayout,
@@ -37,8 +39,7 @@ SUFFIX = re.compile(r"(?:[._-]\d[\d.-]*)?(?:\.(?:gz|zst|xz))?$")
 KINDS = ("state-change", "controller", "server", "log-cleaner", "stdout", "other")
 
 
-@dataclass(frozen=True, slots=True)
-class LogFile:
+class LogFile(Struct, frozen=True):
     """One file of a broker's log."""
 
     path: str
@@ -60,8 +61,7 @@ class LogFile:
     """Whether lines before the first that names a container are its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogSource:
+class LogSource(Struct, frozen=True):
     """The parts of one log of one broker, oldest first."""
 
     broker_id: int | None
@@ -69,8 +69,7 @@ class LogSource:
     files: tuple[LogFile, ...]
 
 
-@dataclass(slots=True)
-class Sources:
+class Sources(Struct):
     """Everything that was found to read."""
 
     sources: tuple[LogSource, ...]

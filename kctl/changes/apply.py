@@ -7,7 +7,9 @@ is written as it was shown; a later one is worked out from what the cluster says
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kctl.changes.entry import Entry
 from kctl.changes.faults import reach
@@ -32,8 +34,7 @@ ADMIN = "admin"  # the backend that compares nothing by itself
 LATE = 5.0  # seconds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeRun:
+class ChangeRun(Struct, frozen=True, kw_only=True):
     """What carrying out needs besides the plan. `until` is of `time.monotonic`."""
 
     cluster: Cluster

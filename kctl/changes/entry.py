@@ -11,9 +11,10 @@ import secrets
 import socket
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, cast
+
+from msgspec import Struct, field
 
 from formats.secrets import redact
 from kctl.changes.intents import Intent, intent_from_json, intent_to_json
@@ -28,8 +29,7 @@ ACTIONS = ("create", "set", "delete", "check", "request")
 STAGE_STATES = ("planned", "writing", "written", "finished", "refused")
 
 
-@dataclass(slots=True, kw_only=True)
-class RecordedStage:
+class RecordedStage(Struct, kw_only=True):
     """A stage and how far it has come. `writes` leaves out those whose content had to be redacted."""
 
     intent: Intent
@@ -44,8 +44,7 @@ class RecordedStage:
         return self.state in ("writing", "written", "finished")
 
 
-@dataclass(slots=True, kw_only=True)
-class Entry:
+class Entry(Struct, kw_only=True):
     """One change."""
 
     id: str

@@ -6,10 +6,9 @@ writes, and, where something has to be waited for, a row in `kctl.changes.waitin
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple, Self, TypedDict, get_type_hints
 
-from msgspec import convert
+from msgspec import Struct, convert, field
 
 from kctl.cluster.disks import ReplicaDirs
 from kctl.cluster.state import Replicas
@@ -47,7 +46,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-class Intent:
+class Intent(Struct, frozen=True, kw_only=True):
     """Base of all intents; `kind` is the stable name in the journal, `final` why there is no way back."""
 
     kind: ClassVar[str]
@@ -59,7 +58,7 @@ class Intent:
 
     def to_json(self) -> dict[str, Json]:
         """The intent's fields for the journal, without `kind`."""
-        return {f.name: CODECS.get(f.name, PLAIN).to_json(getattr(self, f.name)) for f in fields(self)}  # type: ignore[arg-type]
+        return {name: CODECS.get(name, PLAIN).to_json(getattr(self, name)) for name in self.__struct_fields__}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Json]) -> Self:
@@ -70,7 +69,7 @@ class Intent:
                 name: CODECS[name].from_json(values[name])
                 if name in CODECS
                 else convert(values[name], types[name])
-                for name in (f.name for f in fields(cls))  # type: ignore[arg-type]
+                for name in cls.__struct_fields__
             }
         )
 
@@ -79,8 +78,7 @@ class Intent:
         raise Refused(f"{self} cannot be taken back", self.final)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateTopic(Intent):
+class CreateTopic(Intent, frozen=True, kw_only=True):
     """A new topic with explicit replicas. Inverse: delete it."""
 
     kind: ClassVar[str] = "create-topic"
@@ -95,8 +93,7 @@ class CreateTopic(Intent):
         return DeleteTopic(topic=self.topic)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteTopic(Intent):
+class DeleteTopic(Intent, frozen=True, kw_only=True):
     """Mark a topic for deletion. No inverse: once the controller has read it nothing stops it."""
 
     kind: ClassVar[str] = "delete-topic"
@@ -107,8 +104,7 @@ class DeleteTopic(Intent):
         return f"delete topic {self.topic}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddPartitions(Intent):
+class AddPartitions(Intent, frozen=True, kw_only=True):
     """New partitions, numbered on from the present ones. No inverse."""
 
     kind: ClassVar[str] = "add-partitions"
@@ -120,8 +116,7 @@ class AddPartitions(Intent):
         return f"add {counted(len(self.replicas), 'partition')} to topic {self.topic}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterConfig(Intent):
+class AlterConfig(Intent, frozen=True, kw_only=True):
     """Set and unset keys of one entity. `before` has the values of exactly these keys (None: not set).
 
     Refused when a value is no longer the one in `before`. Inverse: `before` and what is set exchanged.
@@ -152,8 +147,7 @@ class AlterConfig(Intent):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitUntil(Intent):
+class WaitUntil(Intent, frozen=True, kw_only=True):
     """Go on at a time, in milliseconds; nothing is written."""
 
     kind: ClassVar[str] = "wait-until"
@@ -163,8 +157,7 @@ class WaitUntil(Intent):
         return f"wait until {iso(self.time)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reassign(Intent):
+class Reassign(Intent, frozen=True, kw_only=True):
     """Move partitions to their targets; configuration changes (throttles) go in the same transaction.
 
     Refused unless each partition's replicas are still its origin, in order. Inverse: the same with target and
@@ -188,8 +181,7 @@ class Reassign(Intent):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterReplicaLogDirs(Intent):
+class AlterReplicaLogDirs(Intent, frozen=True, kw_only=True):
     """Move replicas to other log directories of their brokers; configuration changes (throttles) go before.
 
     Refused unless each replica is in its previous directory, or on its way there. One without such is not on the
@@ -211,8 +203,7 @@ class AlterReplicaLogDirs(Intent):
         return AlterReplicaLogDirs(log_dirs=self.previous_log_dirs, previous_log_dirs=log_dirs)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ElectPreferred(Intent):
+class ElectPreferred(Intent, frozen=True, kw_only=True):
     """Ask the controller to make each partition's first replica its leader. No inverse."""
 
     kind: ClassVar[str] = "elect-preferred"
@@ -223,8 +214,7 @@ class ElectPreferred(Intent):
         return f"elect the preferred leader of {counted(len(self.partitions), 'partition')}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ElectUnclean(Intent):
+class ElectUnclean(Intent, frozen=True, kw_only=True):
     """Make a replica outside the ISR the leader of each partition that has none. No inverse.
 
     `chosen` has one broker a partition; a controller takes the first live replica, so that the order of replicas is
@@ -240,8 +230,7 @@ class ElectUnclean(Intent):
         return f"elect an unclean leader of {counted(len(self.chosen), 'partition')}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MoveController(Intent):
+class MoveController(Intent, frozen=True, kw_only=True):
     """Make another broker controller (by deleting `/controller`). No inverse."""
 
     kind: ClassVar[str] = "move-controller"
@@ -252,8 +241,7 @@ class MoveController(Intent):
         return f"move the controller away from broker {self.broker_id}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplaceStuckReassignment(Intent):
+class ReplaceStuckReassignment(Intent, frozen=True, kw_only=True):
     """Take away a waiting reassignment that never ends, put targets in its place and move the controller.
 
     The one exception to "never delete a waiting request"; only for `reassign cancel --move-controller`.
@@ -270,8 +258,7 @@ class ReplaceStuckReassignment(Intent):
         return f"replace the stuck reassignment of {counted(len(self.stuck), 'partition')}, moving the controller"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClearThrottle(Intent):
+class ClearThrottle(Intent, frozen=True, kw_only=True):
     """Take a reassignment's throttles away: its replicas off the topics' lists, its rates off the brokers.
 
     Worked out from what is set then: what others have put on the lists stays, and a broker keeps its rates while
@@ -289,8 +276,7 @@ class ClearThrottle(Intent):
         return self
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AbortTransaction(Intent):
+class AbortTransaction(Intent, frozen=True, kw_only=True):
     """End a transaction that a partition's log holds open and its coordinator has forgotten. No inverse.
 
     `start_offset` is its first one; refused where it is not open any more.
@@ -309,8 +295,7 @@ class AbortTransaction(Intent):
         return f"abort the transaction of producer {self.producer_id} in {self.topic}-{self.partition} at {self.start_offset}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteRecords(Intent):
+class DeleteRecords(Intent, frozen=True, kw_only=True):
     """Delete the records of a topic below an offset of each partition. No inverse."""
 
     kind: ClassVar[str] = "delete-records"
@@ -333,8 +318,7 @@ class GroupOffset(NamedTuple):
 GroupOffsets = Mapping[TopicPartition, GroupOffset | None]  # None: there is none
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetGroupOffsets(Intent):
+class SetGroupOffsets(Intent, frozen=True, kw_only=True):
     """Put a group's offsets where they are to be. Refused where `previous` is not what is there. Inverse: exchanged."""
 
     kind: ClassVar[str] = "set-group-offsets"
@@ -353,8 +337,7 @@ class SetGroupOffsets(Intent):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteGroup(Intent):
+class DeleteGroup(Intent, frozen=True, kw_only=True):
     """Delete a group that has no members. Inverse: its offsets, which make it again."""
 
     kind: ClassVar[str] = "delete-group"
@@ -379,8 +362,7 @@ class DeleteGroup(Intent):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveMembers(Intent):
+class RemoveMembers(Intent, frozen=True, kw_only=True):
     """Take members out of a group. No inverse."""
 
     kind: ClassVar[str] = "remove-members"
@@ -425,8 +407,7 @@ def offsets_from(rows: Any) -> dict[TopicPartition, GroupOffset | None]:
 NO_OFFSET = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddVoter(Intent):
+class AddVoter(Intent, frozen=True, kw_only=True):
     """Let an observer of the KRaft quorum vote. `listeners`: HOST:PORT by name. Inverse: remove it again."""
 
     kind: ClassVar[str] = "add-voter"
@@ -441,8 +422,7 @@ class AddVoter(Intent):
         return RemoveVoter(node_id=self.node_id, directory_id=self.directory_id, listeners=self.listeners)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveVoter(Intent):
+class RemoveVoter(Intent, frozen=True, kw_only=True):
     """Take a node out of the voters; it goes on as an observer. Inverse: add it again, where it listened."""
 
     kind: ClassVar[str] = "remove-voter"
@@ -462,8 +442,7 @@ class RemoveVoter(Intent):
         return AddVoter(node_id=self.node_id, directory_id=self.directory_id, listeners=self.listeners)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateFeatures(Intent):
+class UpdateFeatures(Intent, frozen=True, kw_only=True):
     """Set levels of features, all of them or none. Inverse: the previous levels, where no level is one-way."""
 
     kind: ClassVar[str] = "update-features"
@@ -489,8 +468,7 @@ class UpdateFeatures(Intent):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnregisterBroker(Intent):
+class UnregisterBroker(Intent, frozen=True, kw_only=True):
     """Take a broker that is gone for good out of a KRaft cluster. No inverse."""
 
     kind: ClassVar[str] = "unregister-broker"

@@ -7,14 +7,14 @@ turn comes, because what went before has changed what they stand on.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kctl.changes.intents import Intent
 from kctl.model import Json
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Write:
+class Write(Struct, frozen=True, kw_only=True):
     """One write of a backend, with what it expects to find.
 
     `action` is create, set, delete or check (nothing written: the version must still hold).
@@ -35,8 +35,7 @@ class Write:
         return len(self.after or b"")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class Stage(Struct, frozen=True, kw_only=True):
     """An intent and the writes that it takes, in one transaction.
 
     `undo` is what takes it back; None: the intent's own inverse.
@@ -47,8 +46,7 @@ class Stage:
     undo: tuple[Intent, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True):
     """A whole change. `details` is JSON that the command wants back on resume (a plan's identity, batches)."""
 
     title: str  # one clause: `create topic orders with 3 partitions, replication factor 2`

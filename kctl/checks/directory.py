@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from formats.log_dir.checkpoints import MalformedCheckpoint, OffsetEntry, parse_offset_checkpoint
 from formats.log_dir.file_names import BOOTSTRAP_CHECKPOINT, META_PROPERTIES, OFFSET_CHECKPOINTS
@@ -43,8 +45,7 @@ PERHAPS_LATER = (
 )
 
 
-@dataclass
-class Checkpoints:
+class Checkpoints(Struct):
     """The offset checkpoints of a log directory by file name, and what is wrong with each file."""
 
     entries: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)

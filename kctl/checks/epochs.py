@@ -8,11 +8,12 @@ earlier one (`storage/.../epoch/LeaderEpochFileCache.java @ 3.9.0`).
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from formats.log_dir.checkpoints import EpochEntry, MalformedCheckpoint, assigned_epochs, parse_leader_epochs
 from formats.log_dir.file_names import FolderKind
@@ -26,8 +27,7 @@ from kctl.findings.segments import EPOCH_WRONG
 from kctl.scan.source import Source
 
 
-@dataclass(slots=True)
-class Run:
+class Run(Struct):
     """Consecutive batches of one leader epoch: offsets [base_offset, next_offset)."""
 
     epoch: int
@@ -37,8 +37,7 @@ class Run:
     batches: int = 0
 
 
-@dataclass
-class EpochRuns:
+class EpochRuns(Struct):
     """The leader epochs of a log in the order of its batches."""
 
     runs: list[Run] = field(default_factory=list)

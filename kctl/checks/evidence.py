@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from formats.log_dir.file_names import REMOTE_INDEX_CACHE
 from kctl.checks.directory import (
@@ -28,8 +30,7 @@ from kctl.findings import directories as say
 from kctl.model import TopicPartition
 
 
-@dataclass
-class DirectoryCheck:
+class DirectoryCheck(Struct):
     """A log directory under examination: its checkpoints are read first, its partitions are added one by one."""
 
     log_dir: LogDir

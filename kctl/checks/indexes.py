@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from formats.binary.layout import dtype
@@ -32,7 +33,6 @@ from formats.log_dir.index_files import (
     TimeIndexEntry,
     read_transaction_index,
 )
-from formats.tier.broker_files import parse_cached_index
 from kctl.checks.report import CheckOptions, FileReport, Report
 from kctl.checks.small_files import read_small
 from kctl.findings import Place
@@ -48,8 +48,7 @@ NOWHERE = np.iinfo(np.int64).min
 OFFSET_ENTRY = np.dtype(dtype(OffsetIndexEntry))
 
 
-@dataclass(frozen=True, slots=True)
-class Used:
+class Used(Struct, frozen=True):
     """The entries of an index in front of its padding."""
 
     count: int
@@ -93,17 +92,11 @@ def rows_within(values: Numbers, above: int, last: int, in_order: bool) -> Numbe
     return np.flatnonzero((values > above) & (values <= last))
 
 
-@dataclass
 class OffsetIndexCheck:
     """Holds the entries against the batches, which come in order and in pieces."""
 
-    data: bytes
-    base_offset: int
-    used: Used = field(init=False)
-    offset: Numbers = field(init=False)
-    target: Numbers = field(init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, data: bytes, base_offset: int) -> None:
+        self.data, self.base_offset = data, base_offset
         self.used = used_entries(self.data, OFFSET_ENTRY_SIZE)
         rows = np.frombuffer(self.data, OFFSET_ENTRY, self.used.count)
         self.offset = rows["relative_offset"].astype(np.int64) + self.base_offset
@@ -191,7 +184,6 @@ class OffsetIndexCheck:
 TIME_ENTRY = np.dtype(dtype(TimeIndexEntry))
 
 
-@dataclass
 class TimeIndexCheck:
     """Holds the entries against the batches, which come in order and in pieces.
 
@@ -204,13 +196,8 @@ class TimeIndexCheck:
     (`MemoryRecords.java @ 0.11.0.3, 2.0.1`, filterTo).
     """
 
-    data: bytes
-    base_offset: int
-    used: Used = field(init=False)
-    timestamp: Numbers = field(init=False)
-    offset: Numbers = field(init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, data: bytes, base_offset: int) -> None:
+        self.data, self.base_offset = data, base_offset
         self.used = used_entries(self.data, TIME_ENTRY_SIZE)
         rows = np.frombuffer(self.data, TIME_ENTRY, self.used.count)
         self.timestamp = rows["timestamp"].astype(np.int64)
@@ -292,8 +279,7 @@ INDEX_INTERVAL_BYTES = 4096
 FEWEST_WITNESSES = 3  # a clean stop adds an entry to the time index alone, but not that many that far apart
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedLog:
+class IndexedLog(Struct, frozen=True):
     """What a check of an index has to know of the segment beside it."""
 
     base_offset: int
@@ -330,8 +316,7 @@ class IndexedLog:
         return self.is_last and self.is_sound and not self.is_clean and self.batches > 0
 
 
-@dataclass(slots=True)
-class OffsetIndex:
+class OffsetIndex(Struct):
     """An offset index under examination."""
 
     report: FileReport
@@ -388,8 +373,7 @@ class OffsetIndex:
             self.report.say(say.INDEX_STOPS_LOADING, place, target=target)
 
 
-@dataclass(slots=True)
-class TimeIndex:
+class TimeIndex(Struct):
     """A time index under examination."""
 
     report: FileReport
@@ -504,8 +488,7 @@ def _say_padding(report: FileReport, used: Used, width: int) -> None:
         report.damaged_bytes += width
 
 
-@dataclass(slots=True)
-class Indexes:
+class Indexes(Struct):
     """The indexes of a segment, opened."""
 
     offset: OffsetIndex | None = None
@@ -642,6 +625,8 @@ def check_index_cache(folder: Path, place: Place, options: CheckOptions) -> Repo
     They are held against their tier elsewhere; here only their own order counts. A copy that is damaged is read
     by the broker as it is (`S:RemoteIndexCache.java @ 3.9.0`).
     """
+    from formats.tier.broker_files import parse_cached_index
+
     found = Report()
     try:
         names = sorted(os.listdir(folder))

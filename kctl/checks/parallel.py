@@ -10,13 +10,14 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kctl.checks.named_file import check_named_file, is_log, whole_place
@@ -67,8 +68,7 @@ class PartRead(NamedTuple):
     error: OSError | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """How a task is cut into parts."""
 
     parts: Sequence[Part]

@@ -8,11 +8,11 @@ Source: storage/src/main/java/org/apache/kafka/storage/internals/log/ProducerApp
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from formats.log.columns.headers import Headers
@@ -27,8 +27,7 @@ HIGHEST_SEQUENCE = 2**31 - 1
 OFFSETS_TOPIC = "__consumer_offsets"
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """What of a producer's batch is compared with the next one."""
 
     producer_epoch: int
@@ -38,8 +37,7 @@ class Batch:
     place: Place
 
 
-@dataclass(slots=True)
-class Producer:
+class Producer(Struct):
     """What is remembered of a producer id."""
 
     last: Batch | None = None  # with sequences; markers and transactional offset commits have none

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+
+from msgspec import Struct, field
 
 from formats.log_dir.file_names import (
     LEADER_EPOCHS,
@@ -75,8 +76,7 @@ LARGEST_SEGMENT = (1 << 31) - 1
 OFFSET_DIGITS = 20
 
 
-@dataclass
-class _Check:
+class _Check(Struct, dict=True):
     """One run over a folder."""
 
     task: ReplicaTask

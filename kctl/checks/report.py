@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from formats.compression import DEFAULT_LIMIT
 from formats.log_dir.file_names import FolderKind
@@ -21,8 +23,7 @@ from kctl.scan.options import Level
 DEFAULT_MAX_FINDINGS = 10_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckOptions:
+class CheckOptions(Struct, frozen=True, kw_only=True):
     """How closely to look, and what nobody can see in the files."""
 
     level: Level = Level.RECORDS
@@ -31,8 +32,7 @@ class CheckOptions:
     compacted: frozenset[str] = frozenset()  # topics known to be compacted
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaTask:
+class ReplicaTask(Struct, frozen=True):
     """A partition folder to check, and what its log directory says about it. Sent to worker processes."""
 
     folder: Path
@@ -51,8 +51,7 @@ class ReplicaTask:
         return replace(self.place, file=name if above in (None, ".") else f"{above}/{name}")
 
 
-@dataclass(slots=True)
-class FileReport:
+class FileReport(Struct):
     """One file: what it is, what it holds, what is wrong with it."""
 
     place: Place
@@ -131,8 +130,7 @@ class FileReport:
         )
 
 
-@dataclass(slots=True)
-class LogFacts:
+class LogFacts(Struct):
     """What the directory's checkpoints are held against."""
 
     first_base_offset: int | None = None  # the first segment's
@@ -143,8 +141,7 @@ class LogFacts:
     cut_in_gap: frozenset[int] = frozenset()  # where a truncation between records may have left the end
 
 
-@dataclass(slots=True)
-class Report:
+class Report(Struct):
     """What was found in one partition folder, or in one file."""
 
     files: list[FileReport] = field(default_factory=list)

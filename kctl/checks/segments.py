@@ -6,13 +6,14 @@ Among themselves means their order, gaps between them, what waits to be deleted,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from formats.log.columns.headers import Headers
 from formats.log.records import Reason
@@ -43,8 +44,7 @@ class Watcher(Protocol):
         """The next batches and damage, as they lie in the file."""
 
 
-@dataclass(slots=True)
-class ScannedLog:
+class ScannedLog(Struct):
     """What a scan of a `.log` file came to."""
 
     first_offset: int | None = None  # of the first batch

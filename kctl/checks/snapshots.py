@@ -8,9 +8,10 @@ that a broker forgot because they were idle.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from formats.errors import FormatError
 from formats.log_dir.producer_snapshot import ProducerEntry, SnapshotCrcMismatch, read_snapshot
@@ -26,8 +27,7 @@ from kctl.log.producer_state import NONE, ProducerReplay, ProducerState, ReadMar
 from kctl.scan.source import Source
 
 
-@dataclass(slots=True)
-class Snapshot:
+class Snapshot(Struct):
     """A snapshot that could be read: where it ends, and what it holds."""
 
     offset: int
@@ -52,8 +52,7 @@ def open_snapshot(file: FolderFile, report: FileReport) -> Snapshot | None:
     return None
 
 
-@dataclass
-class ProducerWatch:
+class ProducerWatch(Struct, dict=True):
     """Follows the producers through a log; each snapshot is judged when the log reaches its end."""
 
     snapshots: Sequence[Snapshot]  # by ascending offset

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
 from itertools import groupby
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from formats.log_dir.file_names import FolderKind
 from kctl.checks.evidence import (
@@ -33,8 +35,7 @@ from kctl.rows.common import SUMMARY
 from kctl.scan.pool import Jobs
 
 
-@dataclass
-class Verification:
+class Verification(Struct):
     """Counts of a run; iterate `verify` to the end before `row`."""
 
     files: int = 0

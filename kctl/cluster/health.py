@@ -6,8 +6,9 @@ choke on, the age of deletion markers) comes from the backend as `Oddity`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from kctl.changes.intents import counted
 from kctl.cluster.interface import Oddity
@@ -57,8 +58,7 @@ def check(name: str, severity: str, meaning: str) -> Callable[[Find], Find]:
     return add
 
 
-@dataclass(frozen=True, slots=True)
-class HealthResult:
+class HealthResult(Struct, frozen=True):
     """What a check found; `good` where it found nothing."""
 
     check: str

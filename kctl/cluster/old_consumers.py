@@ -10,16 +10,16 @@ Source: core/src/main/scala/kafka/consumer/{PartitionAssignor,TopicCount,TopicFi
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from kctl.cluster.state import ClusterState
 from kctl.errors import Refused
 from kctl.model import TopicPartition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OldMember:
+class OldMember(Struct, frozen=True, kw_only=True):
     """A registered consumer. `subscription`: streams by topic, or by the pattern where `pattern` is not static."""
 
     member_id: str
@@ -28,8 +28,7 @@ class OldMember:
     registered_at: int | None = None  # milliseconds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OldGroup:
+class OldGroup(Struct, frozen=True, kw_only=True):
     """A group: who is registered, which thread owns what, how far each partition is."""
 
     name: str

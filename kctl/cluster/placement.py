@@ -9,8 +9,9 @@ server-common/src/main/java/org/apache/kafka/admin/AdminUtils.java @ 3.9.0-rc3; 
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
+
+from msgspec import Struct
 
 from kctl.errors import BadValue, Refused
 
@@ -18,8 +19,7 @@ Assignment = dict[int, tuple[int, ...]]
 Racks = Mapping[int, str | None]  # every broker that may be chosen, with its rack where it has one
 
 
-@dataclass(frozen=True, slots=True)
-class Draws:
+class Draws(Struct, frozen=True):
     """The two random numbers of an assignment."""
 
     start_index: int

@@ -9,7 +9,9 @@ Source for KRaft: metadata/src/main/java/org/apache/kafka/controller/PartitionCh
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kctl.cluster.election_rules import (
     Elected,
@@ -36,8 +38,7 @@ UNCLEAN = "unclean.leader.election.enable"
 HOW = ("crash", "controlled")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
+class Prediction(Struct, frozen=True, kw_only=True):
     """A partition before and after. `outcome`: unaffected, isr_shrinks, new_leader, unclean, offline."""
 
     partition: TopicPartition

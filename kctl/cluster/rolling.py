@@ -6,7 +6,8 @@ sync, nothing is being moved, everybody else is alive, and the voters that are l
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kctl.changes.intents import counted
 from kctl.cluster.disks import LogDir
@@ -18,8 +19,7 @@ from kctl.model import TopicPartition
 VOTER_BEHIND = 10_000  # milliseconds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restart:
+class Restart(Struct, frozen=True, kw_only=True):
     """A node, its place in the order, and what it waits for before it can be stopped."""
 
     broker_id: int

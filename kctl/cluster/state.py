@@ -5,8 +5,9 @@ the first replica is the preferred one. What could not be read is in `problems`,
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from kctl.cluster.disks import LogDir
 from kctl.cluster.versions import KafkaVersion
@@ -65,8 +66,7 @@ class PartitionState(NamedTuple):
     offline_replicas: Replicas = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Topic:
+class Topic(Struct, frozen=True, kw_only=True):
     """A topic and the replicas of its partitions, adding and removing ones included."""
 
     name: str
@@ -170,8 +170,7 @@ class Problem(NamedTuple):
     silent_broker: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterState:
+class ClusterState(Struct, frozen=True, kw_only=True):
     """Everything read at one moment. `topics` holds only those asked for; `topic_names` all of them."""
 
     cluster_id: str | None

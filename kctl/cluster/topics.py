@@ -5,8 +5,9 @@ version would refuse is refused here, and what it lets through to be stuck for e
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from random import Random
+
+from msgspec import Struct, field
 
 from kctl.changes.intents import AddPartitions, CreateTopic, DeleteTopic, Intent, counted
 from kctl.changes.plan import Plan, Stage
@@ -31,8 +32,7 @@ from kctl.model import TopicPartition
 LEADERLESS = "no replica of it is alive"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewTopic:
+class NewTopic(Struct, frozen=True, kw_only=True):
     """What is asked for: counts, or explicit replicas (the first is preferred)."""
 
     name: str

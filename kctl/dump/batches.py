@@ -1,7 +1,8 @@
 """Rows of a log: batches, their records, and a finding for each range that is neither."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from formats.compression import CompressionError, TooLarge
 from formats.errors import FormatError
@@ -23,8 +24,7 @@ from kctl.scan.source import Source
 Row = dict[str, object]
 
 
-@dataclass(slots=True)
-class Left:
+class Left(Struct):
     """How many rows may still be given; None: all."""
 
     rows: int | None

@@ -1,9 +1,10 @@
 """Rows of several files, one after the other; a file that cannot be read is reported and the rest goes on."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from itertools import islice
 from os.path import basename
+
+from msgspec.structs import replace
 
 from kctl.dump.batches import Left, log_rows
 from kctl.dump.decoded import TOPICS

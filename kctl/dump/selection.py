@@ -1,15 +1,15 @@
 """What of a file is asked for: offsets, times, a key, and at most so many rows."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from formats.log.record_batch import Record
 from formats.log.records import DEFAULT_LIMIT, Entry
 from kctl.dump.file_kinds import FileKind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DumpSelection:
+class DumpSelection(Struct, frozen=True, kw_only=True):
     """Which rows to give, and in which form."""
 
     records: bool = False

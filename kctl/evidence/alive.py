@@ -7,25 +7,28 @@ log that was copied first. Of a broker that was down it may not.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from kctl.errors import KctlError
 from kctl.evidence.model import Evidence
-from kctl.evidence.znodes import read_znodes
 
 BROKER = re.compile(r"/brokers/ids/(\d{1,9})")
 
 
-@dataclass
-class Registered:
+class Registered(Struct, dict=True):
     """The brokers that were registered at each moment; what no export tells is not known. Read when first asked."""
 
     evidence: Evidence
 
     @cached_property
     def _by_moment(self) -> dict[str | None, frozenset[int]]:
-        found = {}
+        found: dict[str | None, frozenset[int]] = {}
+        if not self.evidence.znode_exports:
+            return found
+        from kctl.evidence.znodes import read_znodes
+
         for export in self.evidence.znode_exports:
             try:
                 paths = read_znodes(export.path)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from formats.log_dir.file_names import parse_partition_folder
 from kctl.errors import BadValue
-from kctl.evidence.broker_logs import broker_id_of_logs, is_broker_log, own_broker_id
 from kctl.evidence.identity import Identity, named_broker_id, read_identity
 from kctl.evidence.model import (
     BrokerLog,
@@ -24,7 +24,6 @@ from kctl.evidence.moments import colliding, moment_folders, moment_of
 from kctl.evidence.names import LOG_DIR_FILES
 from kctl.evidence.order import ordered_moments
 from kctl.evidence.walk import FoundLogDir, Walked, walk
-from kctl.evidence.znodes import trouble_with
 from kctl.findings import evidence as say
 
 PathLike = str | os.PathLike[str]
@@ -106,6 +105,33 @@ def _log_dir(
     )
 
 
+def _broker_logs(
+    found: Walked,
+    log_dirs: list[LogDir],
+    folders: Mapping[Path, str],
+    broker_folders: Mapping[Path, int],
+) -> list[BrokerLog]:
+    if not found.broker_logs and not found.maybe_logs:
+        return []
+    from kctl.evidence.broker_logs import broker_id_of_logs, is_broker_log, own_broker_id
+
+    broker_logs = [
+        BrokerLog(path, root, kind, None, moment_of(path, folders))
+        for path, root, kind in sorted(found.broker_logs, key=lambda log_file: log_file[0])
+    ]
+    captured = [
+        BrokerLog(path, root, BrokerLogKind.STDOUT, None, moment_of(path, folders))
+        for path, root in sorted(found.maybe_logs, key=lambda log_file: log_file[0])
+        if is_broker_log(path)
+    ]
+    ids = broker_id_of_logs([*broker_logs, *captured], log_dirs, broker_folders)
+    broker_logs = [replace(log_file, broker_id=ids[log_file.path.parent]) for log_file in broker_logs]
+    for one in captured:
+        own = own_broker_id(one)
+        broker_logs.append(replace(one, broker_id=ids[one.path.parent] if own is None else own))
+    return broker_logs
+
+
 def _evidence(
     found: Walked,
     log_dirs: list[LogDir],
@@ -122,20 +148,7 @@ def _evidence(
                 loose.append((folder, log_dir))
             else:
                 replicas.append(Replica(parsed.topic, parsed.partition, parsed.kind, folder, log_dir))
-    broker_logs = [
-        BrokerLog(path, root, kind, None, moment_of(path, folders))
-        for path, root, kind in sorted(found.broker_logs, key=lambda log_file: log_file[0])
-    ]
-    captured = [
-        BrokerLog(path, root, BrokerLogKind.STDOUT, None, moment_of(path, folders))
-        for path, root in sorted(found.maybe_logs, key=lambda log_file: log_file[0])
-        if is_broker_log(path)
-    ]
-    ids = broker_id_of_logs([*broker_logs, *captured], log_dirs, broker_folders)
-    broker_logs = [replace(log_file, broker_id=ids[log_file.path.parent]) for log_file in broker_logs]
-    for one in captured:
-        own = own_broker_id(one)
-        broker_logs.append(replace(one, broker_id=ids[one.path.parent] if own is None else own))
+    broker_logs = _broker_logs(found, log_dirs, folders, broker_folders)
     return Evidence(
         roots=found.roots,
         log_dirs=tuple(log_dirs),
@@ -169,6 +182,8 @@ def _say_what_is_odd(found: Walked, log_dirs: list[LogDir], identities: Mapping[
         elif one.broker_id is None and one.is_marked and one.is_whole:
             found.say(say.BROKER_UNKNOWN, one.path, one.root, what="log directory")
     for path, root in dict(found.znodes).items():
+        from kctl.evidence.znodes import trouble_with
+
         reason = trouble_with(path) if root.is_folder else None
         if reason is not None:
             found.say(say.ZNODES_BAD, path, root, reason=reason)

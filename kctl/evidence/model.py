@@ -6,11 +6,14 @@ evidence holds one moment only; `broker_id` is None where nothing tells it.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from formats.errors import FormatError
 from formats.log_dir.file_names import PARTITION_METADATA, FolderKind
@@ -34,8 +37,7 @@ class BrokerLogKind(StrEnum):
     STDOUT = "stdout"  # known by what it holds: captured output, which repeats the other logs of its broker
 
 
-@dataclass(frozen=True, slots=True)
-class Root:
+class Root(Struct, frozen=True):
     """A path of the command line: as it was given, and where it is."""
 
     given: str
@@ -43,8 +45,7 @@ class Root:
     is_folder: bool
 
 
-@dataclass(frozen=True)
-class LogDir:
+class LogDir(Struct, frozen=True):
     """One entry of a broker's `log.dirs`.
 
     `is_marked` is False where nothing but partition folders lie in it, so that checkpoints were never there.
@@ -64,7 +65,7 @@ class LogDir:
     files: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Replica:
     """One partition folder of one broker at one moment.
 
@@ -77,7 +78,7 @@ class Replica:
     kind: FolderKind
     folder: Path
     log_dir: LogDir
-    arriving: Arriving | None = field(default=None, compare=False, repr=False)
+    arriving: Arriving | None = dataclasses.field(default=None, compare=False, repr=False)
 
     @property
     def broker_id(self) -> int | None:
@@ -104,8 +105,7 @@ class Replica:
             return None
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerLog:
+class BrokerLog(Struct, frozen=True):
     """A text log that a broker wrote; rotated and compressed parts are files of their own."""
 
     path: Path
@@ -115,8 +115,7 @@ class BrokerLog:
     moment: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Tier:
+class Tier(Struct, frozen=True):
     """The root folder of a tier as LocalTieredStorage lays it out."""
 
     path: Path
@@ -124,8 +123,7 @@ class Tier:
     moment: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ZnodeExport:
+class ZnodeExport(Struct, frozen=True):
     """A file with every znode of a cluster, one JSON object a line."""
 
     path: Path
@@ -133,8 +131,7 @@ class ZnodeExport:
     moment: str | None = None
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(Struct, frozen=True, dict=True):
     """Everything found below the paths given. `failures` are about paths that were named and cannot be opened."""
 
     roots: tuple[Root, ...]
@@ -150,7 +147,7 @@ class Evidence:
     findings: tuple[Finding, ...]
     failures: tuple[KctlError, ...]
     given_moments: tuple[str, ...] = ()
-    order_of: Callable[[Evidence], tuple[str, ...]] = field(default=lambda evidence: (), repr=False)
+    order_of: Callable[[Evidence], tuple[str, ...]] = lambda evidence: ()
 
     @cached_property
     def moments(self) -> tuple[str, ...]:
@@ -199,7 +196,9 @@ class Evidence:
             return self
         return replace(
             self,
-            replicas=tuple(replace(r, arriving=arriving.get(r.folder, r.arriving)) for r in self.replicas),
+            replicas=tuple(
+                dataclasses.replace(r, arriving=arriving.get(r.folder, r.arriving)) for r in self.replicas
+            ),
         )
 
     def replicas_of(self, broker_id: int, moment: str | None) -> Iterator[Replica]:

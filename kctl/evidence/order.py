@@ -11,7 +11,6 @@ from pathlib import Path
 from formats.log_dir.file_names import FolderKind
 from kctl.errors import UnreadableFile
 from kctl.evidence.model import Evidence
-from kctl.evidence.znodes import greatest_zxid
 from kctl.files import open_file
 
 LOG = re.compile(r"\d{20}\.log", re.ASCII)
@@ -49,6 +48,10 @@ def is_order_known(evidence: Evidence) -> bool:
 
 
 def _zxid(evidence: Evidence, moment: str) -> int | None:
+    if not evidence.znode_exports:
+        return None
+    from kctl.evidence.znodes import greatest_zxid
+
     found = []
     for export in evidence.znode_exports:
         if export.moment == moment:

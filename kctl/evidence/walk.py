@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from formats.log.other_systems import Foreign
 from formats.log_dir.file_names import parse_partition_folder
@@ -34,8 +35,7 @@ from kctl.findings import evidence as say
 from kctl.stores.mirror import given_name, unlisted
 
 
-@dataclass
-class FoundLogDir:
+class FoundLogDir(Struct):
     """A log directory before it is known whose it is."""
 
     path: Path
@@ -46,8 +46,7 @@ class FoundLogDir:
     partitions: list[str] = field(default_factory=list)
 
 
-@dataclass
-class Walked:
+class Walked(Struct):
     """All that a walk came across."""
 
     roots: tuple[Root, ...] = ()

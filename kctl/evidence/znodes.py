@@ -11,11 +11,11 @@ import gzip
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from kctl.errors import UnreadableFile, file_error
 from kctl.files import open_file
@@ -28,8 +28,7 @@ LARGEST_EXPORT = 192 << 20  # bytes in memory: a cluster of 200,000 partitions f
 ZNODE_SIZE = 300  # bytes of one in memory, without its path and data
 
 
-@dataclass(frozen=True, slots=True)
-class ExportedZnode:
+class ExportedZnode(Struct, frozen=True):
     """A znode as it was exported; times in milliseconds, `ephemeral_owner` 0 for a persistent one."""
 
     path: str
@@ -60,7 +59,9 @@ def read_znodes(path: Path) -> dict[str, ExportedZnode]:
         znode = exported.pop(name)
         if name == root or name.startswith(f"{root}/"):
             inside = name[len(root) :] or "/"
-            kept[inside] = ExportedZnode(inside, *(getattr(znode, f) for f in ExportedZnode.__slots__[1:]))
+            kept[inside] = ExportedZnode(
+                inside, *(getattr(znode, f) for f in ExportedZnode.__struct_fields__[1:])
+            )
     return kept
 
 

@@ -7,8 +7,10 @@ A check says `BATCH_CRC_MISMATCH.at(place, stored=..., computed=...)`; nothing e
 
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from importlib import import_module
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kctl.rows.common import FINDING
 
@@ -21,8 +23,7 @@ class Severity(enum.StrEnum):
     INFO = "info"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Struct, frozen=True, kw_only=True):
     """Where a finding is; what is not known stays None."""
 
     broker_id: int | None = None
@@ -42,8 +43,7 @@ class Place:
 NOWHERE = Place()
 
 
-@dataclass(frozen=True, slots=True)
-class FindingType:
+class FindingType(Struct, frozen=True):
     """One row of the table. `sentence` is a template over the details that a check gives."""
 
     code: str
@@ -74,8 +74,7 @@ def info(code: str, sentence: str, meaning: str, cause: str, action: str) -> Fin
     return FindingType(code, Severity.INFO, sentence, meaning, cause, action)
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing that a check has to say."""
 
     code: str
@@ -90,7 +89,7 @@ class Finding:
 
     def row(self) -> dict[str, object]:
         """The row of kind `finding`."""
-        place = {name: getattr(self.place, name) for name in Place.__slots__}
+        place = {name: getattr(self.place, name) for name in Place.__struct_fields__}
         return FINDING(code=self.code, severity=str(self.severity), message=self.message, **place)
 
 

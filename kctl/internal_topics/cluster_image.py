@@ -4,9 +4,10 @@ Source: metadata/src/main/java/org/apache/kafka/image/*Delta.java @ 3.9.0-rc3
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
 
 from formats.errors import FormatError
 from formats.log.records import Entry, iterate_records, walk
@@ -38,8 +39,7 @@ class LoggedRecord(NamedTuple):
     time_ms: int = -1
 
 
-@dataclass(slots=True)
-class PartitionImage:
+class PartitionImage(Struct):
     """A partition as the controller has it."""
 
     replicas: list[int]
@@ -55,8 +55,7 @@ class PartitionImage:
     last_known_elr: list[int] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class BrokerImage:
+class BrokerImage(Struct):
     """A registered broker."""
 
     broker_epoch: int
@@ -68,8 +67,7 @@ class BrokerImage:
     log_dirs: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class ClusterImage:
+class ClusterImage(Struct):
     """Everything that the metadata log says up to `end_offset` (exclusive)."""
 
     end_offset: int = 0

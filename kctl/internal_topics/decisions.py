@@ -11,9 +11,10 @@ server-common/src/main/java/org/apache/kafka/server/common/MetadataVersion.java 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from formats.errors import FormatError
 from formats.log_dir.file_names import QUORUM_STATE, FolderKind
@@ -74,8 +75,7 @@ class Decision(NamedTuple):
         }
 
 
-@dataclass
-class Decided:
+class Decided(Struct):
     """All that a metadata log tells of partitions."""
 
     file: str = ""

@@ -5,8 +5,10 @@ of other types (3 to 8); classic groups in one (2).
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from formats.errors import FormatError
 from formats.messages.consumer_offsets import (
@@ -50,8 +52,7 @@ class Member(NamedTuple):
     assignment: list[TopicPartition] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """A group as its last records have it. `protocol_type` is None where only offsets are known of it."""
 
     group: str
@@ -71,8 +72,7 @@ class Group:
         return "Stable" if self.members else "Empty"
 
 
-@dataclass(slots=True)
-class Groups:
+class Groups(Struct):
     """All groups, and what each has committed."""
 
     groups: dict[str, Group] = field(default_factory=dict)

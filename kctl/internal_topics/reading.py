@@ -7,9 +7,10 @@ furthest. Records of aborted transactions are left out, and those of transaction
 
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from formats.errors import FormatError
 from formats.log import control_records
@@ -45,8 +46,7 @@ class Unreadable(NamedTuple):
     is_closed: bool = False  # the system refused it; what it holds is not known
 
 
-@dataclass(frozen=True, slots=True)
-class AsOf:
+class AsOf(Struct, frozen=True):
     """Up to where a log counts: offsets below `offset`, records stamped at `timestamp` (ms) or before."""
 
     offset: int | None = None

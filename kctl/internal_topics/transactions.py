@@ -11,9 +11,10 @@ snapshots and holds nothing open.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from formats.errors import FormatError
 from formats.log.record_batch import BatchHeader
@@ -58,8 +59,7 @@ class Transaction(NamedTuple):
     log_offset: int
 
 
-@dataclass(slots=True)
-class Transactions:
+class Transactions(Struct):
     """All transactional ids that the coordinators know."""
 
     by_id: dict[str, Transaction] = field(default_factory=dict)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from kctl.findings import Finding, Place
 from kctl.findings import evidence as said_of_evidence
@@ -35,8 +36,7 @@ class Examined(Protocol):
     place: Place
 
 
-@dataclass
-class _Subject:
+class _Subject(Struct):
     """What was said of one copy so far."""
 
     files: int = 0
@@ -46,8 +46,7 @@ class _Subject:
     foreign: list[tuple[str | None, str]] = field(default_factory=list)  # files of other systems, and which
 
 
-@dataclass
-class Integrity:
+class Integrity(Struct):
     """The judgement of bytes: give it every finding and every file, then ask for the judgements."""
 
     _subjects: dict[Subject, _Subject] = field(default_factory=dict)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from kctl.rows.judging import COVERAGE, JUDGEMENT
 
@@ -93,8 +94,7 @@ class Judgement(NamedTuple):
         )
 
 
-@dataclass
-class Coverage:
+class Coverage(Struct):
     """How many subjects of one question got which verdict, and what was missing, grouped."""
 
     question: Question

@@ -7,7 +7,8 @@ any. A copy that proves a loss decides alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kctl.findings import Finding
 from kctl.findings import replica as said_of_replicas
@@ -30,8 +31,7 @@ CLEAN = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Leadership:
+class Leadership(Struct, frozen=True):
     """One leader epoch as far as it is known; `leader` None where nothing tells it, −1 where nobody led."""
 
     leader_epoch: int
@@ -40,8 +40,7 @@ class Leadership:
     how: str
 
 
-@dataclass(frozen=True, slots=True)
-class LossFacts:
+class LossFacts(Struct, frozen=True):
     """What the judgement of one partition stands on."""
 
     partition: TopicPartition

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kctl.findings import Finding
 from kctl.findings import remote as said_of_tier
@@ -25,8 +26,7 @@ NOT_DECIDED = {
 Key = tuple[str | None, int | None]
 
 
-@dataclass
-class TierJudge:
+class TierJudge(Struct):
     """The judgement of a tier: give it every finding and every partition, then ask for the judgements."""
 
     has_objects: (

@@ -8,7 +8,8 @@ missing on one side only is said; it is different where Kafka would always have 
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from formats.errors import FormatError
 from formats.log_dir.checkpoints import MalformedCheckpoint, parse_leader_epochs
@@ -37,8 +38,7 @@ class Verdict(enum.StrEnum):
     MISSING = "missing"
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """One file's verdict, how many entries differ, and the first that does."""
 
     verdict: Verdict
@@ -46,8 +46,7 @@ class Compared:
     first_difference: str | None = None
 
 
-@dataclass(slots=True)
-class Existing:
+class Existing(Struct):
     """The files that are there, and those of them in which verification found something wrong."""
 
     files: dict[str, bytes]

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from formats.log_dir.file_names import (
     LEADER_EPOCHS,
@@ -27,8 +28,7 @@ MOST_LISTED = 10_000
 """Files of no use, and links and other entries that are no files: a folder may hold millions, and the rest is counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class FolderFile:
+class FolderFile(Struct, frozen=True):
     """A regular file of the folder; `named` is None where its name is no segment file's."""
 
     path: Path
@@ -41,8 +41,7 @@ class FolderFile:
         return self.path.name
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """The files of one base offset in one state; a file that is not there is None."""
 
     base_offset: int
@@ -70,8 +69,7 @@ class Segment:
         return self.files.get(".txnindex")
 
 
-@dataclass(slots=True)
-class Folder:
+class Folder(Struct):
     """A partition folder as it was listed."""
 
     path: Path

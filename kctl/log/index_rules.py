@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
 
 from formats.errors import FormatError
 from formats.log.columns.headers import Headers
@@ -46,8 +46,7 @@ ReadRecords = Callable[[int], list[Record]]
 """The records of the entry at a position; FormatError where they cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Largest:
+class _Largest(Struct, frozen=True):
     """The batch with the largest timestamp so far."""
 
     timestamp: int = NO_TIMESTAMP
@@ -56,8 +55,7 @@ class _Largest:
     names_record: bool = False  # whether a leader up to 3.7 named one of its records
 
 
-@dataclass
-class IndexBuilder:
+class IndexBuilder(Struct, dict=True):
     """The indexes of one segment, from its sound batches in order."""
 
     base_offset: int

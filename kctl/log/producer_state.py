@@ -9,11 +9,11 @@ S:ProducerStateEntry.java @ 3.9.0-rc3 (S = storage/src/main/java/org/apache/kafk
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from formats.compression import decompress
@@ -36,8 +36,7 @@ NONE = -1
 LARGEST_MARKER = 1 << 16  # a control batch is never larger in health
 
 
-@dataclass(slots=True)
-class ProducerState:
+class ProducerState(Struct):
     """One producer; -1 stands for absent."""
 
     producer_id: int
@@ -129,8 +128,7 @@ def read_marker_at(source: Source, position: int, size_in_bytes: int) -> Marker 
     return Marker(type_ == ControlType.ABORT, epoch, record.timestamp)
 
 
-@dataclass
-class ProducerReplay:
+class ProducerReplay(Struct):
     """Producers after the batches that were fed, in the order of the log."""
 
     producers: dict[int, ProducerState] = field(default_factory=dict)

@@ -8,8 +8,9 @@ same: the input is not cut.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from formats.compression import DEFAULT_LIMIT
 from formats.errors import FormatError
@@ -40,8 +41,7 @@ from kctl.scan.segment import scan_segment
 from kctl.scan.source import Source, opened_source
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
+class Method(Struct, frozen=True):
     """By which rules the files are made."""
 
     rules: Rules = NEWEST
@@ -50,8 +50,7 @@ class Method:
     is_0_11: bool = False  # snapshots as 0.11 wrote them, among the rules of 0.8
 
 
-@dataclass(slots=True)
-class Made:
+class Made(Struct):
     """Files by name, in the order of the log."""
 
     files: dict[str, bytes] = field(default_factory=dict)
@@ -63,8 +62,7 @@ class Made:
         self.files[name], self.entries[name] = data, entries
 
 
-@dataclass
-class _Maker:
+class _Maker(Struct):
     """One pass over a folder's logs."""
 
     method: Method

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from formats.log_dir.file_names import LEADER_EPOCHS, FileState, parse_segment_file
 from kctl.checks.replica import check_replica
@@ -26,8 +27,7 @@ BESIDE = (".index", ".timeindex", ".txnindex", ".snapshot")
 ALWAYS = (".index", ".timeindex")
 
 
-@dataclass(frozen=True, slots=True)
-class RebuildOptions:
+class RebuildOptions(Struct, frozen=True):
     """What was asked for; `rules` and `interval` None: the newest, and what the existing indexes tell."""
 
     rules: Rules | None = None
@@ -36,8 +36,7 @@ class RebuildOptions:
     out: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Rebuilt:
+class Rebuilt(Struct, frozen=True):
     """One file: made, compared, or both."""
 
     name: str

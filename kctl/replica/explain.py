@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from kctl.errors import UnreadableFile
 from kctl.model import TopicPartition
@@ -55,8 +56,7 @@ def explain_offset(search: LossSearch, partition: TopicPartition, offset: int) -
         yield {**row, **whose}
 
 
-@dataclass
-class _Variant:
+class _Variant(Struct):
     """One record that some copies hold at the offset; others may hold another one there.
 
     Without content it is one that was lost, and of which no copy is left.

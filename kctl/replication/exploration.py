@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kctl.replication.rules import Rules
 from kctl.replication.scenario import Run, Step
@@ -27,8 +28,7 @@ WEIGHTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(Struct, frozen=True):
     """A broken promise: what, where, and the steps that lead there."""
 
     promise: str  # committed_record_lost, logs_differ_below_high_watermark

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
 
 from kctl.cluster.election_rules import Elected, elect_offline, remove_from_isr
 from kctl.cluster.state import NO_LEADER
@@ -25,8 +26,7 @@ from kctl.replication.truncation import Truncation
 LARGEST = 1 << 20  # bytes of a scenario
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One step: what is done, to which brokers, how much."""
 
     do: str
@@ -44,8 +44,7 @@ class Step:
         return f"{self.do} {who}{times}".strip()
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
+class Scenario(Struct, frozen=True):
     """Brokers in assignment order (the first leads), and the steps."""
 
     name: str
@@ -62,8 +61,7 @@ class Promise(NamedTuple):
     record: str
 
 
-@dataclass
-class Run:
+class Run(Struct):
     """A scenario under way: the partition, what was promised, and whether an election was unclean."""
 
     partition: SimulatedPartition

@@ -8,7 +8,8 @@ are whole rounds: request, answer, append. Truncation happens at the role change
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kctl.replication.epochs import Entries, assign
 from kctl.replication.high_watermark import (
@@ -25,8 +26,7 @@ from kctl.replication.truncation import Algorithm, ReplicaLog, Truncation, out_o
 LONG_AGO_MS = -(10**12)
 
 
-@dataclass(slots=True)
-class SimulatedReplica:
+class SimulatedReplica(Struct):
     """One broker's copy. `checkpointed` is the high watermark on disk, `flushed` the offset below which all is."""
 
     log: list[str] = field(default_factory=list)
@@ -55,8 +55,7 @@ class SimulatedReplica:
         self.checkpointed = min(self.checkpointed, len(self.log))
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(Struct, frozen=True):
     """How a fetch ended: "" for data, else what the follower did after OFFSET_OUT_OF_RANGE."""
 
     records: tuple[str, ...] = ()
@@ -64,8 +63,7 @@ class Fetched:
     truncate_to: int | None = None
 
 
-@dataclass
-class SimulatedPartition:
+class SimulatedPartition(Struct):
     """The replicas, who leads in which epoch, and the ISR as stored; `remote` is what the leader knows."""
 
     rules: Rules

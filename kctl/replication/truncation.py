@@ -13,8 +13,10 @@ core/src/main/scala/kafka/cluster/Partition.scala @ 2.7.0, 2.7.2, 2.8.1, 3.9.0-r
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kctl.replication.epochs import (
     UNDEFINED,
@@ -52,8 +54,7 @@ class Reason(enum.StrEnum):
 OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaLog:
+class ReplicaLog(Struct, frozen=True):
     """A replica's epochs, extent and high watermark."""
 
     epochs: Entries

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kctl.audit.tables import Tables
 from kctl.judging.judgement import Verdict
@@ -44,8 +45,7 @@ COMMANDS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Missing:
+class Missing(Struct, frozen=True):
     """What kept a question from an answer about some subjects."""
 
     question: str
@@ -60,8 +60,7 @@ class Missing:
         return [self.question, ", ".join(self.subjects[:3]) + more, self.reason, self.what, self.get]
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The first screen as values."""
 
     sentences: tuple[str, ...]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kctl.audit.tables import Tables
 from kctl.replica.loss.words import amount_of, cause_words, listed
@@ -30,8 +31,7 @@ CONSEQUENCES = frozenset({
 })  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Incident:
+class Incident(Struct, frozen=True):
     """One cause, the brokers that dropped records through it, and what it cost; times in ms, None where unknown."""
 
     cause: str

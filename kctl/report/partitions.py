@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from kctl.audit.tables import Tables
 from kctl.replica.loss.words import cause_words, listed, offsets_of, still_on
@@ -18,8 +19,7 @@ Key = tuple[str, int]
 Rows = list[dict[str, Any]]
 
 
-@dataclass
-class Standing:
+class Standing(Struct):
     """What the tables say about a partition, in numbers."""
 
     losses: int = 0

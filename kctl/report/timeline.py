@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kctl.audit.tables import Tables
 from kctl.broker_logs.history.leaderships import NO_LEADER, IsrChange, Leadership, place_of
@@ -37,8 +38,7 @@ BEGINS = frozenset({"starting", "up", "registered", "unfenced"})
 ENDS = {"killed": "✕", "halted": "✕", "down": "■", "controlled_shutdown": "▿", "stopping": "■", "fenced": "‖"}
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(Struct, frozen=True):
     """Times to places in the plot."""
 
     start: int
@@ -49,8 +49,7 @@ class Axis:
         return round(PLOT * (time_ms - self.start) / max(self.end - self.start, 1), 1)
 
 
-@dataclass(frozen=True, slots=True)
-class SharedHistory:
+class SharedHistory(Struct, frozen=True):
     """Partitions of the same history; the leaderships are those of the first of them."""
 
     partitions: tuple[TopicPartition, ...]

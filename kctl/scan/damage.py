@@ -1,7 +1,8 @@
 """What a damaged range of a segment means."""
 
-from dataclasses import replace
 from struct import unpack_from
+
+from msgspec.structs import replace
 
 from formats.log.records import FRAMING_SIZE, Damage, Reason
 from kctl.findings import Finding, FindingType, Place, segments

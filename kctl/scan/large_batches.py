@@ -4,9 +4,9 @@ Nothing here grows with the batch, but a single record is held whole, up to `LAR
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from formats.compression import pieces
@@ -22,8 +22,7 @@ PIECE = 1 << 20
 COMPRESSED_AT_MOST = 128 << 20  # a codec needs its input whole
 
 
-@dataclass(slots=True)
-class LargeBatch:
+class LargeBatch(Struct):
     """What the records of one batch come to; `error` says where they cannot be read."""
 
     records: int = 0

@@ -6,9 +6,9 @@ are set.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from formats.compression import TooLarge, decompress
@@ -25,8 +25,7 @@ Octets = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class _Set:
+class _Set(Struct, frozen=True):
     """The messages of one entry: their bytes, and where they begin in them."""
 
     row: int

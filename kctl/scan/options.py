@@ -1,7 +1,8 @@
 """What a scan is asked for, and what it gives: options, chunks, totals."""
 
 import enum
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from formats.compression import DEFAULT_LIMIT
 from formats.log.columns.headers import Headers
@@ -18,8 +19,7 @@ class Level(enum.IntEnum):
     RECORDS = 2  # and every record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScanOptions:
+class ScanOptions(Struct, frozen=True, kw_only=True):
     """What to scan and how."""
 
     level: Level = Level.RECORDS
@@ -40,8 +40,7 @@ class ScanOptions:
     max_findings: int = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(Struct, frozen=True):
     """A run of a segment's bytes [position, end): every one of them is in a batch or in damage."""
 
     position: int
@@ -53,8 +52,7 @@ class Chunk:
     """Of the batches in `headers`, where `keep_records` was asked for."""
 
 
-@dataclass(slots=True)
-class Totals:
+class Totals(Struct):
     """Counts over what was scanned so far."""
 
     batches: int = 0

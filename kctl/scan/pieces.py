@@ -5,10 +5,11 @@ for several parts of a segment at once. What depends on the order is said by `kc
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from formats.log.columns.headers import Headers
@@ -26,8 +27,7 @@ from kctl.scan.runs import NO_HEADERS, Run, Runs
 from kctl.scan.source import Source
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Bytes [position, end): batches, then at most one range that is none."""
 
     position: int

@@ -4,20 +4,22 @@ Processes cost something to start: a hundredth of a second where they are forked
 work begins in this one; only what goes on for longer gets help.
 """
 
-import multiprocessing
+from __future__ import annotations
+
 import os
 import signal
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.context import BaseContext
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kctl.errors import KctlError
 from kctl.stores.mirror import mirrors
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+    from multiprocessing.context import BaseContext
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -67,12 +69,12 @@ def ordered(
         yield from jobs.ordered(function, items)
         return
     jobs = jobs or default_jobs()
-    alone_for = ALONE_FOR if jobs == 1 or forks() else TO_SPAWN * ALONE_FOR
     waiting = iter(items)
     began = time.monotonic()
     for item in waiting:
         yield function(item)
-        if jobs > 1 and time.monotonic() - began > alone_for:
+        alone_for = time.monotonic() - began
+        if jobs > 1 and alone_for > ALONE_FOR and (alone_for > TO_SPAWN * ALONE_FOR or forks()):
             break
     else:
         return
@@ -84,6 +86,9 @@ def _by_workers(function: Callable[[Item], Result], items: Iterator[Item], jobs:
     first = next(items, None)
     if first is None:
         return
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
     executor = ProcessPoolExecutor(jobs, mp_context=_context(), initializer=_begin_worker)
     try:
         pending.append(executor.submit(function, first))
@@ -109,6 +114,8 @@ def _context() -> BaseContext:
 
     The clients of stores have threads of their own, which do not outlive a fork.
     """
+    import multiprocessing
+
     is_alone = threading.active_count() == 1 and not mirrors()
     safe = is_alone and "fork" in multiprocessing.get_all_start_methods()
     return multiprocessing.get_context("fork" if safe else "spawn")

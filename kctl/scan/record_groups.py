@@ -6,10 +6,10 @@ single batches.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from formats.compression import DEFAULT_LIMIT, CompressionError, TooLarge, decompress
@@ -31,8 +31,7 @@ SMALLEST_RECORD = 7  # bytes: one for each field of a record with nothing in it
 WHOLE = 32 << 20  # bodies up to this size are decoded at once when their records are only checked
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(Struct, frozen=True):
     """Why the records of a batch cannot be read."""
 
     row: int  # of the batch in the headers
@@ -40,8 +39,7 @@ class Trouble:
     records_before: int  # that can be read
 
 
-@dataclass(slots=True)
-class RecordGroup:
+class RecordGroup(Struct):
     """The records of batches [first, after) of a run, and what is wrong with them."""
 
     first: int
@@ -144,8 +142,7 @@ def _cuts_by_codec(codecs: NDArray[np.int16], sizes: Ints) -> list[int]:
     return [0, *(np.flatnonzero(ends) + 1).tolist(), len(codecs)]
 
 
-@dataclass(slots=True)
-class _Bodies:
+class _Bodies(Struct):
     """Decompressed bodies of a group that is being gathered."""
 
     arena: Arena

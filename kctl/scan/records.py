@@ -1,10 +1,10 @@
 """The records of a chunk as columns, offsets and timestamps absolute."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
 from itertools import islice
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from formats.log.columns.headers import Headers
@@ -17,8 +17,7 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class Records:
+class Records(Struct, frozen=True):
     """Records in the order of the log. A size of -1 is null; positions are places in `data`.
 
     `data` is memory that is used again: copy what is to be kept before the next chunk is asked for. Records
@@ -68,7 +67,7 @@ class Records:
             yield bytes(view[start : start + size]) if size >= 0 else None
 
 
-COLUMNS = tuple(field.name for field in fields(Records) if field.name != "data")
+COLUMNS = tuple(name for name in Records.__struct_fields__ if name != "data")
 
 
 def records_of(group: RecordGroup, headers: Headers) -> Records:

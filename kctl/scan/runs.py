@@ -6,9 +6,9 @@ what counts as a batch and what as damage.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from formats.log import records
@@ -24,8 +24,7 @@ LARGEST_IN_MEMORY = 32 << 20  # batches beyond it are read piece by piece
 CAREFUL = 64 << 10  # how far to walk after trouble; more after each good run
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """Bytes [position, end): batches in `headers`, then at most one range that is none."""
 
     position: int

@@ -19,9 +19,9 @@ are the chunk's own and may be kept; what `chunk.records` holds is valid until t
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from formats.log.columns.headers import Headers

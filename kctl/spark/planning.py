@@ -7,8 +7,9 @@ proven cuts of the segment, which depend on the file and its index only, and tak
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from kctl.scan.splits import TARGET
 from kctl.spark.listing import SegmentRef
@@ -29,8 +30,7 @@ class Piece(NamedTuple):
     of: int
 
 
-@dataclass(frozen=True, slots=True)
-class Filters:
+class Filters(Struct, frozen=True):
     """What filters leave: bounds are inclusive, None where there is none."""
 
     topics: frozenset[str] | None = None
@@ -63,8 +63,7 @@ class Filters:
         )
 
 
-@dataclass(slots=True)
-class _Bin:
+class _Bin(Struct):
     pieces: list[Piece] = field(default_factory=list)
     size: int = 0
 

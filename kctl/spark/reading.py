@@ -7,13 +7,14 @@ topic is compacted is known of Kafka's own topics and from the batches alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kctl.checks.replica import COMPACTED
 from kctl.checks.report import FileReport
@@ -57,8 +58,7 @@ def read_pieces(
             yield from findings_rows(table, columns, said)
 
 
-@dataclass(slots=True)
-class _Log:
+class _Log(Struct):
     """What its segments share."""
 
     checks: LogChecks = field(default_factory=LogChecks)

@@ -11,10 +11,11 @@ import stat
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct
 
 from formats.secrets import redact_text
 from kctl.errors import KctlError, reason_of
@@ -31,8 +32,7 @@ In = TypeVar("In")
 Out = TypeVar("Out")
 
 
-@dataclass(frozen=True, slots=True)
-class StoredObject:
+class StoredObject(Struct, frozen=True):
     """A key, relative to the store's root, and its size; the size is None for what is no regular file."""
 
     key: str

@@ -8,7 +8,6 @@ coordinator/group/GroupMetadataManager.java @ 4.1.0
 import csv
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 
 from kafka.protocol.admin.groups import DeleteGroupsRequest
 from kafka.protocol.consumer.group import LeaveGroupRequest, OffsetCommitRequest, OffsetDeleteRequest
+from msgspec import Struct
 
 from kctl.changes.intents import (
     DeleteGroup,
@@ -60,8 +60,7 @@ REASONS = {
 # --- which offsets ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResetGoal:
+class ResetGoal(Struct, frozen=True, kw_only=True):
     """Where to put offsets; one of these. `time` is milliseconds."""
 
     earliest: bool = False

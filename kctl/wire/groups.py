@@ -5,13 +5,13 @@ resources/common/message/{ListGroups,DescribeGroups,*GroupDescribe,OffsetFetch,D
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from kafka.protocol.admin.groups import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer.group import OffsetFetchRequest
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 from kafka.protocol.metadata import FindCoordinatorRequest
+from msgspec import Struct
 
 from kctl.changes.intents import GroupOffset
 from kctl.errors import KctlError
@@ -55,8 +55,7 @@ class Member(NamedTuple):
     warmup_tasks: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroup:
+class ConsumerGroup(Struct, frozen=True, kw_only=True):
     """A group in full. Epochs are of the newer protocols."""
 
     group: str

@@ -15,7 +15,6 @@ import ssl
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 from kazoo.client import KazooClient
@@ -40,6 +39,7 @@ from kazoo.exceptions import (
 from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
 from kazoo.retry import KazooRetry
 from kazoo.security import ACL, Id
+from msgspec import Struct
 
 from kctl.changes.plan import Write
 from kctl.cluster.interface import Conflict
@@ -51,8 +51,7 @@ from kctl.zookeeper.store import LARGEST_REQUEST, Acl, OutcomeUnknown, Znode, pa
 SESSION_TIMEOUT = 10.0  # seconds; a server bounds it further
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class Access(Struct, frozen=True, kw_only=True):
     """How to reach an ensemble: connect string with chroot, and what proves who we are."""
 
     hosts: str

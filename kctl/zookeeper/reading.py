@@ -9,10 +9,10 @@ as lenient as Kafka and says what is wrong.
 import contextlib
 import gc
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeVar, Unpack
 
 import msgspec
+from msgspec import Struct, field
 
 from formats.errors import FormatError
 from formats.znodes.cluster import (
@@ -74,8 +74,7 @@ LISTS = ("/brokers/ids", "/admin/delete_topics", "/brokers/topics", "/", "/confi
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class ClusterReading:
+class ClusterReading(Struct):
     """One reading of a cluster, and what went wrong in it."""
 
     reader: ZnodeReader
@@ -367,8 +366,7 @@ def _all_numbers(partitions: dict[str, tuple[int, ...]]) -> bool:
 V2_2 = KafkaVersion(2, 2)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Signs:
+class Signs(Struct, frozen=True, kw_only=True):
     """What the guess is made from."""
 
     registrations: Collection[tuple[BrokerZnode, int]]  # with the znode's data version

@@ -9,8 +9,9 @@ once elected; no request under way. The request is created and never edited, bec
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
 
 from formats.errors import FormatError
 from formats.znodes.cluster import (
@@ -59,8 +60,7 @@ REASSIGNMENT = "/admin/reassign_partitions"
 ELECTION = "/admin/preferred_replica_election"
 
 
-@dataclass(frozen=True, slots=True)
-class FreshZnodes:
+class FreshZnodes(Struct, frozen=True):
     """Znodes read from the store for one intent, each once, and the state that its plan was made from."""
 
     store: ZnodeStore

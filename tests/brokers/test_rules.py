@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -19,6 +18,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kazoo.security import ACL, Id, make_digest_acl
+from msgspec.structs import replace
 
 from formats.znodes import requests as znode_requests
 from formats.znodes.cluster import TopicZnode, format_topic, parse_topic

@@ -36,7 +36,7 @@ MORE = {
 # They look at what kctl itself knows, or at a journal that may be empty.
 ALWAYS_THERE = {
     "state-log explain", "remote partition-of", "journal list", "journal verify",
-    "finding", "schema", "doctor", "completion",
+    "finding", "schema", "doctor", "completion", "config-file init", "config-file check", "config-file show",
 }  # fmt: skip
 
 
@@ -216,14 +216,14 @@ def test_hanging_transactions_are_looked_for_past_a_folder_that_cannot_be_listed
     evidence: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     below = evidence(UNCLEAN)
-    real = os.scandir
+    for listing in (os.scandir, os.listdir):
 
-    def refusing(path: Any = ".") -> Any:
-        if os.fspath(path).endswith("/ledger-1"):
-            raise PermissionError(13, "Permission denied", os.fspath(path))
-        return real(path)
+        def refusing(path: Any = ".", real: Any = listing) -> Any:
+            if os.fspath(path).endswith("/ledger-1"):
+                raise PermissionError(13, "Permission denied", os.fspath(path))
+            return real(path)
 
-    monkeypatch.setattr(os, "scandir", refusing)
+        monkeypatch.setattr(os, listing.__name__, refusing)
     ran = rows("transactions", "hanging", below)
     assert ran.status == 5, ran.err
     assert [one["code"] for one in ran.of("finding")] == ["internal-log-unreadable"]

@@ -1,7 +1,6 @@
 """Records in columns against the reader of single records: varints of any length, edits anywhere, few lanes and many."""
 
 import random
-from dataclasses import fields
 from unittest.mock import patch
 
 import numpy as np
@@ -15,7 +14,7 @@ from formats.log.columns import record_starts, records
 from formats.log.columns.records import Fields, decode, read_fields
 
 PADDING = 64
-NAMES = [field.name for field in fields(Fields)][2:]
+NAMES = Fields.__struct_fields__[2:]
 POSITIONS = {"key_position", "value_position", "headers_position"}
 
 

@@ -8,11 +8,11 @@ walked again one by one.
 Source: clients/src/main/java/org/apache/kafka/common/record/FileLogInputStream.java @ 3.9.0-rc3
 """
 
-from dataclasses import dataclass, fields
-from struct import Struct
+import struct
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from formats.binary.crc import CRC32, as_stored
@@ -39,11 +39,10 @@ FEWEST_LANES = 16  # below this a plain loop is faster
 ROWS_AT_ONCE = 4096  # headers that are taken apart while they are in the cache
 HEADER = np.dtype(dtype(BatchHeader))
 MESSAGE = np.dtype([*dtype(MessageHeader), ("timestamp", ">i8")])
-_LENGTH = Struct(">i")
+_LENGTH = struct.Struct(">i")
 
 
-@dataclass(frozen=True, slots=True)
-class Headers:
+class Headers(Struct, frozen=True):
     """One row an outer entry; what magic 0 and 1 have not is -1.
 
     In magic 0 and 1 `base_offset` and `last_offset` are both the stored offset (a wrapper's is its last
@@ -83,7 +82,7 @@ class Headers:
         return self.position + self.size_in_bytes
 
 
-NAMES = tuple(field.name for field in fields(Headers))
+NAMES = Headers.__struct_fields__
 
 
 def concatenated(parts: "list[Headers]") -> Headers:

@@ -6,10 +6,10 @@ stored offset is 0 has base 0 (KAFKA-5886 and its kin). A short last inner messa
 Source: clients/src/main/java/org/apache/kafka/common/record/{LegacyRecord,AbstractLegacyRecordBatch}.java @ 3.9.0-rc3
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from formats.binary.crc import CRC32, as_stored
@@ -26,8 +26,7 @@ Mask = NDArray[np.bool_]
 FIELDS_AT = layout(MessageHeader).size  # of magic 0; in magic 1 the timestamp comes first
 
 
-@dataclass(frozen=True, slots=True)
-class Messages:
+class Messages(Struct, frozen=True):
     """Columns of plain messages, offsets and timestamps as stored; positions count from the start of the data."""
 
     position: Ints

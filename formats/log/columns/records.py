@@ -10,9 +10,8 @@ One record's fields as places and sizes, for the few whose varints are too long 
 Source: clients/src/main/java/org/apache/kafka/common/record/DefaultRecord.java @ 3.9.0-rc3
 """
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from formats.binary.varint import read_varint, read_varlong
@@ -81,8 +80,7 @@ Mask = NDArray[np.bool_]
 ROWS_AT_ONCE = 16 << 10  # what is taken from their bytes again and again stays in the cache
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
+class Fields(Struct, frozen=True):
     """Columns of records in the order of their batches; positions count from the start of the data.
 
     A size of -1 is null. `headers_position` is where the first header starts, behind their count.

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kctl.broker_logs.blocks import Reading, blocks_of
 from kctl.broker_logs.clocks.skew import RECEIVED, SENT, State, state_of
@@ -48,8 +50,7 @@ CODES = (say.LOG_ZONE_ESTIMATED.code, say.LOG_CLOCK_DOUBTFUL.code)
 Pair = tuple[int, int]
 
 
-@dataclass
-class ClockOffsets:
+class ClockOffsets(Struct):
     """What the pairs say of brokers whose zone is not known."""
 
     offsets: dict[int, int] = field(default_factory=dict)
@@ -75,8 +76,7 @@ class ClockOffsets:
             yield say.LOG_CLOCK_DOUBTFUL.at(Place(broker_id=broker_id), broker=broker_id, reason=reason)
 
 
-@dataclass
-class _Said:
+class _Said(Struct):
     """When each broker printed what it sent, was sent, and heard."""
 
     sent: dict[tuple[State, int], dict[int, list[int]]] = field(default_factory=dict)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from kctl.broker_logs.events import Event
 from kctl.model import TopicPartition
@@ -50,8 +51,7 @@ class Request(NamedTuple):
     correlation_id: int
 
 
-@dataclass(slots=True)
-class Bounds:
+class Bounds(Struct):
     """How far a broker's clock is ahead of another's, in milliseconds."""
 
     at_least: int | None = None
@@ -80,8 +80,7 @@ class Bounds:
         return max(low or 0, 0)
 
 
-@dataclass
-class Skew:
+class Skew(Struct):
     """Clocks of brokers against that of the broker that most pairs lead to."""
 
     bounds: dict[tuple[int, int], Bounds] = field(default_factory=dict)
@@ -107,8 +106,7 @@ class Skew:
         return out or ["clock skew: every pair of lines is in order"]
 
 
-@dataclass
-class _Pairs:
+class _Pairs(Struct):
     sent: dict[State, dict[int, int]] = field(default_factory=dict)
     received: dict[tuple[State, int], int] = field(default_factory=dict)
     handled: dict[Request, tuple[int, int]] = field(default_factory=dict)

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
+from msgspec import Struct, field
 
 from formats.broker_logs.layouts import KAFKA
 from formats.broker_logs.line import Int64s, find_records
@@ -29,8 +29,7 @@ START = re.compile(rb"\[([^\]\n]{23})\] [A-Z]+ Kafka startTimeMs: (\d{13})")
 OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d\d?):?(\d\d)?")
 
 
-@dataclass(slots=True)
-class Zone:
+class Zone(Struct):
     """How far a broker's clock is ahead of UTC: a named zone, or offsets in milliseconds from local times on."""
 
     name: str
@@ -171,7 +170,7 @@ def starts_in(file: LogFile) -> list[tuple[int, int, str, int]]:
 
 def _beside(files: Sequence[LogFile]) -> list[tuple[int, int, str, int]]:
     """Starts in the `server.log` that lies beside the logs that were given, which need not have been given."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     known = {os.path.abspath(file.path) for file in files}
     found = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from kctl.broker_logs.events import Event
 from kctl.times import iso
@@ -17,8 +17,7 @@ CONTROLLER_LINES = frozenset(
 )
 
 
-@dataclass
-class ControllerTerm:
+class ControllerTerm(Struct):
     """One controller epoch."""
 
     controller_epoch: int

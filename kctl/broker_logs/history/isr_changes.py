@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.history.leaderships import PartitionHistory
@@ -30,8 +31,7 @@ class ZombieWrite(NamedTuple):
     proof: dict[str, object]
 
 
-@dataclass
-class IsrLines:
+class IsrLines(Struct):
     """What leaders print about their ISRs."""
 
     zombies: list[ZombieWrite] = field(default_factory=list)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
 
 from kctl.broker_logs.events import Event
 from kctl.model import TopicPartition
@@ -65,8 +66,7 @@ class Observation(NamedTuple):
     recovery_state: str | None = None
 
 
-@dataclass
-class Leadership:
+class Leadership(Struct):
     """One leader epoch of a partition."""
 
     topic_partition: TopicPartition

@@ -6,7 +6,8 @@ import itertools
 import re
 from bisect import bisect_left
 from collections import Counter, deque
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kctl.broker_logs.blocks import Earlier
 from kctl.broker_logs.events import Event
@@ -73,8 +74,7 @@ TOLD = frozenset((*OWN, *SEEN, CONTROLLER_STARTS, SIGNALLED))
 MOST_SAID = 2_000
 
 
-@dataclass
-class BrokerState:
+class BrokerState(Struct):
     """A change in the life of a broker."""
 
     broker_id: int | None
@@ -103,8 +103,7 @@ class BrokerState:
         )
 
 
-@dataclass
-class _Life:
+class _Life(Struct):
     """What a broker said of itself last."""
 
     state: str | None = None

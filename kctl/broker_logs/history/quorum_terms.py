@@ -7,9 +7,10 @@ Members print each role that they take: `Completed transition to Leader(…, epo
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from kctl.broker_logs.events import Event
 from kctl.model import TopicPartition
@@ -50,8 +51,7 @@ def role_of(event: Event) -> Role | None:
     return Role(name, int(epoch[1]), led, int(voted[1]) if voted else None)
 
 
-@dataclass
-class QuorumTerm:
+class QuorumTerm(Struct):
     """An epoch of the metadata quorum."""
 
     epoch: int

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from kctl.broker_logs.events import Event
 from kctl.findings import Finding, Place
@@ -102,8 +103,7 @@ class Doubt(NamedTuple):
     proof: dict[str, object]
 
 
-@dataclass
-class ReplicaLines:
+class ReplicaLines(Struct):
     """Lines about replicas, in order of time."""
 
     truncations: list[Truncation] = field(default_factory=list)

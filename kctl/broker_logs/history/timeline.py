@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.history.causes import BY_PARTITION, Causes
@@ -48,8 +49,7 @@ STATE_CHANGES = "state.change.logger"
 TOPIC_DELETED = "successfully completed"
 
 
-@dataclass
-class Timeline:
+class Timeline(Struct):
     """What the logs say, as values."""
 
     leaderships: dict[TopicPartition, list[Leadership]]
@@ -168,46 +168,39 @@ def _unclean(leadership: Leadership, before: list[Leadership]) -> Finding:
     )
 
 
-@dataclass
-class _Cluster:
+class _Cluster(Struct):
     """What the logs say about one cluster, of those that followed each other on the same disks."""
 
     number: int
     causes: Causes
+    members: QuorumMembers
     cluster_id: str | None = None
     histories: dict[TopicPartition, PartitionHistory] = field(default_factory=dict)
     terms: Terms = field(default_factory=Terms)
     quorum: QuorumTerms = field(default_factory=QuorumTerms)
-    members: QuorumMembers = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.members = QuorumMembers(self.number)
 
 
-@dataclass
 class _Builder:
-    wanted: Callable[[TopicPartition], bool]
-    doubtful: frozenset[int] = frozenset()
-    clusters: list[_Cluster] = field(default_factory=list)
-    # The cluster that the logs in a folder are about now, and the last controller epoch that began there.
-    of_folder: dict[str, _Cluster] = field(default_factory=dict)
-    last_epochs: dict[tuple[str, int | None], int] = field(default_factory=dict)
-    cluster: _Cluster = field(init=False)
-    lives: Lives = field(default_factory=Lives)
-    lines: ReplicaLines = field(default_factory=ReplicaLines)
-    isr_lines: IsrLines = field(default_factory=IsrLines)
-    first_ms: int | None = None
-    last_ms: int | None = None
-    levels: dict[int, set[str]] = field(default_factory=dict)
-    level_files: dict[int, str] = field(default_factory=dict)
-    # What repeated lines said, and the leadership that they were about.
-    seen: dict[bytes, Leadership | None] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self, wanted: Callable[[TopicPartition], bool], doubtful: frozenset[int] = frozenset()
+    ) -> None:
+        self.wanted, self.doubtful = wanted, doubtful
+        self.clusters: list[_Cluster] = []
         self.cluster = self._new_cluster()
+        # The cluster that the logs in a folder are about now, and the last controller epoch that began there.
+        self.of_folder: dict[str, _Cluster] = {}
+        self.last_epochs: dict[tuple[str, int | None], int] = {}
+        self.lives, self.lines, self.isr_lines = Lives(), ReplicaLines(), IsrLines()
+        self.first_ms: int | None = None
+        self.last_ms: int | None = None
+        self.levels: dict[int, set[str]] = {}
+        self.level_files: dict[int, str] = {}
+        # What repeated lines said, and the leadership that they were about.
+        self.seen: dict[bytes, Leadership | None] = {}
 
     def _new_cluster(self) -> _Cluster:
-        self.clusters.append(_Cluster(len(self.clusters) + 1, Causes(self.doubtful)))
+        number = len(self.clusters) + 1
+        self.clusters.append(_Cluster(number, Causes(self.doubtful), QuorumMembers(number)))
         return self.clusters[-1]
 
     def _choose_cluster(self, event: Event, time_ms: int) -> None:

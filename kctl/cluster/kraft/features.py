@@ -5,8 +5,9 @@ TransactionVersion,EligibleLeaderReplicasVersion,ShareVersion,StreamsVersion}.ja
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from kctl.changes.intents import Intent, UpdateFeatures
 from kctl.changes.plan import Plan, Stage
@@ -107,8 +108,7 @@ def one_way(name: str, lower: int, upper: int) -> list[Level]:
     return [level for level in between(name, lower, upper) if level.is_one_way] + unknown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Feature:
+class Feature(Struct, frozen=True, kw_only=True):
     """A feature: the level in force (0: none), what all brokers support, and what its highest level would add."""
 
     name: str

@@ -6,7 +6,8 @@ by a time (its znode was written after the metadata log ends). What nothing expl
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from formats.secrets import REDACTED
 from kctl.cluster.migration.entities import (
@@ -32,8 +33,7 @@ Verdict = tuple[str, str] | tuple[str, str, bool]
 ELECTED = "leaders and ISR change with every restart of a broker; the leader epoch did not go back"
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """What the two sides do not hold alike."""
 
     entity: Entity
@@ -45,8 +45,7 @@ class Difference:
     is_open: bool = False  # whether something was lost could not be told
 
 
-@dataclass
-class Compared:
+class Compared(Struct):
     """How many fields of a type of entities were compared, and how that ended."""
 
     entity_type: str

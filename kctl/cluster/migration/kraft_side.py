@@ -5,8 +5,9 @@ migration's state: what differs from ZooKeeper and was changed later than that w
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from formats.messages.cluster_metadata import (
     ACL_OPERATIONS,
@@ -45,8 +46,7 @@ Touched = tuple[Entity, str | None]  # an entity, and a field of it or None for 
 MIGRATION = MIGRATION_STATES.index("MIGRATION")
 
 
-@dataclass
-class History:
+class History(Struct):
     """The offset of the last change of each field after the copy; to be called after each record."""
 
     changes: dict[Touched, int] = field(default_factory=dict)
@@ -117,8 +117,7 @@ class History:
             yield entity, "leader_epoch"
 
 
-@dataclass
-class KraftSide:
+class KraftSide(Struct):
     """The metadata of a controller."""
 
     folder: Path

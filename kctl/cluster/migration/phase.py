@@ -7,8 +7,9 @@ Source: KIP-866; metadata/src/main/java/org/apache/kafka/metadata/migration/KRaf
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from kctl.cluster.migration.kraft_side import KraftSide
 from kctl.cluster.migration.zookeeper_side import ZookeeperSide
@@ -30,8 +31,7 @@ class Phase(StrEnum):
         return self in (Phase.NONE, Phase.PREPARING)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class Standing(Struct, frozen=True, kw_only=True):
     """The phase, and what tells it."""
 
     phase: Phase

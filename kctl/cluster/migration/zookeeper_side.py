@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from urllib.parse import unquote
+
+from msgspec import Struct, field
 
 from formats.errors import FormatError
 from formats.znodes.cluster import (
@@ -59,8 +60,7 @@ ROOTS = {
 LISTS = {"topic": "/brokers/topics", "partition": "/brokers/topics"}
 
 
-@dataclass
-class ZookeeperSide:
+class ZookeeperSide(Struct, dict=True):
     """The znodes of a cluster."""
 
     reader: ZnodeReader

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from kctl.changes.faults import reach
 from kctl.changes.intents import AlterReplicaLogDirs, Reassign, ReplaceStuckReassignment, counted

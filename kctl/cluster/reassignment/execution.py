@@ -5,7 +5,8 @@ all partitions at once, and a batch is asked for only when the one before is don
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kctl.changes.intents import AlterReplicaLogDirs, ClearThrottle, Intent, Reassign, counted, intent_to_json
 from kctl.changes.plan import Plan, Stage
@@ -31,8 +32,7 @@ from kctl.model import Json, TopicPartition
 NETWORK_RATE = 100 * 1024 * 1024  # bytes a second that an unthrottled move is estimated with
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Execution:
+class Execution(Struct, frozen=True, kw_only=True):
     """What is to be carried out and how. `plan_id` is of the whole file, also where parts of it are done."""
 
     targets: Targets

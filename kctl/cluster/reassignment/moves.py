@@ -1,8 +1,9 @@
 """What a plan changes: its moves, the replicas of each broker and rack before and after, and its batches."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.model import TopicPartition
@@ -78,8 +79,7 @@ def moves_of(
             yield Move(tp, origin, target, None if sizes is None else sizes.get(tp))
 
 
-@dataclass(slots=True)
-class Holding:
+class Holding(Struct):
     """What a broker or a rack holds: replicas, partitions that prefer it as leader, bytes."""
 
     replicas: int = 0

@@ -10,12 +10,13 @@ Source of the form: core/src/main/scala/kafka/admin/ReassignPartitionsCommand.sc
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
 
 from kctl.cluster.disks import ReplicaDirs
 from kctl.errors import BadValue, KctlError, Refused, UnreadableFile, file_error
@@ -32,8 +33,7 @@ FEW, LEAST_ENTRY = 100_000, 12
 CORRECT = "correct the file: a plan is what `kctl reassign plan` or Kafka's own tool writes"
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlanFile:
+class PlanFile(Struct, frozen=True, kw_only=True, dict=True):
     """The targets of a plan, and where they were read."""
 
     path: Path

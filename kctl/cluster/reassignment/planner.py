@@ -8,8 +8,10 @@ even the brokers out; the other goals move only what they must. A replication fa
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from random import Random
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kctl.cluster.names import unknown_topics
 from kctl.cluster.placement import Draws, Racks, draw, is_rack_aware, place_replicas
@@ -29,8 +31,7 @@ from kctl.errors import BadValue, Refused
 from kctl.model import TopicPartition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class Situation(Struct, frozen=True, kw_only=True):
     """Where every replica of the cluster is, which brokers live, and how large partitions are."""
 
     replicas: Mapping[TopicPartition, Replicas]
@@ -38,8 +39,7 @@ class Situation:
     sizes: Mapping[TopicPartition, int] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Goal:
+class Goal(Struct, frozen=True, kw_only=True):
     """What the operator asked for; empty fields ask for nothing."""
 
     brokers: frozenset[int] = frozenset()
@@ -298,8 +298,7 @@ def in_order(before: Sequence[int], members: Sequence[int], may_stay: Sequence[b
     return result + new
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class Planned(Struct, frozen=True, kw_only=True):
     """A plan, and what it was made from. `notes` say what was left out and why."""
 
     now: Situation

@@ -9,8 +9,9 @@ Source: core/src/main/scala/kafka/admin/ReassignPartitionsCommand.scala @ 2.8.2;
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from kctl.changes.intents import AlterConfig, ClearThrottle
 from kctl.cluster.disks import LogDir

@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from formats.errors import FormatError, Truncated
 from formats.kafka_text import dump_log_segments as kafka_text
@@ -34,8 +35,7 @@ SUFFIXES = {
 }
 
 
-@dataclass(slots=True)
-class Summary:
+class Summary(Struct):
     """What is said on standard error, by file, in the order of the files."""
 
     mismatches: dict[str, list[tuple[int, int]]] = field(default_factory=dict)

@@ -10,9 +10,9 @@ storage/src/main/java/org/apache/kafka/storage/internals/log/AbstractIndex.java 
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from formats.errors import FormatError
@@ -34,8 +34,7 @@ WARM_ENTRIES = 8192 // OFFSET_ENTRY_SIZE
 MAX_MESSAGE_SIZE = 5 * 1024 * 1024
 
 
-@dataclass(slots=True)
-class Verdicts:
+class Verdicts(Struct):
     """What Kafka's tool says on standard error about one index, in its order."""
 
     mismatches: list[tuple[int, int]] = field(default_factory=list)  # newest first

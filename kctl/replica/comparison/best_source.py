@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kctl.replica.copies.lineage import Lineage, Relation, compare_lineages
 from kctl.replication.epochs import assign
@@ -25,8 +27,7 @@ class Choice(enum.StrEnum):
     OPERATOR_MUST_CHOOSE = "operator_must_choose"
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Struct, frozen=True):
     """Replicas that do not contradict each other, and the longest of them."""
 
     replicas: tuple[int, ...]
@@ -36,8 +37,7 @@ class Branch:
     highest_high_watermark: int
 
 
-@dataclass(frozen=True, slots=True)
-class BestSource:
+class BestSource(Struct, frozen=True):
     """The branches, the replica that ends the newest one and the one that ends the most committed one."""
 
     branches: tuple[Branch, ...]

@@ -17,11 +17,11 @@ from __future__ import annotations
 import enum
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from formats.compression import pieces
 from formats.errors import FormatError
@@ -36,8 +36,7 @@ from kctl.scan.pool import Jobs
 LIMIT = 256 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(Struct, frozen=True):
     """A record as far as it can be compared: digests instead of bytes, so that windows stay small."""
 
     magic: int
@@ -95,8 +94,7 @@ def is_same(first: Content, second: Content) -> bool:
     return older < 2 or first.headers == second.headers
 
 
-@dataclass
-class Ranges:
+class Ranges(Struct):
     """Maximal ranges of offsets, put together from pieces in ascending order."""
 
     spans: list[list[int]] = field(default_factory=list)
@@ -152,8 +150,7 @@ class BatchDifference(NamedTuple):
     second: int
 
 
-@dataclass(frozen=True, slots=True)
-class BatchColumns:
+class BatchColumns(Struct, frozen=True):
     """A replica's batches in order of offset, one element a batch."""
 
     base_offset: Int64s
@@ -242,8 +239,7 @@ def _one_side(base: int, last: int, other: BatchColumns, at: int, compacted: boo
     return Kind.REMOVED_BY_CLEANER if compacted else Kind.HOLE
 
 
-@dataclass
-class _Stream:
+class _Stream(Struct):
     source: Iterator[Batches]
     held: Batches = NO_BATCHES
     is_over: bool = False
@@ -264,8 +260,7 @@ class _Stream:
         return taken
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """The batches of each log that lie in one run of offsets, and which logs end with it."""
 
     batches: tuple[Batches, ...]
@@ -311,8 +306,7 @@ def _window_end(streams: Sequence[_Stream]) -> int:
 NOT_OVER = 1 << 62
 
 
-@dataclass
-class Pair:
+class Pair(Struct):
     """Two copies, by their index, and how they differ."""
 
     first: int

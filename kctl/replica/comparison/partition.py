@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import combinations
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kctl.findings import Finding, Place
 from kctl.findings import replica as say
@@ -18,8 +20,7 @@ from kctl.replica.copies.replica_log import ReplicaLog
 from kctl.scan.pool import Jobs
 
 
-@dataclass(frozen=True, slots=True)
-class Divergence:
+class Divergence(Struct, frozen=True):
     """Offsets at which two brokers hold different records, and the epochs of each side there."""
 
     broker_ids: tuple[int, int]
@@ -28,8 +29,7 @@ class Divergence:
     epochs: tuple[tuple[int, ...], tuple[int, ...]]
 
 
-@dataclass
-class PartitionComparison:
+class PartitionComparison(Struct):
     """The comparison of one partition's copies at one moment."""
 
     partition: TopicPartition

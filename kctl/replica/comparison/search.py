@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from kctl.errors import BadValue, KctlError
 from kctl.evidence.alive import Registered
@@ -28,8 +29,7 @@ from kctl.scan.pool import Jobs, ordered
 Row = dict[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class CompareOptions:
+class CompareOptions(Struct, frozen=True):
     """The partitions to compare, and facts about them that the evidence does not give."""
 
     topics: tuple[str, ...] = ()
@@ -40,19 +40,15 @@ class CompareOptions:
     jobs: Jobs = None  # processes; None: one a core
 
 
-@dataclass
 class ComparedEvidence:
     """The copies and znodes of some evidence, and their comparison."""
 
-    evidence: Evidence
-    options: CompareOptions
-    report: Callable[[KctlError], None]
-    znodes: dict[str | None, Znodes] = field(init=False)
-    registered: Registered = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.znodes = clusters_of(self.evidence, self.report)
-        self.registered = Registered(self.evidence)
+    def __init__(
+        self, evidence: Evidence, options: CompareOptions, report: Callable[[KctlError], None]
+    ) -> None:
+        self.evidence, self.options, self.report = evidence, options, report
+        self.znodes: dict[str | None, Znodes] = clusters_of(evidence, report)
+        self.registered = Registered(evidence)
 
     def copies(self) -> dict[TopicPartition, ByMoment]:
         """The copies of the partitions asked for."""

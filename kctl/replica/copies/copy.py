@@ -9,9 +9,11 @@ Source: core/src/main/scala/kafka/server/ReplicaManager.scala, core/src/main/sca
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from formats.errors import FormatError
 from formats.log_dir.checkpoints import parse_leader_epochs, parse_offset_checkpoint

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from formats.znodes.cluster import NO_LEADER
 from kctl.broker_logs.history.decided import how_it_began
@@ -13,8 +15,7 @@ from kctl.replica.copies.log_notes import LogNotes
 from kctl.replica.copies.moments import PartitionState, Znodes
 
 
-@dataclass(frozen=True, slots=True)
-class Led:
+class Led(Struct, frozen=True):
     """One leadership. `isr` is as decided, `last_isr` as it was at its end; None where nobody says."""
 
     leader_epoch: int
@@ -49,8 +50,7 @@ class IsrBefore(NamedTuple):
     """Eligible leader replicas outside the ISR."""
 
 
-@dataclass(frozen=True)
-class Leaders:
+class Leaders(Struct, frozen=True):
     """The leaderships that are known, ascending; an epoch that is not there is not known."""
 
     known: tuple[Led, ...] = ()

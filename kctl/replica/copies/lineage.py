@@ -8,7 +8,9 @@ another offset than elsewhere. Normalised, an entry means "from here on, records
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from functools import cached_property
+
+from msgspec import Struct
 
 from kctl.model import OffsetRange
 from kctl.replication.epochs import Entries, epoch_for_offset, latest_epoch, loaded
@@ -25,8 +27,7 @@ class Relation(enum.StrEnum):
     NO_COMMON_RANGE = "no_common_range"
 
 
-@dataclass(frozen=True, slots=True)
-class Lineage:
+class Lineage(Struct, frozen=True, dict=True):
     """The extent of one replica: normalised epochs, [log start, log end), and its checkpointed high watermark.
 
     `recorded` are the entries of the checkpoint file, or those rebuilt from batches where there is none.
@@ -37,11 +38,11 @@ class Lineage:
     high_watermark: int | None = None
     recorded: Entries = ()
     local_log_start_offset: int | None = None
-    epochs: Entries = field(init=False)
 
-    def __post_init__(self) -> None:
-        normal = normalised(self.recorded, self.log_start_offset, self.log_end_offset)
-        object.__setattr__(self, "epochs", normal)
+    @cached_property
+    def epochs(self) -> Entries:
+        """The normalised epochs."""
+        return normalised(self.recorded, self.log_start_offset, self.log_end_offset)
 
     @property
     def committed_end(self) -> int:
@@ -64,8 +65,7 @@ class Lineage:
         return ReplicaLog(entries, self.log_end_offset, self.committed_end, self.log_start_offset)
 
 
-@dataclass(frozen=True, slots=True)
-class LineageComparison:
+class LineageComparison(Struct, frozen=True):
     """Two lineages held against each other."""
 
     relation: Relation

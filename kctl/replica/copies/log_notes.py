@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from kctl.broker_logs.clocks.offsets import CODES
 from kctl.broker_logs.events import Event
@@ -57,8 +58,7 @@ WHAT = {
 }  # fmt: skip
 
 
-@dataclass
-class LogNotes:
+class LogNotes(Struct):
     """The notes of all logs. `history` is None where there are no logs."""
 
     history: Timeline | None = None

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from formats.errors import FormatError
 from formats.znodes.cluster import NO_LEADER, parse_config, parse_partition_state, parse_topic
@@ -32,8 +33,7 @@ CONFIG = re.compile(r"/config/topics/([^/]+)")
 INTERNAL_COMPACTED = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionState:
+class PartitionState(Struct, frozen=True):
     """A partition's state znode, and where it was read."""
 
     leader: int
@@ -45,8 +45,7 @@ class PartitionState:
     """Brokers outside the ISR that hold all that is committed (KIP-966): each may be elected as cleanly."""
 
 
-@dataclass
-class Znodes:
+class Znodes(Struct):
     """The znodes of one moment as far as replicas are concerned."""
 
     moment: str | None

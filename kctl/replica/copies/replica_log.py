@@ -7,11 +7,11 @@ offsets that are missing for it, so that another copy can be asked for them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from formats.log.records import Reason
 from kctl.checks.outliers import rises, wrong_offsets
@@ -28,8 +28,7 @@ EMPTY = np.empty(0, np.int64)
 HARMLESS_AT_END = frozenset({Reason.TORN_TAIL, Reason.ZEROS})
 
 
-@dataclass(frozen=True, slots=True)
-class Batches:
+class Batches(Struct, frozen=True):
     """Sound batches in order of offset, one element a batch. `first_offset` is the least that it can hold.
 
     For magic 2 that is the base offset; a compressed message of magic 0 or 1 has only its last offset.
@@ -52,7 +51,7 @@ class Batches:
         return Batches(*(getattr(self, name)[rows] for name in NAMES))
 
 
-NAMES = tuple(Batches.__dataclass_fields__)
+NAMES = Batches.__struct_fields__
 NO_BATCHES = Batches(*(EMPTY for _ in NAMES))
 
 
@@ -66,8 +65,7 @@ def joined(parts: Sequence[Batches]) -> Batches:
     return Batches(*(np.concatenate([getattr(part, name) for part in whole]) for name in NAMES))
 
 
-@dataclass(slots=True)
-class DamagedRange:
+class DamagedRange(Struct):
     """Bytes that are no sound batch, and the offsets they may have held; the end None at the end of the log."""
 
     file: Path
@@ -86,8 +84,7 @@ class DamagedRange:
         return f"at offsets [{self.from_offset}, {self.to_offset})"
 
 
-@dataclass
-class ReplicaLog:
+class ReplicaLog(Struct):
     """One pass over a copy's segments; `batches` first, then the rest is known."""
 
     copy: Copy
@@ -285,8 +282,7 @@ class ReplicaLog:
         return False
 
 
-@dataclass(frozen=True)
-class HeldCopy:
+class HeldCopy(Struct, frozen=True):
     """A copy that was read."""
 
     copy: Copy

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from formats.log.columns.headers import Headers
 from formats.log.records import Damage
@@ -31,8 +31,7 @@ LARGE = 64 << 20  # bytes of all copies together from which on worker processes 
 PIECE = 32 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(Struct, frozen=True):
     """The columns of headers that are kept, one element a batch; see `formats.log.columns.headers.Headers`."""
 
     base_offset: npt.NDArray[np.int64]
@@ -53,7 +52,7 @@ class Columns:
         return Columns(*(getattr(self, name)[rows] for name in NAMES))
 
 
-NAMES = tuple(Columns.__dataclass_fields__)
+NAMES = Columns.__struct_fields__
 
 
 def columns_of(headers: Headers) -> Columns:
@@ -61,8 +60,7 @@ def columns_of(headers: Headers) -> Columns:
     return Columns(*(getattr(headers, name) for name in NAMES))
 
 
-@dataclass(frozen=True, slots=True)
-class Scanned:
+class Scanned(Struct, frozen=True):
     """A run of one segment's bytes. `begins` and `ends` say whether it is the segment's first and last."""
 
     path: Path
@@ -76,8 +74,7 @@ class Scanned:
     next_base: int | None = None  # of the segment behind, where this is the end of one
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Bytes [start, end) of a segment of one copy, between batches that are proven; work for a process."""
 
     owner: int

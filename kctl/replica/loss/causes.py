@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
+
+from msgspec import Struct, field
 
 from formats.znodes.cluster import NO_LEADER
 from kctl.broker_logs.history.leaderships import place_of, shown_by
@@ -51,8 +52,7 @@ class Cause(enum.StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True)
-class Proof:
+class Proof(Struct, frozen=True):
     """Something to point at. `kind` is short and stable, `strength` is sure, good or weak."""
 
     kind: str
@@ -90,8 +90,7 @@ def line_proof(kind: str, proof: object, strength: str = "sure") -> Proof:
     )
 
 
-@dataclass
-class Drop:
+class Drop(Struct):
     """A leadership that dropped records: epoch and leader where they are known, the cause, and what proves it."""
 
     leader_epoch: int | None = None
@@ -105,8 +104,7 @@ class Drop:
     """Whether a member of the ISR took over from a leader that was told to stop, and nothing else is known."""
 
 
-@dataclass(frozen=True)
-class PartitionFacts:
+class PartitionFacts(Struct, frozen=True, dict=True):
     """All that is known about one partition while its losses are looked at."""
 
     partition: TopicPartition

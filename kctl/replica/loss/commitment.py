@@ -21,7 +21,9 @@ core/src/main/java/kafka/log/remote/RemoteLogManager.java @ 3.9.0-rc3
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from formats.errors import FormatError
 from formats.messages.remote_log_metadata import (
@@ -47,16 +49,14 @@ from kctl.replica.loss.lost_parts import LostPart
 from kctl.replication.epochs import next_epoch
 
 
-@dataclass(frozen=True, slots=True)
-class CommittedUpTo:
+class CommittedUpTo(Struct, frozen=True):
     """Everything below the offset was committed on the lost branch, and why."""
 
     offset: int
     proof: Proof
 
 
-@dataclass
-class Commitment:
+class Commitment(Struct):
     """Bounds: committed below `lower`, not committed from `upper` on (None: not known)."""
 
     lower: int
@@ -64,8 +64,7 @@ class Commitment:
     proofs: list[Proof] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class ExternalOffset:
+class ExternalOffset(Struct, frozen=True):
     """An offset that someone outside the logs committed to: a consumer group, a remote segment."""
 
     kind: str

@@ -8,7 +8,9 @@ by itself. A claim stands only if the present lineage begins an epoch where the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kctl.model import TopicPartition
 from kctl.replica.copies.leaders import Leaders
@@ -18,8 +20,7 @@ from kctl.replica.loss.present_lineage import Present
 NOTED = ("leader", "follower", "loaded", "created", "asked_to_cut", "cut", "fell_back", "reset", "shrank")
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """A broker cut its log to `from_offset`; its end before, None where no line says. `notes` prove it."""
 
     broker_id: int
@@ -36,8 +37,7 @@ class Claim:
     """Where the broker itself said that its epoch starts."""
 
 
-@dataclass
-class _Replica:
+class _Replica(Struct):
     """The state of one broker's log as its lines are read."""
 
     end: int | None = None

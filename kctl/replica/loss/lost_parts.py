@@ -15,7 +15,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from formats.errors import FormatError
 from formats.log.records import iterate_records
@@ -30,8 +32,7 @@ from kctl.replica.loss.other_topics import origin_of, other_identity
 from kctl.replica.loss.present_lineage import Present
 
 
-@dataclass(frozen=True)
-class LostPart:
+class LostPart(Struct, frozen=True):
     """Records [from_offset, to_offset) of one copy that the present lineage does not have."""
 
     held: HeldCopy
@@ -44,8 +45,7 @@ class LostPart:
         return self.held.lineage.epoch_at(self.from_offset)
 
 
-@dataclass
-class LostParts:
+class LostParts(Struct):
     """The records that copies of one partition hold and the present lineage lacks."""
 
     partition: TopicPartition

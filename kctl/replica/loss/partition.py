@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kctl.broker_logs.history.leaderships import shown_by, where_of
 from kctl.findings import Finding, Place
@@ -38,8 +40,7 @@ from kctl.replica.loss.lost_parts import LostPart, LostParts, find_lost_parts, m
 from kctl.replica.loss.present_lineage import choose_present
 
 
-@dataclass
-class Loss:
+class Loss(Struct):
     """One range of records that a leader once held and the present lineage lacks; the end None where nobody says."""
 
     partition: TopicPartition
@@ -75,8 +76,7 @@ class Loss:
         return records, min(stamps, default=None), max(stamps, default=None)
 
 
-@dataclass
-class PartitionLosses:
+class PartitionLosses(Struct):
     """The losses of one partition, and findings about what could not be decided."""
 
     partition: TopicPartition
@@ -85,8 +85,7 @@ class PartitionLosses:
     facts: PartitionFacts | None = None
 
 
-@dataclass
-class _Group:
+class _Group(Struct):
     """Parts and claims that one leadership dropped."""
 
     parts: list[LostPart] = field(default_factory=list)

@@ -8,7 +8,8 @@ beyond the leader's end in the leader's own epoch belongs to the present lineage
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kctl.evidence.order import newest_timestamp
 from kctl.findings import Finding
@@ -21,8 +22,7 @@ from kctl.replica.copies.moments import PartitionState, Znodes
 from kctl.replication.epochs import Entries, loaded
 
 
-@dataclass
-class Present:
+class Present(Struct):
     """The copy that the present lineage is read from, and what its epochs are."""
 
     moment: Moment

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+
+from msgspec import Struct
 
 from kctl.broker_logs.sources import Sources, sources_in
 from kctl.errors import KctlError
@@ -31,8 +32,7 @@ METADATA_LOG = "__cluster_metadata"
 NO_TIER: Segments = {}
 
 
-@dataclass(frozen=True, slots=True)
-class LossOptions:
+class LossOptions(Struct, frozen=True):
     """The partitions to look at, and facts about them that the evidence does not give."""
 
     topics: tuple[str, ...] = ()
@@ -41,19 +41,14 @@ class LossOptions:
     leader: int | None = None
 
 
-@dataclass
 class LossSearch:
     """The search over some evidence."""
 
-    evidence: Evidence
-    options: LossOptions
-    report: Callable[[KctlError], None]
-    znodes: dict[Moment, Znodes] = field(init=False)
-    left_out: list[Finding] = field(init=False, default_factory=list)
-    """Findings about topics that were read only in part."""
-
-    def __post_init__(self) -> None:
-        self.znodes = clusters_of(self.evidence, self.report)
+    def __init__(self, evidence: Evidence, options: LossOptions, report: Callable[[KctlError], None]) -> None:
+        self.evidence, self.options, self.report = evidence, options, report
+        self.znodes: dict[Moment, Znodes] = clusters_of(evidence, report)
+        self.left_out: list[Finding] = []
+        """Findings about topics that were read only in part."""
 
     @cached_property
     def order(self) -> tuple[Moment, ...]:

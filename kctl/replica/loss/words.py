@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 CAUSES = {
     "unclean_election": "unclean election",
@@ -36,8 +37,7 @@ def cause_words(cause: object) -> str:
     return CAUSES.get(str(cause), str(cause).replace("_", " "))
 
 
-@dataclass(frozen=True)
-class Amount:
+class Amount(Struct, frozen=True):
     """How much a number of losses is."""
 
     partitions: int

@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from formats.messages.remote_log_metadata import TopicIdPartition
 from formats.tier.object_names import Layout
@@ -45,8 +46,7 @@ from kctl.tier.stores import LocalStore, Store, bounded_map
 Row = dict[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class AuditOptions:
+class AuditOptions(Struct, frozen=True):
     """What to audit and how closely. Without `content` objects are listed and not read."""
 
     now: int | None = None  # ms; None: the newest time in the evidence
@@ -58,8 +58,7 @@ class AuditOptions:
     progress: Progress = SILENT
 
 
-@dataclass
-class Audited:
+class Audited(Struct):
     """What an audit came to besides its rows: what can be removed, and the ranges of each partition."""
 
     orphans: list[tuple[str, int, str]] = field(default_factory=list)  # key, bytes, why

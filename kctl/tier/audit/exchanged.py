@@ -9,8 +9,9 @@ segment must hold a log that is not its own as well, or the very same batches.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from hashlib import blake2b
+
+from msgspec import Struct, field
 
 from formats.messages.remote_log_metadata import SegmentMetadata
 from kctl.findings import Finding
@@ -21,8 +22,7 @@ from kctl.tier.audit.segment_tasks import Examined
 Likeness = tuple[int, int, int, int]  # start and end offset, size, largest timestamp
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(Struct, frozen=True):
     """A segment whose log was read: its largest timestamp, and a hash of its batches."""
 
     segment: SegmentMetadata
@@ -35,8 +35,7 @@ class _Seen:
         return self.max_timestamp == self.segment.max_timestamp
 
 
-@dataclass
-class Exchanges:
+class Exchanges(Struct):
     """Feed it every segment that was read; then ask which hold another one's log."""
 
     _by_likeness: dict[Likeness, list[_Seen]] = field(default_factory=dict)

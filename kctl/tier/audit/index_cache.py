@@ -6,8 +6,10 @@ Source: storage/.../internals/log/RemoteIndexCache.java @ 3.9.0-rc3
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from formats.log_dir.file_names import REMOTE_INDEX_CACHE
 from formats.messages.remote_log_metadata import SegmentMetadata
@@ -27,8 +29,7 @@ KINDS = {
 LARGEST = 64 << 20  # bytes of an index that are looked at
 
 
-@dataclass(frozen=True, slots=True)
-class Cached:
+class Cached(Struct, frozen=True):
     """A file of a broker's cache."""
 
     path: Path
@@ -36,8 +37,7 @@ class Cached:
     place: Place
 
 
-@dataclass(frozen=True)
-class IndexCache:
+class IndexCache(Struct, frozen=True):
     """The files of all brokers' caches by segment id, and what should not be there."""
 
     held: dict[str, list[Cached]]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from itertools import chain, islice
+
+from msgspec import Struct, field
 
 from formats.tier.object_names import LAYOUTS, LOCAL_TIERED_STORAGE, Layout, ObjectKind, ObjectName
 from kctl.tier.stores import StoredObject
@@ -14,8 +15,7 @@ from kctl.tier.stores import StoredObject
 SAMPLE = 1000
 
 
-@dataclass(slots=True)
-class SegmentObjects:
+class SegmentObjects(Struct):
     """The objects under one segment id: their names, and those with an unknown suffix."""
 
     held: dict[ObjectKind, tuple[ObjectName, StoredObject]] = field(default_factory=dict)
@@ -31,8 +31,7 @@ class SegmentObjects:
         return sum(stored.size_in_bytes or 0 for _, stored in self.all())
 
 
-@dataclass
-class Inventory:
+class Inventory(Struct):
     """What a tier holds."""
 
     layout: Layout

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+
+from msgspec import Struct
 
 from formats.messages.remote_log_metadata import SegmentMetadata
 from kctl.findings import Finding, Place
@@ -24,8 +25,7 @@ GIVEN_UP_MS = 10 * 60 * 1000
 UNLIMITED = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """What of a partition's tier the findings and the picture rest on."""
 
     log_start_offset: int
@@ -167,7 +167,7 @@ def _outside(tier: PartitionTier, log: LocalLog, is_sure: bool, found: list[Find
 def _gaps(
     tier: PartitionTier, log: LocalLog, start: int, where: Place, found: list[Finding]
 ) -> tuple[tuple[int, int], ...]:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     local_start = log.first_base_offset
     highest = highest_copied_offset(log.epochs, log.log_end_offset, tier.cache.highest_offset).offset
@@ -184,7 +184,7 @@ def _gaps(
 
 
 def _log_start(tier: PartitionTier, log: LocalLog, start: int, where: Place, found: list[Finding]) -> None:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     written = log.checkpointed_log_start
     if written is None or written >= start or not tier.segments:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from kctl.errors import KctlError, file_error
 from kctl.evidence.discover import discover
@@ -18,8 +19,7 @@ from kctl.tier.stores import Store, open_store
 Row = dict[str, object]
 
 
-@dataclass
-class OpenedAudit:
+class OpenedAudit(Struct):
     """An audit that is ready to run; one tier after another where the evidence holds several."""
 
     evidence: Evidence

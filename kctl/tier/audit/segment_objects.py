@@ -6,9 +6,8 @@ so that they can be held against a local copy.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
+from msgspec.structs import replace
 
 from formats.errors import FormatError
 from formats.log.columns.headers import Headers

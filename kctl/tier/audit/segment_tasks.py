@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from formats.messages.remote_log_metadata import SegmentMetadata
@@ -29,8 +28,7 @@ NAMES = {
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """A segment to examine, and where its objects are."""
 
     segment: SegmentMetadata
@@ -38,8 +36,7 @@ class Task:
     level: Level = Level.RECORDS
 
 
-@dataclass(slots=True)
-class Examined:
+class Examined(Struct):
     """What was found in a segment's objects."""
 
     findings: list[Finding] = field(default_factory=list)

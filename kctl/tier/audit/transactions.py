@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
+from msgspec import Struct, field
 
 from formats.errors import FormatError
 from formats.log.columns.headers import Headers
@@ -13,8 +12,7 @@ from formats.log.record_batch import CONTROL, HEADER_SIZE, TRANSACTIONAL, read_h
 from kctl.scan.source import Source
 
 
-@dataclass(slots=True)
-class Transactions:
+class Transactions(Struct):
     """What a segment says by itself; where a transaction began before it, that cannot be told from it."""
 
     aborts: dict[int, int] = field(default_factory=dict)  # offset of an ABORT marker -> producer id

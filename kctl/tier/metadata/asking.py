@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from formats.messages.remote_log_metadata import RemoteLogMetadata
 from kctl.times import parse_time
@@ -12,8 +13,7 @@ from kctl.times import parse_time
 EARLIEST_TIME = 100_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class AsOf:
+class AsOf(Struct, frozen=True):
     """Records up to an event time (ms), or up to an offset of the metadata partitions or of one of them."""
 
     time: int | None = None
@@ -37,8 +37,7 @@ def parse_as_of(text: str) -> AsOf:
 EXACT = ("topic", "topic_id", "partition", "segment_id", "broker_id", "state")
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataSelection:
+class MetadataSelection(Struct, frozen=True):
     """Which records; None is any."""
 
     topic: str | None = None

@@ -8,10 +8,10 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from formats.errors import FormatError
 from formats.messages.remote_log_metadata import (
@@ -68,8 +68,7 @@ def _is_plain(before: int, step: int) -> bool:
 _PLAIN = np.array([_is_plain(before, step) for before in range(NOTHING + 1) for step in range(STEPS)])
 
 
-@dataclass(slots=True)
-class _Groups:
+class _Groups(Struct):
     """The events of a chunk by segment: one item a segment, except for `order`."""
 
     order: Column  # the events, those of a segment together, oldest first
@@ -99,8 +98,7 @@ class _Groups:
         return before
 
 
-@dataclass(slots=True)
-class Folding:
+class Folding(Struct):
     """Follows events chunk by chunk; what is not as it should be is said."""
 
     say: Say
@@ -232,8 +230,7 @@ class Folding:
         )
 
 
-@dataclass
-class Fold:
+class Fold(Struct, dict=True):
     """Feed it chunks; `finish`, then iterate over the segments."""
 
     say: Say

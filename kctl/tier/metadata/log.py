@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from formats.errors import FormatError
@@ -38,8 +39,7 @@ Ints = NDArray[np.int64]
 Say = Callable[[Finding], None]
 
 
-@dataclass(slots=True)
-class ValueChunk:
+class ValueChunk(Struct):
     """Values of records of one metadata partition, in the order of their offsets.
 
     Partition and offset are None and -1 where only values are there, as on standard input.
@@ -104,8 +104,7 @@ def values_in(entry: Entry) -> list[tuple[int, bytes | None]]:
     return [(record.offset, record.value) for record in iterate_records(entry)]
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataReplica:
+class MetadataReplica(Struct, frozen=True):
     """The segments of one replica of a metadata partition, or one segment named alone."""
 
     metadata_partition: int | None
@@ -119,8 +118,7 @@ class MetadataReplica:
         return self.arriving() if self.arriving else self.files
 
 
-@dataclass
-class MetadataLog:
+class MetadataLog(Struct):
     """The metadata partitions of evidence; iterating gives each record once."""
 
     replicas: dict[int | None, list[MetadataReplica]] = field(default_factory=dict)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+
+from msgspec import Struct, field
 
 from formats.messages.remote_log_metadata import (
     PartitionDelete,
@@ -29,8 +30,7 @@ from kctl.tier.metadata.remote_log_metadata_cache import (
 from kctl.tier.metadata.remote_segments import RemoteSegment
 
 
-@dataclass
-class PartitionTier:
+class PartitionTier(Struct, dict=True):
     """One partition's remote segments, deleted ones included, by start offset."""
 
     where: TopicIdPartition

@@ -16,7 +16,8 @@ from __future__ import annotations
 import enum
 from bisect import bisect_right, insort
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from formats.messages.remote_log_metadata import (
     PartitionDeleteState,
@@ -67,8 +68,7 @@ class Overwrite(enum.StrEnum):
     COVERED = "covered"  # 3.6 and later (KAFKA-15168)
 
 
-@dataclass(slots=True)
-class EpochState:
+class EpochState(Struct):
     """The segments of one leader epoch."""
 
     starts: list[int] = field(default_factory=list)  # ascending keys of by_start

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import binascii
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from formats.messages.remote_log_metadata import Layout, SegmentMetadata, SegmentState, TopicIdPartition
 from formats.tier.ids import Ids
@@ -50,8 +50,7 @@ FEWEST_POOLED = 1 << 20  # bytes of a pool that is worth tidying
 AT_ONCE = 1 << 13  # rows whose bytes are gathered together
 
 
-@dataclass(slots=True)
-class Rows:
+class Rows(Struct):
     """Rows of segments (dtype `ROW`); each says where in the pool its epochs and its custom metadata are."""
 
     table: Column

@@ -10,8 +10,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from formats.errors import FormatError
 from formats.kafka_text.remote_log_metadata import parse_kafka_line
@@ -46,8 +47,7 @@ LINE = b"partition: "
 POLL_SECONDS = 0.5
 
 
-@dataclass
-class Opened:
+class Opened(Struct):
     """A metadata log, and the paths that could not be opened."""
 
     log: MetadataLog

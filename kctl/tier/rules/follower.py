@@ -9,7 +9,8 @@ Source: core/.../server/TierStateMachine.java @ 3.9.0-rc3, ReplicaFetcherTierSta
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from formats.messages.remote_log_metadata import SegmentMetadata
 from kctl.replication.epochs import Entries, EpochEnd, end_offset_for, epoch_for_offset, truncate_from_end
@@ -18,8 +19,7 @@ from kctl.tier.rules.fetch import Answer, Sender, offset_answer
 from kctl.tier.rules.lineage import outside_lineage
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaView:
+class ReplicaView(Struct, frozen=True):
     """A replica as others see it; offsets are exclusive ends and first offsets."""
 
     entries: Entries
@@ -28,8 +28,7 @@ class ReplicaView:
     log_end_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class TargetEpoch:
+class TargetEpoch(Struct, frozen=True):
     """Which epoch and offset the state is looked up by, and the two requests that tell."""
 
     earliest_local_offset: int
@@ -40,8 +39,7 @@ class TargetEpoch:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltState:
+class BuiltState(Struct, frozen=True):
     """What the follower has after building its state; no segment: it fails and is tried again."""
 
     target: TargetEpoch
@@ -51,8 +49,7 @@ class BuiltState:
     entries: Entries | None = None  # None where the segment's leader epoch index cannot be read
 
 
-@dataclass(frozen=True, slots=True)
-class FollowerPlan:
+class FollowerPlan(Struct, frozen=True):
     """What a follower does next: the offset it truncates to, the answer it gets, the state it builds."""
 
     truncate_to: int | None  # None: nothing is cut

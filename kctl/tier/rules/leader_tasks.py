@@ -7,7 +7,8 @@ oldest on, until one stays. A limit that is not among the topic's settings is th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kctl.log.folder import Segment
 from kctl.rows.remote import PLAN_PARTITION, PLAN_STEP
@@ -30,8 +31,7 @@ REASONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class LocalDeletion:
+class LocalDeletion(Struct, frozen=True):
     """A local segment that may go, and why."""
 
     base_offset: int

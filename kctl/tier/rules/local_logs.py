@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
+
+from msgspec import Struct, field
 
 from formats.errors import FormatError
 from formats.log_dir.producer_snapshot import read_snapshot
@@ -27,8 +28,7 @@ from kctl.scan.source import opened_source
 from kctl.tier.rules.follower import ReplicaView
 
 
-@dataclass
-class LocalLog:
+class LocalLog(Struct, dict=True):
     """One replica's local log."""
 
     copy: Copy
@@ -112,8 +112,7 @@ class LocalLog:
         )
 
 
-@dataclass
-class LocalPartition:
+class LocalPartition(Struct, dict=True):
     """The replicas of a partition in the evidence, and who leads it."""
 
     topic_partition: TopicPartition
@@ -145,8 +144,7 @@ class LocalPartition:
         return "znodes" if self.told_leader in self.replicas else "logs"
 
 
-@dataclass
-class LocalLogs:
+class LocalLogs(Struct):
     """Every partition's local logs, topics' ids and settings, of one moment."""
 
     partitions: dict[TopicPartition, LocalPartition] = field(default_factory=dict)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kctl.errors import KctlError
 from kctl.evidence.model import Evidence
@@ -15,8 +16,7 @@ from kctl.tier.metadata.partition_tier import PartitionTier, partition_tiers
 from kctl.tier.rules.local_logs import LocalLogs, LocalPartition, read_local_logs
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """A partition: the tier of the topic that exists now (else of the newest id), and its local logs."""
 
     tier: PartitionTier

@@ -10,8 +10,9 @@ Source: RLMExpirationTask in core/.../log/remote/RemoteLogManager.java @ 3.8.0, 
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from formats.messages.remote_log_metadata import SegmentMetadata, SegmentState
 from kctl.replication.epochs import Entries
@@ -37,8 +38,7 @@ class Deletion(NamedTuple):
     why: Why
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderLog:
+class LeaderLog(Struct, frozen=True):
     """The leader's log as far as retention looks at it. None or -1 for a limit is "no limit"."""
 
     entries: Entries
@@ -49,8 +49,7 @@ class LeaderLog:
     retention_bytes: int | None = None
 
 
-@dataclass(slots=True)
-class Expiration:
+class Expiration(Struct):
     """What one run of the task does."""
 
     deletions: list[Deletion] = field(default_factory=list)

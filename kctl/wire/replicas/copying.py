@@ -10,10 +10,12 @@ most, however large a partition is.
 
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from formats.log_dir.checkpoints import OffsetEntry, format_checkpoint
 from kctl.cluster.state import ClusterState
@@ -41,8 +43,7 @@ AT_ONCE, LEAST, MOST = 16, 1 << 20, 8 << 20
 ROOM = 1 << 30  # bytes that are left free below the folder
 
 
-@dataclass(kw_only=True)
-class _Copy:
+class _Copy(Struct, kw_only=True):
     partition: TopicPartition
     leader: int
     folder: Path

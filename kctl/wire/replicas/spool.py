@@ -5,10 +5,11 @@ A part of each log is taken, from an offset on: some 64 MiB of each replica, up 
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from formats.log.columns.headers import Headers, gather, walk
 from kctl.errors import KctlError
@@ -22,8 +23,7 @@ MOST = 64 << 20  # bytes of each replica
 FETCH = 4 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedPart:
+class ComparedPart(Struct, frozen=True, kw_only=True):
     """What came of comparing a part of a partition: where it ends, and what differs."""
 
     end: int

@@ -13,10 +13,12 @@ import time
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError, Refused, file_error
@@ -45,8 +47,7 @@ from kctl.wire.replicas.spool import ComparedPart, Spool
 WORST = ("equal", "unknown", "hole", "damaged", "diverged")
 
 
-@dataclass(kw_only=True)
-class Verified:
+class Verified(Struct, kw_only=True):
     """A partition, how far it is compared, and what was found."""
 
     partition: TopicPartition
@@ -165,8 +166,7 @@ OTHER_BYTES = "replica-other-bytes-same-records"
 Window = tuple[Verified, dict[int, Fetched | KctlError]]  # a partition, and what each broker answered
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
+class Options(Struct, frozen=True, kw_only=True):
     """What to compare. `max_rate` is bytes a second of all replicas; `begin` where to start, by partition."""
 
     max_rate: int | None = None

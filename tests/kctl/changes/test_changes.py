@@ -7,11 +7,11 @@ import json
 import os
 import stat
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kctl.changes import apply as applying
 from kctl.changes.apply import ChangeRun, deadline

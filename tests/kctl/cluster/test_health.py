@@ -6,10 +6,10 @@ import socket
 import struct
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kctl.changes.intents import ElectPreferred, MoveController
 from kctl.cluster.elections import candidates, controller_moved, elected, plan_preferred_election

@@ -9,11 +9,11 @@ import base64
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kctl.cluster.migration.comparison import Comparison, Difference
 from kctl.cluster.migration.entities import Entity, quota_value
