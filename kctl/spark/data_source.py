@@ -3,9 +3,10 @@
     spark.dataSource.register(KafkaSegments)
     spark.read.format("kafka-segments").option("table", "batches").load("/data/evidence")
 
-Options: `table` (batches, records, findings, segments), `path` (what `load` is given: a folder, or a URI of S3,
-GCS, Azure or HDFS), `split_bytes` (about so much in one partition of the job), `least_split_bytes` (which
-it is never below: each task costs some milliseconds; it grows where a job would have too many). Columns are
+Options: `table` (batches, records, findings, segments), `path` (what `load` is given: a folder, one with `*`, `?` or
+`[...]` in its name, or a URI of S3, GCS, Azure or HDFS; `load` takes a list of them too), `split_bytes` (about so much
+in one partition of the job), `least_split_bytes` (which it is never below: each task costs some milliseconds; it grows
+where a job would have too many), `pushdown`. Another option is an error. Columns are
 pruned by the schema asked for: `.schema("topic string, offset bigint")`. Filters on topic, partition, broker_id,
 offsets and timestamps skip segments, parts of them and rows where `spark.sql.python.filterPushdown.enabled` is set
 and the option `pushdown` says so; they are exact only together with Spark's own, which run again. Rows of one
@@ -16,8 +17,10 @@ record.
 from __future__ import annotations
 
 import gc
+import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from glob import glob
 from itertools import chain
 from typing import Any
 
@@ -36,7 +39,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from kctl.errors import KctlError
+from kctl.errors import KctlError, near_names
 from kctl.findings import Finding
 from kctl.scan.splits import TARGET
 from kctl.scan.tables import SCHEMAS
@@ -53,6 +56,8 @@ DDL = {
     pa.float64(): "double",
 }
 LEAST_SPLIT = 32 << 20
+# `paths` is what Spark makes of a list that `load` is given.
+OPTIONS = ("table", "path", "paths", "split_bytes", "least_split_bytes", "pushdown")
 
 # What a filter on a column bounds: (least, most) of Filters, or a set.
 SETS = {"topic": "topics", "partition": "partitions", "broker_id": "brokers"}
@@ -91,13 +96,13 @@ class Work(InputPartition):
 class Reader(DataSourceReader):
     """Plans on the driver, reads on executors."""
 
-    def __init__(self, where: str, table: str, columns: list[str], target: int) -> None:
+    def __init__(self, where: list[str], table: str, columns: list[str], target: int) -> None:
         self.where, self.table, self.columns, self.target = where, table, columns, target
         self.wanted = Filters()
 
     def partitions(self) -> list[InputPartition]:
         findings: list[Finding] = []
-        segments = list_segments(self.where, findings)
+        segments = [segment for where in self.where for segment in list_segments(where, findings)]
         target = target_for(segments, self.target)
         planned = plan(segments, self.table, self.wanted, target) or [[]]
         return [Work(pieces, target, [] if number else findings) for number, pieces in enumerate(planned)]
@@ -134,25 +139,49 @@ class KafkaSegments(DataSource):
             raise KctlError(f"no table {found!r}", f"there are {', '.join(TABLES)}")
         return found
 
+    def _number(self, option: str, default: int) -> int:
+        given = self.options.get(option, default)
+        try:
+            return int(given)
+        except ValueError:
+            raise KctlError(f"{option} is no number: {given!r}", "give a number of bytes") from None
+
     def schema(self) -> str:
         return ddl_of(SCHEMAS[self.table])
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        where = self.options.get("path")
-        if not where:
-            raise KctlError("no path is named", "call load() with a folder or a URI")
+        for option in self.options:
+            if option.lower() not in OPTIONS:
+                raise KctlError(
+                    f"there is no option {option!r}",
+                    near_names(option, OPTIONS, otherwise=f"there are {', '.join(OPTIONS)}"),
+                )
+        where = paths_of(self.options)
         unknown = [name for name in schema.fieldNames() if name not in SCHEMAS[self.table].names]
         if unknown:
             raise KctlError(
                 f"the table {self.table} has no column {unknown[0]!r}",
                 f"its columns are {', '.join(SCHEMAS[self.table].names)}",
             )
-        least = int(self.options.get("least_split_bytes", LEAST_SPLIT))
-        target = max(1, least, int(self.options.get("split_bytes", TARGET)))
+        target = max(1, self._number("least_split_bytes", LEAST_SPLIT), self._number("split_bytes", TARGET))
         kind = FilteringReader if self.options.get("pushdown") == "true" else Reader
-        if "://" not in where:
-            where = os.path.abspath(where)  # executors have other working folders
         return kind(where, self.table, list(schema.fieldNames()), target)
+
+
+def paths_of(options: Mapping[str, str]) -> list[str]:
+    """The folders and URIs that `load` was given, each once; patterns of local folders as what they match."""
+    given = json.loads(options["paths"]) if options.get("paths") else [options.get("path")]
+    found: dict[str, None] = {}
+    for path in filter(None, given):
+        if "://" in path or os.path.lexists(path):
+            matches = [path]
+        else:
+            matches = sorted(glob(path)) or [path]  # what matches nothing is said as a path that is not there
+        # Executors have other working folders.
+        found |= dict.fromkeys(match if "://" in match else os.path.abspath(match) for match in matches)
+    if not found:
+        raise KctlError("no path is named", "call load() with a folder or a URI")
+    return list(found)
 
 
 def wanted_by(filters: Iterable[Filter]) -> Filters:

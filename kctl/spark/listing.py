@@ -37,9 +37,9 @@ class SegmentRef(NamedTuple):
     moment: str | None
 
     @property
-    def folder(self) -> str:
-        """The key of the log that it is a segment of."""
-        return self.key.rpartition("/")[0]
+    def log(self) -> tuple[str, str]:
+        """The log that it is a segment of: the root, and the folder's key below it."""
+        return self.store, self.key.rpartition("/")[0]
 
     def place(self) -> Place:
         """Where findings and rows say that it is."""
@@ -65,7 +65,7 @@ def list_segments(where: str, findings: list[Finding]) -> list[SegmentRef]:
     }
     brokers = _Brokers(store, sizes)
     refs = [ref for key in sizes if (ref := _ref(where, key, sizes, brokers))]
-    refs.sort(key=lambda one: (one.folder, one.base_offset))
+    refs.sort(key=lambda one: (one.log, one.base_offset))
     return list(_with_next(refs))
 
 
@@ -93,7 +93,7 @@ def moment_in(key: str) -> str | None:
 
 def _with_next(refs: list[SegmentRef]) -> Iterator[SegmentRef]:
     for one, after in zip(refs, [*refs[1:], None], strict=True):
-        same = after is not None and after.folder == one.folder
+        same = after is not None and after.log == one.log
         yield one._replace(next_base_offset=after.base_offset) if after is not None and same else one
 
 

@@ -87,7 +87,7 @@ def plan(
         for piece, size in _pieces(
             segment, 1 if table in WHOLE_TABLES else cuts_of(segment.size_in_bytes, target), target
         ):
-            goes_on = is_by_log and current.pieces and current.pieces[-1].segment.folder == segment.folder
+            goes_on = is_by_log and current.pieces and current.pieces[-1].segment.log == segment.log
             if (
                 current.pieces
                 and not goes_on

@@ -48,7 +48,7 @@ def read_pieces(
     A segment that vanished or cannot be read gives a row of `findings`, and nothing in the other tables. The pieces
     for `findings` are whole logs, one after the other, as `plan` gives them.
     """
-    for _, of_log in groupby(pieces, key=lambda piece: piece.segment.folder):
+    for _, of_log in groupby(pieces, key=lambda piece: piece.segment.log):
         log = _Log()
         for piece in of_log:
             yield from _read_piece(piece, table, columns, wanted, target, log)

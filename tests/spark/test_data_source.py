@@ -35,7 +35,7 @@ from pyspark.sql.datasource import (
 )  # fmt: skip
 
 from kctl.errors import KctlError
-from kctl.spark.data_source import TABLES, KafkaSegments, wanted_by
+from kctl.spark.data_source import TABLES, KafkaSegments, Reader, paths_of, wanted_by
 from kctl.spark.planning import Filters, plan
 from kctl.spark.reading import gathered, read_pieces
 from tests.kctl.checks.test_table import codes_of_logs
@@ -202,6 +202,25 @@ def test_filters_leave_segments_unread(corpus: Path) -> None:
     assert plan(segments, "records", wanted_by([LessThan(("offset",), 0)])) == []
 
 
+def test_several_paths_and_patterns(corpus: Path, tmp_path: Path) -> None:
+    """Copies of one log in two folders are two logs, in every table."""
+    for name in ("one", "two"):
+        shutil.copytree(corpus, tmp_path / name)
+    for table in TABLES:
+        each = [in_process(tmp_path / name, table) for name in ("one", "two")]
+        for options in (
+            {"paths": json.dumps([str(tmp_path / "one"), str(tmp_path / "two")])},
+            {"path": str(tmp_path / "*")},
+            {"paths": json.dumps([str(tmp_path / "[ot]*"), str(tmp_path / "one")])},
+        ):
+            source = KafkaSegments({"table": table, **options})
+            reader = Reader(paths_of(source.options), table, SCHEMAS[table].names, 1 << 27)
+            found = [
+                row for work in reader.partitions() for part in reader.read(work) for row in part.to_pylist()
+            ]
+            assert found == [*each[0], *each[1]]
+
+
 def test_what_cannot_be_read_is_a_finding_and_the_rest_is_there(corpus: Path, tmp_path: Path) -> None:
     folder = tmp_path / "evidence"
     shutil.copytree(corpus, folder)
@@ -274,6 +293,10 @@ def test_a_job_has_no_more_tasks_than_a_driver_can_hold(
         ({"path": "/no/such/folder"}, "crc bigint", "/no/such/folder"),
         ({"path": f"s3://nowhere/x?region=r&access_key=a&secret_key=hidden&{CLOSED}"}, "crc bigint", "s3://nowhere"),
         ({"path": ""}, "crc bigint", "no path"),
+        ({"tabel": "records"}, "crc bigint", "there is no option 'tabel'; did you mean table?"),
+        ({"split_bytes": "64M"}, "crc bigint", "split_bytes is no number: '64M'"),
+        ({"path": "", "paths": '["/no/such/folder", "/nor/this"]'}, "crc bigint", "/no/such/folder"),
+        ({"path": "/no/such/*/folder"}, "crc bigint", "/no/such/*/folder"),
     ],
 )  # fmt: skip
 def test_what_is_refused(corpus: Path, options: dict[str, str], columns: str, words: str) -> None:
@@ -313,3 +336,14 @@ def test_small_batches_go_to_spark_together(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_refusal_reaches_the_one_who_asked(spark: Any) -> None:
     with pytest.raises(Exception, match="/no/such/folder"):
         read(spark, "/no/such/folder", "batches").count()
+
+
+@pytest.mark.spark
+def test_load_takes_a_list_and_says_what_is_misspelt(spark: Any, corpus: Path, tmp_path: Path) -> None:
+    shutil.copytree(corpus, tmp_path / "copy")
+    spark.dataSource.register(KafkaSegments)
+    reading = spark.read.format("kafka-segments").option("table", "segments")
+    both = reading.load([str(corpus), str(tmp_path / "copy")]).count()
+    assert both == 2 * len(in_process(corpus, "segments")) > 0
+    with pytest.raises(Exception, match="no option 'split_byte'.*did you mean split_bytes"):
+        spark.read.format("kafka-segments").option("split_byte", "1").load(str(corpus)).count()
