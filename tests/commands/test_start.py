@@ -34,7 +34,7 @@ finally:
 @pytest.mark.parametrize(
     ("command", "most"),
     [
-        ("--help", 15),
+        ("--help", 18),
         ("topic list --help", 22),
         ("replica loss --help", 24),
         ("checkpoint show {checkpoint}", 55),

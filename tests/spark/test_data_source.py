@@ -345,5 +345,5 @@ def test_load_takes_a_list_and_says_what_is_misspelt(spark: Any, corpus: Path, t
     reading = spark.read.format("kafka-segments").option("table", "segments")
     both = reading.load([str(corpus), str(tmp_path / "copy")]).count()
     assert both == 2 * len(in_process(corpus, "segments")) > 0
-    with pytest.raises(Exception, match="no option 'split_byte'.*did you mean split_bytes"):
+    with pytest.raises(Exception, match=r"no option 'split_byte'.*did you mean split_bytes"):
         spark.read.format("kafka-segments").option("split_byte", "1").load(str(corpus)).count()
