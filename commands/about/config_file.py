@@ -26,12 +26,13 @@ read_only = true                               # every change is refused
 # tls_key = "/etc/kctl/admin.key"
 # tls_key_password = ""                        # better: KCTL_TLS_KEY_PASSWORD in the environment
 
-# sasl_mechanism = "SCRAM-SHA-512"             # PLAIN, SCRAM-SHA-256; of ZooKeeper DIGEST-MD5
+# sasl_mechanism = "SCRAM-SHA-512"             # PLAIN, SCRAM-SHA-256, OAUTHBEARER; of ZooKeeper DIGEST-MD5
 # sasl_username = "admin"
 # sasl_password = ""                           # better: KCTL_SASL_PASSWORD in the environment
+# sasl_token_file = "/run/token"               # with OAUTHBEARER; read at each connection
 # acl = "secure"                               # of znodes that kctl creates: secure, or open
 """
-FILES = ("tls_ca", "tls_certificate", "tls_key")
+FILES = ("tls_ca", "tls_certificate", "tls_key", "sasl_token_file")
 
 
 @command("init", examples="kctl config-file init", status="0 written · 4 there is one already")
