@@ -212,7 +212,8 @@ def _check_segment(check: _Check, segment: Segment, epochs: EpochRuns, producers
     indexed = _indexed(segment, report, scanned, is_last=is_last, is_clean=check.task.is_clean)
     indexes.finish(indexed)
     is_recovered = check.task.is_marked and segment.base_offset >= check.task.recovery_point
-    if indexed.awaits_recovery and is_recovered and segment.files.keys() == {".log"}:
+    # Before batches of magic 2 a segment may have one index only, whose lack says less.
+    if indexed.awaits_recovery and is_recovered and scanned.has_new and segment.files.keys() == {".log"}:
         report.say(say_index.INDEXES_AWAIT_RECOVERY)
         return
     if scanned.is_readable and not indexed.awaits_indexes:
