@@ -7,6 +7,7 @@ with the code of the rule taken out, in a copy of the znodes that no broker look
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -443,7 +444,7 @@ def copied(c: Cluster, topic: str) -> Iterator[Cluster]:
     Of its topics only the one: a shared cluster has hundreds, and a znode is a round trip.
     """
     folders = ("/brokers/topics", "/config/topics")
-    copy = replace(c, chroot=f"/copy{next(NUMBERS)}")
+    copy = dataclasses.replace(c, chroot=f"/copy{next(NUMBERS)}")
     with c.client("") as client:
 
         def copy_below(path: str) -> None:
