@@ -130,9 +130,11 @@ def test_no_test_is_left_out_by_where_it_stands() -> None:
 def test_only_the_matrix_is_left_out_of_make_test() -> None:
     """A marker that `make test-quick` leaves out is not one that `make test` leaves out too."""
     makefile = (ROOT / "Makefile").read_text()
-    left_out = dict(re.findall(r"^(test[\w-]*):.*\n\t.* -m pytest.*?-m '(.*?)'", makefile, re.M))
+    left_out = dict(
+        re.findall(r"^(test[\w-]*):.*\n\t\$\(COMPILE\)\n\t.* -m pytest.*?-m '(.*?)'", makefile, re.M)
+    )
     assert left_out == {
         "test": "not matrix",
         "test-quick": "not (slow or java or brokers or spark or matrix)",
     }
-    assert "\ntest-matrix: $(VENV)/.dev\n\t$(BIN)/python -m pytest $(PYTEST_ARGS)\n" in makefile
+    assert "\ntest-matrix: $(VENV)/.dev\n\t$(COMPILE)\n\t$(BIN)/python -m pytest $(PYTEST_ARGS)\n" in makefile

@@ -40,7 +40,7 @@ FIRST_ITEMS, ITEMS_A_PARTITION = 4, 64
 MOST_ITEMS = 512
 """Of a wave, unless there are more cores than that: results of a wave are in the driver's memory at once."""
 WAVES_AT_ONCE = 2
-NEEDED = "executors need Python 3.11, numpy and pyarrow: see PYSPARK_PYTHON in docs/spark.md"
+NEEDED = "executors need Python 3.11, numpy, pyarrow and msgspec: see PYSPARK_PYTHON in docs/spark.md"
 LOOK_EVERY = 0.5  # seconds, at how many tasks are done
 
 

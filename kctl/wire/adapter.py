@@ -19,7 +19,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import kafka.errors as kafka_errors
@@ -33,7 +32,7 @@ from kafka.protocol.metadata import MetadataResponse
 from kafka.protocol.schemas.fields.struct import StructField
 
 from kctl.errors import BadValue, KctlError, file_error
-from kctl.files import open_file
+from kctl.files import open_file, read_text
 from kctl.settings import Context
 from kctl.wire.shortcuts.receiving import receive_quickly
 from kctl.wire.shortcuts.small_messages import take_small_messages
@@ -301,7 +300,7 @@ def _token_of(file: str) -> Any:
 
     class TokenInFile(AbstractTokenProvider):  # type: ignore[misc]
         def token(self) -> str:
-            return Path(file).read_text("ascii").strip()
+            return read_text(file, follow=True).strip()
 
     return TokenInFile()
 
