@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import random
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -111,6 +112,8 @@ def by_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let other processes read the parts of every log."""
     cut(monkeypatch, 5, sent=False)
     monkeypatch.setattr(pool, "ALONE_FOR", 0)
+    # A thread that another test left would have them spawned, and what is entered here would not be there.
+    monkeypatch.setattr(pool, "_context", lambda: multiprocessing.get_context("fork"))
 
 
 READ: dict[str, Callable[[pytest.MonkeyPatch], int]] = {
