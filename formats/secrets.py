@@ -125,8 +125,10 @@ def redact(path: str, data: bytes) -> bytes:
         return data
     import json
 
+    from formats import bounded_json
+
     try:
-        values = json.loads(data.decode("utf-8"), object_pairs_hook=_without_duplicates)
+        values = bounded_json.loads(data.decode("utf-8"), object_pairs_hook=_without_duplicates)
     except (ValueError, RecursionError):
         return withheld(data).encode()
     if is_config and not _is_flat(values):

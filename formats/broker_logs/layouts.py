@@ -7,7 +7,6 @@ container or a service puts something before each or around it (`CARRIERS`); bel
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
@@ -16,6 +15,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from formats import bounded_json
 from formats.broker_logs.line import DAY, Head, Records, find_records, split_head
 from formats.errors import FormatError
 
@@ -539,7 +539,7 @@ def millis_of(text: bytes) -> int | None:
 
 def _object(line: bytes) -> dict[str, object]:
     try:
-        found = json.loads(line)
+        found = bounded_json.loads(line)
     except (ValueError, RecursionError):
         return {}
     if not isinstance(found, dict):

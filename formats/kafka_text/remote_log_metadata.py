@@ -14,8 +14,6 @@ import re
 from string import Formatter
 from typing import Any
 
-from msgspec import Struct
-
 from formats.errors import FormatError
 from formats.messages.remote_log_metadata import (
     Layout,
@@ -28,6 +26,7 @@ from formats.messages.remote_log_metadata import (
     SegmentState,
     TopicIdPartition,
 )
+from formats.values import Struct
 
 TYPE_NAMES: dict[type, str] = {
     SegmentMetadata: "RemoteLogSegmentMetadata",

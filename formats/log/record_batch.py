@@ -200,9 +200,16 @@ def read_record(header: BatchHeader, data: bytes, position: int) -> tuple[Record
     headers, at = _headers(data, at, end)
     if at != end:
         raise FormatError(f"record says {size} bytes, its fields take {at - start}", position)
-    timestamp = header.max_timestamp if header.is_log_append_time else header.base_timestamp + timestamp_delta
+    timestamp = (
+        header.max_timestamp if header.is_log_append_time else _long(header.base_timestamp + timestamp_delta)
+    )
     sequence = sequence_at(header.base_sequence, offset_delta)
-    return Record(header.base_offset + offset_delta, timestamp, key, value, headers, sequence), end
+    return Record(_long(header.base_offset + offset_delta), timestamp, key, value, headers, sequence), end
+
+
+def _long(value: int) -> int:
+    """A sum as Java's `long` has it (DefaultRecord.readFrom @ 3.9.0): beyond 2^63 it goes on below zero."""
+    return ((value + (1 << 63)) & ((1 << 64) - 1)) - (1 << 63)
 
 
 def _nullable(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:

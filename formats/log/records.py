@@ -21,7 +21,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from formats.binary.layout import Bytes, int8, int32, int64, layout, offset_of, read
@@ -30,6 +29,7 @@ from formats.log import message_set, record_batch
 from formats.log.log_bytes import WINDOW, LogBytes, Readable, Window
 from formats.log.message_set import MessageHeader
 from formats.log.record_batch import HEADER_SIZE, LOG_OVERHEAD, BatchHeader, Record
+from formats.values import Struct
 
 
 class Framing(NamedTuple):

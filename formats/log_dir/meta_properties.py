@@ -11,9 +11,8 @@ import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
 
-from msgspec import Struct
-
 from formats.errors import MalformedLine
+from formats.values import Struct
 
 LINE_END = re.compile(r"\r\n|\r|\n")
 KEY = re.compile(r"(?:\\.|[^\\=: \t\f])*", re.DOTALL)

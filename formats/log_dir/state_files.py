@@ -8,9 +8,9 @@ import json
 import re
 from base64 import b64decode
 
-from msgspec import Struct
-
+from formats import bounded_json
 from formats.errors import MalformedLine
+from formats.values import Struct
 
 LINE_END = re.compile(r"\r\n|\r|\n")
 ZERO_ID = "A" * 22
@@ -94,7 +94,7 @@ def parse_quorum_state(text: str) -> QuorumState:
     if not line:
         raise MalformedLine("the file is empty", 1)
     try:
-        found = json.loads(line)
+        found = bounded_json.loads(line)
     except (ValueError, RecursionError) as error:
         raise MalformedLine("the line is no JSON", 1) from error
     if not isinstance(found, dict) or "data_version" not in found:
@@ -142,7 +142,7 @@ def format_quorum_state(state: QuorumState) -> str:
 def parse_clean_shutdown(text: str) -> int | None:
     """The broker epoch in the marker (3.7 on); None where it has none: only its being there matters."""
     try:
-        found = json.loads(text)
+        found = bounded_json.loads(text)
         epoch = found["brokerEpoch"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None

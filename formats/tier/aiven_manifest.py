@@ -9,13 +9,12 @@ Source: Aiven-Open/tiered-storage-for-apache-kafka, SegmentManifestV1.java, Chun
 from __future__ import annotations
 
 import base64
-import json
 from typing import Any
 
-from msgspec import Struct
-
+from formats import bounded_json
 from formats.errors import FormatError, Truncated
 from formats.tier.object_names import ObjectKind
+from formats.values import Struct
 
 _INDEXES = {
     "offset": ObjectKind.OFFSET_INDEX,
@@ -41,7 +40,7 @@ class Manifest(Struct, frozen=True):
 def parse_manifest(text: str | bytes) -> Manifest:
     """The manifest in a JSON text."""
     try:
-        fields: dict[str, Any] = json.loads(text)
+        fields: dict[str, Any] = bounded_json.loads(text)
         if fields["version"] != "1":
             raise FormatError(f"manifest version is {fields['version']!r}, not '1'", 0)
         chunks = fields["chunkIndex"]

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from formats.messages.remote_log_metadata import (
@@ -22,6 +21,7 @@ from formats.messages.remote_log_metadata import (
     SegmentMetadataUpdate,
     write_remote_log_metadata,
 )
+from formats.values import Struct
 
 Octets = NDArray[np.uint8]
 Ints = NDArray[np.int64]

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from formats.messages.remote_log_metadata import TopicIdPartition
 from formats.messages.schema import uuid_text
 from formats.tier.ids import Ids
 from formats.tier.metadata_columns import Ints, MetadataColumns, MetadataRead, windows
+from formats.values import Struct, field
 
 Words = NDArray[np.uint64]
 Codes = NDArray[np.int32]

@@ -15,9 +15,8 @@ import tomllib
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from msgspec import Struct, field
-
 from formats.errors import FormatError
+from formats.values import Struct, field
 
 
 class ObjectKind(enum.StrEnum):

@@ -11,9 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from msgspec import Struct, field
-
 from formats.errors import FormatError
+from formats.values import Struct, field
 from formats.znodes.json_text import (
     Json,
     Object,

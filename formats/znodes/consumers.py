@@ -1,7 +1,6 @@
 """Old consumers, who registered themselves in ZooKeeper. Source: kafka/utils/ZkUtils.scala @ 0.8.2.1"""
 
-from msgspec import Struct
-
+from formats.values import Struct
 from formats.znodes.json_text import integer, long_text, mapping, optional_text, parse_object
 
 

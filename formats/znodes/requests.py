@@ -12,9 +12,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from msgspec import Struct
-
 from formats.errors import FormatError
+from formats.values import Struct
 from formats.znodes.json_text import Json, encode, integer, integers, objects, parse_object, parse_value, text
 
 STRICT_KEYS = {"version", "partitions"}, {"topic", "partition", "replicas"}

@@ -12,7 +12,6 @@ import struct
 from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from formats.binary.crc import CRC32, as_stored
@@ -27,6 +26,7 @@ from formats.log.record_batch import (
     MIN_LENGTH,
     BatchHeader,
 )
+from formats.values import Struct
 
 Octets = NDArray[np.uint8]
 Positions = NDArray[np.int64]

@@ -9,7 +9,6 @@ Source: clients/src/main/java/org/apache/kafka/common/record/{LegacyRecord,Abstr
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from formats.binary.crc import CRC32, as_stored
@@ -18,6 +17,7 @@ from formats.log.columns.headers import PADDING, gather, walk
 from formats.log.columns.varints import unaligned
 from formats.log.message_set import CRC_STARTS_AT, MIN_SIZES, MessageHeader
 from formats.log.record_batch import CODEC_MASK, LOG_OVERHEAD
+from formats.values import Struct
 
 Octets = NDArray[np.uint8]
 Ints = NDArray[np.int64]

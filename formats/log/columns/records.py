@@ -11,7 +11,6 @@ Source: clients/src/main/java/org/apache/kafka/common/record/DefaultRecord.java 
 """
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from formats.binary.varint import read_varint, read_varlong
@@ -28,6 +27,7 @@ from formats.log.columns.varints import (
     without,
     words_at,
 )
+from formats.values import Struct
 
 
 def read_fields(data: bytes) -> tuple[int, int, int, int, int, int, int, int]:
