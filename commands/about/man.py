@@ -76,15 +76,16 @@ def page_of_command(words: list[str], entry: KctlCommand) -> str:
         out += [".PP", *paragraphs(rest.strip("\n"))]
     if own:
         out += [".SH OPTIONS", *option_lines(own, ctx)]
-    out += [".SH GLOBAL OPTIONS", *option_lines(shared, ctx)]
+    # Said once, in the page of all: ninety pages would repeat it.
+    names = ", ".join(f"\\fB{escape(option.opts[-1])}\\fR" for option in shared)
+    out += [".SH GLOBAL OPTIONS", f"{names}: described, with the files that kctl uses, in", ".BR kctl (1)."]
     out += [
         ".SH EXAMPLES",
         ".nf",
         escape("\n".join(line.strip() for line in entry.examples.splitlines())),
         ".fi",
     ]
-    out += [".SH EXIT STATUS", escape(entry.status_text), ".SH FILES", FILES]
-    out += [".SH SEE ALSO", *see_also(words)]
+    out += [".SH EXIT STATUS", escape(entry.status_text), ".SH SEE ALSO", *see_also(words)]
     return "\n".join(out) + "\n"
 
 
