@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import socket
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from pyarrow import fs
 
+from kctl.log.folder import read_folder
 from kctl.stores import file_systems
 from kctl.stores.file_systems import is_url
 from kctl.stores.mirror import MIRRORS
@@ -379,3 +381,43 @@ def test_an_audit_of_s3_is_that_of_a_folder(
         )
         assert there == here, name
     assert "kctl-store-" not in (tmp_path / "remote" / "report.html").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", [".log", ".index"])
+def test_what_was_deleted_from_a_store_is_not_sound(
+    s3: tuple[dict[str, str], Path], monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    """Of a running broker's folder it would be: its own cleaner deletes there."""
+    environment, folder = s3
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    files = fs.S3FileSystem(
+        endpoint_override=environment["AWS_ENDPOINT_URL"].removeprefix("http://"), scheme="http", region="us-east-1",
+        access_key="a", secret_key="b",
+    )  # fmt: skip
+    listed = read_folder
+
+    def deleting(path: Path, *rest: Any) -> Any:
+        found = listed(path, *rest)
+        with contextlib.suppress(FileNotFoundError):
+            files.delete_file(gone)
+        return found
+
+    path = next(path for path in sorted(folder.rglob(f"*{suffix}")) if path.stat().st_size)
+    gone = f"evidence/dark/{path.relative_to(folder)}"
+    monkeypatch.setattr("kctl.checks.replica.read_folder", deleting)
+    try:
+        ran = rows("segment", "verify", "s3://evidence/dark", "--jobs", 1)
+    finally:
+        with files.open_output_stream(gone) as out:
+            out.write(path.read_bytes())
+    partition = path.parent.name.rpartition("-")
+    of_it = [
+        row
+        for row in ran.of("judgement")
+        if (row["topic"], str(row["partition"])) == (partition[0], partition[2])
+        and str(row["broker_id"]) in gone
+    ]
+    assert [row["verdict"] for row in of_it] == ["unreadable"]
+    assert ran.status in (3, 5)

@@ -1,0 +1,222 @@
+"""Real servers of each protocol that evidence is read by, fetched once by the clients of their package registries.
+
+    S3     versitygw          go install
+    GCS    fake-gcs-server    go install
+    Azure  Azurite            npm install
+
+Each is started on a free port of this machine, and stands behind a proxy that a test tells what harm to do.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+HERE = Path(__file__).parent
+CACHE = Path(os.environ.get("KCTL_TEST_CACHE", HERE.parents[1] / ".cache")) / "stores"
+PATIENCE = 180  # seconds for anything to start on a busy machine
+SECRET = "hidden-word"
+# Published with the emulator; no other account has it.
+AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+
+# --- fetched once -------------------------------------------------------------------------------------
+
+
+def fetched(name: str, tool: str, fetch: Callable[[Path], None]) -> Path:
+    """A folder of the cache, filled by `fetch` where it is not there; skips where the package client is missing."""
+    folder = CACHE / name
+    if folder.is_dir():
+        return folder
+    if not shutil.which(tool):
+        pytest.skip(f"{tool}, which fetches {name}, is not on the PATH")
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.is_dir():
+            partial = CACHE / f"{name}.partial"
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir()
+            fetch(partial)
+            partial.rename(folder)
+    return folder
+
+
+def go_program(module: str) -> Path:
+    """The program of a Go module."""
+    name = module.partition("@")[0].rpartition("/")[2]
+
+    def fetch(folder: Path) -> None:
+        subprocess.run(["go", "install", module], env={**os.environ, "GOBIN": str(folder)}, check=True)
+
+    return fetched(name, "go", fetch) / name
+
+
+def azurite() -> Path:
+    """The script of Azurite's blob service."""
+
+    def fetch(folder: Path) -> None:
+        install = ["npm", "install", "--no-save", "--no-audit", "--no-fund", "azurite@3.35.0"]
+        subprocess.run(install, cwd=folder, check=True)
+
+    return fetched("azurite", "npm", fetch) / "node_modules/azurite/dist/src/blob/main.js"
+
+
+# --- started ------------------------------------------------------------------------------------------
+
+
+def free_port() -> int:
+    """A port that nothing listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@contextmanager
+def running(command: list[object], **options: Any) -> Iterator[subprocess.Popen[str]]:
+    """A process in a group of its own, killed at the end."""
+    process = subprocess.Popen(list(map(str, command)), text=True, start_new_session=True, **options)
+    try:
+        yield process
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def until_it_listens(process: subprocess.Popen[str], port: int) -> None:
+    """Wait until a process accepts connections."""
+    for _ in range(PATIENCE * 10):
+        assert process.poll() is None, f"{process.args} ended with {process.returncode}"
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            time.sleep(0.1)
+    pytest.fail(f"{process.args} does not listen on {port}")
+
+
+class Store(NamedTuple):
+    """A server of one protocol, with an empty bucket `evidence`."""
+
+    url: str  # of that bucket
+    port: int
+    environment: Callable[[int], dict[str, str]]
+    """What leads kctl to a port; the proxy has another."""
+
+
+@contextmanager
+def s3(folder: Path) -> Iterator[Store]:
+    """versitygw: objects are files below `folder`."""
+    program, port = go_program("github.com/versity/versitygw/cmd/versitygw@latest"), free_port()
+    for name in ("data/evidence", "meta"):
+        (folder / name).mkdir(parents=True)
+    options = ["--port", f"127.0.0.1:{port}", "--access", "test", "--secret", SECRET, "--region", "us-east-1"]
+    command = [program, "--quiet", *options, "posix", "--sidecar", folder / "meta", folder / "data"]
+    with running(command, stdout=subprocess.DEVNULL) as process:
+        until_it_listens(process, port)
+        yield Store(
+            "s3://evidence", port,
+            lambda port: {
+                "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_ACCESS_KEY_ID": "test",
+                "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_EC2_METADATA_DISABLED": "true",
+            },
+        )  # fmt: skip
+
+
+@contextmanager
+def gcs(folder: Path) -> Iterator[Store]:
+    """fake-gcs-server, in memory."""
+    program, port = go_program("github.com/fsouza/fake-gcs-server@latest"), free_port()
+    at = f"127.0.0.1:{port}"
+    command = [program, "-scheme", "http", "-host", "127.0.0.1", "-port", port, "-backend", "memory"]
+    said = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with running([*command, "-public-host", at, "-external-url", f"http://{at}"], **said) as process:
+        until_it_listens(process, port)
+        made = urllib.request.Request(
+            f"http://{at}/storage/v1/b?project=x",
+            b'{"name": "evidence"}',
+            {"Content-Type": "application/json"},
+        )
+        urllib.request.urlopen(made, timeout=30).close()
+        yield Store("gs://evidence", port, lambda port: {"STORAGE_EMULATOR_HOST": f"http://127.0.0.1:{port}"})
+
+
+@contextmanager
+def azure(folder: Path) -> Iterator[Store]:
+    """Azurite, in memory; a flat account."""
+    from pyarrow import fs
+
+    script, port = azurite(), free_port()
+    options = ["--inMemoryPersistence", "--disableTelemetry", "--skipApiVersionCheck", "--silent"]
+    command = ["node", script, "--blobHost", "127.0.0.1", "--blobPort", port, *options]
+    with running(command, cwd=folder, stdout=subprocess.DEVNULL) as process:
+        until_it_listens(process, port)
+        at = {f"{service}_storage_authority": f"127.0.0.1:{port}" for service in ("blob", "dfs")}
+        over = {f"{service}_storage_scheme": "http" for service in ("blob", "dfs")}
+        fs.AzureFileSystem(account_name="devstoreaccount1", account_key=AZURITE_KEY, **at, **over).create_dir(
+            "evidence"
+        )
+        yield Store(
+            "abfs://evidence", port,
+            lambda port: {
+                "AZURE_STORAGE_CONNECTION_STRING": f"AccountName=devstoreaccount1;AccountKey={AZURITE_KEY};"
+                f"BlobEndpoint=http://127.0.0.1:{port}/devstoreaccount1"
+            },
+        )  # fmt: skip
+
+
+STORES: dict[str, Callable[[Path], Any]] = {"s3": s3, "gcs": gcs, "azure": azure}
+
+
+def put(store: Store, folder: Path, prefix: str) -> None:
+    """Copy a folder into a store, below a prefix. The environment leads to the store."""
+    from kctl.stores.file_systems import file_system
+
+    files, root = file_system(f"{store.url}/{prefix}")
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            key = f"{root}/{path.relative_to(folder).as_posix()}"
+            with files.open_output_stream(key) as out:
+                out.write(path.read_bytes())
+
+
+# --- the proxy ----------------------------------------------------------------------------------------
+
+
+class Proxy:
+    """The proxy's other end."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdin and process.stdout
+        self._in, self._out = process.stdin, process.stdout
+        self.port = int(self._out.readline())
+
+    def harm(self, *rules: dict[str, Any]) -> list[str]:
+        """Do this from now on; gives the requests since the last call, as `METHOD TARGET RANGE`."""
+        self._in.write(json.dumps(rules) + "\n")
+        self._in.flush()
+        seen: list[str] = json.loads(self._out.readline())
+        return seen
+
+
+@contextmanager
+def proxy(port: int) -> Iterator[Proxy]:
+    """A proxy before a port of this machine."""
+    command = [sys.executable, "-m", "tests.stores.proxy", port]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with running(command, cwd=HERE.parents[1], **pipes) as process:
+        yield Proxy(process)
