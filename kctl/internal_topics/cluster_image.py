@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from msgspec import Struct, field
-
 from formats.errors import FormatError
 from formats.log.records import Entry, iterate_records, walk
 from formats.messages.cluster_metadata import MetadataRecord, read_metadata_record
 from formats.messages.schema import Values
 from formats.secrets import REDACTED, is_secret_key, redact_text
+from formats.values import Struct, field
 from formats.znodes.security import ScramCredential
 from kctl.errors import KctlError
 from kctl.internal_topics.reading import LIMIT, NOW, AsOf, Unreadable, entries

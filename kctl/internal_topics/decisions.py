@@ -14,11 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from msgspec import Struct, field
-
 from formats.errors import FormatError
 from formats.log_dir.file_names import QUORUM_STATE, FolderKind
 from formats.log_dir.state_files import parse_quorum_state
+from formats.values import Struct, field
 from formats.znodes.cluster import NO_LEADER
 from kctl.errors import KctlError
 from kctl.evidence.model import Evidence, Replica

@@ -7,9 +7,6 @@ of other types (3 to 8); classic groups in one (2).
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from msgspec import Struct, field
-from msgspec.structs import replace
-
 from formats.errors import FormatError
 from formats.messages.consumer_offsets import (
     ASSIGNMENT,
@@ -20,6 +17,7 @@ from formats.messages.consumer_offsets import (
     read_member_part,
 )
 from formats.messages.schema import Message
+from formats.values import Struct, field, replace
 from kctl.internal_topics.reading import TopicRecord
 from kctl.model import TopicPartition
 

@@ -10,13 +10,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from msgspec import Struct
-
 from formats.errors import FormatError
 from formats.log import control_records
 from formats.log.record_batch import BatchHeader
 from formats.log.records import Damage, Entry, iterate_records, walk
 from formats.log_dir.file_names import FolderKind
+from formats.values import Struct
 from kctl.errors import reason_of
 from kctl.evidence.model import Arriving, Evidence, Replica
 from kctl.log.folder import read_folder
@@ -120,12 +119,18 @@ def entries(
     except OSError as error:
         trouble.append(Unreadable(folder, 0, reason_of(error), is_closed=True))
         return
+    torn: Unreadable | None = None
     for path in paths:
         try:
             with opened_source(path) as data:
                 for item in walk(data, last_offset=last_offset):
+                    if torn:  # the log goes on behind it: no broker was writing there
+                        trouble.append(torn)
+                        torn = None
                     if isinstance(item, Damage):
-                        if item.reason not in ("zeros", "torn-tail"):
+                        if item.reason == "torn-tail":
+                            torn = Unreadable(path, item.position, "torn-tail")
+                        elif item.reason != "zeros":
                             trouble.append(Unreadable(path, item.position, str(item.reason)))
                     elif not item.crc_valid:
                         trouble.append(Unreadable(path, item.position, "crc-mismatch"))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from formats.log.records import Entry
 from kctl.errors import KctlError
+from kctl.evidence.alive import Registered
 from kctl.evidence.model import Evidence, Replica
 from kctl.findings import Place
 from kctl.findings.internal_topics import (
@@ -24,6 +25,7 @@ from kctl.internal_topics.reading import (
     Unreadable,
     copies_to_read,
     entries,
+    segments,
     topic_records,
 )
 from kctl.internal_topics.transactions import (
@@ -39,6 +41,7 @@ from kctl.internal_topics.transactions import (
 )
 from kctl.judging.judgement import Judgement
 from kctl.judging.transactions import judge_transactions
+from kctl.replica.copies.copy import live_copies
 from kctl.rows.internal_topics import (
     COMMITTED_OFFSET,
     GROUP,
@@ -142,7 +145,12 @@ def open_rows(evidence: Evidence, *, every: bool) -> Iterator[Row | Judgement]:
     """
     known = transactions_in(evidence)
     state = known[0] if known else None
-    for topic in sorted({replica.topic for replica in evidence.replicas}):
+    unseen = _unseen_in(evidence)
+    cut: set[int] = set()  # partitions of __transaction_state
+    # It comes first: what the others' coordinators know depends on it.
+    for topic in sorted(
+        {replica.topic for replica in evidence.replicas}, key=lambda name: (name != TRANSACTION_STATE, name)
+    ):
         for replica in copies_to_read(evidence, topic):
             trouble: list[Unreadable] = []
             last = [-1]
@@ -151,16 +159,40 @@ def open_rows(evidence: Evidence, *, every: bool) -> Iterator[Row | Judgement]:
             for one in open_transactions(replica.topic_partition, _followed(found, last)):
                 if not is_ended(one, replica.folder, log_end=last[0] + 1):
                     coordinator = state.of_producer(one.producer_id) if state else None
-                    is_decided = state is not None and (coordinator is not None or state.is_whole)
+                    is_decided = state is not None and (
+                        coordinator.log_partition not in cut if coordinator else state.is_whole and not cut
+                    )
                     why = why_it_hangs(one, coordinator) if is_decided else None
                     hanging.append(bool(why) if is_decided else None)
                     if why or every or not is_decided:
                         yield from _rows_of(one, coordinator, hanging[-1], why)
             closed = [unreadable for unreadable in trouble if unreadable.is_closed]
             yield from unreadable_rows(topic, [], closed)
+            lacking = unseen(replica, last[0] + 1)
+            if lacking and topic == TRANSACTION_STATE:
+                cut.add(replica.partition)
             yield judge_transactions(
-                replica.topic_partition, hanging, [unreadable.what for unreadable in trouble]
+                replica.topic_partition, hanging, [unreadable.what for unreadable in trouble], lacking
             )
+
+
+def _unseen_in(evidence: Evidence) -> Callable[[Replica, int], tuple[int, int] | None]:
+    """Which offsets [FROM, TO) a copy that ends at an offset lacks of what its broker had; None where nothing lacks.
+
+    The checkpoint of a broker that ran may have been copied after the log, and be ahead of it.
+    """
+    registered = Registered(evidence)
+    high_watermarks = {copy.folder: copy.checkpoint("high_watermark") for copy in live_copies(evidence)}
+
+    def unseen(replica: Replica, log_end: int) -> tuple[int, int] | None:
+        high_watermark = high_watermarks.get(replica.folder) or 0
+        if log_end >= high_watermark or registered.ran(replica.broker_id, replica.moment):
+            return None
+        last = segments(replica.folder)[-1:]  # it may be empty
+        log_end = max(log_end, *(int(path.stem) for path in last), 0)
+        return (log_end, high_watermark) if log_end < high_watermark else None
+
+    return unseen
 
 
 def _followed(found: Iterable[Entry], last: list[int]) -> Iterator[Entry]:

@@ -14,13 +14,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from msgspec import Struct, field
-
 from formats.errors import FormatError
 from formats.log.record_batch import BatchHeader
 from formats.log.records import Entry
 from formats.log_dir.producer_snapshot import ProducerEntry, read_snapshot
 from formats.messages.transaction_state import TransactionStatus, read_transaction_record
+from formats.values import Struct, field
 from kctl.files import read_whole
 from kctl.internal_topics.reading import TopicRecord
 from kctl.log.folder import read_folder

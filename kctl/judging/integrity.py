@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from msgspec import Struct, field
-
+from formats.values import Struct, field
 from kctl.findings import Finding, Place
 from kctl.findings import evidence as said_of_evidence
 from kctl.findings import segments as said_of_segments

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from msgspec import Struct, field
-
+from formats.values import Struct, field
 from kctl.rows.judging import COVERAGE, JUDGEMENT
 
 Row = dict[str, object]

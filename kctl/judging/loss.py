@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from msgspec import Struct
-
+from formats.values import Struct
 from kctl.findings import Finding
 from kctl.findings import replica as said_of_replicas
 from kctl.judging.fetching import assignment, broker_logs, other_replicas, replica_of, unopened_path

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from msgspec import Struct, field
-
+from formats.values import Struct, field
 from kctl.findings import Finding
 from kctl.findings import remote as said_of_tier
 from kctl.judging.judgement import Judgement, Missing, Question, Subject, Verdict

@@ -9,12 +9,16 @@ from kctl.model import TopicPartition
 
 
 def judge_transactions(
-    partition: TopicPartition, hanging: Sequence[bool | None], unreadable: Sequence[str] = ()
+    partition: TopicPartition,
+    hanging: Sequence[bool | None],
+    unreadable: Sequence[str] = (),
+    unseen: tuple[int, int] | None = None,
 ) -> Judgement:
     """The judgement on one partition.
 
     `hanging` has an item for each transaction that its log holds open: None where nothing tells whether its
-    coordinator will end it. `unreadable` says which parts of the log gave no records.
+    coordinator will end it. `unreadable` says which parts of the log gave no records, `unseen` which
+    offsets [FROM, TO) its broker had and the copy has not.
     """
     subject = Subject(partition.topic, partition.partition)
 
@@ -32,6 +36,15 @@ def judge_transactions(
             Missing(
                 "the damaged part of the log",
                 why=unreadable[0],
+                get="copy the partition from another replica",
+            ),
+        )
+    if unseen:
+        return judged(
+            Verdict.COULD_NOT_JUDGE,
+            f"the copy ends at offset {unseen[0]:,}, below its broker's high watermark {unseen[1]:,}",
+            Missing(
+                f"offsets [{unseen[0]}, {unseen[1]}) of the log",
                 get="copy the partition from another replica",
             ),
         )

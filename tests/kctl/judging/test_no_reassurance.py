@@ -176,6 +176,14 @@ CASES: list[tuple[str, str, str, Gap, str, int, dict[str, int]]] = [
     ("a path", ZONES, f"{AFTER}/broker-1 none", whole, AUDIT, 3, {"sound": 4, "unreadable": 1, "could_not_judge": 6}),
     ("a coordinator's log", SEGMENTS, "data-clean", no_file("data-clean/**/__transaction_state-*/*.log"), HANGING, 5,
      {"sound": 31, "unreadable": 1}),
+    ("the end of a segment of a coordinator's log", SEGMENTS, "data-clean",
+     cut("data-clean/**/__transaction_state-0/*.log"), HANGING, 3, {"sound": 31, "unreadable": 1}),
+    ("the end of a coordinator's log", SEGMENTS, "data-clean", cut("data-clean/**/__transaction_state-0/*61.log"), HANGING,
+     3, {"sound": 31, "could_not_judge": 1}),
+    ("the end of a log", SEGMENTS, "data-clean", cut("data-clean/**/txn-mix-1/*.log"), HANGING, 3,
+     {"sound": 31, "could_not_judge": 1}),
+    ("the end of a log", SEGMENTS, "data-clean", cut("data-clean/**/txn-mix-1/*.log"), AUDIT + " --questions transactions",
+     3, {"sound": 31, "could_not_judge": 1}),
 ]  # fmt: skip
 
 
