@@ -43,7 +43,7 @@ MASTER = click.option(
     examples="""
     kctl audit run evidence/ --out report
     kctl audit run broker-1/ broker-2/ broker-3/ --out report --jobs 8
-    kctl audit run /var/lib/kafka/data --out /tmp/report --no-sha256 --output jsonl
+    kctl audit run /var/lib/kafka/data --out /tmp/report --digests none --output jsonl
     kctl audit run /mnt/evidence --out /mnt/report --engine spark --master spark://host:7077
     kctl audit run /mnt/evidence --out /mnt/report --resume
     kctl audit run s3://incident-42/evidence --out s3://incident-42/report
@@ -79,11 +79,16 @@ MASTER = click.option(
     metavar="LIST",
     help=f"Judge these questions only, comma-separated: {', '.join(Question)}.  [default: all that the evidence tells of]",
 )
+@click.option(
+    "--digests", type=click.Choice(["none", "sha256", "blake2b"]), default="sha256", show_default=True,
+    help="Digest of each file, computed as it is read.",
+)  # fmt: skip
 @click.option("--no-sha256", is_flag=True, help="Do not compute the SHA-256 of each file.")
 def run(
     frame: Frame,
     options: EvidenceOptions,
     where: str,
+    digests: str,
     no_sha256: bool,
     questions: str | None,
     engine: str,
@@ -110,8 +115,9 @@ def run(
         return Outcome()  # none of them can be opened, which is reported already
     target, out = _target(where, resume=resume, overwrite=overwrite, engine=engine)
     checks = CheckOptions(compacted=frozenset(options.compacted))
+    digest = None if digests == "none" or (no_sha256 and digests == "sha256") else digests
     audit = Audit(
-        evidence, paths, frame.report, checks, options.jobs, not no_sha256, questions=parse_questions(questions),
+        evidence, paths, frame.report, checks, options.jobs, digest, questions=parse_questions(questions),
         options=options.named(), progress=frame.progress(), out_name=target.given if target else "",
     )  # fmt: skip
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
 from io import BufferedReader, FileIO
 from pathlib import Path
 
+from kctl.inside import Inside
 from kctl.stores.mirror import mirror_of, stream
 
 LARGEST_TEXT = 16 << 20
@@ -31,6 +33,10 @@ KINDS = (
     (stat.S_ISBLK, "a device"),
     (stat.S_ISLNK, "a symbolic link"),
 )
+
+
+READ_WHOLE: Inside[Callable[[Path | str, bytes], None]] = Inside()
+"""What is shown every file that this process reads whole into memory."""
 
 
 class NotRegular(OSError):
@@ -81,6 +87,8 @@ def read_whole(path: Path | str, limit: int = LARGEST_TEXT, *, follow: bool = Fa
         data = file.read(limit + 1) if size <= limit else b""
     if size > limit or len(data) > limit:
         raise _too_large(path, size, limit)
+    for on_whole in READ_WHOLE:
+        on_whole(path, data)
     return data
 
 
@@ -103,7 +111,10 @@ def read_padded(path: Path | str, limit: int = LARGEST_TABLE) -> bytes:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
         if size <= limit:
-            return file.read(limit)
+            data = file.read(limit)
+            for on_whole in READ_WHOLE:
+                on_whole(path, data)
+            return data
         if not _is_zero(file, limit, size):
             raise _too_large(path, size, limit)
         file.seek(0)

@@ -7,17 +7,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
-from msgspec import field
-from msgspec.structs import replace
 
+from formats.log.columns.headers import concatenated
+from formats.values import field, replace
+from kctl.audit.read_files import ReadFiles
 from kctl.checks.replica import check_replica
 from kctl.checks.report import CheckOptions, ReplicaTask, Report
 from kctl.findings import Place
 from kctl.log.folder import FolderFile
+from kctl.replica.copies.scanned import NotedRun, Notes, columns_of
 from kctl.scan.options import Chunk
 from kctl.scan.parquet import ParquetPart, WrittenPart
 from kctl.scan.tables import SCHEMAS, batches_table
 
+ROWS_OF_A_RUN = 1 << 16  # as many as a block of the smallest batches has
 OWN_PART = 50_000
 """A folder with more batches than this gets a Parquet file of its own, written where it is scanned."""
 OWN_PART_ELSEWHERE = 1000
@@ -25,10 +28,12 @@ OWN_PART_ELSEWHERE = 1000
 
 
 class Parts(NamedTuple):
-    """Where folders with more than `least_rows` batches write files of their own."""
+    """Where folders with more than `least_rows` batches write files of their own, and what is noted of files."""
 
     folder: Path
     least_rows: int
+    digest: str | None = None  # the algorithm
+    noted: int = 0  # batches of a folder whose headers come back with its report
 
     def path_of(self, place: Place) -> Path:
         """The file of a partition folder: the same in every run."""
@@ -42,6 +47,51 @@ class ReportWithBatches(Report):
     batches: list[pa.RecordBatch] = field(default_factory=list)
     segment_times: dict[str, int] = field(default_factory=dict)  # file name to its largest timestamp
     part: WrittenPart | None = None  # the file with its rows where they are many
+    notes: dict[str, list[NotedRun]] = field(default_factory=dict)  # of logs by path, where they are few
+    digests: dict[str, str] = field(default_factory=dict)  # of files, by the names that their places have
+
+
+class NotedLogs:
+    """The headers of the logs of one folder as `kctl.replica` wants them, chunks put together."""
+
+    def __init__(self, most: int) -> None:
+        self.notes = Notes(most)
+        self._path: Path | None = None
+        self._is_known = False
+        self._held: list[Chunk] = []
+        self._runs: list[NotedRun] = []
+
+    def take(self, path: Path, chunk: Chunk) -> None:
+        """The next chunk of a log."""
+        if path != self._path:
+            self.finish()
+            self._path, self._is_known = path, bool(self.notes.most)
+        headers = chunk.headers
+        # Of compressed sets of magic 0 and 1 a scan of records tells more than their headers.
+        self._is_known &= not (headers.codec[headers.magic < 2] != 0).any()
+        # What is damaged is looked at by each who wants it, with what lies around it.
+        self._is_known &= not chunk.damage and bool(headers.crc_valid.all())
+        if not self._is_known:
+            return
+        self._held.append(chunk)
+        if sum(len(one.headers) for one in self._held) >= ROWS_OF_A_RUN:
+            self._join()
+        if sum(len(run.columns) for run in self._runs) > self.notes.most:
+            self._is_known, self._runs = False, []
+
+    def _join(self) -> None:
+        if self._held:
+            columns = columns_of(concatenated([one.headers for one in self._held]))
+            self._runs.append(NotedRun(self._held[-1].end, columns))
+        self._held = []
+
+    def finish(self) -> dict[str, list[NotedRun]]:
+        """The logs that are known whole."""
+        self._join()
+        if self._path and self._is_known and self._runs:
+            self.notes.add(self._path, self._runs)
+        self._path, self._runs = None, []
+        return self.notes.runs
 
 
 class BatchRows:
@@ -53,9 +103,11 @@ class BatchRows:
         self.rows = 0
         self.times: dict[str, int] = {}
         self.part: ParquetPart | None = None
+        self.notes = NotedLogs(parts.noted)
 
     def __call__(self, file: FolderFile, chunk: Chunk) -> None:
         headers = chunk.headers
+        self.notes.take(file.path, chunk)
         if not len(headers):
             return
         name = f"{self.place.file}/{file.name}" if self.place.file not in (None, ".") else file.name
@@ -77,14 +129,36 @@ class BatchRows:
 
 
 def check_with_batches(task: ReplicaTask, options: CheckOptions, parts: Parts) -> Report:
-    """`check_replica`, with every batch as a row of `batches`. Runs in worker processes."""
+    """`check_replica`, with every batch as a row of `batches`, and digests of files. Runs in worker processes."""
     rows = BatchRows(parts, task.place)
     try:
-        report = check_replica(task, options, rows)
+        report, sums = _checked(task, options, rows, parts.digest)
         part = rows.part.close() if rows.part else None
     except BaseException:
         if rows.part:
             rows.part.abandon()
         raise
     given = {name: getattr(report, name) for name in Report.__struct_fields__}
-    return ReportWithBatches(**given, batches=rows.held, segment_times=rows.times, part=part)
+    return ReportWithBatches(
+        **given,
+        batches=rows.held,
+        segment_times=rows.times,
+        part=part,
+        digests=sums,
+        notes=rows.notes.finish(),
+    )
+
+
+def _checked(
+    task: ReplicaTask, options: CheckOptions, rows: BatchRows, algorithm: str | None
+) -> tuple[Report, dict[str, str]]:
+    """The report, and the digest of each of its files that can be read."""
+    if algorithm is None:
+        return check_replica(task, options, rows), {}
+    read = ReadFiles(algorithm)
+    with read.looking():
+        report = check_replica(task, options, rows)
+    names = [str(file.place.file) for file in report.files]
+    paths = {name: task.folder / name.rpartition("/")[2] for name in names}
+    found = read.of(paths.values())
+    return report, {name: found[path] for name, path in paths.items() if path in found}

@@ -7,7 +7,6 @@ is compacted, the verdict is left open.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections import defaultdict
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from formats import bounded_json
 from kctl.audit.tables import TABLES, Tables, TableWriter, damaged
 from kctl.errors import KctlError
 from kctl.judging.divergence import judge_divergence
@@ -70,7 +70,7 @@ def _judgements_of_one(tables: Tables) -> Iterator[Judgement]:
                 Verdict(row["verdict"]),
                 Subject(row["topic"], row["partition"], row["broker_id"], row["moment"]),
                 row["reason"],
-                tuple(Missing(**missing) for missing in json.loads(row["missing"])),
+                tuple(Missing(**missing) for missing in bounded_json.loads(row["missing"])),
             )
 
 

@@ -7,11 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from msgspec import Struct, field
-
 from formats.errors import FormatError
 from formats.log_dir.file_names import FolderKind
 from formats.log_dir.producer_snapshot import read_entries
+from formats.values import Struct, field
 from kctl.audit.batch_rows import Parts as BatchParts
 from kctl.audit.tables import TableWriter
 from kctl.checks.replica import check_replica
@@ -22,10 +21,12 @@ from kctl.files import read_whole
 from kctl.judging.judgement import Judgement, Question
 from kctl.log.folder import read_folder
 from kctl.model import SILENT, Progress
+from kctl.replica.copies.scanned import Notes
 from kctl.rows.audit import SEGMENT
 from kctl.scan.pool import Jobs
 
 Row = dict[str, object]
+MOST_NOTED = 500_000  # batches: 27 MB
 CLUSTER_METADATA = "__cluster_metadata"
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", CLUSTER_METADATA})
 
@@ -38,12 +39,13 @@ class Audit(Struct):
     report: Callable[[Exception], None]
     checks: CheckOptions = field(default_factory=CheckOptions)
     jobs: Jobs = None
-    sha256: bool = True
+    digest: str | None = "sha256"  # the algorithm; None: files have none
     options: tuple[tuple[str, str], ...] = ()  # --broker and --moment as given
     questions: tuple[Question, ...] = ()  # none: all that the evidence has anything on
     now: int | None = None  # milliseconds; for what depends on the time, such as retention
     progress: Progress = SILENT
     out: BatchParts | None = None  # where workers write many batches; None: `batches` is not written
+    notes: Notes = field(default_factory=lambda: Notes(MOST_NOTED))  # of the scan, for the parts behind it
     out_name: str = ""  # what the folder of the report is called, where it stands for a URL
     kept: Path | None = None  # where what is finished is kept for a run that goes on; see kctl.audit.resume
     batches: TableWriter | None = None  # of the table `batches`
@@ -59,9 +61,10 @@ class Part(NamedTuple):
 
 
 def files_and_findings(audit: Audit) -> Iterator[Row | Judgement]:
-    """Every file verified: its findings, then what it holds, with its SHA-256; every batch and segment."""
+    """Every file verified: its findings, then what it holds, with its digest; every batch and segment."""
     from kctl.audit.batch_rows import ReportWithBatches, check_with_batches
     from kctl.audit.digests import digests
+    from kctl.audit.read_files import ALGORITHMS
     from kctl.audit.resume import check_or_recall
     from kctl.checks.parallel import Check
     from kctl.checks.report import FileReport, Report
@@ -71,6 +74,7 @@ def files_and_findings(audit: Audit) -> Iterator[Row | Judgement]:
 
     files: list[Row] = []
     times: dict[tuple[object, object, object], int] = {}
+    sums: dict[tuple[object, object, object], str] = {}
 
     def take(report: Report) -> None:
         if isinstance(report, ReportWithBatches):
@@ -78,10 +82,15 @@ def files_and_findings(audit: Audit) -> Iterator[Row | Judgement]:
                 audit.batches.batches(report.batches)
                 if report.part:
                     audit.batches.take_in(report.part)
+            for path, runs in report.notes.items():
+                audit.notes.add(Path(path), runs)
             for file in report.files:
-                if file.place.file in report.segment_times:
-                    key = file.place.evidence, file.place.moment, file.place.file
-                    times[key] = report.segment_times[str(file.place.file)]
+                name = str(file.place.file)
+                key = file.place.evidence, file.place.moment, file.place.file
+                if name in report.segment_times:
+                    times[key] = report.segment_times[name]
+                if name in report.digests:
+                    sums[key] = report.digests[name]
 
     check: Check = partial(check_with_batches, parts=audit.out) if audit.out else check_replica
     if audit.kept and audit.out:
@@ -98,21 +107,27 @@ def files_and_findings(audit: Audit) -> Iterator[Row | Judgement]:
             files.append(item.row())
         else:
             yield item.row()
-    keys = [key for key in EXAMINED.fields if key != "sha256"]
-    sums = (
-        digests([_path_of(audit, row) for row in files], audit.jobs, audit.progress, audit.kept)
-        if audit.sha256
-        else {}
-    )
+    keys = [key for key in EXAMINED.fields if key not in ALGORITHMS]
+    others: dict[Path, str] = {}
+    if audit.digest:
+        left = [_path_of(audit, row) for row in files if _key_of(row) not in sums]
+        others = digests(left, audit.digest, audit.jobs, audit.progress, audit.kept)
     for row in files:
-        yield EXAMINED(**{key: row[key] for key in keys}, sha256=sums.get(_path_of(audit, row)))
+        known = dict.fromkeys(ALGORITHMS)
+        if audit.digest:
+            known[audit.digest] = sums.get(_key_of(row)) or others.get(_path_of(audit, row))
+        yield EXAMINED(**{key: row[key] for key in keys}, **known)
         if row["type"] == "log":
-            latest = times.get((row["evidence"], row["moment"], row["file"]))
+            latest = times.get(_key_of(row))
             yield SEGMENT(
                 **{key: row[key] for key in SEGMENT.fields if key != "max_timestamp"},
                 max_timestamp=latest,
             )
     yield from integrity.judgements()
+
+
+def _key_of(row: Row) -> tuple[object, object, object]:
+    return row["evidence"], row["moment"], row["file"]
 
 
 def _path_of(audit: Audit, row: Row) -> Path:

@@ -35,7 +35,7 @@ from kctl.stores.mirror import given_name
 from kctl.version import __version__
 
 FOLDER = ".resume"
-VERSION = 2  # of what is kept
+VERSION = 3  # of what is kept
 RUN, DIGESTS = "run.json", "sha256.jsonl"
 OWN_NAME = re.compile(r"run\.json|sha256\.jsonl|[0-9a-f]{64}\.(report|parquet)|\..*\.writing")
 Stamp = tuple[str, int, int]
@@ -57,6 +57,7 @@ KEPT = msgspec.defstruct(
         ("segments", int),
         ("segment_times", dict[str, int]),
         ("rows", WrittenPart | None),  # of `batches`; null where there are none
+        ("digests", dict[str, str]),
         ("is_part", bool),  # whether they are a file of the table of their own
     ],
     forbid_unknown_fields=True,
@@ -144,7 +145,7 @@ def check_or_recall(
 ) -> Report:
     """The report that an earlier run kept of this folder; else that of `check`, which is kept. Runs in workers."""
     try:
-        name = _fingerprint(task, options)
+        name = _fingerprint(task, options, parts.digest)
     except OSError:
         return check(task, options=options)
     own = parts.path_of(task.place)
@@ -176,7 +177,7 @@ def _keep(kept: Path, name: str, own: Path, report: Report) -> None:
     document = {
         "version": VERSION, "files": files, "findings": report.findings, "facts": report.facts,
         "segments": report.segments, "segment_times": report.segment_times, "rows": rows,
-        "is_part": report.part is not None,
+        "digests": report.digests, "is_part": report.part is not None,
     }  # fmt: skip
     _write(kept, f"{name}.report", msgspec.json.encode(document))
 
@@ -202,14 +203,21 @@ def _recalled(kept: Path, name: str, own: Path) -> Report:
                 batches = pq.ParquetFile(file).read().to_batches()
     part = document.rows._replace(name=own.name) if document.is_part else None
     return ReportWithBatches(
-        files, document.findings, document.facts, document.segments, batches, document.segment_times, part
-    )
+        files, document.findings, document.facts, document.segments, batches, document.segment_times, part,
+        digests=document.digests,
+    )  # fmt: skip
 
 
-def _fingerprint(task: ReplicaTask, options: CheckOptions) -> str:
+def _fingerprint(task: ReplicaTask, options: CheckOptions, digest: str | None) -> str:
     with os.scandir(task.folder) as entries:
         files = sorted((entry.name, *_times(entry.stat(follow_symlinks=False))) for entry in entries)
-    how = options.level, options.max_decompressed_bytes, options.max_findings, sorted(options.compacted)
+    how = (
+        options.level,
+        options.max_decompressed_bytes,
+        options.max_findings,
+        sorted(options.compacted),
+        digest,
+    )
     given = given_name(repr((VERSION, __version__, task, how, files)))
     return sha256(given.encode("utf-8", "surrogateescape")).hexdigest()
 

@@ -16,17 +16,17 @@ from functools import partial
 from pathlib import Path
 from secrets import token_hex
 
-from msgspec import Struct, field
-
+from formats.values import Struct, field
 from kctl.audit import batch_rows
 from kctl.audit.batch_rows import Parts
-from kctl.audit.parts import PARTS, Audit, Part
+from kctl.audit.parts import MOST_NOTED, PARTS, Audit, Part
 from kctl.audit.resume import FOLDER, forget, is_of_run, keep_below, run_digest
 from kctl.audit.tables import TABLE_OF_KIND, TABLES, TableWriter, table_writer, write_file, write_summary
 from kctl.errors import KctlError, Refused, file_error, reason_of
 from kctl.evidence.model import Evidence
 from kctl.judging.judgement import Coverage, Judgement, Question
 from kctl.judging.sentences import audit_sentence
+from kctl.replica.copies.scanned import NOTED
 from kctl.rows.audit import AUDIT
 from kctl.rows.internal_topics import METADATA_PARTITION
 from kctl.scan.pool import Engine, WorkerDied
@@ -239,9 +239,11 @@ def _run_parts(
                 writers[name] = stack.enter_context(table_writer(place, name))
             batches = stack.enter_context(TableWriter(place, "batches", SCHEMAS["batches"]))
             writers["batches"] = batches
+            noted = MOST_NOTED if is_local else 0  # what comes from other machines shall stay small
             least = batch_rows.OWN_PART if is_local else batch_rows.OWN_PART_ELSEWHERE
-            audit.out, audit.batches = Parts(batches.workers, least), batches
+            audit.out, audit.batches = Parts(batches.workers, least, audit.digest, noted), batches
             fill_batches(batches)
+            stack.enter_context(NOTED.having(audit.notes))
             done = [_run_part(part, audit, writers, totals, on_row) for part in parts]
         with said_in_one_line(place):
             # A folder without a summary is no report: tables of two runs are never taken for one.

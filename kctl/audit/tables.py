@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from formats import bounded_json
 from kctl.errors import KctlError, reason_of
 from kctl.files import LARGEST_TABLE, open_file, read_text, what_it_is
 from kctl.rows import row_type
@@ -206,7 +207,7 @@ class Tables:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         try:
-            summary: Any = json.loads(read_text(folder / "summary.json", LARGEST_TABLE))
+            summary: Any = bounded_json.loads(read_text(folder / "summary.json", LARGEST_TABLE))
             problem = AUDIT.problem_of(summary)
         except (OSError, ValueError, RecursionError) as error:
             problem = reason_of(error)

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from msgspec import Struct, field
-
+from formats.values import Struct, field
 from kctl.errors import UnreadableFile
 from kctl.model import TopicPartition
 from kctl.replica.comparison.pairs import Content, contents

@@ -6,7 +6,6 @@ Nothing here grows with the batch, but a single record is held whole, up to `LAR
 from collections.abc import Iterator
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from formats.compression import pieces
@@ -14,6 +13,7 @@ from formats.errors import FormatError, Truncated
 from formats.log.columns.headers import PADDING
 from formats.log.columns.records import fields_of
 from formats.log.record_batch import HEADER_SIZE, BatchHeader, read_record, whole_records
+from formats.values import Struct
 from kctl.scan.source import Source
 
 Ints = NDArray[np.int64]

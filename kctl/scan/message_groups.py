@@ -8,7 +8,6 @@ are set.
 from collections.abc import Iterator
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from formats.compression import TooLarge, decompress
@@ -18,6 +17,7 @@ from formats.log.columns.messages import Messages, crcs_valid, decode_messages, 
 from formats.log.columns.records import Fields
 from formats.log.message_set import read_message, read_messages
 from formats.log.record_batch import LOG_OVERHEAD
+from formats.values import Struct
 from kctl.scan.block import Block
 from kctl.scan.record_groups import GROUP_BYTES, RecordGroup, Trouble
 

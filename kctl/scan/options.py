@@ -2,11 +2,10 @@
 
 import enum
 
-from msgspec import Struct, field
-
 from formats.compression import DEFAULT_LIMIT
 from formats.log.columns.headers import Headers
 from formats.log.records import Damage
+from formats.values import Struct, field
 from kctl.findings import Finding, Place
 from kctl.scan.records import Records
 

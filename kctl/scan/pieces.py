@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
-from msgspec import Struct
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from formats.log.columns.headers import Headers
 from formats.log.records import CRC_AT, Damage, LogBytes
+from formats.values import Struct, replace
 from kctl.checks.check import RowFinding, place_of
 from kctl.checks.records import check_large_batch
 from kctl.checks.table import record_checks

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
-from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from formats.compression import DEFAULT_LIMIT, CompressionError, TooLarge, decompress
@@ -19,6 +18,7 @@ from formats.errors import FormatError
 from formats.log.columns.headers import Headers
 from formats.log.columns.records import Fields, decode
 from formats.log.record_batch import CODEC_MASK, HEADER_SIZE, BatchHeader, read_header, read_records
+from formats.values import Struct, field
 from kctl.scan.block import Arena, Block
 
 Octets = NDArray[np.uint8]

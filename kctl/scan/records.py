@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from itertools import islice
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from formats.log.columns.headers import Headers
 from formats.log.columns.record_headers import header_fields
 from formats.log.record_batch import TIMESTAMP_TYPE
+from formats.values import Struct
 from kctl.scan.record_groups import RecordGroup
 
 Octets = NDArray[np.uint8]

@@ -8,13 +8,13 @@ what counts as a batch and what as damage.
 from collections.abc import Iterator
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from formats.log import records
 from formats.log.columns.headers import PADDING, Headers, check_crc, concatenated, gather, legal_rows, walk
 from formats.log.record_batch import HEADER_SIZE
 from formats.log.records import Damage, Entry
+from formats.values import Struct
 from kctl.scan.block import BLOCK_SIZE, Block
 from kctl.scan.source import Source
 

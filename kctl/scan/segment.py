@@ -21,11 +21,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from formats.log.columns.headers import Headers
 from formats.log.records import Damage, Reason
+from formats.values import replace
 from kctl.checks.batches import crc_mismatches
 from kctl.checks.check import RowFinding, Suspects
 from kctl.checks.table import LogChecks

@@ -6,7 +6,7 @@ truncates would end the process.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from formats.binary.layout import Bytes
 from formats.log.other_systems import HEAD, TAIL, Foreign, foreign
 from kctl.files import descriptor_of
+from kctl.inside import Inside
 from kctl.stores.mirror import stored
 from kctl.stores.objects import ObjectSource
 
@@ -132,10 +133,16 @@ def foreign_in(source: Source) -> Foreign | None:
     return foreign(source.read_at(0, HEAD), source.read_at(max(0, source.size - TAIL), TAIL))
 
 
+AROUND: Inside[Callable[[Path | str, Source], Source]] = Inside()
+"""What makes of each source that this process opens with `opened_source` the one that is read."""
+
+
 @contextmanager
-def opened_source(path: Path | str, name: str | None = None) -> Iterator[LocalFile | ObjectSource]:
+def opened_source(path: Path | str, name: str | None = None) -> Iterator[Source]:
     """As `open_source`, closed at the end."""
-    source = open_source(path, name)
+    source: Source = open_source(path, name)
+    for around in AROUND:
+        source = around(path, source)
     try:
         yield source
     finally:

@@ -11,9 +11,7 @@ import enum
 from collections.abc import Container, Mapping
 from typing import NamedTuple
 
-from msgspec import Struct
-from msgspec.structs import replace
-
+from formats.values import Struct, replace
 from kctl.replica.copies.lineage import Lineage, Relation, compare_lineages
 from kctl.replication.epochs import assign
 from kctl.replication.truncation import Algorithm, ReplicaLog, out_of_range, truncate

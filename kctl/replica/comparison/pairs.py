@@ -21,12 +21,12 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct, field
 
 from formats.compression import pieces
 from formats.errors import FormatError
 from formats.log.record_batch import CODEC_MASK, HEADER_SIZE, BatchHeader, Record
 from formats.log.records import Entry, iterate_records, walk
+from formats.values import Struct, field
 from kctl.errors import reason_of
 from kctl.files import open_file
 from kctl.replica.copies.replica_log import NO_BATCHES, Batches, ReplicaLog, joined

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from itertools import combinations
 
-from msgspec import Struct, field
-from msgspec.structs import replace
-
+from formats.values import Struct, field, replace
 from kctl.findings import Finding, Place
 from kctl.findings import replica as say
 from kctl.model import TopicPartition

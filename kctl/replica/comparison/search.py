@@ -6,8 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from msgspec import Struct
-
+from formats.values import Struct
 from kctl.errors import BadValue, KctlError
 from kctl.evidence.alive import Registered
 from kctl.evidence.model import Evidence

@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from formats.errors import FormatError
 from formats.log_dir.checkpoints import parse_leader_epochs, parse_offset_checkpoint
 from formats.log_dir.file_names import LEADER_EPOCHS, FolderKind
+from formats.values import replace
 from kctl.evidence.model import Evidence, Replica
 from kctl.files import read_lenient
 from kctl.findings import Place

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from msgspec import Struct, field
-from msgspec.structs import replace
-
+from formats.values import Struct, field, replace
 from formats.znodes.cluster import NO_LEADER
 from kctl.broker_logs.history.decided import how_it_began
 from kctl.model import TopicPartition

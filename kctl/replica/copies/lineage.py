@@ -10,8 +10,7 @@ from __future__ import annotations
 import enum
 from functools import cached_property
 
-from msgspec import Struct
-
+from formats.values import Struct
 from kctl.model import OffsetRange
 from kctl.replication.epochs import Entries, epoch_for_offset, latest_epoch, loaded
 from kctl.replication.truncation import ReplicaLog

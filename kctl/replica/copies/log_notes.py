@@ -10,8 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from msgspec import Struct, field
-
+from formats.values import Struct, field
 from kctl.broker_logs.clocks.offsets import CODES
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.history.leaderships import Leadership

@@ -13,9 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from msgspec import Struct, field
-
 from formats.errors import FormatError
+from formats.values import Struct, field
 from formats.znodes.cluster import NO_LEADER, parse_config, parse_partition_state, parse_topic
 from kctl.errors import KctlError
 from kctl.evidence.model import Evidence, Replica

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct, field
 
 from formats.log.records import Reason
+from formats.values import Struct, field
 from kctl.checks.outliers import rises, wrong_offsets
 from kctl.errors import reason_of
 from kctl.log.folder import read_folder

@@ -13,13 +13,14 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
 
 from formats.log.columns.headers import Headers
 from formats.log.records import Damage
+from formats.values import Struct
 from kctl.errors import reason_of
 from kctl.evidence.model import Arriving
 from kctl.files import read_padded
+from kctl.inside import Inside
 from kctl.log.folder import Folder, Segment, read_folder
 from kctl.scan.options import Chunk, Level, ScanOptions
 from kctl.scan.pool import Jobs, default_jobs, ordered
@@ -74,6 +75,44 @@ class Scanned(Struct, frozen=True):
     next_base: int | None = None  # of the segment behind, where this is the end of one
 
 
+class NotedRun(Struct, frozen=True):
+    """Sound bytes of a segment up to `end`, behind those of the run before, as another scan saw them."""
+
+    end: int
+    columns: Columns
+
+
+class Notes:
+    """What a scan of all of a segment saw, by path, so that it need not be read again; a part of it where that is much."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most  # batches
+        self.runs: dict[str, list[NotedRun]] = {}
+        self.size = 0
+
+    def add(self, path: Path, runs: Sequence[NotedRun]) -> None:
+        """Keep the runs of a segment, where there is room."""
+        size = sum(len(run.columns) + A_RUN for run in runs)
+        if self.size + size <= self.most:
+            self.runs[str(path)] = list(runs)
+            self.size += size
+
+    def of(self, segment: Segment) -> list[NotedRun] | None:
+        """The runs of a segment that has the same size as it had; None where it is to be read."""
+        assert segment.log is not None
+        runs = self.runs.get(str(segment.log.path))
+        return runs if runs and runs[-1].end == segment.log.size_in_bytes else None
+
+
+A_RUN = 50  # batches that take as much memory as the frame of a run
+NOTED: Inside[Notes] = Inside()
+"""Segments that these hold are not read."""
+
+
+def _known(segment: Segment) -> list[NotedRun] | None:
+    return next((runs for notes in NOTED if (runs := notes.of(segment))), None)
+
+
 class Piece(Struct, frozen=True):
     """Bytes [start, end) of a segment of one copy, between batches that are proven; work for a process."""
 
@@ -108,6 +147,15 @@ def _scan_segment(segment: Segment, following: Segment | None) -> Iterator[Scann
     assert segment.log is not None
     size = segment.log.size_in_bytes
     next_base = following.base_offset if following is not None else None
+    noted = _known(segment)
+    if noted is not None:
+        path, base = segment.log.path, segment.base_offset
+        yield Scanned(path, base, begins=True, size_in_bytes=size)
+        for run in noted:
+            ends = run.end >= size
+            behind = next_base if ends else None
+            yield Scanned(path, base, run.columns, ends=ends, next_base=behind)
+        return
     yield from _scan(Piece(0, segment.log.path, segment.base_offset, 0, size, size, 0, next_base), until=None)
 
 
@@ -207,9 +255,20 @@ def size_of(folder: Path) -> int:
         return 0
 
 
+def _unknown_size(folder: Path) -> int:
+    """The same of those that are still to be read."""
+    if not NOTED:
+        return size_of(folder)
+    try:
+        logs = read_folder(folder).logs
+    except OSError:
+        return 0
+    return sum(segment.log.size_in_bytes for segment in logs if segment.log and _known(segment) is None)
+
+
 def shared_scan(folders: Sequence[Path], jobs: Jobs) -> SharedScan | None:
     """A scan by several processes, where there is enough to read and more than one process may run."""
     jobs = default_jobs() if jobs is None else jobs
-    if jobs == 1 or sum(map(size_of, folders)) < LARGE:
+    if jobs == 1 or sum(map(_unknown_size, folders)) < LARGE:
         return None
     return SharedScan(folders, jobs)

@@ -17,8 +17,7 @@ import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from msgspec import Struct, field
-
+from formats.values import Struct, field
 from formats.znodes.cluster import NO_LEADER
 from kctl.broker_logs.history.leaderships import place_of, shown_by
 from kctl.findings import Finding, Place

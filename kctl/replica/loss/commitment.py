@@ -22,9 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from msgspec import Struct, field
-from msgspec.structs import replace
-
 from formats.errors import FormatError
 from formats.messages.remote_log_metadata import (
     SegmentMetadata,
@@ -32,6 +29,7 @@ from formats.messages.remote_log_metadata import (
     SegmentState,
     read_remote_log_metadata,
 )
+from formats.values import Struct, field, replace
 from kctl.evidence.model import Evidence, Replica
 from kctl.findings import Finding, Place
 from kctl.findings.internal_topics import READ_IN_PART

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec import Struct, field
-from msgspec.structs import replace
-
+from formats.values import Struct, field, replace
 from kctl.model import TopicPartition
 from kctl.replica.copies.leaders import Leaders
 from kctl.replica.copies.log_notes import LogNotes, Note

@@ -16,11 +16,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from msgspec import Struct, field
-from msgspec.structs import replace
-
 from formats.errors import FormatError
 from formats.log.records import iterate_records
+from formats.values import Struct, field, replace
 from kctl.findings import Finding
 from kctl.findings import replica as say
 from kctl.model import TopicPartition

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from msgspec import Struct, field
-from msgspec.structs import replace
-
+from formats.values import Struct, field, replace
 from kctl.broker_logs.history.leaderships import shown_by, where_of
 from kctl.findings import Finding, Place
 from kctl.findings import replica as say

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msgspec import Struct, field
-
+from formats.values import Struct, field
 from kctl.evidence.order import newest_timestamp
 from kctl.findings import Finding
 from kctl.findings import replica as say

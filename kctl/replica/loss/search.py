@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 
-from msgspec import Struct
-
+from formats.values import Struct
 from kctl.broker_logs.sources import Sources, sources_in
 from kctl.errors import KctlError
 from kctl.evidence.model import Evidence

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
+from formats import bounded_json
+from formats.values import Struct
 
 CAUSES = {
     "unclean_election": "unclean election",
@@ -83,7 +83,7 @@ def _covered(ranges: Sequence[tuple[int, int]]) -> int:
 
 def listed(value: object) -> list[Any]:
     """A list, or JSON text that holds one, as tables do."""
-    held = json.loads(value) if isinstance(value, str) else value
+    held = bounded_json.loads(value) if isinstance(value, str) else value
     return list(held) if isinstance(held, (list, tuple)) else []
 
 

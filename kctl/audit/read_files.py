@@ -1,0 +1,124 @@
+"""Digests of files, so that a report says which bytes it is about: of those that the checks read, read once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kctl.files import READ_WHOLE, open_file
+from kctl.scan.source import AROUND, Source
+
+ALGORITHMS = ("sha256", "blake2b")
+PIECE = 1 << 20
+BESIDE = 1 << 18  # bytes from which on a thread is worth its start
+
+
+def digest(path: Path, algorithm: str = "sha256") -> tuple[str | None, int]:
+    """The digest of a regular file, in hexadecimal, and its size; None where it cannot be read."""
+    total, size = hashlib.new(algorithm), 0
+    try:
+        with open_file(path, follow=True) as file:
+            while piece := file.read(PIECE):
+                total.update(piece)
+                size += len(piece)
+    except OSError:
+        return None, size
+    return total.hexdigest(), size
+
+
+class ReadFiles:
+    """The digests of the files that this process reads while it looks: no byte is read for them alone."""
+
+    def __init__(self, algorithm: str) -> None:
+        self.algorithm = algorithm
+        self.found: dict[str, str] = {}
+
+    @contextmanager
+    def looking(self) -> Iterator[None]:
+        """Inside, files that are read are taken in."""
+        with READ_WHOLE.having(self._whole), AROUND.having(self._source):
+            yield
+
+    def of(self, paths: Iterable[Path]) -> dict[Path, str]:
+        """The digest of each file that can be read; what nobody has read is read now."""
+        known = {path: self.found.get(str(path)) or digest(path, self.algorithm)[0] for path in paths}
+        return {path: value for path, value in known.items() if value is not None}
+
+    def _whole(self, path: Path | str, data: bytes) -> None:
+        self.found[str(path)] = hashlib.new(self.algorithm, data).hexdigest()
+
+    def _source(self, path: Path | str, source: Source) -> Source:
+        return source if str(path) in self.found else DigestedSource(source, str(path), self)
+
+
+class DigestedSource:
+    """A source whose bytes are hashed in the order of the file as they are read, large blocks in a thread beside.
+
+    What has not been read by the end is read then. A file that ends before its size says has no digest.
+    """
+
+    def __init__(self, source: Source, path: str, files: ReadFiles) -> None:
+        self.name, self.size = source.name, source.size
+        self._source, self._path, self._files = source, path, files
+        self._total = hashlib.new(files.algorithm)
+        self._done = 0  # bytes that are hashed, or being hashed
+        self._beside: Thread | None = None
+
+    def read_at(self, position: int, size: int) -> bytes:
+        """Bytes from position on, fewer where it ends."""
+        data = self._source.read_at(position, size)
+        self._take(position, memoryview(data))
+        return data
+
+    def read_into(self, position: int, room: NDArray[np.uint8]) -> int:
+        """Fill the room from position on; how many bytes there were."""
+        self._wait()  # the room may be what is being hashed
+        got = self._source.read_into(position, room)
+        self._take(position, memoryview(room.data)[:got])
+        return got
+
+    def whole(self) -> NDArray[np.uint8] | None:
+        """Nothing, so that all of it is read here."""
+        return None
+
+    def current_size(self) -> int:
+        """Its size now; `OSError` where it is gone."""
+        return self._source.current_size()
+
+    def _take(self, position: int, data: memoryview[Any]) -> None:
+        data = data[: max(0, self.size - position)]
+        if not position <= self._done < position + len(data):
+            return
+        new = data[self._done - position :]
+        self._done = position + len(data)
+        self._wait()
+        if len(new) < BESIDE:
+            self._total.update(new)
+        else:
+            self._beside = Thread(target=self._total.update, args=(new,))
+            self._beside.start()
+
+    def _wait(self) -> None:
+        if self._beside:
+            self._beside.join()
+            self._beside = None
+
+    def close(self) -> None:
+        """Hash what is left, and give the source back."""
+        try:
+            while self._done < self.size and self.read_at(self._done, PIECE):
+                pass
+        except OSError:
+            pass  # whoever scanned it has said so
+        finally:
+            self._wait()
+            self._source.close()
+        if self._done == self.size:
+            self._files.found[self._path] = self._total.hexdigest()

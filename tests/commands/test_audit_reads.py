@@ -1,0 +1,185 @@
+"""What an audit reads: each byte of the evidence once, and the digests are of exactly those bytes."""
+
+import hashlib
+import os
+import random
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.dataset as ds
+import pytest
+from numpy.typing import NDArray
+
+from formats.compression import Codec
+from formats.log.record_batch import Record, write_batch
+from kctl.audit import read_files
+from kctl.replica.copies import scanned
+from kctl.scan.source import LocalFile
+from tests.conftest import kctl, recording, recordings
+
+QUICK = ("segments/3.9.1-kraft", "segments/0.8.2.2")
+
+
+def examined(out: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = ds.dataset(out / "files", format="parquet").to_table().to_pylist()
+    return found
+
+
+def hold_digests(evidence: Path, out: Path, algorithm: str, *options: object) -> None:
+    words = ("--digests", algorithm, "--questions", "integrity", "--overwrite", *options)
+    kctl("audit", "run", evidence, "--out", out, *words)
+    rows = examined(out)
+    for row in rows:
+        path = evidence / row["file"]
+        assert row[algorithm] == hashlib.new(algorithm, path.read_bytes()).hexdigest(), path
+        assert {row[other] for other in ("sha256", "blake2b") if other != algorithm} == {None}
+    assert any(row["type"] == "log" and row[algorithm] for row in rows)
+
+
+def damaged(source: Path, target: Path, seed: int) -> Path:
+    """A copy with some bytes of its files flipped, zeroed, cut off, taken out or put in."""
+    shutil.copytree(source, target)
+    rng = random.Random(seed)
+    for path in sorted(target.rglob("*")):
+        if not path.is_file() or not path.stat().st_size or path.name == "meta.properties":
+            continue
+        data = bytearray(path.read_bytes())
+        at, size = rng.randrange(len(data)), rng.randrange(1, 200)
+        match rng.randrange(6):
+            case 0:
+                data[at] ^= 1 << rng.randrange(8)
+            case 1:
+                data[at : at + size] = bytes(len(data[at : at + size]))
+            case 2:
+                del data[at:]
+            case 3:
+                del data[at : at + size]
+            case 4:
+                data[at:at] = rng.randbytes(size)
+            case _:
+                data[:0] = b"PAR1"
+        path.write_bytes(data)
+    return target
+
+
+def large_log(folder: Path, size: int) -> Path:
+    """A log directory of one broker with one partition; batches of 100 records, some of them compressed."""
+    (folder / "orders-0").mkdir(parents=True)
+    (folder / "meta.properties").write_text("version=0\nbroker.id=1\n")
+    value, offset, written = os.urandom(500), 0, 0
+    with (folder / "orders-0" / f"{0:020d}.log").open("wb") as file:
+        while written < size:
+            codec = Codec.LZ4 if offset % 1000 == 0 else Codec.NONE
+            some = [Record(offset + n, 1_700_000_000_000 + offset, None, value, ()) for n in range(100)]
+            written += file.write(write_batch(some, codec=codec))
+            offset += 100
+    return folder
+
+
+@pytest.mark.parametrize("algorithm", ["sha256", "blake2b"])
+@pytest.mark.parametrize("seed", range(2))
+def test_digests_of_damaged_files_are_those_of_the_files(tmp_path: Path, algorithm: str, seed: int) -> None:
+    for number, name in enumerate(QUICK):
+        evidence = damaged(recording(name), tmp_path / f"evidence-{number}", seed)
+        hold_digests(evidence, tmp_path / "out", algorithm, "--jobs", 1)
+
+
+@pytest.mark.slow
+def test_digests_of_every_recording(tmp_path: Path) -> None:
+    for number, name in enumerate(recordings("segments") + recordings("incidents")):
+        hold_digests(recording(name), tmp_path / "out", "sha256")
+        hold_digests(damaged(recording(name), tmp_path / f"{number}", number), tmp_path / "out", "sha256")
+
+
+def test_blocks_are_hashed_beside_the_scan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log of several blocks: the memory that is hashed is not read over before it is done."""
+    evidence = large_log(tmp_path / "broker-1", 20 << 20)
+    began: list[object] = []
+
+    class Slow(read_files.Thread):
+        def run(self) -> None:
+            began.append(self)
+            time.sleep(0.05)  # so that whoever reads on without waiting reads over it
+            super().run()
+
+    monkeypatch.setattr(read_files, "Thread", Slow)
+    hold_digests(evidence, tmp_path / "out", "sha256", "--jobs", 1)
+    assert len(began) > 2
+
+
+@pytest.fixture
+def scanned_bytes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """How many bytes each read of a log gives; every scan reads through these two."""
+    sizes: list[int] = []
+    into, at = LocalFile.read_into, LocalFile.read_at
+
+    def read_into(source: LocalFile, position: int, room: NDArray[np.uint8]) -> int:
+        sizes.append(into(source, position, room))
+        return sizes[-1]
+
+    def read_at(source: LocalFile, position: int, size: int) -> bytes:
+        data = at(source, position, size)
+        sizes.append(len(data))
+        return data
+
+    monkeypatch.setattr(LocalFile, "read_into", read_into)
+    monkeypatch.setattr(LocalFile, "read_at", read_at)
+    digest = read_files.digest
+
+    def read_again(path: Path, algorithm: str) -> tuple[str | None, int]:
+        found = digest(path, algorithm)
+        sizes.append(found[1])
+        return found
+
+    monkeypatch.setattr(read_files, "digest", read_again)
+    yield sizes
+
+
+@pytest.mark.parametrize("algorithm", ["none", "sha256", "blake2b"])
+def test_every_byte_is_read_once(tmp_path: Path, algorithm: str, scanned_bytes: list[int]) -> None:
+    """By verification, digests, comparison and the search for losses together."""
+    evidence = tmp_path / "evidence"
+    large_log(evidence / "broker-1", 12 << 20)
+    shutil.copytree(evidence / "broker-1", evidence / "broker-2")
+    (evidence / "broker-2" / "meta.properties").write_text("version=0\nbroker.id=2\n")
+    size = sum(path.stat().st_size for path in evidence.rglob("*.log"))
+    kctl("audit", "run", evidence, "--out", tmp_path / "out", "--jobs", 1, "--digests", algorithm)
+    assert size <= sum(scanned_bytes) <= 1.02 * size
+
+
+def answers(evidence: Path, out: Path, *options: object) -> dict[str, list[str]]:
+    """The rows of every table that an audit writes."""
+    kctl("audit", "run", evidence, "--out", out, "--digests", "none", "--overwrite", *options)
+    tables = {
+        path.name: ds.dataset(path, format="parquet").to_table() for path in out.iterdir() if path.is_dir()
+    }
+    return {name: sorted(map(repr, table.to_pylist())) for name, table in tables.items()}
+
+
+def hold_answers(evidence: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *options: object) -> None:
+    told = answers(evidence, tmp_path / "out", *options)
+    with monkeypatch.context() as patch:
+        patch.setattr(scanned, "_known", lambda segment: None)  # every log is read anew
+        assert answers(evidence, tmp_path / "out", *options) == told
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_the_scan_saw_compares_as_if_it_were_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int
+) -> None:
+    evidence = damaged(recording("incidents/diverge-2.8"), tmp_path / "evidence", jobs)
+    hold_answers(evidence, tmp_path, monkeypatch, "--jobs", jobs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*recordings("segments"), *recordings("incidents")])
+def test_what_the_scan_saw_of_every_recording(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    hold_answers(recording(name), tmp_path, monkeypatch, "--jobs", 1)
+    seed = sum(name.encode())
+    hold_answers(damaged(recording(name), tmp_path / "damaged", seed), tmp_path, monkeypatch, "--jobs", 1)
