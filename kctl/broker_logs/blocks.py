@@ -10,12 +10,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct, field
-from msgspec.structs import replace
 
 from formats.broker_logs.layouts import KAFKA, CarriedLayout
 from formats.broker_logs.line import DAY, Bools, Int64s, Records, find_records
 from formats.broker_logs.template import Template
+from formats.values import Struct, field, replace
 from kctl.broker_logs.clocks.zones import UNKNOWN, Zone
 from kctl.broker_logs.containers import only
 from kctl.broker_logs.opening import CHUNK, STDIN, chunks_of

@@ -11,8 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from msgspec import Struct
-
+from formats.values import Struct
 from kctl.broker_logs.opening import chunks_of
 from kctl.errors import BadValue, reason_of
 

@@ -12,10 +12,10 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct, field
 
 from formats.broker_logs.line import Int64s
 from formats.broker_logs.table import is_controller
+from formats.values import Struct, field
 from kctl.broker_logs.blocks import Block, Filter, Reading, Shape
 from kctl.broker_logs.clocks.offsets import estimate_offsets
 from kctl.broker_logs.clocks.zones import Zone, detect_zones, shown_offset

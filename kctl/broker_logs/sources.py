@@ -8,9 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from msgspec import Struct, field
-from msgspec.structs import replace
-
 from formats.broker_logs.layouts import (
     CarriedLayout,
     Layout,
@@ -22,6 +19,7 @@ from formats.broker_logs.layouts import (
 )
 from formats.broker_logs.line import writers_named
 from formats.errors import FormatError
+from formats.values import Struct, field, replace
 from kctl.broker_logs.containers import heads_of
 from kctl.broker_logs.opening import PEEKED, STDIN, chunks_of, spooled_stdin
 from kctl.errors import BadValue, KctlError, file_error, reason_of

@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from msgspec.structs import replace
-
+from formats.values import replace
 from kctl.broker_logs.blocks import Block, Shape
 from kctl.broker_logs.shapes import Shapes, message_of, writer_of
 

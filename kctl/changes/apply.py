@@ -8,9 +8,7 @@ import contextlib
 import time
 from collections.abc import Callable
 
-from msgspec import Struct
-from msgspec.structs import replace
-
+from formats.values import Struct, replace
 from kctl.changes.entry import Entry
 from kctl.changes.faults import reach
 from kctl.changes.intents import (

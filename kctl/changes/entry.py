@@ -14,9 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from msgspec import Struct, field
-
 from formats.secrets import redact
+from formats.values import Struct, field
 from kctl.changes.intents import Intent, intent_from_json, intent_to_json
 from kctl.changes.plan import Plan, Stage, Write
 from kctl.errors import Refused

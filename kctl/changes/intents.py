@@ -8,8 +8,9 @@ writes, and, where something has to be waited for, a row in `kctl.changes.waitin
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple, Self, TypedDict, get_type_hints
 
-from msgspec import Struct, convert, field
+from msgspec import convert
 
+from formats.values import Struct, field
 from kctl.cluster.disks import ReplicaDirs
 from kctl.cluster.state import Replicas
 from kctl.errors import Refused

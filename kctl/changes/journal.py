@@ -16,8 +16,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from formats import bounded_json
 from kctl.errors import KctlError, Refused, file_error, reason_of
-from kctl.files import LARGEST_TABLE, open_file, read_whole
+from kctl.files import LARGEST_TABLE, open_file, read_text, read_whole
 
 if TYPE_CHECKING:
     from kctl.changes.entry import Entry
@@ -112,7 +113,7 @@ class Journal:
         from kctl.changes.entry import Entry  # dear to import, and most who look find no change
 
         try:
-            entry = Entry.from_json(json.loads(read_whole(path, LARGEST_ENTRY)))
+            entry = Entry.from_json(bounded_json.loads(read_text(path, LARGEST_ENTRY)))
             if entry.id != path.stem:
                 raise ValueError(f"it says that it is {entry.id}")
             return entry
@@ -132,12 +133,17 @@ class Journal:
         content = json.dumps(values, ensure_ascii=True, indent=1).encode() + b"\n"
         if len(content) > LARGEST_ENTRY:  # half of it is space
             content = json.dumps(values, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
-        if len(content) > LARGEST_ENTRY:  # nobody could undo it
+        try:
+            if len(content) > LARGEST_ENTRY:
+                raise bounded_json.TooMany(
+                    f"it takes {len(content):,} bytes, and an entry has at most {LARGEST_ENTRY:,}"
+                )
+            bounded_json.check(content.decode())
+        except bounded_json.TooMany as error:  # nobody could undo it
             raise KctlError(
-                f"the change takes {len(content):,} bytes of the journal, and an entry has at most {LARGEST_ENTRY:,};"
-                " nothing more was changed",
+                f"the change is too large for the journal ({error}); nothing more was changed",
                 "make it in parts: `kctl reassign plan --max-batch-moves N` writes a file for each",
-            )
+            ) from None
         try:
             with self._locked():
                 self._seal(entry.id, _sha256(content))
@@ -245,7 +251,7 @@ def _link_hash(id: str, digest: str, previous: str) -> str:
 
 def _parse_link(line: bytes) -> Link:
     try:
-        values = json.loads(line)
+        values = bounded_json.loads(line)
         return Link(str(values["id"]), str(values["sha256"]), str(values["previous"]), str(values["hash"]))
     except (ValueError, KeyError, TypeError, RecursionError):
         return Link("?", "", "", "")

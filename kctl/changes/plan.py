@@ -8,8 +8,7 @@ turn comes, because what went before has changed what they stand on.
 
 from collections.abc import Mapping
 
-from msgspec import Struct, field
-
+from formats.values import Struct, field
 from kctl.changes.intents import Intent
 from kctl.model import Json
 

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from formats.log.columns.headers import Headers
+from formats.values import replace
 from kctl.findings import Finding, FindingType, Place
 from kctl.scan.options import ScanOptions
 from kctl.scan.record_groups import RecordGroup

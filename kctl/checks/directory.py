@@ -11,11 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from msgspec import Struct, field
-from msgspec.structs import replace
-
 from formats.log_dir.checkpoints import MalformedCheckpoint, OffsetEntry, parse_offset_checkpoint
 from formats.log_dir.file_names import BOOTSTRAP_CHECKPOINT, META_PROPERTIES, OFFSET_CHECKPOINTS
+from formats.values import Struct, field, replace
 from kctl.checks.kraft import check_kraft_snapshot
 from kctl.checks.report import CheckOptions, FileReport, LogFacts, Report
 from kctl.checks.small_files import read_text, say_malformed

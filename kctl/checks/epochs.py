@@ -12,11 +12,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from msgspec import Struct, field
-from msgspec.structs import replace
 
 from formats.log_dir.checkpoints import EpochEntry, MalformedCheckpoint, assigned_epochs, parse_leader_epochs
 from formats.log_dir.file_names import FolderKind
+from formats.values import Struct, field, replace
 from kctl.checks.batches import FAR
 from kctl.checks.outliers import Seen
 from kctl.checks.report import FileReport, LogFacts, ReplicaTask

@@ -8,10 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from msgspec import Struct, field
-from msgspec.structs import replace
-
 from formats.log_dir.file_names import REMOTE_INDEX_CACHE
+from formats.values import Struct, field, replace
 from kctl.checks.directory import (
     CLEANER,
     LOG_START,

@@ -18,8 +18,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from msgspec import Struct
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from formats.binary.layout import dtype
@@ -33,6 +31,7 @@ from formats.log_dir.index_files import (
     TimeIndexEntry,
     read_transaction_index,
 )
+from formats.values import Struct, replace
 from kctl.checks.report import CheckOptions, FileReport, Report
 from kctl.checks.small_files import read_small
 from kctl.findings import Place

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from formats.errors import FormatError
 from formats.log_dir.file_names import (
     LEADER_EPOCHS,
@@ -17,6 +15,7 @@ from formats.log_dir.file_names import (
     parse_segment_file,
 )
 from formats.log_dir.meta_properties import parse_meta_properties, unwritten_line
+from formats.values import replace
 from kctl.checks import small_files
 from kctl.checks.directory import offsets_in
 from kctl.checks.evidence import loose_task, open_directory, task_of

@@ -13,11 +13,10 @@ from itertools import islice
 from typing import Protocol
 
 import numpy as np
-from msgspec import Struct
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from formats.log.columns.headers import Headers
+from formats.values import Struct, replace
 from kctl.scan.options import Chunk
 
 

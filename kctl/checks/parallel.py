@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from formats.values import Struct, replace
 from kctl.checks.named_file import check_named_file, is_log, whole_place
 from kctl.checks.replica import check_replica, shown_name
 from kctl.checks.report import CheckOptions, ReplicaTask, Report

@@ -12,11 +12,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from formats.log.columns.headers import Headers
 from formats.log.record_batch import CONTROL, TRANSACTIONAL
+from formats.values import Struct
 from kctl.checks.check import LogCheck, Suspects, always, place_of
 from kctl.findings import Finding, Place, segments
 from kctl.scan.options import ScanOptions

@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import cached_property
 from itertools import pairwise
 
-from msgspec import Struct, field
-
 from formats.log_dir.file_names import (
     LEADER_EPOCHS,
     PARTITION_METADATA,
@@ -14,6 +12,7 @@ from formats.log_dir.file_names import (
     REMOTE_LOG_SNAPSHOT,
     FolderKind,
 )
+from formats.values import Struct, field
 from kctl.checks import small_files
 from kctl.checks.epochs import EpochRuns, check_epochs
 from kctl.checks.indexes import IndexedLog, check_transaction_index, open_indexes, say_transactions_missing

@@ -10,11 +10,9 @@ from collections import Counter
 from collections.abc import Container, Iterable
 from pathlib import Path
 
-from msgspec import Struct, field
-from msgspec.structs import replace
-
 from formats.compression import DEFAULT_LIMIT
 from formats.log_dir.file_names import FolderKind
+from formats.values import Struct, field, replace
 from kctl.findings import Finding, FindingType, Place, Severity
 from kctl.findings.segments import TOO_MANY_FINDINGS
 from kctl.rows.verify import FILE

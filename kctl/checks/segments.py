@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-from msgspec import Struct, field
-from msgspec.structs import replace
 
 from formats.log.columns.headers import Headers
 from formats.log.records import Reason
 from formats.log_dir.file_names import FileState, FolderKind
+from formats.values import Struct, field, replace
 from kctl.checks.indexes import OffsetIndex, TimeIndex
 from kctl.checks.outliers import Seen, without_outliers
 from kctl.checks.report import CheckOptions, FileReport, ReplicaTask, Report
+from kctl.checks.small_files import say_missing
 from kctl.checks.table import LogChecks
 from kctl.errors import reason_of
 from kctl.findings import Place
@@ -108,7 +108,7 @@ def scan_log(
             scan = SegmentScan(source, options, pieces or Pieces(source, options, hints), checks)
             return follow_scan(scan, report, indexes, watchers, note, next_segment)
     except FileNotFoundError:
-        report.say(say_evidence.VANISHED)
+        say_missing(report, file.path)
         return ScannedLog(is_readable=False)
     except OSError as error:
         if isinstance(error, Replaced):  # of which object what was found is, nobody can tell

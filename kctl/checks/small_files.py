@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from formats.errors import FormatError, MalformedLine
@@ -13,6 +14,15 @@ from kctl.errors import reason_of
 from kctl.files import read_padded, read_whole
 from kctl.findings import evidence as say_evidence
 from kctl.findings import small_files as say
+from kctl.stores.mirror import mirror_of
+
+
+def say_missing(report: FileReport, path: Path) -> None:
+    """Say that a file went after it was listed: a running broker deletes its own, but nobody those of a copy in a store."""
+    if mirror_of(os.fspath(path)):
+        report.say(say_evidence.UNREADABLE, reason="the object was deleted after it was listed")
+    else:
+        report.say(say_evidence.VANISHED)
 
 
 def read_small(path: Path, report: FileReport, *, is_padded: bool = False) -> bytes | None:
@@ -20,7 +30,7 @@ def read_small(path: Path, report: FileReport, *, is_padded: bool = False) -> by
     try:
         data = read_padded(path) if is_padded else read_whole(path)
     except FileNotFoundError:
-        report.say(say_evidence.VANISHED)
+        say_missing(report, path)
         return None
     except OSError as error:
         report.say(say_evidence.UNREADABLE, reason=reason_of(error))

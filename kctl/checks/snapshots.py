@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from msgspec import Struct, field
-from msgspec.structs import replace
 
 from formats.errors import FormatError
 from formats.log_dir.producer_snapshot import ProducerEntry, SnapshotCrcMismatch, read_snapshot
+from formats.values import Struct, field, replace
 from kctl.checks.indexes import highest_so_far
 from kctl.checks.outliers import Seen
 from kctl.checks.report import FileReport

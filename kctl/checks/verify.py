@@ -11,10 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import groupby
 
-from msgspec import Struct, field
-from msgspec.structs import replace
-
 from formats.log_dir.file_names import FolderKind
+from formats.values import Struct, field, replace
 from kctl.checks.evidence import (
     DirectoryCheck,
     cleaned_topics,

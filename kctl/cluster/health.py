@@ -8,8 +8,7 @@ choke on, the age of deletion markers) comes from the backend as `Oddity`.
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from msgspec import Struct
-
+from formats.values import Struct
 from kctl.changes.intents import counted
 from kctl.cluster.interface import Oddity
 from kctl.cluster.partition_health import PartitionHealth, health_of

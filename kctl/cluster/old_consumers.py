@@ -12,8 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from msgspec import Struct, field
-
+from formats.values import Struct, field
 from kctl.cluster.state import ClusterState
 from kctl.errors import Refused
 from kctl.model import TopicPartition

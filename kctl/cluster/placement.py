@@ -11,8 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 
-from msgspec import Struct
-
+from formats.values import Struct
 from kctl.errors import BadValue, Refused
 
 Assignment = dict[int, tuple[int, ...]]

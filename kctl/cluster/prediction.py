@@ -10,9 +10,7 @@ Source for KRaft: metadata/src/main/java/org/apache/kafka/controller/PartitionCh
 
 from collections.abc import Collection, Iterator, Sequence
 
-from msgspec import Struct
-from msgspec.structs import replace
-
+from formats.values import Struct, replace
 from kctl.cluster.election_rules import (
     Elected,
     Rules,

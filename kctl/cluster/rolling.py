@@ -7,8 +7,7 @@ sync, nothing is being moved, everybody else is alive, and the voters that are l
 
 from collections.abc import Collection, Iterator, Sequence
 
-from msgspec import Struct
-
+from formats.values import Struct
 from kctl.changes.intents import counted
 from kctl.cluster.disks import LogDir
 from kctl.cluster.partition_health import min_isr

@@ -7,8 +7,7 @@ the first replica is the preferred one. What could not be read is in `problems`,
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
-from msgspec import Struct, field
-
+from formats.values import Struct, field
 from kctl.cluster.disks import LogDir
 from kctl.cluster.versions import KafkaVersion
 from kctl.model import TopicPartition

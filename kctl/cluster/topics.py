@@ -7,8 +7,7 @@ version would refuse is refused here, and what it lets through to be stuck for e
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from msgspec import Struct, field
-
+from formats.values import Struct, field
 from kctl.changes.intents import AddPartitions, CreateTopic, DeleteTopic, Intent, counted
 from kctl.changes.plan import Plan, Stage
 from kctl.changes.waiting import Waited

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-from msgspec import Struct
-
 from formats.compression import CompressionError, TooLarge
 from formats.errors import FormatError
 from formats.kafka_text.dump_log_segments import codec_name, time_name
@@ -12,6 +10,7 @@ from formats.log.log_bytes import LogBytes
 from formats.log.record_batch import BatchHeader, Record
 from formats.log.records import CRC_AT, Damage, Entry, iterate_records, walk
 from formats.secrets import withheld
+from formats.values import Struct
 from kctl.dump.decoded import decoded, holds_secret
 from kctl.dump.seeking import first_position
 from kctl.dump.selection import DumpSelection

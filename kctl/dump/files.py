@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from os.path import basename
 
-from msgspec.structs import replace
-
+from formats.values import replace
 from kctl.dump.batches import Left, log_rows
 from kctl.dump.decoded import TOPICS
 from kctl.dump.entries import ENTRIES, partition_of

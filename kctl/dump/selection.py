@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
-from msgspec import Struct
-
 from formats.log.record_batch import Record
 from formats.log.records import DEFAULT_LIMIT, Entry
+from formats.values import Struct
 from kctl.dump.file_kinds import FileKind
 
 

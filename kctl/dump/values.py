@@ -1,9 +1,9 @@
 """Keys, values and headers of records as they stand in rows: text where it is text, base64 where not."""
 
-import json
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 
+from formats import bounded_json
 from formats.log.record_batch import Headers
 
 Named = Mapping[str, object]
@@ -30,7 +30,7 @@ def as_hex(name: str, data: bytes) -> Named:
 def as_json(name: str, data: bytes) -> Named:
     """`NAME` as the JSON value that the bytes are; as text where they are none."""
     try:
-        return {name: json.loads(data, parse_constant=_no_constant)}
+        return {name: bounded_json.loads(data, parse_constant=_no_constant)}
     except (ValueError, RecursionError):
         return utf8(name, data)
 

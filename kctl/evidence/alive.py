@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from functools import cached_property
 
-from msgspec import Struct
-
+from formats.values import Struct
 from kctl.errors import KctlError
 from kctl.evidence.model import Evidence
 

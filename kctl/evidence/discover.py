@@ -6,9 +6,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from formats.log_dir.file_names import parse_partition_folder
+from formats.values import replace
 from kctl.errors import BadValue
 from kctl.evidence.identity import Identity, named_broker_id, read_identity
 from kctl.evidence.model import (

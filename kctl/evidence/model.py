@@ -12,12 +12,10 @@ from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 
-from msgspec import Struct
-from msgspec.structs import replace
-
 from formats.errors import FormatError
 from formats.log_dir.file_names import PARTITION_METADATA, FolderKind
 from formats.log_dir.state_files import parse_partition_metadata
+from formats.values import Struct, replace
 from kctl.errors import KctlError
 from kctl.files import read_lenient
 from kctl.findings import Finding, Place
@@ -165,12 +163,15 @@ class Evidence(Struct, frozen=True, dict=True):
 
     def replica_brokers(self, *moments: str | None) -> frozenset[int]:
         """The brokers that hold replicas of these moments, of all without any; a controller's metadata log is none."""
+        held = self._replica_brokers
+        return frozenset(broker_id for moment, broker_id in held if not moments or moment in moments)
+
+    @cached_property
+    def _replica_brokers(self) -> frozenset[tuple[str | None, int]]:
         return frozenset(
-            replica.broker_id
+            (replica.moment, replica.broker_id)
             for replica in self.replicas
-            if replica.broker_id is not None
-            and replica.topic != "__cluster_metadata"
-            and (not moments or replica.moment in moments)
+            if replica.broker_id is not None and replica.topic != "__cluster_metadata"
         )
 
     @property

@@ -10,10 +10,9 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-from msgspec import Struct, field
-
 from formats.log.other_systems import Foreign
 from formats.log_dir.file_names import parse_partition_folder
+from formats.values import Struct, field
 from kctl.errors import KctlError, UnreadableFile, file_error, reason_of
 from kctl.evidence.model import BrokerLogKind, Root, relative, shown
 from kctl.evidence.names import (

@@ -15,8 +15,8 @@ from itertools import count
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
 
+from formats.values import Struct
 from kctl.errors import UnreadableFile, file_error
 from kctl.files import open_file
 

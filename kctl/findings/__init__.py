@@ -9,9 +9,7 @@ import enum
 from collections.abc import Iterator
 from importlib import import_module
 
-from msgspec import Struct
-from msgspec.structs import replace
-
+from formats.values import Struct, replace
 from kctl.rows.common import FINDING
 
 
@@ -23,8 +21,8 @@ class Severity(enum.StrEnum):
     INFO = "info"
 
 
-class Place(Struct, frozen=True, kw_only=True):
-    """Where a finding is; what is not known stays None."""
+class Place(Struct, frozen=True):
+    """Where a finding is; what is not known stays None. Sent to executors: not `kw_only`, which msgspec alone unpickles."""
 
     broker_id: int | None = None
     topic: str | None = None

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import enum
 
-from msgspec import Struct, field
-
 from formats.errors import FormatError
 from formats.log_dir.checkpoints import MalformedCheckpoint, parse_leader_epochs
 from formats.log_dir.file_names import LEADER_EPOCHS, parse_segment_file
@@ -23,6 +21,7 @@ from formats.log_dir.index_files import (
     used_size,
 )
 from formats.log_dir.producer_snapshot import read_snapshot
+from formats.values import Struct, field
 from kctl.checks.report import Report
 from kctl.log.rebuild import Made
 

@@ -11,8 +11,6 @@ import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from msgspec import Struct, field
-
 from formats.log_dir.file_names import (
     LEADER_EPOCHS,
     PARTITION_METADATA,
@@ -22,6 +20,7 @@ from formats.log_dir.file_names import (
     SegmentFile,
     parse_segment_file,
 )
+from formats.values import Struct, field
 
 KNOWN = frozenset({LEADER_EPOCHS, PARTITION_METADATA, QUORUM_STATE, REMOTE_LOG_SNAPSHOT})
 MOST_LISTED = 10_000

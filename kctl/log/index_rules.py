@@ -21,12 +21,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct, field
 
 from formats.errors import FormatError
 from formats.log.columns.headers import Headers
 from formats.log.record_batch import CODEC_MASK, TIMESTAMP_TYPE, Record
 from formats.log_dir.index_files import OffsetIndexEntry, TimeIndexEntry
+from formats.values import Struct, field
 
 DEFAULT_INTERVAL = 4096
 NO_TIMESTAMP = -1

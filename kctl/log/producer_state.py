@@ -13,7 +13,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from formats.compression import decompress
@@ -30,6 +29,7 @@ from formats.log.record_batch import (
 )
 from formats.log_dir.index_files import AbortedTransaction
 from formats.log_dir.producer_snapshot import ProducerEntry
+from formats.values import Struct, field
 from kctl.scan.source import Source
 
 NONE = -1

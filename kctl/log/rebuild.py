@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from msgspec import Struct, field
-
 from formats.compression import DEFAULT_LIMIT
 from formats.errors import FormatError
 from formats.log.columns.headers import Headers
@@ -21,6 +19,7 @@ from formats.log_dir.checkpoints import format_checkpoint
 from formats.log_dir.file_names import LEADER_EPOCHS, format_segment_file
 from formats.log_dir.index_files import read_offset_index, used_size, write_index
 from formats.log_dir.producer_snapshot import write_snapshot
+from formats.values import Struct, field
 from kctl.checks.epochs import EpochRuns
 from kctl.checks.outliers import Seen, without_outliers
 from kctl.files import read_padded

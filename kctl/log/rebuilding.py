@@ -9,9 +9,8 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from msgspec import Struct
-
 from formats.log_dir.file_names import LEADER_EPOCHS, FileState, parse_segment_file
+from formats.values import Struct
 from kctl.checks.replica import check_replica
 from kctl.checks.report import CheckOptions, ReplicaTask
 from kctl.errors import KctlError, Refused, file_error

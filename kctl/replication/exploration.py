@@ -9,8 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
-from msgspec import Struct
-
+from formats.values import Struct
 from kctl.replication.rules import Rules
 from kctl.replication.scenario import Run, Step
 

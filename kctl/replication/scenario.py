@@ -13,8 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from msgspec import Struct, field
-
+from formats.values import Struct, field
 from kctl.cluster.election_rules import Elected, elect_offline, remove_from_isr
 from kctl.cluster.state import NO_LEADER
 from kctl.errors import BadValue, UnreadableFile, reason_of

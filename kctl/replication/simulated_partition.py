@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct, field
-
+from formats.values import Struct, field
 from kctl.replication.epochs import Entries, assign
 from kctl.replication.high_watermark import (
     FetchOrder,

@@ -15,9 +15,7 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
-from msgspec import Struct
-from msgspec.structs import replace
-
+from formats.values import Struct, replace
 from kctl.replication.epochs import (
     UNDEFINED,
     Answers,

@@ -7,8 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
-
+from formats.values import Struct
 from kctl.audit.tables import Tables
 from kctl.judging.judgement import Verdict
 from kctl.judging.sentences import ANSWERS, audit_sentence, coverage_sentence

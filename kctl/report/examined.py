@@ -1,4 +1,4 @@
-"""What was examined: the files with their SHA-256, folded away."""
+"""What was examined: the files with their digests, folded away."""
 
 from kctl.audit.tables import Tables
 from kctl.report.html import Html, count, element, size, table
@@ -9,13 +9,15 @@ SHOWN = 1000
 def section(tables: Tables) -> Html | None:
     """The first files by name, and how many more the table `files` lists."""
     rows: list[list[object]] = []
+    named = "SHA-256"
     for row in tables.rows(
-        "files", columns=["file", "broker_id", "size_in_bytes", "batches", "records", "sha256"]
+        "files", columns=["file", "broker_id", "size_in_bytes", "batches", "records", "sha256", "blake2b"]
     ):
         if len(rows) == SHOWN:
             break
+        named = "BLAKE2b" if row["blake2b"] else named
         rows.append([element("code", row["file"]), row["broker_id"], size(row["size_in_bytes"]), row["batches"], row["records"],
-                     element("code", row["sha256"])])  # fmt: skip
+                     element("code", row["sha256"] or row["blake2b"])])  # fmt: skip
     total = tables.count("files")
     if not total:
         return None
@@ -25,7 +27,7 @@ def section(tables: Tables) -> Html | None:
         else None
     )
     listed = table(
-        ["file", "broker", "size", "batches", "records", "SHA-256"], rows, numeric=frozenset({1, 2, 3, 4})
+        ["file", "broker", "size", "batches", "records", named], rows, numeric=frozenset({1, 2, 3, 4})
     )
     return element(
         "section",

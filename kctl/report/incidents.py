@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
-
+from formats.values import Struct
 from kctl.audit.tables import Tables
 from kctl.replica.loss.words import amount_of, cause_words, listed
 from kctl.report.html import slug

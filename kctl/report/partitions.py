@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from msgspec import Struct, field
-
+from formats.values import Struct, field
 from kctl.audit.tables import Tables
 from kctl.replica.loss.words import cause_words, listed, offsets_of, still_on
 from kctl.report.html import Html, count, element, join, link, slug, table

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from formats import bounded_json
 from kctl.audit.tables import Tables
 from kctl.report.html import Html, count, element, join, size, slug, table
 from kctl.report.lineage import AXIS, DRAWN, key, offset_axis, swatch
@@ -24,7 +24,7 @@ MOST_BANDS = 300
 
 def _pairs(value: object) -> list[tuple[int, int]]:
     """Pairs from a list or from JSON text, as a table holds them."""
-    held = json.loads(value) if isinstance(value, str) else value
+    held = bounded_json.loads(value) if isinstance(value, str) else value
     return [(int(a), int(b)) for a, b in held] if isinstance(held, list) else []
 
 
@@ -190,7 +190,7 @@ def tier_picture(partition: Row, segments: Iterable[Row], findings: Iterable[Row
     segments = list(segments)
     live = [row for row in segments if row["state"] != "DELETE_SEGMENT_FINISHED"]
     outside_ids = partition["outside_segments"]
-    outside_ids = set(json.loads(outside_ids) if isinstance(outside_ids, str) else outside_ids or ())
+    outside_ids = set(bounded_json.loads(outside_ids) if isinstance(outside_ids, str) else outside_ids or ())
     finished = [row for row in live if row["state"] == "COPY_SEGMENT_FINISHED"]
     inside = [row for row in finished if row["remote_log_segment_id"] not in outside_ids]
     outside = [row for row in finished if row["remote_log_segment_id"] in outside_ids]

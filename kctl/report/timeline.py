@@ -10,8 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
-
+from formats.values import Struct
 from kctl.audit.tables import Tables
 from kctl.broker_logs.history.leaderships import NO_LEADER, IsrChange, Leadership, place_of
 from kctl.model import TopicPartition

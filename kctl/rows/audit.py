@@ -9,7 +9,8 @@ EXAMINED = RowType("""
     type    string   log, index, timeindex, txnindex, snapshot, checkpoint, epochs, ...
     size_in_bytes, batches?, records?, base_offset?
     next_offset, good_bytes, damaged_bytes  integer?
-    sha256  string?  of the whole file; null with --no-sha256
+    sha256   string?  of the whole file; null with --digests none or blake2b
+    blake2b  string?  of the whole file, as b2sum prints it; null but with --digests blake2b
 """)
 
 SEGMENT = RowType("""

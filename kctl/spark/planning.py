@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from msgspec import Struct, field
-
+from formats.values import Struct, field
 from kctl.scan.splits import TARGET
 from kctl.spark.listing import SegmentRef
 

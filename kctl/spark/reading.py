@@ -13,9 +13,8 @@ from itertools import groupby
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct, field
-from msgspec.structs import replace
 
+from formats.values import Struct, field, replace
 from kctl.checks.replica import COMPACTED
 from kctl.checks.report import FileReport
 from kctl.checks.segments import follow_scan

@@ -33,7 +33,7 @@ DONE_BY_KCTL: dict[str, str] = {
     "PYSPARK_PYTHON": "kctl's own interpreter where it is not set; tasks would start any python3 of the PATH",
     "frozen garbage collector": "once a worker; Spark's workers collect after every task, 40 ms each",
     "class-data archive": "on local masters, kept in the user's cache: Spark starts in half the time",
-    "code by --py-files": "executors need Python, numpy, pyarrow and msgspec, not kctl; codecs and CRC have fallbacks",
+    "code by --py-files": "executors need Python, numpy and pyarrow (an audit's msgspec too), not kctl; codecs and CRC have fallbacks",
     "spark.local.dir": "on local masters a folder of the run's own, removed however the run ends",
 }
 LOCAL = re.compile(r"local(\[.*\])?\Z")
@@ -238,7 +238,7 @@ def package_roots() -> dict[str, Path]:
 
 
 def code_archive(folder: Path) -> Path:
-    """kctl's own code as a zip for executors: they need Python, numpy, pyarrow and msgspec besides."""
+    """kctl's own code as a zip for executors: they need Python, numpy and pyarrow besides, and msgspec for an audit."""
     path = folder / "kctl-code.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for package, root in package_roots().items():

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from msgspec import Struct
-
 from formats.secrets import redact_text
+from formats.values import Struct
 from kctl.errors import KctlError, reason_of
 from kctl.findings import Place
 from kctl.findings import remote as say

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from kafka.protocol.admin.groups import DeleteGroupsRequest
 from kafka.protocol.consumer.group import LeaveGroupRequest, OffsetCommitRequest, OffsetDeleteRequest
-from msgspec import Struct
 
+from formats.values import Struct
 from kctl.changes.intents import (
     DeleteGroup,
     GroupOffset,

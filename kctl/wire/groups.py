@@ -11,8 +11,8 @@ from kafka.protocol.admin.groups import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer.group import OffsetFetchRequest
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 from kafka.protocol.metadata import FindCoordinatorRequest
-from msgspec import Struct
 
+from formats.values import Struct
 from kctl.changes.intents import GroupOffset
 from kctl.errors import KctlError
 from kctl.model import TopicPartition

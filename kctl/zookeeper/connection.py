@@ -39,8 +39,8 @@ from kazoo.exceptions import (
 from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
 from kazoo.retry import KazooRetry
 from kazoo.security import ACL, Id
-from msgspec import Struct
 
+from formats.values import Struct
 from kctl.changes.plan import Write
 from kctl.cluster.interface import Conflict
 from kctl.errors import KctlError, Refused

@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeVar, Unpack
 
 import msgspec
-from msgspec import Struct, field
 
 from formats.errors import FormatError
+from formats.values import Struct, field
 from formats.znodes.cluster import (
     BrokerZnode,
     ControllerZnode,

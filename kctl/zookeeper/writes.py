@@ -11,9 +11,8 @@ once elected; no request under way. The request is created and never edited, bec
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from msgspec import Struct, field
-
 from formats.errors import FormatError
+from formats.values import Struct, field
 from formats.znodes.cluster import (
     ConfigZnode,
     PartitionStateZnode,

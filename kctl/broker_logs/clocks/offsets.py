@@ -10,9 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
-from msgspec import Struct, field
-from msgspec.structs import replace
-
+from formats.values import Struct, field, replace
 from kctl.broker_logs.blocks import Reading, blocks_of
 from kctl.broker_logs.clocks.skew import RECEIVED, SENT, State, state_of
 from kctl.broker_logs.clocks.zones import HOUR, QUARTER, UNKNOWN, Zone, shown_offset

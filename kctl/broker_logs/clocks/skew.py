@@ -11,8 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from msgspec import Struct, field
-
+from formats.values import Struct, field
 from kctl.broker_logs.events import Event
 from kctl.model import TopicPartition
 

@@ -13,10 +13,10 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
-from msgspec import Struct, field
 
 from formats.broker_logs.layouts import KAFKA
 from formats.broker_logs.line import Int64s, find_records
+from formats.values import Struct, field
 from kctl.broker_logs.opening import STDIN, chunks_of
 from kctl.broker_logs.sources import LogFile
 from kctl.errors import BadValue
@@ -170,7 +170,7 @@ def starts_in(file: LogFile) -> list[tuple[int, int, str, int]]:
 
 def _beside(files: Sequence[LogFile]) -> list[tuple[int, int, str, int]]:
     """Starts in the `server.log` that lies beside the logs that were given, which need not have been given."""
-    from msgspec.structs import replace
+    from formats.values import replace
 
     known = {os.path.abspath(file.path) for file in files}
     found = []

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import Struct, field
-
+from formats.values import Struct, field
 from kctl.broker_logs.events import Event
 from kctl.times import iso
 

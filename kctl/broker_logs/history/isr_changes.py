@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from msgspec import Struct, field
-
+from formats.values import Struct, field
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.history.leaderships import PartitionHistory
 from kctl.findings import Finding, Place

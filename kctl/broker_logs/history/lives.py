@@ -7,8 +7,7 @@ import re
 from bisect import bisect_left
 from collections import Counter, deque
 
-from msgspec import Struct, field
-
+from formats.values import Struct, field
 from kctl.broker_logs.blocks import Earlier
 from kctl.broker_logs.events import Event
 from kctl.times import iso

@@ -10,8 +10,7 @@ import re
 from itertools import groupby
 from typing import NamedTuple
 
-from msgspec import Struct, field
-
+from formats.values import Struct, field
 from kctl.broker_logs.events import Event
 from kctl.model import TopicPartition
 from kctl.times import iso

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from msgspec import Struct, field
-
+from formats.values import Struct, field
 from kctl.broker_logs.events import Event
 from kctl.findings import Finding, Place
 from kctl.findings import state_log as say

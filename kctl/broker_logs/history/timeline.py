@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 
-from msgspec import Struct, field
-
+from formats.values import Struct, field
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.history.causes import BY_PARTITION, Causes
 from kctl.broker_logs.history.controller_terms import (

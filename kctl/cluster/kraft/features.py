@@ -7,8 +7,7 @@ TransactionVersion,EligibleLeaderReplicasVersion,ShareVersion,StreamsVersion}.ja
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from msgspec import Struct
-
+from formats.values import Struct
 from kctl.changes.intents import Intent, UpdateFeatures
 from kctl.changes.plan import Plan, Stage
 from kctl.changes.waiting import Waited

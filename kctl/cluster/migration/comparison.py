@@ -7,9 +7,8 @@ by a time (its znode was written after the metadata log ends). What nothing expl
 from collections import Counter
 from collections.abc import Iterator
 
-from msgspec import Struct, field
-
 from formats.secrets import REDACTED
+from formats.values import Struct, field
 from kctl.cluster.migration.entities import (
     ENTITY_TYPES,
     LEADERSHIP,

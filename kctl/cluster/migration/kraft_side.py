@@ -7,8 +7,6 @@ migration's state: what differs from ZooKeeper and was changed later than that w
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from msgspec import Struct, field
-
 from formats.messages.cluster_metadata import (
     ACL_OPERATIONS,
     ACL_PERMISSIONS,
@@ -16,6 +14,7 @@ from formats.messages.cluster_metadata import (
     RESOURCE_TYPES,
 )
 from formats.messages.schema import Values
+from formats.values import Struct, field
 from formats.znodes.security import SCRAM_MECHANISMS
 from kctl.cluster.migration.entities import (
     DEFAULT,

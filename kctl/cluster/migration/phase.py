@@ -9,8 +9,7 @@ Source: KIP-866; metadata/src/main/java/org/apache/kafka/metadata/migration/KRaf
 from collections.abc import Iterable
 from enum import StrEnum
 
-from msgspec import Struct
-
+from formats.values import Struct
 from kctl.cluster.migration.kraft_side import KraftSide
 from kctl.cluster.migration.zookeeper_side import ZookeeperSide
 

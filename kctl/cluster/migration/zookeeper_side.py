@@ -6,9 +6,8 @@ from functools import cached_property
 from itertools import pairwise
 from urllib.parse import unquote
 
-from msgspec import Struct, field
-
 from formats.errors import FormatError
+from formats.values import Struct, field
 from formats.znodes.cluster import (
     ControllerZnode,
     MigrationZnode,

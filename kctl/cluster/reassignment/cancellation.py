@@ -11,8 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
+from formats.values import replace
 from kctl.changes.faults import reach
 from kctl.changes.intents import AlterReplicaLogDirs, Reassign, ReplaceStuckReassignment, counted
 from kctl.changes.plan import Plan, Stage

@@ -6,8 +6,7 @@ all partitions at once, and a batch is asked for only when the one before is don
 
 from collections.abc import Sequence
 
-from msgspec import Struct, field
-
+from formats.values import Struct, field
 from kctl.changes.intents import AlterReplicaLogDirs, ClearThrottle, Intent, Reassign, counted, intent_to_json
 from kctl.changes.plan import Plan, Stage
 from kctl.changes.waiting import Waited

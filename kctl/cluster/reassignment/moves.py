@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from msgspec import Struct
-
+from formats.values import Struct
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.model import TopicPartition
 

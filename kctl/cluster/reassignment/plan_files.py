@@ -16,8 +16,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from msgspec import Struct, field
-
+from formats import bounded_json
+from formats.values import Struct, field
 from kctl.cluster.disks import ReplicaDirs
 from kctl.errors import BadValue, KctlError, Refused, UnreadableFile, file_error
 from kctl.files import LARGEST_TABLE, read_text
@@ -152,7 +152,7 @@ def read_plan(path: Path) -> PlanFile:
             f"{path} is no plan: it is mostly lists and objects with nothing in them", CORRECT
         )
     try:
-        values = json.loads(text)
+        values = bounded_json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UnreadableFile(f"{path} is not JSON: {error}", CORRECT) from error
     rows = values.get("partitions") if isinstance(values, dict) else None

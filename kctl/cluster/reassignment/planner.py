@@ -10,9 +10,7 @@ even the brokers out; the other goals move only what they must. A replication fa
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from msgspec import Struct, field
-from msgspec.structs import replace
-
+from formats.values import Struct, field, replace
 from kctl.cluster.names import unknown_topics
 from kctl.cluster.placement import Draws, Racks, draw, is_rack_aware, place_replicas
 from kctl.cluster.reassignment.moves import Move, cut, ids, moves_of, some

@@ -5,11 +5,11 @@ A file is what `kafka-log-dirs --describe` prints (its two lines of text and the
 Where replicas differ the largest is the partition's size.
 """
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from formats import bounded_json
 from formats.log_dir.file_names import FolderKind, parse_partition_folder
 from kctl.cluster.reassignment.moves import ReplicaSize
 from kctl.errors import KctlError, UnreadableFile, file_error
@@ -28,7 +28,7 @@ def read_disk_sizes(path: Path) -> list[ReplicaSize]:
         raise file_error(path, error) from error
     for candidate in (text, *(line for line in text.splitlines() if line.lstrip().startswith("{"))):
         try:
-            values = json.loads(candidate)
+            values = bounded_json.loads(candidate)
         except (ValueError, RecursionError):
             continue
         found = _from_json(values)

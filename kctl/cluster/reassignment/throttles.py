@@ -11,8 +11,7 @@ Source: core/src/main/scala/kafka/admin/ReassignPartitionsCommand.scala @ 2.8.2;
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
+from formats.values import replace
 from kctl.changes.intents import AlterConfig, ClearThrottle
 from kctl.cluster.disks import LogDir
 from kctl.cluster.interface import Cluster

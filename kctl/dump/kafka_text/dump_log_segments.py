@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
-from msgspec import Struct, field
-
 from formats.errors import FormatError, Truncated
 from formats.kafka_text import dump_log_segments as kafka_text
 from formats.kafka_text.dump_log_segments import Decoder, decode_text, java_path
@@ -14,6 +12,7 @@ from formats.log.records import DEFAULT_LIMIT, Damage, Reason
 from formats.log_dir.file_names import BOOTSTRAP_CHECKPOINT, parse_segment_file
 from formats.log_dir.index_files import read_transaction_index
 from formats.log_dir.producer_snapshot import SnapshotCrcMismatch, UnknownVersion, read_snapshot
+from formats.values import Struct, field
 from kctl.dump.decoded import METADATA_TOPIC, without_secrets
 from kctl.dump.file_kinds import FileKind, base_offset_of, sibling
 from kctl.dump.files import topic_of

@@ -12,7 +12,6 @@ from bisect import bisect_left
 from collections.abc import Iterator
 
 import numpy as np
-from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from formats.errors import FormatError
@@ -26,6 +25,7 @@ from formats.log_dir.index_files import (
     read_time_index,
     used_size,
 )
+from formats.values import Struct, field
 from kctl.dump.kafka_text.log import Stop, kafka_entries
 
 Rows = NDArray[np.int32]  # relative offset and position of each entry

@@ -13,11 +13,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
-from msgspec import Struct, field
-from msgspec.structs import replace
 
 from formats.messages.remote_log_metadata import TopicIdPartition
 from formats.tier.object_names import Layout
+from formats.values import Struct, field, replace
 from kctl.evidence.model import Evidence
 from kctl.findings import Finding, Place
 from kctl.findings import remote as say

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 
-from msgspec import Struct, field
-
 from formats.messages.remote_log_metadata import SegmentMetadata
+from formats.values import Struct, field
 from kctl.findings import Finding
 from kctl.findings import remote as say
 from kctl.tier.audit.metadata_checks import place_of

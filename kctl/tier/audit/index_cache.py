@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from msgspec import Struct
-from msgspec.structs import replace
-
 from formats.log_dir.file_names import REMOTE_INDEX_CACHE
 from formats.messages.remote_log_metadata import SegmentMetadata
 from formats.tier.broker_files import parse_cached_index
 from formats.tier.object_names import ObjectKind
+from formats.values import Struct, replace
 from kctl.evidence.model import Evidence
 from kctl.files import open_file
 from kctl.findings import Finding, Place

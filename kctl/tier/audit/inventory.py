@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import chain, islice
 
-from msgspec import Struct, field
-
 from formats.tier.object_names import LAYOUTS, LOCAL_TIERED_STORAGE, Layout, ObjectKind, ObjectName
+from formats.values import Struct, field
 from kctl.tier.stores import StoredObject
 
 # So many keys decide which layout a tier has.

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from msgspec import Struct
-
 from formats.messages.remote_log_metadata import SegmentMetadata
+from formats.values import Struct
 from kctl.findings import Finding, Place
 from kctl.findings import remote as say
 from kctl.replication.epochs import Entries
@@ -167,7 +166,7 @@ def _outside(tier: PartitionTier, log: LocalLog, is_sure: bool, found: list[Find
 def _gaps(
     tier: PartitionTier, log: LocalLog, start: int, where: Place, found: list[Finding]
 ) -> tuple[tuple[int, int], ...]:
-    from msgspec.structs import replace
+    from formats.values import replace
 
     local_start = log.first_base_offset
     highest = highest_copied_offset(log.epochs, log.log_end_offset, tier.cache.highest_offset).offset
@@ -184,7 +183,7 @@ def _gaps(
 
 
 def _log_start(tier: PartitionTier, log: LocalLog, start: int, where: Place, found: list[Finding]) -> None:
-    from msgspec.structs import replace
+    from formats.values import replace
 
     written = log.checkpointed_log_start
     if written is None or written >= start or not tier.segments:

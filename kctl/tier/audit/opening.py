@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from msgspec import Struct, field
-
+from formats.values import Struct, field
 from kctl.errors import KctlError, file_error
 from kctl.evidence.discover import discover
 from kctl.evidence.model import Evidence

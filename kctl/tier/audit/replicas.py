@@ -6,13 +6,13 @@ import os.path
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from formats.errors import FormatError
 from formats.log_dir.producer_snapshot import read_snapshot
 from formats.messages.remote_log_metadata import SegmentMetadata, TopicIdPartition
 from formats.tier.broker_files import parse_committed_offsets, read_remote_log_snapshot
+from formats.values import replace
 from kctl.evidence.model import Evidence, Replica
 from kctl.files import read_lenient, read_whole
 from kctl.findings import Finding, Place

@@ -7,12 +7,12 @@ so that they can be held against a local copy.
 from __future__ import annotations
 
 import numpy as np
-from msgspec.structs import replace
 
 from formats.errors import FormatError
 from formats.log.columns.headers import Headers
 from formats.tier.aiven_manifest import Manifest, parse_manifest
 from formats.tier.object_names import Layout, ObjectKind
+from formats.values import replace
 from kctl.checks.indexes import (
     IndexedLog,
     Indexes,

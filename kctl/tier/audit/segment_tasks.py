@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from formats.messages.remote_log_metadata import SegmentMetadata
 from formats.tier.object_names import Layout, ObjectKind
+from formats.values import Struct, field
 from kctl.findings import Finding, Place
 from kctl.findings import remote as say
 from kctl.replication.epochs import Entries, epoch_for_offset

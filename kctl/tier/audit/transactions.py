@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from msgspec import Struct, field
 
 from formats.errors import FormatError
 from formats.log.columns.headers import Headers
 from formats.log.control_records import ControlType, read_key
 from formats.log.record_batch import CONTROL, HEADER_SIZE, TRANSACTIONAL, read_header, read_records
+from formats.values import Struct, field
 from kctl.scan.source import Source
 
 

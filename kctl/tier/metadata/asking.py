@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from msgspec import Struct
-
 from formats.messages.remote_log_metadata import RemoteLogMetadata
+from formats.values import Struct
 from kctl.times import parse_time
 
 # Smaller numbers are offsets: as a time they would lie before 1973.

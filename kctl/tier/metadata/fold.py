@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from msgspec import Struct, field
 
 from formats.errors import FormatError
 from formats.messages.remote_log_metadata import (
@@ -31,6 +30,7 @@ from formats.tier.metadata_columns import (
     read_metadata_columns,
 )
 from formats.tier.metadata_partitions import PartitionCodes
+from formats.values import Struct, field
 from kctl.findings import Finding, Place, Severity
 from kctl.findings import remote as say
 from kctl.tier.metadata.asking import NOW, AsOf

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct, field
-from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from formats.errors import FormatError
@@ -22,6 +20,7 @@ from formats.log.record_batch import CONTROL
 from formats.log.records import Entry, iterate_records, walk
 from formats.log_dir.file_names import FolderKind, parse_segment_file
 from formats.messages.remote_log_metadata import RemoteLogMetadata, read_remote_log_metadata
+from formats.values import Struct, field, replace
 from kctl.errors import reason_of
 from kctl.evidence.model import Arriving, Evidence, Root
 from kctl.files import read_padded

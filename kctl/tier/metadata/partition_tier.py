@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from functools import cached_property
 from itertools import pairwise
 
-from msgspec import Struct, field
-
 from formats.messages.remote_log_metadata import (
     PartitionDelete,
     PartitionDeleteState,
@@ -17,6 +15,7 @@ from formats.messages.remote_log_metadata import (
     SegmentState,
     TopicIdPartition,
 )
+from formats.values import Struct, field
 from kctl.tier.metadata.fold import Fold
 from kctl.tier.metadata.remote_log_metadata_cache import (
     DELETED,

@@ -17,14 +17,13 @@ import enum
 from bisect import bisect_right, insort
 from collections.abc import Iterable
 
-from msgspec import Struct, field
-
 from formats.messages.remote_log_metadata import (
     PartitionDeleteState,
     SegmentMetadata,
     SegmentMetadataUpdate,
     SegmentState,
 )
+from formats.values import Struct, field
 
 STARTED, FINISHED, DELETING, DELETED = SegmentState
 MARKED, PARTITION_STARTED, PARTITION_FINISHED = PartitionDeleteState

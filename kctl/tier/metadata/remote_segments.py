@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 
 from formats.messages.remote_log_metadata import Layout, SegmentMetadata, SegmentState, TopicIdPartition
 from formats.tier.ids import Ids
 from formats.tier.metadata_columns import EPOCH_SIZE, epoch_bytes, read_epochs
+from formats.values import Struct
 from kctl.tier.metadata.events import Column, Events
 
 ROW = np.dtype(

@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from msgspec import Struct, field
-
 from formats.errors import FormatError
 from formats.kafka_text.remote_log_metadata import parse_kafka_line
 from formats.log.record_batch import MAGIC_AT
@@ -26,6 +24,7 @@ from formats.messages.remote_log_metadata import (
     write_remote_log_metadata,
 )
 from formats.messages.schema import read_message
+from formats.values import Struct, field
 from kctl.errors import KctlError
 from kctl.evidence.model import Arriving
 from kctl.findings import Place

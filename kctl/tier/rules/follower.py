@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from msgspec import Struct
-
 from formats.messages.remote_log_metadata import SegmentMetadata
+from formats.values import Struct
 from kctl.replication.epochs import Entries, EpochEnd, end_offset_for, epoch_for_offset, truncate_from_end
 from kctl.tier.metadata.remote_log_metadata_cache import MetadataCache
 from kctl.tier.rules.fetch import Answer, Sender, offset_answer

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec import Struct
-
+from formats.values import Struct
 from kctl.log.folder import Segment
 from kctl.rows.remote import PLAN_PARTITION, PLAN_STEP
 from kctl.scan.options import Level, ScanOptions

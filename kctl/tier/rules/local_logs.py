@@ -6,14 +6,13 @@ with the newest leader epoch and the greatest end stands for it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import cached_property
 
-from msgspec import Struct, field
-
+from formats import bounded_json
 from formats.errors import FormatError
 from formats.log_dir.producer_snapshot import read_snapshot
+from formats.values import Struct, field
 from kctl.errors import KctlError
 from kctl.evidence.model import Evidence
 from kctl.evidence.znodes import ExportedZnode, read_znodes
@@ -183,7 +182,7 @@ def read_local_logs(evidence: Evidence) -> LocalLogs:
 def _json(znodes: Mapping[str, ExportedZnode], path: str) -> dict[str, object]:
     znode = znodes.get(path)
     try:
-        value = json.loads(znode.data or b"") if znode else {}
+        value = bounded_json.loads(znode.data or b"") if znode else {}
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec import Struct
-
+from formats.values import Struct
 from kctl.errors import KctlError
 from kctl.evidence.model import Evidence
 from kctl.model import TopicPartition

@@ -12,9 +12,8 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
-from msgspec import Struct, field
-
 from formats.messages.remote_log_metadata import SegmentMetadata, SegmentState
+from formats.values import Struct, field
 from kctl.replication.epochs import Entries
 from kctl.tier.metadata.remote_log_metadata_cache import MetadataCache
 from kctl.tier.rules.lineage import outside_lineage, without_empty_epochs

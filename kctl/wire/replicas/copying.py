@@ -14,10 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from msgspec import Struct, field
-from msgspec.structs import replace
-
 from formats.log_dir.checkpoints import OffsetEntry, format_checkpoint
+from formats.values import Struct, field, replace
 from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError, file_error
 from kctl.evidence.model import Arriving

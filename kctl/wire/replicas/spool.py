@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from msgspec import Struct
-from msgspec.structs import replace
 
 from formats.log.columns.headers import Headers, gather, walk
+from formats.values import Struct, replace
 from kctl.errors import KctlError
 from kctl.findings import Finding
 from kctl.model import TopicPartition

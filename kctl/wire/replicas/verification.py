@@ -17,9 +17,8 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from msgspec import Struct, field
-from msgspec.structs import replace
-
+from formats import bounded_json
+from formats.values import Struct, field, replace
 from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError, Refused, file_error
 from kctl.files import LARGEST_TABLE, read_whole
@@ -447,7 +446,7 @@ class Progressed:
 
     def _read(self) -> None:
         try:
-            values = json.loads(read_whole(self._path, LARGEST_TABLE, follow=True))
+            values = bounded_json.loads(read_whole(self._path, LARGEST_TABLE, follow=True))
             cluster_id = values["cluster_id"]
             self._done = {name: (id, int(offset)) for name, (id, offset) in values["partitions"].items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
