@@ -24,6 +24,7 @@ from commands.cli.frame import Frame
 from commands.cli.leaving import say, visible
 from commands.cli.options import KAFKA_VERSION, Decorator, Duration, as_one_value
 from commands.cli.render import Outcome, Page, Row, aligned
+from formats import bounded_json
 from kctl.errors import KctlError, NotFinished, Refused
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ ENDED = {("replicas", None): "(cancelled)", ("offset", -1): "(none)"}
 
 def _asked(before: object, after: object, page: Page) -> Iterator[str]:
     """The lines of a request: keys of configurations and partitions with the old value and the new one."""
-    now, wanted = json.loads(str(before or "{}")), json.loads(str(after or "{}"))
+    now, wanted = bounded_json.loads(str(before or "{}")), bounded_json.loads(str(after or "{}"))
     there = {
         (one["topic"], one["partition"]): one
         for rows in now.values()
@@ -129,7 +130,7 @@ def _flat(content: object) -> dict[str, str]:
     if not content:
         return {}
     try:
-        document = json.loads(str(content))
+        document = bounded_json.loads(str(content))
     except ValueError:
         return {"": str(content)}
 

@@ -9,8 +9,6 @@ from typing import Any, ClassVar
 
 import click
 
-from kctl.stores.file_systems import URL
-
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -35,8 +33,13 @@ class LocalPath(click.Path):
     """A path of this machine; a URL is wrong usage, as it would become a folder `s3:`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, str) and URL.match(value):
-            self.fail(f"{value!r} is a URL, and only paths of this machine are supported here", param, ctx)
+        if isinstance(value, str) and "://" in value:
+            from kctl.stores.file_systems import URL
+
+            if URL.match(value):
+                self.fail(
+                    f"{value!r} is a URL, and only paths of this machine are supported here", param, ctx
+                )
         return super().convert(value, param, ctx)
 
 

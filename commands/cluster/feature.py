@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 import click
-from msgspec.structs import replace
 
 from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import At, open_for_change, reads
 from commands.cli.frame import Frame, command
 from commands.cli.render import Outcome, Page, Row, table
+from formats.values import replace
 from kctl.errors import BadValue
 
 

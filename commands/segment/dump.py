@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 import click
-from msgspec import Struct
 
 from commands.cli.frame import Frame, command
 from commands.cli.leaving import Chunk, say
 from commands.cli.options import GIVEN
 from commands.cli.render import Outcome
 from commands.segment.dump_text import dump_text
+from formats.values import Struct
 from kctl.errors import BadValue
 
 TYPES = ("log", "index", "timeindex", "txnindex", "snapshot", "checkpoint", "epochs")

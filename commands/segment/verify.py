@@ -8,13 +8,13 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 import click
-from msgspec import Struct
 
 from commands.cli.answer import with_answer
 from commands.cli.evidence_options import EvidenceOptions, evidence
 from commands.cli.frame import Frame, command
 from commands.cli.options import Size
 from commands.cli.render import Outcome, Page, Row, folding, in_unit
+from formats.values import Struct
 
 if TYPE_CHECKING:
     from kctl.checks.report import CheckOptions
