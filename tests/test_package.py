@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LARGEST = 3 << 19  # 1.5 MiB
+LARGEST = 1_500_000
 SOURCES = ("pyproject.toml", "README.md", "LICENSE", "formats", "kctl", "commands", "man", "completions")
 
 

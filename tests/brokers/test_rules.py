@@ -19,8 +19,8 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kazoo.security import ACL, Id, make_digest_acl
-from msgspec.structs import replace
 
+from formats.values import replace
 from formats.znodes import requests as znode_requests
 from formats.znodes.cluster import TopicZnode, format_topic, parse_topic
 from kctl.changes.apply import ChangeRun, apply, deadline

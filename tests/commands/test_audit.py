@@ -94,7 +94,7 @@ def test_a_column_that_nothing_fills_is_a_bug(monkeypatch: pytest.MonkeyPatch, n
     of = getattr(import_module(module), attribute)
     made = RowType(f"{of.kind}: {of.doc}\nunfilled  integer?\nfile  string\nsha256  string?")
     monkeypatch.setattr(name, made)
-    audit = Audit(discover([recording("segments/2.4.1")]), (), lambda error: None, sha256=False)
+    audit = Audit(discover([recording("segments/2.4.1")]), (), lambda error: None, digest=None)
     with pytest.raises(KeyError, match="unfilled"):
         list(files_and_findings(audit))
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from msgspec.structs import replace
 
 from formats.log_dir.file_names import parse_segment_file
+from formats.values import replace
 from kctl.checks.report import CheckOptions
 from kctl.checks.verify import verify
 from kctl.evidence.discover import discover

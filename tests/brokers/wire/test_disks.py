@@ -52,14 +52,20 @@ def disks(c: Cluster, broker: int) -> tuple[str, str]:
 
 
 def places(c: Cluster, topic: str, broker: int) -> dict[int, str]:
-    """The directory of each partition, once it is there alone."""
-    found: dict[int, list[str]] = {}
-    for path in disks(c, broker):
-        for folder in Path(path).glob(f"{topic}-*"):
-            name = folder.name.removeprefix(f"{topic}-")
-            if "." not in name:
-                found.setdefault(int(name), []).append(path)
-    assert all(len(paths) == 1 for paths in found.values()), found
+    """The directory of each partition, once it is there alone.
+
+    A broker gives the copy its name first, and then takes it from the log that it replaces
+    (LogManager.replaceCurrentWithFutureLog @ 3.9.0).
+    """
+    for _ in eventually("each partition is in one directory"):
+        found: dict[int, list[str]] = {}
+        for path in disks(c, broker):
+            for folder in Path(path).glob(f"{topic}-*"):
+                name = folder.name.removeprefix(f"{topic}-")
+                if "." not in name:
+                    found.setdefault(int(name), []).append(path)
+        if all(len(paths) == 1 for paths in found.values()):
+            break
     return {partition: paths[0] for partition, paths in sorted(found.items())}
 
 

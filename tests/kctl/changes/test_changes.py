@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
+from formats.values import replace
 from kctl.changes import apply as applying
 from kctl.changes.apply import ChangeRun, deadline
 from kctl.changes.entry import Entry, new_entry

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
+from formats.values import replace
 from kctl.changes.intents import ElectPreferred, MoveController
 from kctl.cluster.elections import candidates, controller_moved, elected, plan_preferred_election
 from kctl.cluster.health import CHECKS, Seen, check_health

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
+from formats.values import replace
 from kctl.changes.intents import AddVoter, RemoveVoter, UnregisterBroker, UpdateFeatures
 from kctl.changes.plan import Write
 from kctl.cluster.disks import LogDir, StoredReplica

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
+from formats.values import replace
 from kctl.cluster.migration.comparison import Comparison, Difference
 from kctl.cluster.migration.entities import Entity, quota_value
 from kctl.cluster.migration.kraft_side import KraftSide, entities_of, read_kraft_side

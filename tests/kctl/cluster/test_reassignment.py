@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
+from formats.values import replace
 from kctl.changes.apply import ChangeRun, apply, deadline
 from kctl.changes.entry import Entry, new_entry
 from kctl.changes.intents import ClearThrottle, Reassign, intent_from_json, intent_to_json

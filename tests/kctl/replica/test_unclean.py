@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
+from formats.values import replace
 from kctl.model import TopicPartition
 from kctl.replica.copies.leaders import Leaders, Led
 from kctl.replica.copies.lineage import Lineage

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from msgspec.structs import replace
 
+from formats.values import replace
 from kctl.changes.intents import AlterConfig, Reassign
 from kctl.changes.plan import Write
 from kctl.cluster.reassignment.execution import reassigned
