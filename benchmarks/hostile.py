@@ -313,13 +313,23 @@ def many_findings(folder: Path) -> Iterator[Command]:
 @case
 def huge_entry(folder: Path) -> Iterator[Command]:
     """An entry of the journal as large as one may be, all of it a title."""
+    yield from _large_entry(folder, b'{"format":1,"id":"entry","title":"', b"x" * 1_000_000, b'"}')
+
+
+@case
+def dense_entry(folder: Path) -> Iterator[Command]:
+    """The same of empty lists, of which three bytes become 64 in memory."""
+    yield from _large_entry(folder, b'{"format":1,"id":"entry","details":[', b"[]," * 333_333, b"0]}")
+
+
+def _large_entry(folder: Path, head: bytes, part: bytes, tail: bytes) -> Iterator[Command]:
     journal = folder / "journal"
     journal.mkdir()
     with (journal / "entry.json").open("wb") as file:
-        file.write(b'{"format":1,"id":"entry","title":"')
+        file.write(head)
         for _ in range(min(LINE, LARGEST_ENTRY) // 1_000_000):
-            file.write(b"x" * 1_000_000)
-        file.write(b'"}')
+            file.write(part)
+        file.write(tail)
     (journal / "chain.jsonl").write_text('{"id":"entry","sha256":"","previous":"","hash":""}\n')
     for verb in (("list",), ("show", "entry"), ("verify",), ("undo", "entry", "--yes")):
         yield "journal", *verb
