@@ -47,6 +47,7 @@ MASTER = click.option(
     kctl audit run /mnt/evidence --out /mnt/report --engine spark --master spark://host:7077
     kctl audit run /mnt/evidence --out /mnt/report --resume
     kctl audit run s3://incident-42/evidence --out s3://incident-42/report
+    kctl audit run s3://incident-42/evidence --out /mnt/report --engine spark --master yarn
     kctl audit run --merge broker-1-report/ broker-2-report/ --out report
     """,
     status="0 all that was asked is whole · 3 a path could not be opened, or not judged · 4 --out holds something else · 5 something is wrong",
@@ -113,7 +114,7 @@ def run(
     evidence = discover(()) if merge else options.find(frame)
     if evidence.failures and len(evidence.failures) >= len(paths):
         return Outcome()  # none of them can be opened, which is reported already
-    target, out = _target(where, resume=resume, overwrite=overwrite, engine=engine)
+    target, out = _target(where, resume=resume, overwrite=overwrite)
     checks = CheckOptions(compacted=frozenset(options.compacted))
     digest = None if digests == "none" or (no_sha256 and digests == "sha256") else digests
     audit = Audit(
@@ -158,7 +159,7 @@ def run(
     return Outcome(rows(), text=folding(with_answer(text, following)))
 
 
-def _target(where: str, *, resume: bool, overwrite: bool, engine: str) -> tuple[Target | None, Path]:
+def _target(where: str, *, resume: bool, overwrite: bool) -> tuple[Target | None, Path]:
     """Where the report goes: the prefix of a store and the folder that it is made in, or that folder alone."""
     from kctl.stores.file_systems import is_url
 
@@ -166,9 +167,8 @@ def _target(where: str, *, resume: bool, overwrite: bool, engine: str) -> tuple[
         raise BadValue(f"{where!r} is a URL of this machine", "give --out the path")
     if not is_url(where):
         return None, Path(where)
-    if resume or engine != "local":
-        what = "--resume" if resume else "--engine spark"
-        raise BadValue(f"{what} with --out {where}", "write to a folder that every process sees, and copy it")
+    if resume:
+        raise BadValue(f"--resume with --out {where}", "write to a folder, and copy it")
     from kctl.audit.run import OWN_NAMES
     from kctl.stores.publishing import Target
 

@@ -31,7 +31,8 @@ from kctl.rows.audit import AUDIT
 from kctl.rows.internal_topics import METADATA_PARTITION
 from kctl.scan.pool import Engine, WorkerDied
 from kctl.scan.tables import SCHEMAS
-from kctl.stores.mirror import given_name
+from kctl.stores.mirror import given_name, mirror_of
+from kctl.stores.sent import SentStore, reached, stores
 from kctl.times import iso
 from kctl.version import __version__
 
@@ -161,25 +162,45 @@ def prepare_folder(out: Path, evidence_paths: tuple[str, ...], *, own: bool, ove
             shutil.rmtree(remains) if remains.is_dir() else remains.unlink()
 
 
+OUT_OF_REACH = (
+    "executors must see the evidence and --out at the paths that this machine has: use a file system that all of them "
+    "mount (of a report for a URL, TMPDIR)"
+)
+STORE_OUT_OF_REACH = (
+    "give each node the end point and the credentials that this machine has, and the store's package"
+)
+
+
 def check_reach(engine: Engine, out: Path, evidence: Evidence) -> None:
-    """`Refused` where an executor does not see the evidence, or writes elsewhere than this machine reads."""
+    """`Refused` where an executor does not see the evidence, or writes elsewhere than this machine reads.
+
+    BadValue where the URL of evidence holds what is not to be sent to executors.
+    """
+    asked = tuple(stores())
+    roots = tuple(root.path for root in evidence.roots if mirror_of(str(root.path)) is None)
     probe = out / f".reach-{token_hex(8)}"
     write_file(probe, probe.name)
     try:
-        roots = tuple(root.path for root in evidence.roots)
-        for trouble in engine.ordered(partial(_unreached, probe=probe, roots=roots), range(engine.cores * 4)):
-            if trouble:
-                raise Refused(
-                    trouble, "executors must see the evidence and --out at the paths that this machine has: "
-                    "use a file system that all of them mount",
-                )  # fmt: skip
+        look = partial(_unreached, probe=probe, roots=roots, asked=asked)
+        for trouble, hint in filter(None, engine.ordered(look, range(engine.cores * 4))):
+            raise Refused(trouble, hint)
     finally:
         probe.unlink(missing_ok=True)
 
 
-def _unreached(number: int, probe: Path, roots: tuple[Path, ...]) -> str | None:
-    """What this process does not reach. Runs on executors."""
+def _unreached(
+    number: int, probe: Path, roots: tuple[Path, ...], asked: tuple[SentStore, ...]
+) -> tuple[str, str] | None:
+    """What this process does not reach, and what to do about it. Runs on executors."""
     where = f"the executor on {socket.gethostname()}"
+    if trouble := _unreached_path(where, probe, roots):
+        return trouble, OUT_OF_REACH
+    if trouble := next(filter(None, map(reached, asked)), None):
+        return f"{where} cannot read {trouble}", STORE_OUT_OF_REACH
+    return None
+
+
+def _unreached_path(where: str, probe: Path, roots: tuple[Path, ...]) -> str | None:
     try:
         if probe.read_text() != probe.name:
             return f"{where} sees another {probe.parent}"

@@ -9,21 +9,24 @@ wave's last tasks run, the next has begun, so that no core waits.
 from __future__ import annotations
 
 import base64
+import io
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pyarrow as pa
-from pyspark.serializers import CloudPickleSerializer, CPickleSerializer
+from pyspark.serializers import CloudPickleSerializer, CPickleSerializer, cloudpickle
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from kctl.model import SILENT, Progress
 from kctl.scan.pool import WorkerDied
 from kctl.spark.data_source import freeze_once
+from kctl.stores.sent import SentMirror, laid, place_of, placed, sent
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,11 +53,48 @@ class TaskFailed(WorkerDied):
     hint = "the executors' logs say more; name fewer files to find the one"
 
 
-class Chunk(InputPartition):
-    """Some items, serialized."""
+class Packed(NamedTuple):
+    """Some items, serialized, and the files of stores that they are about."""
 
-    def __init__(self, first: int, items: list[bytes]) -> None:
-        self.first, self.items = first, items
+    first: int
+    items: list[bytes]
+    mirrors: list[SentMirror]
+
+
+class Chunk(InputPartition):
+    """The same as a partition."""
+
+    def __init__(self, packed: Packed) -> None:
+        self.packed = packed
+
+
+class Pickler(cloudpickle.CloudPickler):
+    """Notes which paths of mirrors it meets, and writes them so that they are the reader's own."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file)
+        self.met: list[str] = []
+
+    def reducer_override(self, value: Any) -> Any:  # pickle's name
+        """How a path of a mirror is made again; anything else as it ever was."""
+        if isinstance(value, PurePath) and (place := place_of(str(value))):
+            self.met.append(str(value))
+            return placed, place
+        return super().reducer_override(value)
+
+
+def pickled(value: object) -> tuple[bytes, list[str]]:
+    """A value, and the paths of mirrors in it."""
+    file = io.BytesIO()
+    pickler = Pickler(file)
+    pickler.dump(value)
+    return file.getvalue(), pickler.met
+
+
+def packed(first: int, items: Iterable[object]) -> Packed:
+    """Some items, of which the first has this number."""
+    done = [pickled(item) for item in items]
+    return Packed(first, [data for data, _ in done], sent(path for _, met in done for path in met))
 
 
 class TasksReader(DataSourceReader):
@@ -65,15 +105,16 @@ class TasksReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         _, chunks = PLAIN.loads(self.work)
-        return [Chunk(first, items) for first, items in chunks]
+        return [Chunk(chunk) for chunk in chunks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Chunk)
         freeze_once()
         function = PLAIN.loads(PLAIN.loads(self.work)[0])
-        for number, item in enumerate(partition.items, partition.first):
-            result = WITH_CODE.dumps(function(PLAIN.loads(item)))
-            yield pa.RecordBatch.from_pydict({"number": [number], "result": [result]}, SCHEMA)
+        with laid(partition.packed.mirrors):
+            for number, item in enumerate(partition.packed.items, partition.packed.first):
+                result, _ = pickled(function(PLAIN.loads(item)))
+                yield pa.RecordBatch.from_pydict({"number": [number], "result": [result]}, SCHEMA)
 
 
 class Tasks(DataSource):
@@ -125,9 +166,7 @@ class SparkEngine:
         most = min(ITEMS_A_PARTITION, max(1, MOST_ITEMS // at_once))
         size = min(most, FIRST_ITEMS)
         while wave := list(islice(waiting, size * at_once)):
-            chunks = [
-                (at, [PLAIN.dumps(one) for one in wave[at : at + size]]) for at in range(0, len(wave), size)
-            ]
+            chunks = [packed(at, wave[at : at + size]) for at in range(0, len(wave), size)]
             yield base64.b64encode(PLAIN.dumps((body, chunks))).decode(), len(chunks)
             size = min(most, size * 4)
 

@@ -30,7 +30,12 @@ AZURE_OPTIONS = {
     "account_key", "sas_token", "tenant_id", "client_id", "client_secret", "blob_storage_authority", "blob_storage_scheme",
     "dfs_storage_authority", "dfs_storage_scheme",
 }  # fmt: skip
-HARMLESS = {"endpoint_override", "region", "scheme", "anonymous", "force_virtual_addressing", "project_id"}
+HARMLESS = {
+    "endpoint_override", "region", "scheme", "anonymous", "force_virtual_addressing", "project_id", "role_arn",
+    "target_service_account", "tenant_id", "client_id", "blob_storage_authority", "blob_storage_scheme",
+    "dfs_storage_authority", "dfs_storage_scheme", "replication",
+}  # fmt: skip
+"""Those whose values are no secrets."""
 
 
 class StoreUnreachable(KctlError):

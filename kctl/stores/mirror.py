@@ -37,6 +37,17 @@ class Mirror(NamedTuple):
     """What of it is not in the folder, as a sentence."""
 
 
+class Description(NamedTuple):
+    """What is kept beside a mirror; `url` as it was given, secrets included, the others as in `Mirror`."""
+
+    url: str
+    path: str
+    given: str
+    unlisted: str
+    part_of: str = ""
+    """The folder of the mirror that was sent, on the machine that sent it."""
+
+
 def local_path(path: str) -> str:
     """The path; of a URL the folder or file that stands for it until this process ends. Raises as `mirror`."""
     if "://" not in path:
@@ -97,9 +108,7 @@ def mirror(url: str, folder: Path) -> Path:
         named = redact_text(repr(strange[0].removeprefix(path)))
         what = f"{len(strange)} keys cannot be names of files; the first is"
         unlisted = f"{shown}: {what if len(strange) > 1 else '1 key cannot be the name of a file:'} {named}"
-    described = os.open(_description(root), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(described, "w", encoding="utf-8") as file:
-        json.dump({"url": url, "path": path, "given": shown, "unlisted": unlisted}, file)
+    describe(root, Description(url, path, shown, unlisted))
     os.environ[MIRRORS] = json.dumps([*mirrors(), str(root)])
     return root / only
 
@@ -116,9 +125,11 @@ def _is_name(name: str) -> bool:
 def _placed(root: Path, info: Any, path: str) -> bool:
     """Put an empty file in the place of an object; whether its key can be the name of one."""
     names = info.path.removeprefix(path).removeprefix("/").split("/")
-    if not all(map(_is_name, names)):
-        return False
-    place = root.joinpath(*names)
+    return all(map(_is_name, names)) and place_file(root.joinpath(*names), info.size, info.mtime_ns)
+
+
+def place_file(place: Path, size: int, modified: int | None) -> bool:
+    """Make an empty file of this size, last changed at this time (nanoseconds); whether there can be one."""
     try:
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o400)
@@ -127,9 +138,9 @@ def _placed(root: Path, info: Any, path: str) -> bool:
             raise
         return False
     try:
-        os.ftruncate(descriptor, info.size)
-        if info.mtime_ns is not None:
-            os.utime(descriptor, ns=(info.mtime_ns, info.mtime_ns))
+        os.ftruncate(descriptor, size)
+        if modified is not None:
+            os.utime(descriptor, ns=(modified, modified))
     except (OSError, OverflowError, TypeError):  # of a size or a time that no file can have
         place.unlink()
         return False
@@ -138,7 +149,23 @@ def _placed(root: Path, info: Any, path: str) -> bool:
     return True
 
 
-def _description(root: Path) -> Path:
+def describe(root: Path, description: Description) -> None:
+    """Write what a mirror is of beside it, for this user alone."""
+    import json
+
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    with os.fdopen(os.open(_file_of(root), flags, 0o600), "w", encoding="utf-8") as file:
+        json.dump(description._asdict(), file)
+
+
+def description_of(root: str) -> Description:
+    """What a mirror is of."""
+    import json
+
+    return Description(**json.loads(_file_of(Path(root)).read_bytes()))
+
+
+def _file_of(root: Path) -> Path:
     return root.with_name(root.name + DESCRIPTION)
 
 
@@ -163,16 +190,19 @@ def mirror_of(path: str) -> Mirror | None:
     return None
 
 
-@functools.cache
+@functools.lru_cache(maxsize=64)
 def _opened(root: str, process: int) -> Mirror:
-    """Once a process: the clients of stores do not outlive a fork."""
-    import json
+    described = description_of(root)
+    files = _client(described.url, described.part_of or root, process)
+    return Mirror(Path(root), described.given, files, described.path, described.unlisted)
 
+
+@functools.lru_cache(maxsize=64)
+def _client(url: str, whole: str, process: int) -> Any:
+    """Once a process: the clients of stores do not outlive a fork. One for all parts of a mirror."""
     from kctl.stores.file_systems import file_system
 
-    described = json.loads(_description(Path(root)).read_bytes())
-    files, _ = file_system(described["url"])
-    return Mirror(Path(root), described["given"], files, described["path"], described["unlisted"])
+    return file_system(url)[0]
 
 
 def stored(path: str) -> ObjectSource | None:
