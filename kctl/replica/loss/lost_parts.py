@@ -177,6 +177,9 @@ def _add_parts(lost: LostParts, pair: Pair, *, compacted: bool) -> None:
         opposite += lacking
     spans += opposite
     lost.absent = merged_spans([*lost.absent, *opposite])
+    first_here = present.lineage.local_log_start_offset or 0
+    # Below it the present log lies in a tier, where its epochs alone tell what was cut.
+    spans += _superseded(present, held, [(max(start, held.lineage.local_log_start_offset or 0), first_here)])
     tail = max(present.log_end_offset, held.lineage.local_log_start_offset or 0)
     if held.lineage.log_end_offset > tail and not _is_tail_present(lost, held, pair):
         spans.append((tail, held.lineage.log_end_offset))

@@ -645,6 +645,31 @@ def test_moments_that_nothing_dates_prove_no_loss(tmp_path: Path) -> None:
     assert ran.codes("info") == ["replica-moments-undated"]
 
 
+@pytest.mark.parametrize(("cut_at", "lost_range"), [(17, [(17, 20, "committed")]), (20, [])])
+def test_a_leader_whose_own_log_begins_beyond_them_has_dropped_records_too(
+    cut_at: int, lost_range: list[tuple[int, int, str]], tmp_path: Path
+) -> None:
+    """What lies below it is in a tier; the leader's epochs tell where the copy's were cut (nemesis 3.9, seed 41)."""
+    first, last = moments(tmp_path)
+    for broker_id in (1, 2):
+        held = [*FRONT, batch(15, 20, "a", 1)]
+        log_dir(first, broker_id, held, high_watermark=20, epochs=[[0, 0], [1, 15]])
+        now = log_dir(
+            last,
+            broker_id,
+            [batch(30, 35, "b", 3)],
+            base=30,
+            high_watermark=35,
+            epochs=[[0, 0], [1, 15], [3, cut_at]],
+        )
+        (now / "log-start-offset-checkpoint").write_text("0\n1\norders 0 0\n")
+    znodes(first, 1, 1, [1, 2], zxid=5)
+    znodes(last, 2, 3, [1, 2], zxid=9)
+    ran = lost(tmp_path)
+    assert spans(ran) == lost_range
+    assert [row["replaced"] for row in ran.of("loss")] == [[list(one[:2])] for one in lost_range]
+
+
 @pytest.mark.slow
 def test_a_tier_remembers_what_every_replica_lost() -> None:
     from tests.conftest import recording
