@@ -4,6 +4,7 @@ import fcntl
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,24 +61,36 @@ UNWANTED = (("com.sun.jdmk", "jmxtools"), ("com.sun.jmx", "jmxri"), ("javax.jms"
 def jars(version: str) -> Path:
     """The folder with the jars of a version such as `2.8`, fetched where it is not there yet."""
     release = RELEASES[version]
-    folder = CACHE / release.version
+    kafka = Artifact("org.apache.kafka", f"kafka_{release.scala}", release.version)
+    return _fetched(release.version, (kafka, *release.extra))
+
+
+def tier_jars(version: str) -> Path:
+    """The folder with the jar of Kafka's tests that has LocalTieredStorage, and with nothing else."""
+    release = RELEASES[version]
+    storage = Artifact("org.apache.kafka", "kafka-storage", release.version, "test")
+    return _fetched(f"{release.version}-tier", (storage,), "-DexcludeTransitive=true")
+
+
+def _fetched(name: str, artifacts: Sequence[Artifact], *options: str) -> Path:
+    folder = CACHE / name
     if folder.is_dir():
         return folder
     CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / f"{release.version}.lock").open("w") as lock:
+    with (CACHE / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # of threads as well as of processes: one fetches, the others wait
         if not folder.is_dir():
-            _fetch(release, folder)
+            _fetch(artifacts, folder, options)
     return folder
 
 
-def _fetch(release: Release, folder: Path) -> None:
-    partial = CACHE / f"{release.version}.partial"
+def _fetch(artifacts: Sequence[Artifact], folder: Path, options: Sequence[str]) -> None:
+    partial = CACHE / f"{folder.name}.partial"
     shutil.rmtree(partial, ignore_errors=True)  # of a run that was cut off
     partial.mkdir()
     pom = partial / "pom.xml"
-    pom.write_text(_pom(release))
-    command = ["mvn", "-q", "-B", "-f", pom, "dependency:copy-dependencies"]
+    pom.write_text(_pom(artifacts))
+    command = ["mvn", "-q", "-B", "-f", pom, "dependency:copy-dependencies", *options]
     said = subprocess.run(
         [*command, "-DincludeScope=runtime", f"-DoutputDirectory={partial}"],
         capture_output=True,
@@ -85,9 +98,7 @@ def _fetch(release: Release, folder: Path) -> None:
         check=False,
     )
     if said.returncode:
-        raise RuntimeError(
-            f"mvn could not fetch Kafka {release.version}: {said.stdout[-2000:]}{said.stderr[-500:]}"
-        )
+        raise RuntimeError(f"mvn could not fetch {folder.name}: {said.stdout[-2000:]}{said.stderr[-500:]}")
     partial.rename(folder)
 
 
@@ -96,9 +107,8 @@ def classpath(version: str) -> str:
     return f"{jars(version)}/*"
 
 
-def _pom(release: Release) -> str:
-    kafka = Artifact("org.apache.kafka", f"kafka_{release.scala}", release.version)
-    dependencies = "".join(_dependency(a) for a in (kafka, *release.extra))
+def _pom(artifacts: Sequence[Artifact]) -> str:
+    dependencies = "".join(_dependency(a) for a in artifacts)
     return (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
         "<groupId>kctl</groupId><artifactId>rig</artifactId><version>1</version>"

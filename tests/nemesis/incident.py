@@ -20,11 +20,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 from kazoo.exceptions import KazooException
 
 from tests.brokers.cluster import Cluster, cluster, eventually, kraft_cluster
+from tests.brokers.jars import classpath, tier_jars
 from tests.conftest import kctl
 from tests.nemesis.story import Fault, Held, Moment, Sent, Story
 from tests.nemesis.truth import kraft_history, stored, whole_entries, zookeeper_history
@@ -42,6 +43,19 @@ PROPERTIES: dict[str, object] = {
     "transaction.state.log.replication.factor": 3,
 }
 WITH_ZOOKEEPER: dict[str, object] = {"zookeeper.session.timeout.ms": 3000, "log.cleaner.enable": "true"}
+TIERED: dict[str, object] = {
+    "remote.log.storage.system.enable": "true",
+    "remote.log.storage.manager.class.name": "org.apache.kafka.server.log.remote.storage.LocalTieredStorage",
+    "remote.log.metadata.manager.listener.name": "PLAINTEXT",
+    "rlmm.config.remote.log.metadata.topic.num.partitions": 3,
+    "rlmm.config.remote.log.metadata.topic.replication.factor": 3,
+    "rlmm.config.remote.log.metadata.initialization.retry.interval.ms": 300,
+    "remote.log.manager.task.interval.ms": 1000,
+    "remote.log.manager.thread.pool.size": 2,
+    "remote.log.reader.threads": 2,
+    "log.retention.check.interval.ms": 2000,
+    "log.initial.task.delay.ms": 500,
+}
 KEPT_OF_KRAFT = ("__cluster_metadata-0", "meta.properties", "bootstrap.checkpoint")
 
 
@@ -60,25 +74,33 @@ class Topic:
     min_isr: int
     is_compacted: bool = False
     is_transactional: bool = False
+    is_tiered: bool = False
 
     @property
     def configs(self) -> dict[str, str]:
+        rolls_soon = self.is_compacted or self.is_tiered
         return {
             "unclean.leader.election.enable": str(self.is_unclean).lower(),
             "min.insync.replicas": str(self.min_isr),
-            "segment.ms": "4000" if self.is_compacted else "10000",  # Kafka 4 has no small segment.bytes
+            "segment.ms": "4000" if rolls_soon else "10000",  # Kafka 4 has no small segment.bytes
             **({"cleanup.policy": "compact"} if self.is_compacted else {}),
+            **({"remote.storage.enable": "true", "local.retention.ms": "5000"} if self.is_tiered else {}),
         }
 
 
-def topics(rng: Random, has_transactions: bool) -> list[Topic]:
-    """One a way to ask for answers, a compacted one, and one with transactions where the version has them."""
+def topics(rng: Random, has_transactions: bool, has_tier: bool) -> list[Topic]:
+    """One a way to ask for answers, a compacted one, and those with transactions and a tier where these are."""
     return [
         Topic("ledger", "all", rng.random() < 0.5, rng.choice((1, 2))),
         Topic("clicks", "1", True, 1),
         Topic("beacons", "0", rng.random() < 0.5, 1),
         Topic("profiles", "all", rng.random() < 0.5, rng.choice((1, 2)), is_compacted=True),
         *([Topic("payments", "all", False, 2, is_transactional=True)] if has_transactions else ()),
+        *(
+            [Topic("archive", "all", rng.random() < 0.5, rng.choice((1, 2)), is_tiered=True)]
+            if has_tier
+            else ()
+        ),
     ]
 
 
@@ -418,6 +440,30 @@ class Incident:
         moment.done = now()
         self.story.moments.append(moment)
 
+    def consume(self, topic: str) -> None:
+        """Read a topic from its first offset to its end, as the brokers serve it."""
+        consumer = KafkaConsumer(
+            bootstrap_servers=self.cluster.bootstrap.split(","),
+            enable_auto_commit=False,
+            auto_offset_reset="none",
+        )
+        try:
+            partitions = [TopicPartition(topic, number) for number in range(PARTITIONS)]
+            consumer.assign(partitions)
+            consumer.seek_to_beginning(*partitions)
+            ends = consumer.end_offsets(partitions)
+            read: dict[str, dict[int, str]] = {f"{topic}-{number}": {} for number in range(PARTITIONS)}
+            for _ in eventually(
+                lambda: f"{topic} was read to {ends}: {[max(r) for r in read.values() if r]}"
+            ):
+                for partition, records in consumer.poll(timeout_ms=500).items():
+                    read[f"{topic}-{partition.partition}"] |= {r.offset: r.value.decode() for r in records}
+                if all(consumer.position(partition) >= ends[partition] for partition in partitions):
+                    break
+            self.story.served |= read
+        finally:
+            consumer.close(autocommit=False)
+
     def keep_logs(self) -> None:
         for id, broker in self.cluster.brokers.items():
             logs = self.folder / "evidence" / f"broker-{id}" / "logs"
@@ -454,6 +500,8 @@ class Incident:
         for load in self.load:
             load.join(12)
         self.settle()
+        for name in self.story.tiered:
+            self.consume(name)
         is_stopped = self.story.seed % 2 == 0
         if is_stopped:
             for id in IDS:
@@ -502,18 +550,31 @@ def metadata_history(c: Cluster) -> Any:
     return kraft_history(said.splitlines())
 
 
-def make(folder: Path, seed: int, version: str, seconds: float) -> Story:
-    """An incident in a folder; `version` is one of the rig's, with `-kraft` behind it where there is no ZooKeeper."""
+def make(folder: Path, seed: int, version: str, seconds: float, *, has_tier: bool = False) -> Story:
+    """An incident in a folder; `version` is one of the rig's, with `-kraft` behind it where there is no ZooKeeper.
+
+    With a tier, brokers copy the segments of one topic into a folder of the evidence.
+    """
     release, _, is_kraft = version.partition("-")
     rng = Random(f"{seed} {version}")
+    classpath(release)  # what is fetched first takes its time
     story = Story(seed, version, "kraft" if is_kraft else "zookeeper")
     story.faults = [Fault(now(), "start", id) for id in IDS]
-    chosen = topics(rng, release not in ("0.9", "0.10.2"))
+    chosen = topics(rng, release not in ("0.9", "0.10.2"), has_tier)
     story.compacted = [topic.name for topic in chosen if topic.is_compacted]
+    story.tiered = [topic.name for topic in chosen if topic.is_tiered]
+    properties = PROPERTIES
+    if has_tier:
+        properties = {
+            **PROPERTIES,
+            **TIERED,
+            "remote.log.storage.manager.class.path": f"{tier_jars(release)}/*",
+            "rsm.config.dir": folder.resolve() / "evidence" / "tier",
+        }
     opened = (
-        kraft_cluster(release, properties=PROPERTIES)
+        kraft_cluster(release, properties=properties)
         if is_kraft
-        else cluster(release, properties={**PROPERTIES, **WITH_ZOOKEEPER})
+        else cluster(release, properties={**properties, **WITH_ZOOKEEPER})
     )
     with opened as c:
         incident = Incident(c, rng, folder, story, chosen)

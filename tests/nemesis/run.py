@@ -1,6 +1,7 @@
 """`make nemesis`: an incident by random faults on real brokers, made and held against what kctl says of it.
 
     make nemesis SEED=3 KAFKA=4.1-kraft MINUTES=2
+    make nemesis SEED=5 KAFKA=3.9 NEMESIS_ARGS=--tier              one topic with remote segments: 3.9 and later
     python -m tests.nemesis.run --seed 3 --kafka 2.8 --keep FOLDER      keep the incident; FOLDER/story.json tells it
     python -m tests.nemesis.run --judge FOLDER                          judge one that was kept
 
@@ -25,6 +26,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kafka", default="3.9", help="a version of the rig, such as 2.8 or 4.1-kraft")
     parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--tier", action="store_true", help="one topic has remote segments; 3.9 and later")
     parser.add_argument("--keep", type=Path, help="the folder to make it in")
     parser.add_argument("--judge", type=Path, help="judge this folder, and make nothing")
     options = parser.parse_args()
@@ -34,12 +36,12 @@ def main() -> int:
             story = Story.read(folder / "story.json")
         else:
             folder.mkdir(parents=True)
-            story = make(folder, options.seed, options.kafka, options.minutes * 60)
+            story = make(folder, options.seed, options.kafka, options.minutes * 60, has_tier=options.tier)
         statements = judge(story, folder, Path(scratch) / "audit")
     wrong = [statement for statement in statements if not statement.is_right]
     written = sorted({sent.partition.rpartition("-")[0] for sent in story.sent if sent.offset is not None})
     print(
-        f"seed {story.seed}, Kafka {story.version}, acknowledged in {' '.join(written)}:"
+        f"seed {story.seed}, Kafka {story.version}{' with a tier' * bool(story.tiered)}, acknowledged in {' '.join(written)}:"
         f" {len(statements)} statements, {len(wrong)} wrong"
     )
     for statement in wrong:

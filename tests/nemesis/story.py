@@ -60,11 +60,15 @@ class Story:
     version: str
     mode: str  # zookeeper or kraft
     compacted: list[str] = field(default_factory=list)  # topics
+    tiered: list[str] = field(default_factory=list)  # topics
     faults: list[Fault] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)
     history: dict[str, list[State]] = field(default_factory=dict)
     held: dict[str, Held] = field(default_factory=dict)
     moments: list[Moment] = field(default_factory=list)
+    served: dict[str, dict[int, str]] = field(
+        default_factory=dict
+    )  # what a consumer read of tiered topics at the end
     settled: float = 0.0  # every replica was in sync from then on
 
     def write(self, path: Path) -> None:
@@ -83,6 +87,9 @@ class Story:
         story.held = {
             name: {int(at): {value: set(ids) for value, ids in values.items()} for at, values in held.items()}
             for name, held in story.held.items()
+        }
+        story.served = {
+            name: {int(at): v for at, v in values.items()} for name, values in story.served.items()
         }
         return story
 

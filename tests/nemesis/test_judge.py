@@ -11,16 +11,18 @@ import pytest
 from kctl.times import iso
 from tests.nemesis.judge import (
     Copies,
+    RemoteLogs,
     Statement,
     judge_damage,
     judge_divergence,
     judge_leaders,
     judge_lives,
     judge_loss,
+    judge_tier,
     judge_torn,
 )
 from tests.nemesis.story import Fault, Moment, Sent, State, Story
-from tests.nemesis.truth import Stored, kraft_history, zookeeper_history
+from tests.nemesis.truth import CONTROL, Stored, kraft_history, stored, zookeeper_history
 
 PARTITION = {"topic": "ledger", "partition": 0}
 KEPT = {"ledger-0": {o: Stored(o, b"k", b"new" if o >= 8 else f"{o}".encode()) for o in range(10)}}
@@ -237,3 +239,53 @@ def test_the_states_of_a_metadata_log() -> None:
     ]
     states = [(s.epoch, s.leader, s.isr, s.is_unclean) for s in kraft_history(lines)["ledger-0"]]
     assert states == [(0, 2, [2, 1], False), (1, -1, [], False), (2, 2, [2], False), (3, 1, [1], True)]
+
+
+def test_a_marker_takes_an_offset_too() -> None:
+    body = struct.pack(">ibihiqqqhii", 0, 2, 0, CONTROL, 0, 90, 90, 7, 1, -1, 1)
+    (marker,) = stored(struct.pack(">qi", 4, len(body)) + body)
+    assert marker == Stored(4, None, b"marker of producer 7:1 at 90")
+
+
+ID = "A" * 21 + "-"
+SEGMENT = {
+    "kind": "remote_segment", **PARTITION, "remote_log_segment_id": ID,
+    "state": "COPY_SEGMENT_FINISHED", "start_offset": 0, "end_offset": 1,
+}  # fmt: skip
+ROW = {"kind": "tier_partition", **PARTITION, "log_start_offset": 0}
+SOUND = {"kind": "judgement", "question": "tier", **PARTITION, "verdict": "sound"}
+ABOUT = {
+    "kind": "finding", **PARTITION, "remote_log_segment_id": ID, "severity": "error", "message": "…",
+    "base_offset": 0, "last_offset": 1,
+}  # fmt: skip
+GAP = {**ABOUT, "code": "remote-gap"}
+OUTSIDE = {**ABOUT, "code": "remote-segment-outside-lineage"}
+MISSING = {**ABOUT, "code": "remote-object-missing"}
+
+
+@pytest.mark.parametrize(
+    ("served", "said", "caught"),
+    [
+        ("abc", [SEGMENT, ROW, SOUND], ""),
+        ("abc", [ROW], "[0, 2) were served from the tier, and no segment holds them"),
+        ("abc", [ROW], "lies in the tier, and nothing says so"),
+        ("a-c", [SEGMENT, ROW, SOUND], "called sound, and nobody could read [1, 2)"),
+        ("axc", [SEGMENT, ROW], "a consumer is served other records at [1, 2), and nothing says so"),
+        ("axc", [SEGMENT, ROW, OUTSIDE], ""),
+        ("abc", [SEGMENT, ROW, OUTSIDE], "nobody touched it"),
+        ("a-c", [SEGMENT, ROW, GAP], ""),
+        ("abc", [SEGMENT, ROW, GAP], "nobody touched it"),
+        ("abc", [SEGMENT, ROW, MISSING], "nobody touched it"),
+        ("abc", [{**SEGMENT, "remote_log_segment_id": "other"}, ROW], "other [0, 2) has no object"),
+    ],
+)
+def test_the_tier(served: str, said: list[dict[str, Any]], caught: str, tmp_path: Path) -> None:
+    """The tier holds a and b, the leader's own log begins at c."""
+    story = made()
+    story.served = {"ledger-0": {o: value for o, value in enumerate(served) if value != "-"}}
+    folder = tmp_path / "kafka-tiered-storage" / ("ledger-0-" + "B" * 22)
+    folder.mkdir(parents=True)
+    (folder / f"{0:020}-{ID}.log").write_bytes(batch(0, b"a") + batch(1, b"b"))
+    segments = [row for row in said if row["kind"] == "remote_segment"]
+    found = wrong(judge_tier(story, said, segments, RemoteLogs(tmp_path), {"ledger-0": 2}))
+    assert caught in found if caught else not found

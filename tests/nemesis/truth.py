@@ -21,7 +21,7 @@ CREATES, DELETE, SET_DATA, MULTI = (1, 15, 19, 21), 2, 5, 14
 
 
 class Stored(NamedTuple):
-    """A record of a segment."""
+    """A record of a segment; the value of a marker of a transaction names its producer and its time."""
 
     offset: int
     key: bytes | None
@@ -55,7 +55,7 @@ def whole_entries(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def stored(data: bytes) -> Iterator[Stored]:
-    """The records of uncompressed log bytes, control records left out."""
+    """The records of uncompressed log bytes, markers of transactions among them."""
     for at, _ in whole_entries(data):
         (offset,) = struct.unpack_from(">q", data, at)
         magic = data[at + 16]
@@ -65,10 +65,14 @@ def stored(data: bytes) -> Iterator[Stored]:
             value, _ = _bytes(data, place + 4, struct.unpack_from(">i", data, place)[0])
             yield Stored(offset, key, value)
             continue
-        (attributes,) = struct.unpack_from(">h", data, at + 21)
+        attributes, _, _, time, producer, term = struct.unpack_from(">hiqqqh", data, at + 21)
         (count,) = struct.unpack_from(">i", data, at + 57)
         place = at + 61
-        for _ in range(0 if attributes & CONTROL else count):
+        if attributes & CONTROL:
+            marker = f"marker of producer {producer}:{term} at {time}"
+            yield Stored(offset, None, marker.encode())
+            continue
+        for _ in range(count):
             length, start = _varint(data, place)
             place = start + length
             _, start = _varint(data, start + 1)  # past the attributes: the timestamp
