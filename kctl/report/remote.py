@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -76,17 +76,17 @@ class _Picture:
     def lane(self, name: str, bands: list[tuple[int, int, int]], style: str) -> None:
         if not bands:
             return
-        shown = bands if len(bands) <= MOST_BANDS else _merged(bands)
+        shown = Counter(bands if len(bands) <= MOST_BANDS else _merged(bands))
         self.parts.append(element("text", name, x=0, y=self.y + 15))
         # Overlapping copies go on top of each other in half height, so that none hides another.
         end = self.low
-        for start, after, epoch in shown:
+        for (start, after, epoch), times in shown.items():
             overlaps = start < end
-            self._band(start, after, epoch, style, overlaps)
+            self._band(start, after, epoch, style, overlaps, times)
             end = max(end, after)
         self.y += LANE + GAP_BETWEEN
 
-    def _band(self, start: int, end: int, epoch: int, style: str, overlaps: bool) -> None:
+    def _band(self, start: int, end: int, epoch: int, style: str, overlaps: bool, times: int) -> None:
         x, width = self.x(start), max(self.x(end) - self.x(start), 1)
         height = LANE / 2 if overlaps else LANE
         fill = {
@@ -95,7 +95,10 @@ class _Picture:
             "unfinished": "none",
         }[style]
         title = element(
-            "title", f"offsets [{start}, {end}), " + (f"epoch {epoch}" if epoch >= 0 else "no epoch known")
+            "title",
+            f"offsets [{start}, {end}), "
+            + (f"epoch {epoch}" if epoch >= 0 else "no epoch known")
+            + (f", {times} times" if times > 1 else ""),
         )
         dashes = "4 3" if style == "unfinished" else None
         self.parts.append(

@@ -51,3 +51,12 @@ def test_a_partition_without_faults_has_no_lane_for_them() -> None:
     assert "with faults" not in markup
     assert "no metadata" not in markup
     assert "No gap." in markup
+
+
+def test_copies_of_the_same_offsets_are_one_box_that_counts_them() -> None:
+    again = [{**segment(name, 40, 80), "state": "COPY_SEGMENT_STARTED"} for name in "bcd"]
+    root = ElementTree.fromstring(tier_picture(PARTITION, [segment("a", 0, 40), *again]))
+    boxes = [one.findtext("title") for one in root.iter("rect")]
+    assert [one for one in boxes if one and one.startswith("offsets [40, 80), epoch")] == [
+        "offsets [40, 80), epoch 0, 3 times"
+    ]
