@@ -168,7 +168,9 @@ def _target(where: str, *, resume: bool, overwrite: bool) -> tuple[Target | None
     if not is_url(where):
         return None, Path(where)
     if resume:
-        raise BadValue(f"--resume with --out {where}", "write to a folder, and copy it")
+        raise BadValue(
+            f"--resume with --out {where}", "write to a folder that every process sees, and copy it"
+        )
     from kctl.audit.run import OWN_NAMES
     from kctl.stores.publishing import Target
 

@@ -29,9 +29,10 @@ from kctl.judging.sentences import audit_sentence
 from kctl.replica.copies.scanned import NOTED
 from kctl.rows.audit import AUDIT
 from kctl.rows.internal_topics import METADATA_PARTITION
-from kctl.scan.pool import Engine, WorkerDied
+from kctl.scan.pool import Engine, Jobs, WorkerDied
 from kctl.scan.tables import SCHEMAS
-from kctl.stores.mirror import given_name, mirror_of
+from kctl.stores.asked import ASKED
+from kctl.stores.mirror import given_name, mirror_of, mirrors
 from kctl.stores.sent import SentStore, reached, stores
 from kctl.times import iso
 from kctl.version import __version__
@@ -177,6 +178,7 @@ def check_reach(engine: Engine, out: Path, evidence: Evidence) -> None:
     BadValue where the URL of evidence holds what is not to be sent to executors.
     """
     asked = tuple(stores())
+    engine.doing = "audit: reach"
     roots = tuple(root.path for root in evidence.roots if mirror_of(str(root.path)) is None)
     probe = out / f".reach-{token_hex(8)}"
     write_file(probe, probe.name)
@@ -317,6 +319,8 @@ def _run_part(
     part: Part, audit: Audit, writers: dict[str, TableWriter], totals: Totals, on_row: Callable[[Row], None]
 ) -> Row:
     began, state = time.monotonic(), "done"
+    if not isinstance(audit.jobs, int | None):
+        audit.jobs.doing = f"audit: {part.name}"
     try:
         for item in part.rows(audit):
             row = item.row() if isinstance(item, Judgement) else item
@@ -369,8 +373,19 @@ def _summary(audit: Audit, out: Path, totals: Totals, done: list[Row], started: 
         lost_records=lost,
         judgements=[coverage.row() for coverage in totals.coverages.values()],
         parts=done,
+        **_costs(audit.jobs),
         report=f"{audit.out_name or out}/report.html",
     )
+
+
+def _costs(jobs: Jobs) -> Row:
+    """What the run asked of stores and of the engine."""
+    asked = ASKED if mirrors() else None
+    return {
+        "requests": asked.requests if asked else None,
+        "bytes_read": asked.bytes if asked else None,
+        "retries": None if isinstance(jobs, int | None) else jobs.retries,
+    }
 
 
 def verdict(totals: Totals, lost: int | None, parts: Iterable[Row] = ()) -> str:

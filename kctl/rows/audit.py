@@ -51,6 +51,9 @@ AUDIT = RowType("""
     lost_records  integer?  records known to be lost; null where the comparison was not possible
     judgements    array     the `coverage` row of each question that was asked
     parts         array     what was done: name, state, seconds
+    requests      integer? or absent  made of stores, listings included, without those that a store's client repeats; null where no evidence lies in one
+    bytes_read    integer? or absent  of objects; null as before
+    retries       integer? or absent  tasks that Spark began again; null where it does not say, and on this machine
     report        string?   the HTML report
 """)
 

@@ -12,9 +12,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kctl.errors import KctlError
+from kctl.stores.asked import Counted, counted, taken
 from kctl.stores.mirror import mirrors
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ class Engine(Protocol):
 
     cores: int
     """How many items it works on at once."""
+    doing: str
+    """What the work is for, in two words; whoever looks at the engine sees it."""
+    retries: int | None
+    """How many pieces of work failed and were begun again; None: it does not say."""
 
     def ordered(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """function(item) for each item, in order."""
@@ -82,7 +87,7 @@ def ordered(
 
 
 def _by_workers(function: Callable[[Item], Result], items: Iterator[Item], jobs: int) -> Iterator[Result]:
-    pending: deque[Future[Result]] = deque()
+    pending: deque[Future[Counted]] = deque()
     first = next(items, None)
     if first is None:
         return
@@ -91,13 +96,13 @@ def _by_workers(function: Callable[[Item], Result], items: Iterator[Item], jobs:
 
     executor = ProcessPoolExecutor(jobs, mp_context=_context(), initializer=_begin_worker)
     try:
-        pending.append(executor.submit(function, first))
+        pending.append(executor.submit(counted, function, first))
         for item in items:
-            pending.append(executor.submit(function, item))
+            pending.append(executor.submit(counted, function, item))
             if len(pending) >= WAITING * jobs:
-                yield pending.popleft().result()
+                yield _taken(pending)
         while pending:
-            yield pending.popleft().result()
+            yield _taken(pending)
         executor.shutdown()
     except BrokenProcessPool as error:
         raise WorkerDied("a worker process died") from error
@@ -107,6 +112,10 @@ def _by_workers(function: Callable[[Item], Result], items: Iterator[Item], jobs:
         for worker in list((getattr(executor, "_processes", None) or {}).values()):
             worker.terminate()
         executor.shutdown(cancel_futures=True)
+
+
+def _taken(pending: deque[Future[Counted]]) -> Any:
+    return taken(pending.popleft().result())
 
 
 def _context() -> BaseContext:

@@ -26,6 +26,7 @@ from pyspark.sql.types import StructType
 from kctl.model import SILENT, Progress
 from kctl.scan.pool import WorkerDied
 from kctl.spark.data_source import freeze_once
+from kctl.stores.asked import counted, taken
 from kctl.stores.sent import SentMirror, laid, place_of, placed, sent
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ Result = TypeVar("Result")
 
 PLAIN, WITH_CODE = CPickleSerializer(), CloudPickleSerializer()
 SCHEMA = pa.schema([("number", pa.int64()), ("result", pa.binary())])
+NOUNS = {"ReplicaTask": "folders", "ComparisonTask": "partitions", "PosixPath": "files", "int": "probes"}
+"""What items are, for those who look at Spark's pages."""
 PARTITIONS_A_WAVE = 4
 """For each core: enough that a slow one does not keep the others waiting."""
 FIRST_ITEMS, ITEMS_A_PARTITION = 4, 64
@@ -113,7 +116,7 @@ class TasksReader(DataSourceReader):
         function = PLAIN.loads(PLAIN.loads(self.work)[0])
         with laid(partition.packed.mirrors):
             for number, item in enumerate(partition.packed.items, partition.packed.first):
-                result, _ = pickled(function(PLAIN.loads(item)))
+                result, _ = pickled(counted(function, PLAIN.loads(item)))
                 yield pa.RecordBatch.from_pydict({"number": [number], "result": [result]}, SCHEMA)
 
 
@@ -136,10 +139,13 @@ class SparkEngine:
 
     def __init__(self, spark: SparkSession, cores: int, progress: Progress = SILENT) -> None:
         self.spark, self.cores, self.progress = spark, cores, progress
+        self.doing = "work"
+        self.retries: int | None = 0
         self._tag = f"kctl-{id(self)}"
         self._asked = 0  # tasks of all waves that were begun
         self._done = 0  # tasks of waves whose results were taken
         self._said = 0
+        self._failed: dict[int, int] = {}  # tasks by stage
         spark.dataSource.register(Tasks)
 
     def ordered(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
@@ -147,9 +153,9 @@ class SparkEngine:
         pool = ThreadPoolExecutor(WAVES_AT_ONCE, thread_name_prefix="kctl-wave")
         running: deque[tuple[Future[list[Any]], int]] = deque()
         try:
-            for work, tasks in self._waves(WITH_CODE.dumps(function), iter(items)):
+            for work, tasks, what in self._waves(WITH_CODE.dumps(function), iter(items)):
                 self._asked += tasks
-                running.append((pool.submit(self._results, work), tasks))
+                running.append((pool.submit(self._results, work, f"kctl {self.doing} {what}"), tasks))
                 if len(running) >= WAVES_AT_ONCE:
                     yield from self._next(running)
             while running:
@@ -160,14 +166,15 @@ class SparkEngine:
                 self._cancel()
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _waves(self, body: bytes, waiting: Iterator[Item]) -> Iterator[tuple[str, int]]:
-        """Each wave as an option of the data source, and how many tasks it has."""
+    def _waves(self, body: bytes, waiting: Iterator[Item]) -> Iterator[tuple[str, int, str]]:
+        """Each wave as an option of the data source, how many tasks it has, and of what they are."""
         at_once = self.cores * PARTITIONS_A_WAVE
         most = min(ITEMS_A_PARTITION, max(1, MOST_ITEMS // at_once))
         size = min(most, FIRST_ITEMS)
         while wave := list(islice(waiting, size * at_once)):
             chunks = [packed(at, wave[at : at + size]) for at in range(0, len(wave), size)]
-            yield base64.b64encode(PLAIN.dumps((body, chunks))).decode(), len(chunks)
+            what = f"{len(wave):,} {NOUNS.get(type(wave[0]).__name__, 'items')}"
+            yield base64.b64encode(PLAIN.dumps((body, chunks))).decode(), len(chunks), what
             size = min(most, size * 4)
 
     def _next(self, running: deque[tuple[Future[list[Any]], int]]) -> Iterator[Any]:
@@ -176,9 +183,10 @@ class SparkEngine:
         while not wait([future], LOOK_EVERY).done:
             self._say_tasks()
         results = future.result()
+        self._count_retries()
         running.popleft()
         self._done += tasks
-        yield from results
+        yield from map(taken, results)
 
     def _say_tasks(self) -> None:
         if self.progress is SILENT:
@@ -192,10 +200,12 @@ class SparkEngine:
         self._said = max(self._said, min(done, self._asked))
         self.progress.note(f"{self._said:,} of {self._asked:,} tasks")
 
-    def _results(self, work: str) -> list[Any]:
+    def _results(self, work: str, description: str) -> list[Any]:
         """What the executors made of a wave, in order. Runs in a thread of its own."""
         try:
             self.spark.addTag(self._tag)
+            with suppress(Exception):  # Connect has none
+                self.spark.sparkContext.setJobGroup(self._tag, description, interruptOnCancel=True)
             rows = self.spark.read.format(Tasks.name()).option("work", work).load().collect()
         except Exception as error:  # py4j and gRPC have families of their own
             cause = _cause(error)
@@ -204,9 +214,23 @@ class SparkEngine:
         rows.sort(key=lambda one: one["number"])
         return [PLAIN.loads(bytes(row["result"])) for row in rows]
 
+    def _count_retries(self) -> None:
+        """Take in what Spark says of the jobs so far."""
+        try:
+            tracker = self.spark.sparkContext.statusTracker()
+            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._tag)]
+            stages = {stage for job in jobs if job for stage in job.stageIds}
+            known = [tracker.getStageInfo(stage) for stage in stages]
+            self._failed |= {one.stageId: one.numFailedTasks for one in known if one}
+            self.retries = sum(self._failed.values())
+        except Exception:  # Connect does not say
+            self.retries = None
+
     def _cancel(self) -> None:
         with suppress(Exception):  # the session may be gone already
             self.spark.interruptTag(self._tag)
+        with suppress(Exception):
+            self.spark.sparkContext.cancelJobGroup(self._tag)
 
 
 def cores_of(spark: SparkSession) -> int:

@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kctl.errors import KctlError
+from kctl.stores.asked import ASKED, AskedFiles
 
 if TYPE_CHECKING:
     from kctl.stores.objects import ObjectSource, ObjectStream
 
 MIRRORS = "KCTL_MIRRORS"
 """The environment's variable: folders of mirrors, a list in JSON. Beside each lies a file with its URL."""
+OBJECTS_A_PAGE = 1000  # of a listing
 LONGEST_NAME = 255  # bytes of a file's name
 DESCRIPTION = ".mirror"
 # Of a key that goes on where another one ends, and of one that is too long.
@@ -99,6 +101,7 @@ def mirror(url: str, folder: Path) -> Path:
     found = [
         one for one in found if one.type == fs.FileType.File and (one.size or not one.path.endswith("/"))
     ]
+    ASKED.add(2 + len(found) // OBJECTS_A_PAGE)
     if not found:
         raise StoreUnreachable(f"{shown}: no object is under this URL", "check the bucket and the prefix")
     root.mkdir(mode=0o700)
@@ -202,7 +205,7 @@ def _client(url: str, whole: str, process: int) -> Any:
     """Once a process: the clients of stores do not outlive a fork. One for all parts of a mirror."""
     from kctl.stores.file_systems import file_system
 
-    return file_system(url)[0]
+    return AskedFiles(file_system(url)[0])
 
 
 def stored(path: str) -> ObjectSource | None:

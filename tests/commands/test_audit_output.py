@@ -136,6 +136,8 @@ class OtherMachine:
     """An engine whose work runs in this process, after `before` and before `after`."""
 
     cores = 1
+    doing = ""
+    retries = None
 
     def __init__(self, before: Callable[[], object], after: Callable[[], object]) -> None:
         self.before, self.after = before, after

@@ -62,6 +62,8 @@ class Executors:
     """An engine as Spark is one: functions, items and results leave the process and come back, as bytes."""
 
     cores = 2
+    doing = ""
+    retries = None
 
     def ordered(self, function: Callable[..., object], items: Iterable[object]) -> Iterator[object]:
         """function(item) for each item, in order."""

@@ -14,6 +14,7 @@ from pyarrow import fs
 from kctl.audit import run
 from kctl.audit.parts import PARTS
 from kctl.audit.tables import Tables
+from kctl.stores.asked import ASKED
 from kctl.stores.mirror import MIRRORS
 from tests.conftest import kctl, recording
 from tests.spark.test_audit_on_spark import ON_SPARK, equal_audits
@@ -61,12 +62,19 @@ def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
     server.stop()
 
 
-def test_the_audit_of_a_url_is_that_of_the_local_engine(spark: Any, bucket: Bucket, tmp_path: Path) -> None:
+def test_the_audit_of_a_url_is_that_of_the_local_engine(
+    spark: Any, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ASKED, "bytes", 0)
     remote = kctl("audit", "run", bucket.url, "--out", tmp_path / "spark", *ON_SPARK)
+    monkeypatch.setattr(ASKED, "bytes", 0)
     local = kctl("audit", "run", bucket.url, "--out", tmp_path / "local", "--jobs", 1)
     assert (remote.status, remote.err) == (local.status, local.err) and local.status == 5
     equal_audits(tmp_path / "local", tmp_path / "spark")
     assert Tables(tmp_path / "spark").summary["evidence"] == "s3://evidence/dark"
+    size = sum(path.stat().st_size for path in bucket.folder.rglob("*.log"))
+    for name in ("spark", "local"):
+        assert Tables(tmp_path / name).summary["bytes_read"] >= size, "what executors read is not counted"
     query = bucket.url.partition("?")[2].replace("anonymous=true", "access_key=a&secret_key=b")
     put = kctl("audit", "run", bucket.url, "--out", f"s3://evidence/report?{query}", *ON_SPARK)
     assert (put.status, put.err) == (local.status, local.err)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,9 @@ ROOT = Path(__file__).parents[2]
 UNCLEAN = "incidents/unclean-2.8"
 
 
+MEASURED = ("started", "seconds", "report", "parts", "requests", "bytes_read", "retries")
+
+
 def table_rows(out: Path, name: str) -> list[str]:
     table = ds.dataset(out / name, format="parquet").to_table()
     return sorted(json.dumps(row, sort_keys=True, default=repr) for row in table.to_pylist())
@@ -35,8 +39,7 @@ def equal_audits(one: Path, other: Path) -> None:
     for name in names:
         assert table_rows(one, name) == table_rows(other, name), name
     left, right = (
-        {k: v for k, v in Tables(out).summary.items() if k not in ("started", "seconds", "report", "parts")}
-        for out in (one, other)
+        {k: v for k, v in Tables(out).summary.items() if k not in MEASURED} for out in (one, other)
     )
     assert left == right
     states = [
@@ -69,6 +72,21 @@ def test_both_engines_write_the_same_tables(spark: Any, tmp_path: Path, name: st
     assert ran.err == local.err
     equal_audits(tmp_path / "local", tmp_path / "spark")
     assert [p.name for p in (tmp_path / "spark").iterdir() if p.name.startswith(".")] == []
+
+
+def test_spark_s_pages_say_what_a_job_is_for(spark: Any, tmp_path: Path) -> None:
+    jobs = spark.sparkContext._jsc.sc().statusStore()
+    before = jobs.jobsList(None).size()
+    assert kctl("audit", "run", recording(UNCLEAN), "--out", tmp_path / "out", *ON_SPARK).status == 5
+    seen = jobs.jobsList(None)
+    new = [seen.apply(at) for at in range(seen.size() - before)]  # the newest come first
+    said = {re.sub(r"[\d,]+", "N", job.description().get()) for job in new}
+    assert said == {
+        "kctl audit: reach N probes", "kctl audit: verify N folders", "kctl audit: verify N files",
+        "kctl audit: compare N partitions",
+    }  # fmt: skip
+    assert len({job.jobGroup().get() for job in new}) == 1
+    assert Tables(tmp_path / "out").summary["retries"] == 0
 
 
 def files_of(out: Path) -> list[str]:

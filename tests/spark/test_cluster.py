@@ -26,6 +26,7 @@ from kctl.scan.source import opened_source
 from tests.conftest import recording
 from tests.spark.conftest import SHORT_LIVED, archive_of_classes
 from tests.spark.test_audit_on_spark import equal_audits
+from tests.stores.servers import SECRET, STORES, put
 
 pytestmark = pytest.mark.spark
 PATIENCE = 180  # seconds for anything to start on a busy machine
@@ -189,3 +190,53 @@ def test_an_audit_into_a_relative_folder_has_every_row(cluster: tuple[str, int],
     assert Tables(tmp_path / "spark").count("batches") > 1000
     equal_audits(tmp_path / "local", tmp_path / "spark")
     assert list(tmp_path.glob("work-*/**/*.parquet")) == []
+
+
+@pytest.fixture
+def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A server that checks signatures; this process's environment, and that of what it starts, leads to it."""
+    folder = tmp_path / "dark"
+    shutil.copytree(recording("incidents/diverge-2.8") / "moments" / "dark", folder)
+    (tmp_path / "store").mkdir()
+    with STORES["s3"](tmp_path / "store") as store:
+        for key, value in store.environment(store.port).items():
+            monkeypatch.setenv(key, value)
+        put(store, folder, "dark")
+        yield f"{store.url}/dark"
+
+
+@pytest.mark.matrix
+def test_on_a_cluster_each_node_has_credentials_of_its_own(
+    gateway: str, cluster: tuple[str, int], tmp_path: Path
+) -> None:
+    """Equal tables; and no secret in what Spark keeps of the job."""
+    events = tmp_path / "events"
+    events.mkdir()
+    (tmp_path / "spark-defaults.conf").write_text(
+        "spark.executor.memory 512m\nspark.driver.host 127.0.0.1\nspark.eventLog.enabled true\n"
+        f"spark.eventLog.compress false\nspark.eventLog.dir {events}\n"
+    )
+    environment = {
+        **os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_CONF_DIR": str(tmp_path), "KCTL_CONFIG": "/none",
+        "PYTHONPATH": str(Path(__file__).parents[2]), "SPARK_SUBMIT_OPTS": quick_start(),
+    }  # fmt: skip
+    command = [sys.executable, "-c", "from commands.main import run; run()", "audit", "run", gateway]
+    for options in (["--out", "local"], ["--out", "spark", "--engine", "spark", "--master", cluster[0]]):
+        ran = subprocess.run(
+            [*command, *options], capture_output=True, text=True, timeout=PATIENCE * 3, check=False,
+            env=environment, cwd=tmp_path,
+        )  # fmt: skip
+        assert ran.returncode == 5, ran.stderr[-3000:]
+        assert SECRET not in ran.stdout + ran.stderr
+    equal_audits(tmp_path / "local", tmp_path / "spark")
+    kept = [
+        *events.rglob("*"),
+        *tmp_path.glob("*.log"),
+        *tmp_path.glob("work-*/**/std*"),
+        *(tmp_path / "spark").glob("*.*"),
+    ]
+    kept = [path for path in kept if path.is_file()]
+    assert any("kctl-tasks" in path.read_text(errors="replace") for path in kept), (
+        "Spark kept nothing of the job"
+    )
+    assert [path for path in kept if SECRET in path.read_text(errors="replace")] == []

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,8 @@ from kctl.spark.data_source import TABLES
 from kctl.spark.listing import list_segments
 from kctl.spark.planning import Filters, plan
 from kctl.spark.session import settings_here
-from tests.conftest import recording
+from tests.conftest import kctl, recording
+from tests.spark.test_audit_on_spark import equal_audits
 from tests.spark.test_data_source import in_process, read, same
 
 ROOT = Path(__file__).parents[2]
@@ -158,25 +159,47 @@ def test_sockets_are_not_used_where_their_path_would_be_too_long(monkeypatch: py
     assert settings_here()[name] == "false"
 
 
-@pytest.mark.spark
-def test_ctrl_c_ends_the_job_and_leaves_nothing(tmp_path: Path, scratch: Path) -> None:
-    out = tmp_path / "out"
+def interrupted(out: Path, scratch: Path, begun: Callable[[], bool], *options: str) -> str:
+    """What an audit on Spark says on standard error that gets Ctrl-C as soon as it has begun."""
     with subprocess.Popen(
         [
             sys.executable, "-c", "from commands.main import run; run()", "audit", "run",
-            recording("segments/2.8.2"), "--out", out, "--engine", "spark", "--master", "local[1]",
+            recording("segments/2.8.2"), "--out", out, "--engine", "spark", "--master", "local[1]", *options,
         ],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=ROOT,
         env={**os.environ, "TMPDIR": str(scratch), "KCTL_CONFIG": "/none", "_JAVA_OPTIONS": f"-Djava.io.tmpdir={scratch}"},
     ) as process:  # fmt: skip
         began = time.monotonic()
-        while not (out / ".batches.writing").exists() and process.poll() is None:
+        while not begun() and process.poll() is None:
             assert time.monotonic() - began < 300
             time.sleep(0.05)
-        time.sleep(0.5)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=120)
     assert process.returncode == 130, said
+    return said
+
+
+@pytest.mark.spark
+def test_ctrl_c_leaves_what_a_run_goes_on_with(spark: Any, tmp_path: Path, scratch: Path) -> None:
+    out = tmp_path / "out"
+    interrupted(out, scratch, lambda: any(out.glob(".resume/*.report")), "--resume")
+    assert [path.name for path in out.iterdir()] == [".resume"]
+    time.sleep(1)  # of a task that ends by itself
+    kept = {path: path.stat().st_mtime_ns for path in out.glob(".resume/*.report")}
+    command = ("audit", "run", recording("segments/2.8.2"), "--engine", "spark", "--master", "local[2]")
+    whole = kctl(*command, "--out", tmp_path / "whole")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("kctl.audit.run.forget", lambda out: None)
+        ran = kctl(*command, "--out", out, "--resume")
+    assert (ran.status, ran.err) == (whole.status, whole.err)
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept and kept
+    equal_audits(tmp_path / "whole", out)
+
+
+@pytest.mark.spark
+def test_ctrl_c_ends_the_job_and_leaves_nothing(tmp_path: Path, scratch: Path) -> None:
+    out = tmp_path / "out"
+    said = interrupted(out, scratch, (out / ".batches.writing").exists)
     assert said.strip().splitlines()[-1].endswith("interrupted")
     assert " WARN " not in said
     assert "Traceback" not in said, said

@@ -15,6 +15,7 @@ from pyarrow import fs
 
 from kctl.log.folder import read_folder
 from kctl.stores import file_systems
+from kctl.stores.asked import ASKED
 from kctl.stores.file_systems import is_url
 from kctl.stores.mirror import MIRRORS
 from kctl.stores.objects import RANGE, ObjectSource, Replaced
@@ -128,6 +129,22 @@ def test_every_object_is_read_once_by_one_request(store: Handler) -> None:
     verify(URL)
     logs = [path for path in store.read if path.endswith(".log")]
     assert len(logs) == len(set(logs)) > 0
+
+
+def test_an_audit_says_how_much_it_asked_of_a_store(
+    store: Handler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An opening, a range and a last look a log at least; of a folder nothing."""
+    for key in ("requests", "bytes"):
+        monkeypatch.setattr(ASKED, key, 0)
+    (row,) = rows("audit", "run", URL, "--out", tmp_path / "remote", "--jobs", 1).of("audit")
+    logs = [path for path in store.folder.rglob("*.log") if path.stat().st_size]
+    assert row["requests"] >= len(store.read) + 2 * len(logs)
+    assert sum(path.stat().st_size for path in logs) <= row["bytes_read"] < 1 << 20
+    assert row["retries"] is None
+    monkeypatch.setenv(MIRRORS, "")
+    (row,) = rows("audit", "run", store.folder, "--out", tmp_path / "local").of("audit")
+    assert (row["requests"], row["bytes_read"]) == (None, None)
 
 
 def test_nothing_is_judged_of_an_object_that_is_replaced_while_it_is_read(store: Handler) -> None:
