@@ -8,26 +8,14 @@ Source: clients/src/main/java/org/apache/kafka/common/{record/CompressionType,co
 """
 
 import enum
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
 
 from formats.binary.layout import Bytes
-from formats.compression import gzip as gzip_members
-from formats.compression import lz4 as lz4_frame
-from formats.compression import snappy as snappy_blocks
-from formats.compression import zstd as zstd_frames
 from formats.compression.errors import CompressionError, TooLarge, limited
-from formats.compression.writers import compress
 
-__all__ = [
-    "AT_ONCE",
-    "DEFAULT_LIMIT",
-    "Codec",
-    "CompressionError",
-    "TooLarge",
-    "compress",
-    "decompress",
-    "pieces",
-]
+__all__ = ["AT_ONCE", "DEFAULT_LIMIT", "Codec", "CompressionError", "TooLarge", "decompress", "pieces"]
 
 DEFAULT_LIMIT = 256 << 20
 AT_ONCE = 32 << 20  # bytes of a content from which on it is better read in pieces
@@ -49,26 +37,13 @@ def decompress(codec: int, data: Bytes, *, magic: int, limit: int = DEFAULT_LIMI
     Raises `TooLarge` when there are more than `limit`, `CompressionError` when the data is cut, broken, or of
     a codec that this magic cannot have (zstd came with magic 2).
     """
-    whole = _WHOLE.get(codec)
-    if whole is None or (codec == ZSTD and magic < 2):
-        raise _unknown(codec)
-    return whole(memoryview(data), limit, magic)
-
-
-def _plain(data: memoryview, limit: int, magic: int) -> bytes:
-    if len(data) > limit:
+    view = memoryview(data)
+    if codec != Codec.NONE:
+        content: bytes = _reader(codec, magic).whole(view, limit, magic)
+        return content
+    if len(view) > limit:
         raise TooLarge(limit)
-    return bytes(data)
-
-
-ZSTD = 4
-_WHOLE: dict[int, Callable[[memoryview, int, int], bytes]] = {
-    0: _plain,
-    1: gzip_members.whole,
-    2: snappy_blocks.whole,
-    3: lz4_frame.whole,
-    ZSTD: zstd_frames.whole,
-}
+    return bytes(view)
 
 
 def pieces(codec: int, data: Bytes, *, magic: int, limit: int = DEFAULT_LIMIT) -> Iterator[bytes]:
@@ -77,20 +52,19 @@ def pieces(codec: int, data: Bytes, *, magic: int, limit: int = DEFAULT_LIMIT) -
     (A raw snappy block comes whole: its format needs all of its output to go on.)
     """
     view = memoryview(data)
-    match codec:
-        case Codec.NONE:
-            parts = iter([bytes(view)])
-        case Codec.GZIP:
-            parts = gzip_members.pieces(view)
-        case Codec.SNAPPY:
-            parts = snappy_blocks.pieces(view, limit)
-        case Codec.LZ4:
-            parts = lz4_frame.pieces(view, magic)
-        case Codec.ZSTD if magic >= 2:
-            parts = zstd_frames.pieces(view)
-        case _:
-            raise _unknown(codec)
+    parts = _reader(codec, magic).pieces(view, limit, magic) if codec != Codec.NONE else iter([bytes(view)])
     yield from limited(parts, limit)
+
+
+def _reader(codec: int, magic: int) -> Any:
+    """The module that reads a codec, loaded when the first data of it is."""
+    if codec not in READERS or (codec == Codec.ZSTD and magic < 2):
+        raise _unknown(codec)
+    return import_module(f"formats.compression.{READERS[codec]}")
+
+
+READERS = {1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
+"""Modules with `whole` and `pieces`, both of data, limit and magic."""
 
 
 def _unknown(codec: int) -> CompressionError:

@@ -22,7 +22,7 @@ def _library() -> Any:
     return optional("isal.isal_zlib") or zlib
 
 
-def pieces(data: memoryview) -> Iterator[bytes]:
+def pieces(data: memoryview, limit: int, magic: int = 2) -> Iterator[bytes]:
     """The content, a megabyte at a time."""
     library = _library()
     errors = (zlib.error, getattr(library, "error", zlib.error))
@@ -57,8 +57,8 @@ def whole(data: memoryview, limit: int, magic: int = 2) -> bytes:
         raise TooLarge(limit)
     if not member.eof:
         if len(member.unconsumed_tail):  # the last bytes of output came before the trailer was read
-            return b"".join(pieces(data))
+            return b"".join(pieces(data, limit))
         raise CompressionError("gzip data is cut off", len(data))
     if member.unused_data[:3] == MEMBER:
-        return b"".join(limited(pieces(data), limit))
+        return b"".join(limited(pieces(data, limit), limit))
     return out

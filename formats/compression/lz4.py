@@ -122,7 +122,7 @@ def whole(data: memoryview, limit: int, magic: int) -> bytes:
     return b"".join(limited(_pieces(data, frame), limit))
 
 
-def pieces(data: memoryview, magic: int) -> Iterator[bytes]:
+def pieces(data: memoryview, limit: int, magic: int) -> Iterator[bytes]:
     """The content, about a megabyte at a time."""
     return _pieces(data, _read_frame(data, magic))
 

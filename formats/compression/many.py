@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 from formats.binary.native_libraries import optional
 from formats.compression.lz4 import JAVA_HEADER
 from formats.compression.lz4 import STORED as LZ4_STORED
-from formats.compression.snappy import (
+from formats.compression.snappy import XERIAL, XERIAL_HEADER_SIZE
+from formats.compression.snappy_elements import (
     LITERAL_OF_WORD,
     LONGEST_LITERAL,
     PAST_THE_END,
     STAY,
-    XERIAL,
-    XERIAL_HEADER_SIZE,
     are_whole,
 )
 from formats.compression.writers import LZ4_BLOCK

@@ -70,10 +70,10 @@ def whole(data: memoryview, limit: int, magic: int = 2) -> bytes:
         if len(out) > limit:
             raise TooLarge(limit)
         return out
-    return b"".join(limited(pieces(data), limit))
+    return b"".join(limited(pieces(data, limit), limit))
 
 
-def pieces(data: memoryview) -> Iterator[bytes]:
+def pieces(data: memoryview, limit: int, magic: int = 2) -> Iterator[bytes]:
     """The content, about a megabyte at a time."""
     if not len(data):
         raise CompressionError("no zstd frame", 0)

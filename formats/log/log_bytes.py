@@ -7,9 +7,8 @@ CRCs are computed piece by piece. A source that turns out shorter than it said e
 import zlib
 from typing import Protocol, runtime_checkable
 
-from formats.binary.crc import crc32, crc32c
+from formats.binary.crc import crc32, crc32c, crc32c_more
 from formats.binary.layout import Bytes
-from formats.binary.native_libraries import optional
 
 WINDOW = 1 << 20
 ZEROS = bytes(WINDOW)
@@ -75,17 +74,10 @@ class LogBytes:
         if end - start <= WINDOW:
             data = self.read(start, end - start)
             return crc32c(data) if magic >= 2 else crc32(data)
-        return self._crc_of_many(magic, start, end)
-
-    def _crc_of_many(self, magic: int, start: int, end: int) -> int:
-        google = optional("google_crc32c")
-        if magic >= 2 and (google is None or google.implementation != "c"):
-            # No other provider goes on from a value: the piece has to be there as a whole.
-            return crc32c(self._fetch(start, end - start))
         value = 0
         for position in range(start, end, WINDOW):
             piece = self._fetch(position, min(WINDOW, end - position))
-            value = google.extend(value, bytes(piece)) if magic >= 2 and google else zlib.crc32(piece, value)
+            value = crc32c_more(value, piece) if magic >= 2 else zlib.crc32(piece, value)
         return value
 
     def is_zero(self, position: int) -> bool:

@@ -186,7 +186,7 @@ def write_message(
 
 def write_wrapper(magic: int, records: Sequence[Record], *, codec: int, attributes: int = 0) -> bytes:
     """Records compressed into one message, as a broker stores them; timestamp is the latest inner one."""
-    from formats.compression import compress
+    from formats.compression.writers import compress
 
     base = records[0].offset if magic >= 1 else 0
     body = b"".join(

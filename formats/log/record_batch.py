@@ -284,7 +284,7 @@ def write_batch(
     first = base_timestamp if base_timestamp is not None else (records[0].timestamp if records else -1)
     body = write_records(records, base, first)
     if codec and records:
-        from formats.compression import compress
+        from formats.compression.writers import compress
 
         body = compress(codec, body, magic=2)
     last = records[-1].offset - base if records else 0

@@ -7,12 +7,12 @@ Source: LogSegment.translateOffset and findOffsetByTimestamp in
 storage/src/main/java/org/apache/kafka/storage/internals/log/LogSegment.java @ 3.9.0-rc3
 """
 
+from __future__ import annotations
+
 from bisect import bisect_right
 from itertools import pairwise
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from formats.log.log_bytes import LogBytes
 from formats.log.records import Entry, walk
@@ -21,7 +21,10 @@ from kctl.dump.file_kinds import base_offset_of, sibling
 from kctl.dump.opening import opened, whole
 from kctl.dump.selection import DumpSelection
 from kctl.errors import KctlError
-from kctl.scan.splits import hints_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 MOST_OF_AN_INDEX = 1 << 28
 
@@ -44,10 +47,9 @@ def first_position(path: str, log: LogBytes, wanted: DumpSelection) -> int:
 
 def likely_positions(path: str) -> NDArray[np.int64]:
     """Where batches begin if the index beside the segment is right; a scan takes its word for nothing."""
-    return hints_of(_index_rows(path, ".index", 8)) if path.endswith(".log") else NO_POSITIONS
+    from kctl.scan.splits import hints_of  # only columns need numpy
 
-
-NO_POSITIONS = np.empty(0, np.int64)
+    return hints_of(_index_rows(path, ".index", 8) if path.endswith(".log") else b"")
 
 
 def _index_rows(path: str, suffix: str, row_size: int) -> bytes:

@@ -2,7 +2,8 @@
 
 from struct import unpack_from
 
-from formats.log.records import FRAMING_SIZE, Damage, Reason
+from formats.log.framing import FRAMING_SIZE
+from formats.log.records import Damage, Reason
 from formats.values import replace
 from kctl.findings import Finding, FindingType, Place, segments
 from kctl.scan.source import Source

@@ -12,8 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formats.compression import DEFAULT_LIMIT, CompressionError, TooLarge, decompress
-from formats.compression.in_place import reader_into
-from formats.compression.many import small_bodies
 from formats.errors import FormatError
 from formats.log.columns.headers import Headers
 from formats.log.columns.records import Fields, decode
@@ -158,6 +156,8 @@ class _Bodies(Struct):
 
     def add(self, codec: int, data: Octets, rows: Ints, starts: Ints, ends: Ints, limit: int) -> int:
         """Bodies compressed in data[start:end], as many of them as the group has room for; how many rows that were."""
+        from formats.compression.many import small_bodies  # codecs are loaded where a batch has one
+
         small = small_bodies(codec, data, starts, ends, self.arena.room, min(limit, GROUP_BYTES))
         if small is None:
             return self.add_one_by_one(codec, data, rows, starts, ends, limit)
@@ -169,6 +169,8 @@ class _Bodies(Struct):
         self, codec: int, data: Octets, rows: Ints, starts: Ints, ends: Ints, limit: int
     ) -> int:
         """The same, and why some of them cannot be decompressed."""
+        from formats.compression.in_place import reader_into
+
         view, arena, into = memoryview(data.data), self.arena, reader_into(codec)
         good: list[int] = []
         edges = [arena.size]

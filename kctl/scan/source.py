@@ -5,14 +5,13 @@ ends. Local files are read into memory that the reader owns and never mapped: a 
 truncates would end the process.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Protocol
 
 from formats.binary.layout import Bytes
 from formats.log.other_systems import HEAD, TAIL, Foreign, foreign
@@ -20,6 +19,10 @@ from kctl.files import descriptor_of
 from kctl.inside import Inside
 from kctl.stores.mirror import stored
 from kctl.stores.objects import ObjectSource
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Source(Protocol):
@@ -109,6 +112,8 @@ class InMemory:
 
     def whole(self) -> NDArray[np.uint8]:
         """All of it."""
+        import numpy as np
+
         return np.frombuffer(self._data, np.uint8)
 
     def current_size(self) -> int:

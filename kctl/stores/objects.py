@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import errno
 import io
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from kctl.stores.file_systems import one_line
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 RANGE = 8 << 20
 """Bytes of one request: 13 for 100 MB, where reads of 64 KiB take 1,600."""
@@ -83,6 +84,8 @@ class ObjectSource:
 
     def read_into(self, position: int, room: NDArray[np.uint8]) -> int:
         """Fill the room from position on; how many bytes there were."""
+        import numpy as np
+
         got = 0
         while got < len(room):
             data = self.read_at(position + got, len(room) - got)

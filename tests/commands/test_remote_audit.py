@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from formats.compression import compress
+from formats.compression.writers import compress
 from formats.messages.remote_log_metadata import (
     SegmentMetadata,
     SegmentMetadataUpdate,

@@ -16,8 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from formats.binary import native_libraries as providers
-from formats.compression import Codec, CompressionError, TooLarge, compress, decompress, pieces
+from formats.compression import Codec, CompressionError, TooLarge, decompress, pieces
 from formats.compression.lz4 import xxh32
+from formats.compression.writers import compress
 
 TEXT = b"".join(b"record %d of many; " % (i % 977) for i in range(40_000))
 NATIVE = ["cramjam", "lz4", "lz4.frame", "zstandard", "isal", "isal.isal_zlib"]

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formats.compression import CompressionError, compress, decompress
+from formats.compression import CompressionError, decompress
 from formats.compression.in_place import reader_into
+from formats.compression.writers import compress
 
 CODECS = st.sampled_from([2, 3, 4])
 BODIES = st.binary(max_size=300) | st.builds(

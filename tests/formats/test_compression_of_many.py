@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from formats.binary.varint import write_unsigned
-from formats.compression import CompressionError, compress, decompress
+from formats.compression import CompressionError, decompress
 from formats.compression.many import SMALL, small_bodies
 from formats.compression.snappy import XERIAL
+from formats.compression.writers import compress
 
 BODIES = st.lists(
     st.binary(min_size=1, max_size=300) | st.text("ab{}", min_size=1).map(str.encode),

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formats.binary.crc import AT_ONCE, CRC32, CRC32C, Kind, as_stored, crc32, crc32c
+from formats.binary.crc import crc32, crc32c
+from formats.binary.crc_of_ranges import AT_ONCE, CRC32, CRC32C, Kind, as_stored
 
 GAPS = st.integers(0, 30)
 KINDS = st.sampled_from([CRC32C, CRC32])

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from formats.compression import Codec, CompressionError, compress, decompress
+from formats.compression import Codec, CompressionError, decompress
+from formats.compression.writers import compress
 from formats.errors import FormatError
 from formats.log import control_records, message_set
 from formats.log.control_records import ControlType

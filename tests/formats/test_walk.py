@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from formats.errors import FormatError
+from formats.log.next_proof import candidates
 from formats.log.record_batch import Record, write_batch
-from formats.log.records import Damage, Entry, Reason, candidates, records_of, walk
+from formats.log.records import Damage, Entry, Reason, records_of, walk
 from tests.log_examples import EXAMPLES, LOG
 
 T = 1_500_000_000_000

@@ -24,9 +24,10 @@ from random import Random
 
 import numpy as np
 
-from formats.compression import Codec, compress, decompress, pieces
+from formats.compression import Codec, decompress, pieces
 from formats.compression.in_place import reader_into
 from formats.compression.many import small_bodies
+from formats.compression.writers import compress
 from formats.errors import FormatError
 from kctl.errors import failure_of
 from tests.conftest import kctl, recording

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.binary.crc import CRC32, as_stored
+from formats.binary.crc_of_ranges import CRC32, as_stored
 from formats.binary.layout import dtype
 from formats.log.message_set import CRC_STARTS_AT as CRC_STARTS_AT_OF_MESSAGES
 from formats.log.message_set import MIN_SIZES, MessageHeader

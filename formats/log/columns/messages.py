@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formats.binary.crc import CRC32, as_stored
+from formats.binary.crc_of_ranges import CRC32, as_stored
 from formats.binary.layout import layout
 from formats.log.columns.headers import PADDING, gather, walk
 from formats.log.columns.varints import unaligned

@@ -18,10 +18,11 @@ from formats.errors import FormatError
 from formats.kafka_text import dump_log_segments as kafka_text
 from formats.kafka_text.dump_log_segments import Decoder
 from formats.log import message_set, record_batch
+from formats.log.framing import FRAMING_SIZE, Framing
 from formats.log.log_bytes import LogBytes
 from formats.log.message_set import MessageHeader
 from formats.log.record_batch import LOG_OVERHEAD
-from formats.log.records import FRAMING_SIZE, Damage, Entry, Framing, iterate_records, walk
+from formats.log.records import Damage, Entry, iterate_records, walk
 from kctl.scan.options import Chunk, ScanOptions
 from kctl.scan.segment import scan_segment
 from kctl.scan.source import Source

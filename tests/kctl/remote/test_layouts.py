@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from formats.compression import compress
+from formats.compression.writers import compress
 from formats.errors import FormatError
 from formats.tier.aiven_manifest import parse_manifest, read_chunk_sizes, write_chunk_sizes
 from formats.tier.object_names import (

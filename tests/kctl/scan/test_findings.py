@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from formats.compression import compress
+from formats.compression.writers import compress
 from formats.log.message_set import write_message
 from formats.log.record_batch import (
     CONTROL,
