@@ -15,10 +15,15 @@ import pytest
 from numpy.typing import NDArray
 
 from formats.compression import Codec
+from formats.log.message_set import write_wrapper
 from formats.log.record_batch import Record, write_batch
 from kctl.audit import read_files
+from kctl.audit.batch_rows import NotedLogs
+from kctl.log.folder import read_folder
 from kctl.replica.copies import scanned
-from kctl.scan.source import LocalFile
+from kctl.replica.copies.scanned import A_RUN, Notes
+from kctl.scan.segment import scan_segment
+from kctl.scan.source import InMemory, LocalFile, opened_source
 from tests.conftest import kctl, recording, recordings
 
 QUICK = ("segments/3.9.1-kraft", "segments/0.8.2.2")
@@ -109,6 +114,58 @@ def test_blocks_are_hashed_beside_the_scan(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(read_files, "Thread", Slow)
     hold_digests(evidence, tmp_path / "out", "sha256", "--jobs", 1)
     assert len(began) > 2
+
+
+@pytest.mark.parametrize(("there", "is_known"), [(100, True), (130, True), (70, False)])
+def test_a_digest_is_of_the_bytes_that_a_file_had_when_it_was_opened(there: int, is_known: bool) -> None:
+    """A log that a broker writes grows meanwhile, or is cut."""
+    data = random.Random(there).randbytes(there)
+    given = InMemory(data, "log")
+    given.size = 100
+    files = read_files.ReadFiles("sha256")
+    source = read_files.DigestedSource(given, "log", files)
+    source.read_at(0, 60)
+    source.read_at(40, 90)
+    source.close()
+    assert files.found == ({"log": hashlib.sha256(data[:100]).hexdigest()} if is_known else {})
+
+
+def noted(folder: Path, data: bytes, most: int) -> Notes:
+    (folder / f"{0:020d}.log").write_bytes(data)
+    logs = NotedLogs(most)
+    with opened_source(folder / f"{0:020d}.log") as source:
+        for chunk in scan_segment(source):
+            logs.take(folder / f"{0:020d}.log", chunk)
+    logs.finish()
+    return logs.notes
+
+
+def batches(count: int) -> bytes:
+    return b"".join(write_batch([Record(offset, 0, None, b"v", ())]) for offset in range(count))
+
+
+def test_headers_of_sound_logs_are_kept_as_far_as_there_is_room(tmp_path: Path) -> None:
+    assert noted(tmp_path, batches(10), most=100).runs
+    assert not noted(tmp_path, batches(10), most=0).runs
+    assert not noted(tmp_path, batches(10), most=9).runs
+    assert not noted(tmp_path, batches(10) + b"\1" * 90, most=100).runs
+    sets = [write_wrapper(magic, [Record(0, 0, None, b"v", ())], codec=Codec.GZIP) for magic in (0, 1)]
+    assert not any(noted(tmp_path, data, most=100).runs for data in sets)
+
+
+def test_no_more_headers_are_kept_than_may_be(tmp_path: Path) -> None:
+    runs = next(iter(noted(tmp_path, batches(10), most=100).runs.values()))
+    notes = Notes(most=10 + A_RUN)
+    for name in ("a", "b"):
+        notes.add(tmp_path / name, runs)
+    assert [*notes.runs] == [str(tmp_path / "a")]
+
+
+def test_headers_are_kept_of_a_log_of_the_same_size_alone(tmp_path: Path) -> None:
+    notes = noted(tmp_path, batches(10), most=100)
+    assert notes.of(read_folder(tmp_path).logs[0])
+    (tmp_path / f"{0:020d}.log").write_bytes(batches(11))
+    assert notes.of(read_folder(tmp_path).logs[0]) is None
 
 
 @pytest.fixture
