@@ -40,8 +40,7 @@ def _partitions(rows: Iterable[Row], page: Page) -> Iterator[str]:
             yield from _axis(f"{topic}-{partition}", leaderships, page)
         else:
             yield page.style(visible(f"{topic}-{partition}"), "bold")
-        for leadership in leaderships:
-            yield _words(leadership, page)
+        yield from _in_words(leaderships, page)
         missing = [str(row["leader_epoch"]) for row in leaderships if row["leader"] is None]
         if missing:
             verb = "epoch {} is" if len(missing) == 1 else "epochs {} are"
@@ -106,24 +105,38 @@ def _write(line: list[str], at: int, text: str) -> None:
             line[at + offset] = char
 
 
-def _words(row: dict[str, Any], page: Page) -> str:
-    leader = (
-        "unknown"
-        if row["leader"] is None
-        else "no leader"
-        if row["leader"] < 0
-        else f"leader {row['leader']}"
-    )
+def _in_words(rows: list[dict[str, Any]], page: Page) -> Iterator[str]:
+    """A line a row, with the place it is read from at its end: in a column where the page is wide enough."""
+    isr_width = max(len(ids(row["isr"])) for row in rows)
+    reasons = [visible(_why(row)) for row in rows]
+    places = [visible(place_of(row["evidence"][0])) if row["evidence"] else "" for row in rows]
+    widest = max(map(len, reasons))
+    for row, why, place in zip(rows, reasons, places, strict=True):
+        leader = (
+            "unknown"
+            if row["leader"] is None
+            else "no leader"
+            if row["leader"] < 0
+            else f"leader {row['leader']}"
+        )
+        text = (
+            f"  {row['from_time'][11:-1]}  {leader:<10} epoch {row['leader_epoch']:<4}"
+            f" ISR {ids(row['isr']):<{isr_width}}  "
+        )
+        fits = len(text) + widest + 2 + max(map(len, places)) <= page.width
+        text += f"{why:<{widest}}" if fits and place else why
+        style = "error" if row["how"] == "unclean" else "warning" if row["leader"] == -1 else ""
+        yield (page.style(text, style) if style else text) + (
+            page.style(f"  {place}", "dim") if place else ""
+        )
+
+
+def _why(row: dict[str, Any]) -> str:
+    """How a leadership came to be, and why."""
     how, cause = HOW[row["how"]], row["cause"] or ""
-    why = cause or how
     if how and cause and row["how"] in ("unclean", "isr_change", "failure"):
-        why = f"{how}: {cause}"
-    time = row["from_time"][11:-1]
-    text = (
-        f"  {time}  {leader:<10} epoch {row['leader_epoch']:<4} ISR {ids(row['isr']):<12} {visible(why):<28} "
-    )
-    style = "error" if row["how"] == "unclean" else "warning" if row["leader"] == -1 else ""
-    return (page.style(text, style) if style else text) + _proof(row, page)
+        return f"{how}: {cause}"
+    return cause or how
 
 
 def _proof(row: dict[str, Any], page: Page) -> str:

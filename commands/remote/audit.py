@@ -58,6 +58,12 @@ AS_OF = click.option(
     metavar="FILE",
     help="Write unreferenced objects to FILE as JSON lines; delete nothing.",
 )
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Show every finding on a terminal, not only the first of each code in a partition.",
+)
 def audit(
     frame: Frame,
     options: EvidenceOptions,
@@ -66,12 +72,15 @@ def audit(
     now: str | None,
     no_content: bool,
     plan_cleanup: str | None,
+    everything: bool,
 ) -> Outcome:
     """Check tiered storage: metadata against objects against local logs.
 
     EVIDENCE is one or more log directories, or folders that hold those of several brokers, tiers and znode
     exports.
     """
+    from functools import partial
+
     from kctl.tier.audit.audit import AuditOptions
     from kctl.tier.audit.opening import open_audit
     from kctl.times import parse_time
@@ -90,7 +99,9 @@ def audit(
         refuse_nothing(opened.evidence)
     if not opened.stores:
         frame.note("no tier in the evidence and no --tier: metadata are compared with local logs only")
-    return Outcome(opened.rows(plan_cleanup), text=folding(with_answer(audit_text)))
+    return Outcome(
+        opened.rows(plan_cleanup), text=folding(with_answer(partial(audit_text, everything=everything)))
+    )
 
 
 def parse_bound(text: str | None) -> AsOf:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -9,6 +10,7 @@ from typing import Any, cast
 from commands.cli.render import Page, Row, in_unit
 
 Pairs = list[tuple[int, int]]
+PAD = " " * 9
 
 
 def size(count: object) -> str:
@@ -79,14 +81,22 @@ def _total(row: Row) -> Iterator[str]:
     yield f"{name}: {', '.join(parts)}"
 
 
-def audit_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
-    """Findings, then a line a partition, then the verdict."""
+def audit_text(rows: Iterable[Row], page: Page, *, everything: bool = False) -> Iterator[str]:
+    """Findings, those of a partition with one code as one entry unless all are asked for; a line a partition; totals."""
+    pending: list[Row] = []
     for row in rows:
         if row["kind"] == "finding":
-            yield finding(row, page)
-            if row["file"]:
-                yield page.style(f"         {row['file']}", "dim")
-        elif row["kind"] == "tier_partition":
+            if pending and (pending[-1]["topic"], pending[-1]["partition"]) != (
+                row["topic"],
+                row["partition"],
+            ):
+                yield from _grouped(pending, page, everything)
+                pending = []
+            pending.append(row)
+            continue
+        yield from _grouped(pending, page, everything)
+        pending = []
+        if row["kind"] == "tier_partition":
             gaps = ", ".join(f"[{a}, {b})" for a, b in cast(Pairs, row["gaps"]))
             parts = [
                 f"{row['segments']:,} segments",
@@ -95,10 +105,11 @@ def audit_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
             ]
             parts += [f"missing {gaps}"] if gaps else []
             parts += [f"{row['outside_lineage']} outside the lineage"] if row["outside_lineage"] else []
-            where = ""
+            log = ""
             if row["log_start_offset"] is not None:
-                where = f"log [{row['log_start_offset']}, {row['log_end_offset']}), local from {row['local_log_start_offset']}"
-            yield f"{row['topic']}-{row['partition']:<4} {where:<40} {', '.join(parts)}"
+                log = f"log [{row['log_start_offset']}, {row['log_end_offset']}), local from {row['local_log_start_offset']}"
+            name = page.style(f"{row['topic']}-{row['partition']}", "bold")
+            yield "  ".join(part for part in (name, log, ", ".join(parts)) if part)
         else:
             yield ""
             yield (
@@ -106,6 +117,25 @@ def audit_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
                 f" {size(row['bytes'])}; {size(row['orphan_bytes'])} unreferenced"
             )
             yield f"{row['errors']:,} errors, {row['warnings']:,} warnings"
+
+
+def _grouped(rows: list[Row], page: Page, everything: bool) -> Iterator[str]:
+    """The findings of a partition, the worst first; the first of each code, and the number of the others."""
+    by_code: dict[tuple[object, object], list[Row]] = {}
+    for row in sorted(rows, key=lambda row: ("error", "warning", "info").index(str(row["severity"]))):
+        by_code.setdefault((row["severity"], row["code"]), []).append(row)
+    for same in by_code.values():
+        for row in same if everything else same[:1]:
+            severity = str(row["severity"])
+            name = f"{row['topic']}-{row['partition']}" if row["topic"] is not None else ""
+            places = (name, row["remote_log_segment_id"], row["file"])
+            where = "".join(f"  {place}" for place in places if place)
+            yield f"{page.style(f'{severity:<8}', severity)} {page.style(str(row['code']), 'bold')}{where}"
+            yield from textwrap.wrap(
+                str(row["message"]), max(40, page.width - 1), initial_indent=PAD, subsequent_indent=PAD
+            )
+        if len(same) > 1 and not everything:
+            yield page.style(f"{PAD}and {len(same) - 1:,} more of these (--all shows each)", "dim")
 
 
 STEPS = {"copy": "copy", "delete_remote": "delete in the tier", "delete_local": "delete locally"}

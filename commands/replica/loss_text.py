@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
@@ -103,9 +104,13 @@ def _proofs(row: Row) -> list[dict[str, Any]]:
 
 
 def _end_of(text: str, room: int) -> str:
-    """The end of a line, which holds the decision."""
+    """The end of a line, which holds the decision; whole words of it where they leave enough."""
     room = max(room, SHORTEST_QUOTE)
-    return text if len(text) <= room else "..." + text[3 - room :]
+    if len(text) <= room:
+        return text
+    end = text[4 - room :]
+    words = re.split(r"[ (]", end, maxsplit=1)[-1]
+    return f"... {words}" if 2 * len(words) > room else f"...{end}"
 
 
 def _now(row: Row) -> Iterator[str]:

@@ -13,6 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from commands.cli.render import Page
+from commands.remote.text import audit_text
 from formats.compression.writers import compress
 from formats.messages.remote_log_metadata import (
     SegmentMetadata,
@@ -132,6 +134,18 @@ def test_the_fork_of_an_unclean_election_is_outside_the_lineage_and_leaves_no_ga
     }
     assert lost and lost <= outside
     assert not any(row["gaps"] for row in ran.of("tier_partition"))
+
+
+@pytest.mark.parametrize(("everything", "copies"), [(False, 3), (True, 13)])
+def test_a_terminal_shows_one_finding_of_a_code_and_partition_and_counts_the_others(
+    everything: bool, copies: int
+) -> None:
+    ran = rows("remote", "audit", recording("tier/e-unclean-election"))
+    told = (row for row in ran.rows if row["kind"] not in ("judgement", "coverage"))
+    lines = list(audit_text(told, Page(80, color=False), everything=everything))
+    assert sum("remote-copy-failed" in line for line in lines) == copies
+    assert sum(line.endswith("7 more of these (--all shows each)") for line in lines) == (not everything)
+    assert "payments-0  log [0, 160), local from 80  11 segments, 15 objects, 20.0 KiB" in lines
 
 
 def test_records_of_3_5_and_deletions_that_were_interrupted() -> None:

@@ -210,6 +210,20 @@ def test_the_chart_is_readable_without_colour() -> None:
     assert any("UNCLEAN" in line and "state-change.log:176" in line for line in lines)
 
 
+@pytest.mark.parametrize(("width", "is_column"), [(80, False), (200, True)])
+def test_where_a_leadership_is_read_from_is_a_column_where_the_page_is_wide(
+    width: int, is_column: bool
+) -> None:
+    ran = rows(
+        "state-log", "timeline", recording("incidents/unclean-2.8"), "--topic", "ledger", "--partition", "0"
+    )
+    lines = chart(ran.rows, Page(width, color=False))
+    words = [line for line in lines if " ISR " in line and line.startswith("  1")]
+    places = {found.start() for line in words if (found := re.search(r"  \S+/state-change\.log:\d+$", line))}
+    assert len(words) == 5
+    assert (len(places) == 1) is is_column
+
+
 KRAFT = """\
 [2026-11-21 13:00:00,100] INFO [RaftManager id=3000] Completed transition to Leader(localId=3000, epoch=7) from CandidateState (org.apache.kafka.raft.QuorumState)
 [2026-11-21 13:00:00,150] INFO [QuorumController id=3000] Becoming the active controller at epoch 7, next write offset 99. (org.apache.kafka.controller.QuorumController)
