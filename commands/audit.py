@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,6 +25,7 @@ from kctl.files import read_text
 from kctl.judging.judgement import Question
 
 if TYPE_CHECKING:
+    from kctl.evidence.model import Evidence
     from kctl.model import Progress
     from kctl.scan.pool import Engine
     from kctl.stores.publishing import Target
@@ -48,6 +51,7 @@ MASTER = click.option(
     kctl audit run /mnt/evidence --out /mnt/report --resume
     kctl audit run s3://incident-42/evidence --out s3://incident-42/report
     kctl audit run s3://incident-42/evidence --out /mnt/report --engine spark --master yarn
+    kctl audit run s3://incident-42/evidence --out report --dry-run
     kctl audit run --merge broker-1-report/ broker-2-report/ --out report
     """,
     status="0 all that was asked is whole · 3 a path could not be opened, or not judged · 4 --out holds something else · 5 something is wrong",
@@ -76,6 +80,11 @@ MASTER = click.option(
 )
 @click.option("--overwrite", is_flag=True, help="Replace an earlier report in DIRECTORY.")
 @click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print tasks, files, bytes, requests and an estimate of time; write nothing.",
+)
+@click.option(
     "--questions",
     metavar="LIST",
     help=f"Judge these questions only, comma-separated: {', '.join(Question)}.  [default: all that the evidence tells of]",
@@ -97,6 +106,7 @@ def run(
     merge: bool,
     resume: bool,
     overwrite: bool,
+    dry_run: bool,
 ) -> Outcome:
     """Check everything in the evidence and write tables and an HTML report.
 
@@ -114,6 +124,8 @@ def run(
     evidence = discover(()) if merge else options.find(frame)
     if evidence.failures and len(evidence.failures) >= len(paths):
         return Outcome()  # none of them can be opened, which is reported already
+    if dry_run:
+        return _estimated(evidence, paths, _cores(engine, master, options.jobs), merge=merge)
     target, out = _target(where, resume=resume, overwrite=overwrite)
     checks = CheckOptions(compacted=frozenset(options.compacted))
     digest = None if digests == "none" or (no_sha256 and digests == "sha256") else digests
@@ -157,6 +169,28 @@ def run(
     following: list[str] = []
     text = partial(audit_text, out=out, following=following)
     return Outcome(rows(), text=folding(with_answer(text, following)))
+
+
+def _estimated(evidence: Evidence, paths: tuple[str, ...], cores: int | None, *, merge: bool) -> Outcome:
+    """What the audit would do."""
+    from kctl.audit.estimate import estimate, estimate_text
+
+    if merge:
+        raise BadValue("--dry-run with --merge", "a merge reads the tables of the audits, and no evidence")
+    row = estimate(evidence, paths, cores)
+    return Outcome(iter([row]), text=lambda rows, page: chain.from_iterable(map(estimate_text, rows)))
+
+
+def _cores(engine: str, master: str, jobs: int | None) -> int | None:
+    """How many cores work at once; None where a cluster decides."""
+    from kctl.scan.pool import default_jobs
+
+    if engine == "local":
+        return jobs or default_jobs()
+    if not master.startswith("local"):
+        return None
+    number = re.match(r"local\[(\d+)", master)
+    return int(number[1]) if number else default_jobs() if "*" in master else 1
 
 
 def _target(where: str, *, resume: bool, overwrite: bool) -> tuple[Target | None, Path]:

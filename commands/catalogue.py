@@ -255,7 +255,7 @@ COMMANDS: dict[str, Group | Verb] = {
             "run": Verb(
                 "audit:run",
                 "Check everything in the evidence and write tables and an HTML report.",
-                (FINDING, "replica.LOSS", *JUDGED, "audit.AUDIT"),
+                (FINDING, "replica.LOSS", *JUDGED, "audit.AUDIT", "audit.AUDIT_ESTIMATE"),
             ),
             "report": Verb("audit:report", "Write the HTML report again from the tables of an audit."),
             "sql": Verb("audit:sql", "Query the tables of an audit with SQL.", ("audit.SQL_ROW",)),

@@ -57,6 +57,20 @@ AUDIT = RowType("""
     report        string?   the HTML report
 """)
 
+AUDIT_ESTIMATE = RowType("""
+    audit-estimate: What `audit run --dry-run` found that the audit would do.
+    evidence      string    the paths
+    files         integer   of log directories and those named; tiers and brokers' logs are read besides
+    bytes
+    tasks         integer   pieces of work that go to a core each: a partition folder, or a file named alone
+    largest_task  integer   bytes
+    comparisons   integer   partitions whose copies would be compared
+    requests      integer?  of stores, at least; null where no evidence lies in one
+    cores         integer?  null where a cluster decides
+    core_seconds  number    an estimate; machines differ by three times
+    seconds       number?   the same on these cores, and not below that of the largest task
+""")
+
 SQL_ROW = RowType("""
     row: A row of the statement's result: one key a column, as the statement names them.
 """)
