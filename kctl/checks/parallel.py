@@ -60,6 +60,13 @@ class Part(NamedTuple):
     sender: int  # the process that wants it
 
 
+class Listed(NamedTuple):
+    """A folder that is not cut, as it was listed."""
+
+    task: ReplicaTask
+    folder: Folder
+
+
 class PartRead(NamedTuple):
     """The pieces of a part; what a worker sends back."""
 
@@ -70,7 +77,7 @@ class PartRead(NamedTuple):
 class Plan(Struct, frozen=True):
     """How a task is cut into parts."""
 
-    parts: Sequence[Part]
+    parts: Sequence[Part]  # none: it is small
     folder: Folder | None = None
 
 
@@ -81,14 +88,17 @@ def reports(
     plans: dict[int, Plan] = {}
     is_local = jobs is None or isinstance(jobs, int)
 
-    def items() -> Iterator[Task | Part]:
+    def items() -> Iterator[Task | Listed | Part]:
         for number, task in enumerate(tasks):
             plan = plan_of(task, options) if is_local and check is check_replica else None
             if plan is None:
                 yield task
-            else:
+            elif plan.parts:
                 plans[number] = plan
                 yield from plan.parts
+            else:
+                assert isinstance(task, ReplicaTask) and plan.folder
+                yield Listed(task, plan.folder)
 
     results = ordered(partial(_done, check=check, options=options), items(), jobs=jobs)
     for number, task in enumerate(tasks):
@@ -106,10 +116,12 @@ def reports(
         yield report
 
 
-def _done(item: Task | Part, check: Check, options: CheckOptions) -> Report | PartRead:
+def _done(item: Task | Listed | Part, check: Check, options: CheckOptions) -> Report | PartRead:
     """One item of the work, in whichever process."""
     if isinstance(item, Part):
         return read_part(item)
+    if isinstance(item, Listed):
+        return check_replica(item.task, options, folder=item.folder)
     if isinstance(item, NamedTask):
         return check_named_file(item.path, item.place, options)
     return check(item, options=options)
@@ -134,11 +146,11 @@ def plan_of(task: Task, options: CheckOptions) -> Plan | None:
         return None
     logs = [(s.log, s.index) for s in (*folder.segments, *folder.leftovers) if s.log]
     if sum(log.size_in_bytes for log, _ in logs) < LARGE:
-        return None
+        return Plan((), folder)
     parts: list[Part] = []
     for log, index in logs:
         parts += parts_of(log, index, task.place_of(shown_name(log)), options)
-    return Plan(parts, folder) if parts else None
+    return Plan(parts, folder)
 
 
 def _plan_of_file(task: NamedTask, options: CheckOptions) -> Plan | None:

@@ -138,10 +138,10 @@ def test_names_that_are_no_utf8_and_topics_with_dots_and_dashes(tmp_path: Path) 
 def test_files_that_shrink_grow_and_vanish_while_they_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kctl.checks import replica
+    from kctl.checks import parallel
 
     folder = copy_of(KILLED, tmp_path)
-    read_folder = replica.read_folder
+    read_folder = parallel.read_folder
 
     def read_and_change(path: Path) -> Any:
         listed = read_folder(path)
@@ -153,7 +153,7 @@ def test_files_that_shrink_grow_and_vanish_while_they_are_read(
                 file.write(b"\0" * 10)
         return listed
 
-    monkeypatch.setattr(replica, "read_folder", read_and_change)
+    monkeypatch.setattr(parallel, "read_folder", read_and_change)
     ran = rows("segment", "verify", folder, "--jobs", 1)
     assert ran.codes().count("evidence-vanished") == 2
     assert ran.of("summary")

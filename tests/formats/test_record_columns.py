@@ -59,10 +59,14 @@ def read_alone(data: bytes, start: int, end: int, count: int) -> list[tuple[int,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("lanes", "at_once"), [(1, 16 << 10), (3, 16 << 10), (1000, 16 << 10), (1, 7)])
+@pytest.mark.parametrize(
+    ("step", "alone", "at_once"), [(0, 9, 16 << 10), (2, 3, 16 << 10), (9, 0, 16 << 10), (0, 9, 7)]
+)  # what a step of all costs, and a lane alone: lanes go together, part of the way, or not at all
 @given(st.integers(0, 10**9), st.booleans(), st.integers(0, 3))
 @settings(max_examples=120)
-def test_columns_are_what_is_read_alone(lanes: int, at_once: int, seed: int, small: bool, edits: int) -> None:
+def test_columns_are_what_is_read_alone(
+    step: float, alone: float, at_once: int, seed: int, small: bool, edits: int
+) -> None:
     rng = random.Random(seed)
     data, starts, ends, counts = b"", [], [], []
     for _ in range(rng.randint(1, 6)):
@@ -75,7 +79,8 @@ def test_columns_are_what_is_read_alone(lanes: int, at_once: int, seed: int, sma
     for _ in range(edits if data else 0):
         held[rng.randrange(len(data))] = rng.choice([0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)])
     data = bytes(held)
-    with patch.object(record_starts, "FEWEST_LANES", lanes), patch.object(records, "ROWS_AT_ONCE", at_once):
+    costs = {"STEP": step, "STEP_OF_A_LANE": 0, "LANE_ALONE": alone, "RECORD_ALONE": 0}
+    with patch.multiple(record_starts, **costs), patch.object(records, "ROWS_AT_ONCE", at_once):
         found, first_rows, bad = decode(
             np.frombuffer(data, np.uint8), np.array(starts), np.array(ends), np.array(counts)
         )
