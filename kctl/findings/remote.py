@@ -279,6 +279,13 @@ OBJECT_ORPHAN = warning(
     "Copied by hand, metadata lost, or a topic of another cluster in the same tier.",
     "Make sure that no other cluster uses the tier, then remove them (`--plan-cleanup FILE` lists them).",
 )
+SEGMENT_FORGOTTEN = error(
+    "remote-segment-forgotten",
+    "{count} objects ({size} bytes) belong to a segment that the metadata of moment {moment!r} name and those of now do not.",
+    "Nobody reads the segment any more; its objects may be the only copy of its records.",
+    "The last disk with the metadata partition was lost or wiped, or the metadata topic was deleted.",
+    "Keep the objects, and look for what was lost with it (`kctl replica loss`).",
+)
 OBJECT_LEFT = warning(
     "remote-object-left",
     "{count} objects ({size} bytes) are left of a segment whose deletion is recorded as finished.",

@@ -345,6 +345,23 @@ def test_moments_are_not_mixed(tmp_path: Path) -> None:
     assert ran.rows[-1]["segments"] == 52
 
 
+def test_objects_that_only_earlier_metadata_name_are_to_be_kept(tmp_path: Path) -> None:
+    """The last disk with the metadata was wiped: nothing of what it named is among what can be removed."""
+    for name in ("first", "last"):
+        shutil.copytree(recording("tier/a-healthy"), tmp_path / "moments" / name)
+    for log in (tmp_path / "moments" / "last").glob("brokers/*/data/__remote_log_metadata-*/*.log"):
+        log.chmod(0o644)
+        log.write_bytes(b"")
+    ran = rows(
+        "remote", "audit", tmp_path, "--plan-cleanup", plan := tmp_path.parent / f"{tmp_path.name}.jsonl"
+    )
+    found = [row for row in ran.of("finding") if row["severity"] != "info"]
+    assert {row["code"] for row in found} == {"remote-segment-forgotten"}
+    assert len(found) == 63
+    assert "moment 'first'" in found[0]["message"]
+    assert (ran.status, plan.read_text()) == (5, "")
+
+
 @pytest.mark.parametrize(
     ("tier", "why"),
     [

@@ -6,7 +6,7 @@ cut or wiped is not demanded of kctl: nothing in the evidence need tell of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import combinations, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from tests.nemesis.truth import Stored, log_of, stored
 Row = dict[str, Any]
 ANSWERS = (0, 3, 5)
 UNBOUNDED = 1 << 62
+NO_STARTS: Mapping[str, int] = {}
 SLACK = 700.0  # ms between an act and what a log says of it
 SLOWEST_START = 30_000.0  # ms until a broker has logged that it starts, or ended
 GONE = ("kill", "stopped", "exited")
@@ -79,6 +80,12 @@ class Copies:
         starts = [int(line.split()[2]) for line in lines[2:] if "-".join(line.split()[:2]) == partition]
         return max([0, *starts])
 
+    def first_epoch_start(self, moment: str, partition: str, broker: int) -> int:
+        """Where the first epoch of a copy starts: brokers delete the epochs of what they delete from a tier."""
+        folder = self.folder / "moments" / moment / f"broker-{broker}" / "data" / partition
+        lines = (folder / "leader-epoch-checkpoint").read_text().splitlines()
+        return min((int(line.split()[1]) for line in lines[2:]), default=0)
+
 
 # --- loss ---------------------------------------------------------------------------------------------
 
@@ -88,10 +95,12 @@ def judge_loss(
     found: list[Row],
     kept: dict[str, dict[int, Stored]],
     has_copy: Callable[[str, int, str], bool],
+    starts: Mapping[str, int] = NO_STARTS,
 ) -> list[Statement]:
     """Rows of `replica loss` against the leaders' logs at the end.
 
-    `kept` holds these by partition; `has_copy` says whether a copy in the evidence has a value at an offset.
+    `kept` holds these by partition; `has_copy` says whether a copy in the evidence has a value at an offset. What lies
+    below `starts` the leaders deleted.
     """
     said: list[Statement] = []
     for partition, log in sorted(kept.items()):
@@ -116,6 +125,8 @@ def judge_loss(
         for sent in acknowledged:
             offset = sent.offset
             assert offset is not None
+            if offset < starts.get(partition, 0):
+                continue
             if offset in log:
                 if text(log[offset].value) != sent.value:
                     lost[offset] = sent
@@ -492,7 +503,8 @@ def _of_tier(story: Story, finding: Row, served: dict[int, str], tier: RemoteLog
     elif code == "remote-segment-hidden":
         right = bool(cut) or is_unclean
     else:
-        right = code.startswith("remote-metadata") and bool(story.of("wipe"))
+        lost_metadata = ("remote-metadata", "remote-object-orphan", "remote-segment-forgotten")
+        right = code.startswith(lost_metadata) and bool(story.of("wipe"))
     what = f"{finding['severity']} {code} {finding['remote_log_segment_id']} {claimed}: {finding['message'][:200]}"
     return Statement(right, f"tier {partition}: {what}; nobody touched it")
 
@@ -538,14 +550,17 @@ def judge(story: Story, folder: Path, audited: Path) -> list[Statement]:
         and (log := copies.of("after", partition, leader)) is not None
     }
     local_starts = {partition: min(log, default=0) for partition, log in kept.items()}
+    starts = {}
     for partition, served in story.served.items():  # a leader's own log is but the end of it
+        leader = [state.leader for state in story.history[partition] if state.leader >= 0][-1]
+        starts[partition] = copies.first_epoch_start("after", partition, leader)
         kept[partition] = {o: Stored(o, None, value.encode()) for o, value in served.items()}
 
     def has_copy(partition: str, offset: int, value: str) -> bool:
         logs = (copies.of(m.name, partition, id) or {} for m in story.moments for id in (1, 2, 3))
         return any(offset in log and text(log[offset].value) == value for log in logs)
 
-    said += judge_loss(story, run("replica", "loss", evidence), kept, has_copy)
+    said += judge_loss(story, run("replica", "loss", evidence), kept, has_copy, starts)
     timeline = run("state-log", "timeline", evidence)
     said += judge_leaders(story, timeline)
     said += judge_lives(story, timeline)

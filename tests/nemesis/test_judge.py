@@ -94,6 +94,12 @@ def test_what_only_a_leader_had_may_be_gone_from_a_sound_partition() -> None:
     assert "called sound" in wrong(judge_loss(story, said, KEPT, lambda *_: True))
 
 
+def test_what_a_leader_deleted_from_its_tier_is_not_demanded() -> None:
+    found = [loss(9, 10)]
+    assert "[8, 9) are lost" in wrong(judge_loss(made(), found, KEPT, lambda *_: True))
+    assert not wrong(judge_loss(made(), found, KEPT, lambda *_: True, {"ledger-0": 9}))
+
+
 def test_what_compaction_took_is_not_lost() -> None:
     story = made()
     kept = {"ledger-0": {o: r for o, r in KEPT["ledger-0"].items() if o != 3}}

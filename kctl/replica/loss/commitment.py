@@ -20,7 +20,7 @@ core/src/main/java/kafka/log/remote/RemoteLogManager.java @ 3.9.0-rc3
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from formats.errors import FormatError
 from formats.messages.remote_log_metadata import (
@@ -362,6 +362,11 @@ def external_offsets(
             if topic is not None and segment.segment_leader_epochs:
                 partition = TopicPartition(topic, segment.topic_id_partition.partition)
                 _keep(found, partition, _of_segment(evidence, replica, segment))
+    for replica, segment in _forgotten(evidence, finished):
+        topic = names.get(segment.topic_id_partition.topic_id)
+        if topic is not None and segment.segment_leader_epochs:
+            partition = TopicPartition(topic, segment.topic_id_partition.partition)
+            _keep(found, partition, _of_segment(evidence, replica, segment))
     return {partition: list(ones.values()) for partition, ones in found.items()}
 
 
@@ -428,12 +433,27 @@ def _finished(
                 yield segment
 
 
+def _forgotten(evidence: Evidence, known: Container[str]) -> Iterator[tuple[Replica, SegmentMetadata]]:
+    """Segments that only the metadata of an earlier moment name, each with a copy of these."""
+    copies = {replica.moment: replica for replica in evidence.replicas if replica.topic == REMOTE}
+    if len(copies) < 2:
+        return
+    from kctl.tier.metadata.forgotten import forgotten_segments
+
+    for moment, segment in forgotten_segments(evidence, known):
+        yield copies[moment], segment
+
+
 def _topic_names(evidence: Evidence, znodes: Mapping[str | None, Znodes]) -> dict[str, str]:
-    names = {topic_id: topic for znode in znodes.values() for topic, topic_id in znode.topic_ids.items()}
-    for replica in evidence.replicas:
-        if replica.topic_id is not None:
-            names.setdefault(replica.topic_id, replica.topic)
-    return names
+    """The names by the topics' ids; of a topic that was made again, the newest id alone."""
+    newest: dict[str, str] = {}
+    for moment in (None, *evidence.moments):
+        for replica in evidence.replicas:
+            if replica.moment == moment and replica.topic_id is not None:
+                newest[replica.topic] = replica.topic_id
+        if moment in znodes:
+            newest |= znodes[moment].topic_ids
+    return {topic_id: topic for topic, topic_id in newest.items()}
 
 
 def _of_segment(evidence: Evidence, replica: Replica, segment: SegmentMetadata) -> ExternalOffset:

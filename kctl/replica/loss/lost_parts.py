@@ -64,10 +64,12 @@ def find_lost_parts(
     *,
     is_compacted: bool | None = None,
     made_ms: int | None = None,
+    is_tiered: bool = False,
 ) -> LostParts:
     """The records that each copy holds and the present leader's lacks; fills in the present lineage.
 
-    `made_ms` is when the topic that has the name now was created, where something says so.
+    `made_ms` is when the topic that has the name now was created, where something says so. A tiered log whose start
+    its broker has not written down yet begins with its first epoch: brokers delete epochs below the start.
     """
     lost = LostParts(partition, present, znodes, findings=list(present.findings))
     copies = _same_topic(lost, by_moment)
@@ -75,6 +77,9 @@ def find_lost_parts(
     pairs = compare_pairs(logs, [(0, index) for index in range(1, len(logs))])
     lost.held = [HeldCopy(c, log, log.lineage()) for c, log in zip(copies, logs, strict=True)]
     present.lineage = lost.held[0].lineage
+    if is_tiered and present.copy.checkpoint("log_start") is None and present.recorded:
+        start = min(present.lineage.log_start_offset, present.recorded[0][1])
+        present.lineage = replace(present.lineage, log_start_offset=start)
     present.log_end_offset = present.lineage.log_end_offset
     pairs = _of_this_topic(lost, pairs, made_ms)
     for pair in pairs:

@@ -120,6 +120,7 @@ def losses_of(
         znodes,
         is_compacted=is_compacted,
         made_ms=made or log_notes.began_at(partition) or None,
+        is_tiered=any(one.kind == "remote_segment" for one in external),
     )
     for held in lost_parts.held:
         for problem in dict.fromkeys(held.log.problems):

@@ -39,19 +39,22 @@ METADATA_TOPIC = "__remote_log_metadata"
 
 
 def remote_segments(evidence: Evidence, wanted: Container[TopicPartition]) -> Segments:
-    """The finished copies of these partitions by start offset, as the metadata in the evidence say."""
+    """The finished copies of these partitions, as the metadata say, and those that earlier metadata alone name."""
     if not any(replica.topic == METADATA_TOPIC for replica in evidence.replicas):
         return {}
     from kctl.tier.metadata.fold import folded
+    from kctl.tier.metadata.forgotten import forgotten_segments
     from kctl.tier.metadata.log import find_metadata
 
     found: dict[TopicPartition, list[SegmentMetadata]] = {}
-    log = find_metadata(evidence)
-    for segment in folded(log.chunks(), lambda finding: None).segments():
-        where = segment.metadata.topic_id_partition
+    known = folded(find_metadata(evidence).chunks(), lambda finding: None, keep_deleted=True)
+    segments = [segment.metadata for segment in known.segments()]
+    ids = {segment.remote_log_segment_id for segment in segments}
+    for segment in [*segments, *(forgotten for _, forgotten in forgotten_segments(evidence, ids))]:
+        where = segment.topic_id_partition
         partition = TopicPartition(where.topic, where.partition)
-        if segment.metadata.state is SegmentState.COPY_SEGMENT_FINISHED and partition in wanted:
-            found.setdefault(partition, []).append(segment.metadata)
+        if partition in wanted and segment.state is SegmentState.COPY_SEGMENT_FINISHED:
+            found.setdefault(partition, []).append(segment)
     return found
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +35,7 @@ from kctl.tier.audit.segment_objects import examine
 from kctl.tier.audit.segment_tasks import Examined, Task, epochs_against_leader, missing_objects
 from kctl.tier.metadata.asking import NOW, AsOf
 from kctl.tier.metadata.fold import Fold, fold_findings, folded, metadata_partitions
+from kctl.tier.metadata.forgotten import forgotten_segments
 from kctl.tier.metadata.log import find_metadata
 from kctl.tier.metadata.partition_tier import PartitionTier, partition_tiers
 from kctl.tier.metadata.partitioner import metadata_partition
@@ -264,6 +266,12 @@ class _Audit:
     def _orphans(self, inventory: Inventory) -> None:
         known = {(w.topic_id, segment_id) for w, tier in self.tiers.items() for segment_id in tier.by_id}
         partitions = metadata_partitions(self.fold, self.log)
+        forgotten: dict[tuple[str, str], str] = {}
+        if not inventory.segments.keys() <= known:
+            forgotten = {
+                (segment.topic_id_partition.topic_id, segment.remote_log_segment_id): moment
+                for moment, segment in forgotten_segments(self.evidence, {id for _, id in known})
+            }
         untold: dict[tuple[str, int], list[int]] = {}
         for key, held in inventory.segments.items():
             if key in known:
@@ -274,20 +282,19 @@ class _Audit:
                 sums[0] += len(held.all())
                 sums[1] += held.size_in_bytes
                 continue
-            self.found.append(
-                say.OBJECT_ORPHAN.at(
-                    Place(
-                        topic=name.topic,
-                        partition=name.partition,
-                        file=first.key.rpartition("/")[0] or first.key,
-                        base_offset=name.start_offset,
-                        size_in_bytes=held.size_in_bytes,
-                        remote_log_segment_id=name.remote_log_segment_id,
-                    ),
-                    count=len(held.all()),
-                    size=f"{held.size_in_bytes:,}",
-                )
+            place = Place(
+                topic=name.topic,
+                partition=name.partition,
+                file=first.key.rpartition("/")[0] or first.key,
+                base_offset=name.start_offset,
+                size_in_bytes=held.size_in_bytes,
+                remote_log_segment_id=name.remote_log_segment_id,
             )
+            details: dict[str, Any] = {"count": len(held.all()), "size": f"{held.size_in_bytes:,}"}
+            if key in forgotten:  # to be kept: not among what can be removed
+                self.found.append(say.SEGMENT_FORGOTTEN.at(place, moment=forgotten[key], **details))
+                continue
+            self.found.append(say.OBJECT_ORPHAN.at(place, **details))
             self._remove(held, "no metadata record names it")
         for (topic, partition), (count, size) in sorted(untold.items()):
             place = Place(topic=topic, partition=partition, size_in_bytes=size)

@@ -142,11 +142,13 @@ class MetadataLog(Struct):
 _FOLDER = re.compile(rf"{METADATA_TOPIC}-(\d+)")
 
 
-def find_metadata(evidence: Evidence, say_: Say = lambda finding: None) -> MetadataLog:
-    """The metadata partitions in evidence; of several moments the newest that has them."""
+def find_metadata(
+    evidence: Evidence, say_: Say = lambda finding: None, *, moment: str | None = None
+) -> MetadataLog:
+    """The metadata partitions in evidence; of several moments the one asked for, or the newest that has them."""
     found = MetadataLog(say=say_)
     have = {r.moment for r in evidence.replicas if r.topic == METADATA_TOPIC}
-    wanted = next((m for m in reversed(evidence.moments) if m in have), None)
+    wanted = moment or next((m for m in reversed(evidence.moments) if m in have), None)
 
     def add(
         number: int | None, root: Root, files: tuple[Path, ...], broker_id: int | None = None,

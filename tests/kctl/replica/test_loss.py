@@ -13,6 +13,13 @@ from commands.cli.render import Page
 from commands.replica.loss_text import loss_text
 from formats.log.message_set import write_message
 from formats.log.record_batch import Record, write_batch
+from formats.messages.remote_log_metadata import (
+    SegmentMetadata,
+    SegmentMetadataUpdate,
+    SegmentState,
+    TopicIdPartition,
+    write_remote_log_metadata,
+)
 from tests.conftest import Ran, kctl, recording, rows
 from tests.kctl.replica.test_compare import FRONT, TOPIC_IDS, batch, encoded, log_dir
 
@@ -668,6 +675,73 @@ def test_a_leader_whose_own_log_begins_beyond_them_has_dropped_records_too(
     ran = lost(tmp_path)
     assert spans(ran) == lost_range
     assert [row["replaced"] for row in ran.of("loss")] == [[list(one[:2])] for one in lost_range]
+
+
+TOPIC_ID = "LWgrMmVrT0a__7a4SasuPA"
+
+
+def remote_log(data: Path, *segments: tuple[int, int, int]) -> None:
+    """The metadata of a tier in a log directory: finished copies as [from, to) of an epoch."""
+    folder = data / "__remote_log_metadata-0"
+    folder.mkdir()
+    where = TopicIdPartition(TOPIC_ID, "orders", 0)
+    values: list[bytes] = []
+    for number, (start, end, epoch) in enumerate(segments):
+        name = f"{'A' * 20}{number}A"
+        copied = SegmentMetadata(
+            where,
+            name,
+            start,
+            end - 1,
+            1,
+            5,
+            5,
+            ((epoch, start),),
+            99,
+            None,
+            SegmentState.COPY_SEGMENT_STARTED,
+        )
+        done = SegmentMetadataUpdate(where, name, 1, 6, None, SegmentState.COPY_SEGMENT_FINISHED)
+        values += [write_remote_log_metadata(copied), write_remote_log_metadata(done)]
+    log = b"".join(write_batch([Record(offset, 5, None, value)]) for offset, value in enumerate(values))
+    (folder / f"{0:020d}.log").write_bytes(log)
+
+
+def test_a_tiered_log_that_nobody_wrote_the_start_of_begins_with_its_epochs(tmp_path: Path) -> None:
+    """A replica that was built from the tier a moment ago is no reason to call it retention (nemesis 3.9, seed 41)."""
+    first, last = moments(tmp_path)
+    for broker_id in (1, 2):
+        held = [*FRONT, batch(15, 20, "a", 1)]
+        log_dir(first, broker_id, held, high_watermark=20, epochs=[[0, 0], [1, 15]], topic_id=TOPIC_ID)
+        now = log_dir(
+            last,
+            broker_id,
+            [batch(30, 35, "b", 3)],
+            base=30,
+            high_watermark=35,
+            epochs=[[3, 8]],
+            topic_id=TOPIC_ID,
+        )
+        remote_log(now, (8, 30, 3))
+    znodes(first, 1, 1, [1, 2], zxid=5)
+    znodes(last, 2, 3, [1, 2], zxid=9)
+    assert spans(lost(tmp_path)) == [(8, 20, "committed")]
+
+
+def test_what_the_metadata_of_an_earlier_moment_name_was_committed(tmp_path: Path) -> None:
+    """A disk of which the metadata of the tier were lost too was there once (nemesis 4.1, seed 46)."""
+    first, last = moments(tmp_path)
+    held = log_dir(
+        first, 1, [batch(20, 25, "a", 1)], base=20, high_watermark=25, epochs=[[1, 0]], topic_id=TOPIC_ID
+    )
+    remote_log(held, (0, 20, 1))
+    remote_log(log_dir(last, 1, [batch(0, 5, "b", 3)], high_watermark=5, epochs=[[3, 0]], topic_id=TOPIC_ID))
+    znodes(first, 1, 1, [1], zxid=5)
+    znodes(last, 1, 3, [1], zxid=9)
+    ran = lost(tmp_path)
+    assert {(start, end) for start, end, kind in spans(ran) if kind == "committed"} == {(0, 20), (20, 25)}
+    (row,) = [row for row in ran.of("loss") if row["from_offset"] == 0]
+    assert [held["to_offset"] for held in row["recoverable_from_tier"]] == [20]
 
 
 @pytest.mark.slow
