@@ -45,7 +45,10 @@ FIRST_ITEMS, ITEMS_A_PARTITION = 4, 64
 """The first wave shows results early; later ones have fewer, larger partitions."""
 MOST_ITEMS = 512
 """Of a wave, unless there are more cores than that: results of a wave are in the driver's memory at once."""
-WAVES_AT_ONCE = 2
+WAVES_AT_ONCE, MOST_WAVES = 2, 32
+"""A wave waits for its largest item; others begin meanwhile."""
+MOST_HELD = 128 << 20
+"""Bytes of results that wait for those before them, from which on no wave begins."""
 NEEDED = "executors need Python 3.11, numpy, pyarrow and msgspec: see PYSPARK_PYTHON in docs/spark.md"
 LOOK_EVERY = 0.5  # seconds, at how many tasks are done
 
@@ -134,6 +137,20 @@ class Tasks(DataSource):
         return TasksReader(base64.b64decode(self.options["work"]))
 
 
+class Wave(NamedTuple):
+    """A wave that has begun."""
+
+    results: Future[list[bytes]]
+    tasks: int
+
+
+def wants_another(waves: int, left: int, held: int, cores: int) -> bool:
+    """Whether a wave shall begin beside so many whose results are not taken yet, with so many tasks left of them."""
+    if waves < WAVES_AT_ONCE:
+        return True
+    return waves < MOST_WAVES and left < cores * PARTITIONS_A_WAVE and held < MOST_HELD
+
+
 class SparkEngine:
     """An engine of `kctl.scan.pool`: the functions of the local pool, run by executors."""
 
@@ -150,21 +167,41 @@ class SparkEngine:
 
     def ordered(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
         """function(item) for each item, in order; `TaskFailed` with the task's own words where one fails."""
-        pool = ThreadPoolExecutor(WAVES_AT_ONCE, thread_name_prefix="kctl-wave")
-        running: deque[tuple[Future[list[Any]], int]] = deque()
-        try:
-            for work, tasks, what in self._waves(WITH_CODE.dumps(function), iter(items)):
+        pool = ThreadPoolExecutor(MOST_WAVES, thread_name_prefix="kctl-wave")
+        waves = self._waves(WITH_CODE.dumps(function), iter(items))
+        running: deque[Wave] = deque()
+
+        def begin() -> None:
+            while self._wants_another(running) and (wave := next(waves, None)):
+                work, tasks, what = wave
                 self._asked += tasks
-                running.append((pool.submit(self._results, work, f"kctl {self.doing} {what}"), tasks))
-                if len(running) >= WAVES_AT_ONCE:
-                    yield from self._next(running)
+                running.append(Wave(pool.submit(self._results, work, f"kctl {self.doing} {what}"), tasks))
+
+        try:
+            begin()
             while running:
-                yield from self._next(running)
+                while not wait([running[0].results], LOOK_EVERY).done:
+                    self._say_tasks()
+                    begin()
+                yield from self._taken(running)
+                begin()
         finally:
             # Left early (an error, Ctrl-C, a reader that went away): nobody waits for work that nobody wants.
             if running:
                 self._cancel()
             pool.shutdown(wait=False, cancel_futures=True)
+
+    def _wants_another(self, running: Iterable[Wave]) -> bool:
+        """Whether a further wave shall begin, for what is left of those that have begun leaves cores idle soon."""
+        waves = list(running)
+        done = [wave.results.done() for wave in waves]
+        left = sum(wave.tasks for wave, is_done in zip(waves, done, strict=True) if not is_done)
+        held = sum(
+            sum(map(len, wave.results.result()))
+            for wave, is_done in zip(waves, done, strict=True)
+            if is_done and not wave.results.exception()
+        )
+        return wants_another(len(waves), left - self._completed(), held, self.cores)
 
     def _waves(self, body: bytes, waiting: Iterator[Item]) -> Iterator[tuple[str, int, str]]:
         """Each wave as an option of the data source, how many tasks it has, and of what they are."""
@@ -177,31 +214,33 @@ class SparkEngine:
             yield base64.b64encode(PLAIN.dumps((body, chunks))).decode(), len(chunks), what
             size = min(most, size * 4)
 
-    def _next(self, running: deque[tuple[Future[list[Any]], int]]) -> Iterator[Any]:
-        """The results of the first wave."""
-        future, tasks = running[0]
-        while not wait([future], LOOK_EVERY).done:
-            self._say_tasks()
-        results = future.result()
+    def _taken(self, running: deque[Wave]) -> Iterator[Any]:
+        """The results of the first wave, which is done."""
+        wave = running[0]
+        results = wave.results.result()
         self._count_retries()
         running.popleft()
-        self._done += tasks
-        yield from map(taken, results)
+        self._done += wave.tasks
+        for result in results:
+            yield taken(PLAIN.loads(result))
+
+    def _completed(self) -> int:
+        """Tasks that are done, of waves that are not."""
+        with suppress(Exception):  # Connect does not say
+            tracker = self.spark.sparkContext.statusTracker()
+            stages = [tracker.getStageInfo(stage_id) for stage_id in tracker.getActiveStageIds()]
+            return sum(stage.numCompletedTasks for stage in stages if stage)
+        return 0
 
     def _say_tasks(self) -> None:
         if self.progress is SILENT:
             return
-        done = self._done
-        with suppress(Exception):  # Connect does not say
-            tracker = self.spark.sparkContext.statusTracker()
-            stages = [tracker.getStageInfo(stage_id) for stage_id in tracker.getActiveStageIds()]
-            done += sum(stage.numCompletedTasks for stage in stages if stage)
         # A wave that is done and not yet taken is in neither count.
-        self._said = max(self._said, min(done, self._asked))
+        self._said = max(self._said, min(self._done + self._completed(), self._asked))
         self.progress.note(f"{self._said:,} of {self._asked:,} tasks")
 
-    def _results(self, work: str, description: str) -> list[Any]:
-        """What the executors made of a wave, in order. Runs in a thread of its own."""
+    def _results(self, work: str, description: str) -> list[bytes]:
+        """What the executors made of a wave, in order, serialized. Runs in a thread of its own."""
         try:
             self.spark.addTag(self._tag)
             with suppress(Exception):  # Connect has none
@@ -212,7 +251,7 @@ class SparkEngine:
             lacks = "No module named" in cause
             raise TaskFailed(f"a Spark task failed: {cause}", NEEDED if lacks else TaskFailed.hint) from error
         rows.sort(key=lambda one: one["number"])
-        return [PLAIN.loads(bytes(row["result"])) for row in rows]
+        return [bytes(row["result"]) for row in rows]
 
     def _count_retries(self) -> None:
         """Take in what Spark says of the jobs so far."""
