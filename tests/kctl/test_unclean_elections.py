@@ -99,6 +99,43 @@ def test_a_recovery_state_of_an_election_before_does_not_make_that_of_an_eligibl
     assert [(one.leader_epoch, one.how) for one in found] == [(0, "creation"), (1, "none"), (2, "failure")]
 
 
+def decided(leader: int, epoch: int, isr: str, recovery: str) -> str:
+    return (
+        f"[Controller id=1 epoch=4] Changed partition t-0 from OfflinePartition to OnlinePartition with state LeaderAndIsr(leader={leader}, "
+        f"leaderEpoch={epoch}, isrWithBrokerEpoch=List(BrokerState(brokerId={isr}, brokerEpoch=-1)), "
+        f"leaderRecoveryState={recovery}, partitionEpoch={epoch}) (state.change.logger)"
+    )
+
+
+def test_a_leader_that_stays_while_a_reassignment_bumps_its_epoch_was_not_elected_again(
+    tmp_path: Path,
+) -> None:
+    """The recovery state stays until the ISR changes, and the broker says it anew (nemesis 3.9, seed 49)."""
+    bumped = (
+        "[Controller id=1 epoch=4] Sent LeaderAndIsr request (Leader:2,ISR:2,LeaderRecoveryState:RECOVERING,LeaderEpoch:2,"
+        "ZkVersion:2,ControllerEpoch:4) with new replica assignment ReplicaAssignment(replicas=3,2,1, addingReplicas=, "
+        "removingReplicas=1) to leader 2 for partition being reassigned t-0 (state.change.logger)"
+    )
+    marked = (
+        "[Broker id=2] The topic partition t-0 was marked as RECOVERING. Marking the topic partition as RECOVERED. "
+        "(state.change.logger)"
+    )
+    found = leaderships(
+        tmp_path,
+        state_change_1=[
+            f"10 {decided(1, 0, '1', 'RECOVERED')}",
+            f"20 {decided(2, 1, '2', 'RECOVERING')}",
+            f"25 {bumped}",
+        ],
+        state_change_2=[f"20 {marked}", f"25 {marked}"],
+    )
+    assert [(one.leader_epoch, one.leader, one.how == "unclean") for one in found] == [
+        (0, 1, False),
+        (1, 2, True),
+        (2, 2, False),
+    ]
+
+
 def test_an_eligible_leader_from_outside_the_isr_is_clean(tmp_path: Path) -> None:
     """Where the controller elects an eligible leader replica it says nothing at INFO."""
     found = leaderships(

@@ -217,13 +217,20 @@ class Causes:
         if (after.topic_partition, after.leader_epoch) in self._eligible:
             # A recovery state that an election before left behind is said again with every leader.
             return ""
+        # A recovery state stays until the ISR changes: a leader that stays too says it again with each of its epochs.
+        stays = before is not None and (before.leader, before.leader_epoch) == (
+            after.leader,
+            after.leader_epoch - 1,
+        )
+        if stays:
+            plain = [mark for mark in plain if mark.proof["event"] != "L09"]
         decided = [mark for mark in plain if mark.proof["event"] != "E14"]
         if plain and not decided and self._is_back(before, after, known_isr):
             return ""
         if plain:
             after.proofs.append((decided or plain)[0].proof)
             return "the logs say so"
-        if after.recovery_state == "RECOVERING":
+        if after.recovery_state == "RECOVERING" and not stays:
             return "its state was set to RECOVERING"
         if not outside or after.from_state in ("NewPartition", "OnlinePartition"):
             return ""
