@@ -106,7 +106,9 @@ def session(
         archive = None if LOCAL.match(master) else code_archive(Path(scratch))
         builder = builder.remote(master) if is_remote else builder.master(master)
         chosen = (
-            settings_here() if is_remote else settings_here() | _settings_of(master, Path(scratch), archive)
+            settings_here()
+            if is_remote
+            else settings_here(master) | _settings_of(master, Path(scratch), archive)
         )
         for key, value in (chosen | (settings or {})).items():
             builder = builder.config(key, value)
@@ -182,10 +184,13 @@ def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
-def settings_here() -> dict[str, str]:
-    """What is set on this machine: Unix sockets lie in the folder for temporary files, whose path may be too long."""
+def settings_here(master: str = "local") -> dict[str, str]:
+    """What is set for a master: Unix sockets lie in the folder for temporary files, whose path may be too long.
+
+    That of a container of YARN always is: it names the user, the application and the container.
+    """
     found = {key: value for key, (value, _) in SETTINGS.items()}
-    if len(tempfile.gettempdir()) > LONGEST_FOLDER_OF_SOCKETS:
+    if master.startswith("yarn") or len(tempfile.gettempdir()) > LONGEST_FOLDER_OF_SOCKETS:
         found["spark.python.unix.domain.socket.enabled"] = "false"
     return found
 

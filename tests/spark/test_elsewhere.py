@@ -154,7 +154,8 @@ def scratch() -> Iterator[Path]:
 
 def test_sockets_are_not_used_where_their_path_would_be_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "spark.python.unix.domain.socket.enabled"
-    assert settings_here()[name] == "true"
+    assert settings_here()[name] == settings_here("spark://h:1")[name] == "true"
+    assert settings_here("yarn")[name] == "false"
     monkeypatch.setattr(tempfile, "tempdir", "/" + "x" * 60)
     assert settings_here()[name] == "false"
 

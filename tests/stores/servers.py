@@ -3,8 +3,9 @@
     S3     versitygw          go install
     GCS    fake-gcs-server    go install
     Azure  Azurite            npm install
+    HDFS   Hadoop's mini cluster, with YARN: Maven; its client hdfs-native: pip
 
-Each is started on a free port of this machine, and stands behind a proxy that a test tells what harm to do.
+Each is started on a free port of this machine, and those of HTTP stand behind a proxy that a test tells what harm to do.
 """
 
 from __future__ import annotations
@@ -74,6 +75,37 @@ def azurite() -> Path:
         subprocess.run(install, cwd=folder, check=True)
 
     return fetched("azurite", "npm", fetch) / "node_modules/azurite/dist/src/blob/main.js"
+
+
+HADOOP = "3.4.2"
+POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>tests</groupId><artifactId>hadoop</artifactId><version>1</version><packaging>pom</packaging><dependencies>
+<dependency><groupId>org.apache.hadoop</groupId><artifactId>hadoop-minicluster</artifactId><version>{version}</version></dependency>
+<dependency><groupId>org.mockito</groupId><artifactId>mockito-core</artifactId><version>4.11.0</version></dependency>
+<dependency><groupId>junit</groupId><artifactId>junit</artifactId><version>4.13.2</version></dependency>
+</dependencies></project>
+"""
+
+
+def hadoop_jars() -> Path:
+    """The folder of Hadoop's mini clusters."""
+
+    def fetch(folder: Path) -> None:
+        (folder / "pom.xml").write_text(POM.format(version=HADOOP))
+        copy = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={folder}/lib"]
+        subprocess.run(["mvn", "-q", "-B", "-f", folder / "pom.xml", *copy], check=True)
+
+    return fetched("hadoop", "mvn", fetch) / "lib"
+
+
+def hdfs_client() -> Path:
+    """A folder of the path of Python, with a client of HDFS that needs no Java."""
+
+    def fetch(folder: Path) -> None:
+        install = [sys.executable, "-m", "pip", "install", "-q", "--target", folder]
+        subprocess.run([*install, "hdfs-native==0.14.7", "fsspec"], check=True)
+
+    return fetched("hdfs-client", sys.executable, fetch)
 
 
 # --- started ------------------------------------------------------------------------------------------
@@ -176,6 +208,36 @@ def azure(folder: Path) -> Iterator[Store]:
                 "AZURE_STORAGE_CONNECTION_STRING": f"AccountName=devstoreaccount1;AccountKey={AZURITE_KEY};"
                 f"BlobEndpoint=http://127.0.0.1:{port}/devstoreaccount1"
             },
+        )  # fmt: skip
+
+
+class Hadoop(NamedTuple):
+    """HDFS, and YARN on the same machine."""
+
+    url: str  # of the root
+    environment: dict[str, str]
+
+
+@contextmanager
+def hadoop(folder: Path) -> Iterator[Hadoop]:
+    """Both, with one node each."""
+    program, client = [HERE / "MiniHadoop.java", folder], hdfs_client()
+    memory = ["-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    opened = ["--add-opens", "java.base/java.lang=ALL-UNNAMED", "-cp", f"{hadoop_jars()}/*"]
+    with (
+        (folder / "hadoop.log").open("wb") as log,
+        running(
+            ["java", *memory, *opened, *program], cwd=folder, stdin=subprocess.PIPE, stdout=log, stderr=log
+        ) as process,
+    ):
+        for _ in range(PATIENCE * 10):
+            assert process.poll() is None, (folder / "hadoop.log").read_text(errors="replace")[-2000:]
+            if (folder / "url").exists():
+                break
+            time.sleep(0.1)
+        yield Hadoop(
+            (folder / "url").read_text(),
+            {"HADOOP_CONF_DIR": f"{folder}/conf", "HADOOP_USER_NAME": "root", "PYTHONPATH": f"{HERE.parents[1]}:{client}"},
         )  # fmt: skip
 
 
