@@ -95,6 +95,16 @@ class _Check(Struct, dict=True):
             one.base_offset: other.base_offset for one, other in pairs if other.base_offset > one.base_offset
         }
 
+    @cached_property
+    def last_log(self) -> Segment:
+        """The active segment."""
+        return self.folder.logs[-1]
+
+    @cached_property
+    def has_time_indexes(self) -> bool:
+        """Whether the broker writes time indexes."""
+        return self.task.has_time_indexes or any(segment.time_index for segment in self.folder.segments)
+
     def place_of(self, name: str) -> Place:
         """The place of a file of the folder."""
         return self.task.place_of(name)
@@ -189,7 +199,7 @@ def _check_segment(check: _Check, segment: Segment, epochs: EpochRuns, producers
             check.report_of(file).say(say_index.INDEX_ORPHANED, segment=segment.base_offset)
         return
     report = check.report_of(log)
-    is_last = segment is check.folder.logs[-1]
+    is_last = segment is check.last_log
     indexes = open_indexes(segment, check.report_of)
     options = scan_options(
         check.options, report, base_offset=segment.base_offset, is_compacted=check.task.is_compacted
@@ -244,8 +254,7 @@ def _indexed(
 
 def _say_missing(check: _Check, segment: Segment, report: FileReport, scanned: ScannedLog) -> None:
     # A log of 0.10.0 or before has no time indexes; who writes magic 2 writes them.
-    has_time = check.task.has_time_indexes or any(one.time_index for one in check.folder.segments)
-    has_time |= scanned.has_new
+    has_time = check.has_time_indexes or scanned.has_new
     for suffix in (".index", ".timeindex") if has_time else (".index",):
         if suffix not in segment.files:
             report.say(say_index.INDEX_MISSING, suffix=suffix)

@@ -6,6 +6,7 @@ state, never mixed with the live ones (`S:LogFileUtils.java`, `K:log/LogLoader.s
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator, Mapping
@@ -25,6 +26,9 @@ from formats.values import Struct, field
 KNOWN = frozenset({LEADER_EPOCHS, PARTITION_METADATA, QUORUM_STATE, REMOTE_LOG_SNAPSHOT})
 MOST_LISTED = 10_000
 """Files of no use, and links and other entries that are no files: a folder may hold millions, and the rest is counted."""
+
+MOST_SEGMENT_FILES = 200_000
+"""Each takes a kilobyte until the folder is done; 65,000 segments of a gibibyte are more than a partition has."""
 
 
 class FolderFile(Struct, frozen=True):
@@ -102,10 +106,13 @@ class Folder(Struct):
 
 
 def read_folder(path: Path) -> Folder:
-    """The folder's files; `OSError` where it cannot be listed. Links are kept apart and not followed."""
+    """The folder's files; `OSError` where it cannot be listed, or has more files of segments than may be.
+
+    Links are kept apart and not followed.
+    """
     folder = Folder(path)
     by_base: dict[tuple[int, FileState], dict[str, FolderFile]] = {}
-    unknown = 0
+    unknown = of_segments = 0
     for file in _files(path, folder):
         named = file.named
         if named is None:
@@ -119,6 +126,11 @@ def read_folder(path: Path) -> Folder:
         elif named.suffix == ".snapshot" and named.state is FileState.LIVE:
             folder.snapshots.append(file)
         else:
+            of_segments += 1
+            if of_segments > MOST_SEGMENT_FILES:
+                raise OSError(
+                    errno.EFBIG, f"more than {MOST_SEGMENT_FILES} files of segments", os.fspath(path)
+                )
             by_base.setdefault((named.base_offset, named.state), {})[named.suffix] = file
     for (base_offset, state), files in sorted(by_base.items()):
         target = folder.segments if state is FileState.LIVE else folder.leftovers

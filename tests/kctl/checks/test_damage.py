@@ -12,7 +12,8 @@ import pytest
 
 from formats.binary.crc import crc32c
 from kctl.findings import Severity
-from tests.conftest import recording
+from kctl.log.folder import Folder
+from tests.conftest import recording, rows
 from tests.kctl.checks.broken import (
     CLEAN,
     CLEAN_1,
@@ -439,6 +440,38 @@ def test_a_folder_of_countless_files_is_counted(tmp_path: Path, monkeypatch: pyt
     assert len(seen.of("folder-unknown-file")) == len(seen.of("evidence-link-not-followed")) == 4
     assert [finding.message.split()[0] for finding in seen.of("folder-files-left-out")] == ["11"]
     assert whole.files.keys() - seen.files.keys() == set()
+
+
+def test_a_folder_of_countless_segments_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = copy_of(CLEAN, tmp_path)
+    monkeypatch.setattr("kctl.log.folder.MOST_SEGMENT_FILES", 2)
+    seen = Seen(folder)
+    assert seen.of("evidence-unreadable")
+    assert all(
+        "more than 2 files of segments" in finding.message for finding in seen.of("evidence-unreadable")
+    )
+    for words in (["segment", "verify"], ["replica", "loss"], ["audit", "run", "--out", tmp_path / "out"]):
+        ran = rows(*words, folder)
+        assert ran.status in (3, 5)
+        assert "sound" not in {row["verdict"] for row in ran.of("judgement") if row["topic"] is not None}
+
+
+def test_segments_are_listed_once_however_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What looked at all of them for each took hours for a hundred thousand."""
+    logs = Folder.logs.fget
+    assert logs is not None
+    asked = []
+    monkeypatch.setattr(Folder, "logs", property(lambda folder: asked.append(folder) or logs(folder)))
+    times = []
+    for count in (20, 40):
+        partition = tmp_path / f"{count}" / "orders-0"
+        partition.mkdir(parents=True)
+        for number in range(count):
+            (partition / f"{number:020d}.log").touch()
+        asked.clear()
+        assert len(Seen(partition.parent).files) >= count
+        times.append(len(asked))
+    assert times[0] == times[1]
 
 
 def cut_back(folder: Path, to: int) -> None:
