@@ -26,7 +26,7 @@ from kctl.scan.source import opened_source
 from tests.conftest import recording
 from tests.spark.conftest import SHORT_LIVED, archive_of_classes
 from tests.spark.test_audit_on_spark import equal_audits
-from tests.stores.servers import AZURITE_KEY, SECRET, STORES, put
+from tests.stores.servers import AZURITE_KEY, SECRET, STORES, hadoop, put, put_into_hdfs
 
 pytestmark = pytest.mark.spark
 SECRETS = (SECRET, AZURITE_KEY)
@@ -193,12 +193,19 @@ def test_an_audit_into_a_relative_folder_has_every_row(cluster: tuple[str, int],
     assert list(tmp_path.glob("work-*/**/*.parquet")) == []
 
 
-@pytest.fixture(params=list(STORES))
+@pytest.fixture(params=[*STORES, "hdfs"])
 def gateway(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The URL of evidence in a store; this process's environment, and that of what it starts, leads to it."""
     folder = tmp_path / "dark"
     shutil.copytree(recording("incidents/diverge-2.8") / "moments" / "dark", folder)
     (tmp_path / "store").mkdir()
+    if request.param == "hdfs":
+        with hadoop(tmp_path / "store") as nodes:
+            for key, value in nodes.environment.items():
+                monkeypatch.setenv(key, value)
+            put_into_hdfs(nodes, folder, "dark")
+            yield f"{nodes.url}/dark"
+        return
     with STORES[request.param](tmp_path / "store") as store:
         for key, value in store.environment(store.port).items():
             monkeypatch.setenv(key, value)
@@ -219,10 +226,16 @@ def test_on_a_cluster_each_node_has_credentials_of_its_own(
     )
     environment = {
         **os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_CONF_DIR": str(tmp_path), "KCTL_CONFIG": "/none",
-        "PYTHONPATH": str(Path(__file__).parents[2]), "SPARK_SUBMIT_OPTS": quick_start(),
+        "SPARK_SUBMIT_OPTS": quick_start(),
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]),
     }  # fmt: skip
     command = [sys.executable, "-c", "from commands.main import run; run()", "audit", "run", gateway]
-    for options in (["--out", "local"], ["--out", "spark", "--engine", "spark", "--master", cluster[0]]):
+    on_spark = ["--engine", "spark", "--master"]
+    for options in (
+        ["--out", "local"],
+        ["--out", "spark", *on_spark, cluster[0]],
+        ["--out", "here", *on_spark, "local[2]"],
+    ):
         ran = subprocess.run(
             [*command, *options], capture_output=True, text=True, timeout=PATIENCE * 3, check=False,
             env=environment, cwd=tmp_path,
@@ -230,6 +243,7 @@ def test_on_a_cluster_each_node_has_credentials_of_its_own(
         assert ran.returncode == 5, ran.stderr[-3000:]
         assert not any(secret in ran.stdout + ran.stderr for secret in SECRETS)
     equal_audits(tmp_path / "local", tmp_path / "spark")
+    equal_audits(tmp_path / "local", tmp_path / "here")
     kept = [
         *events.rglob("*"),
         *tmp_path.glob("*.log"),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import kctl
+from tests.stores.servers import STORES
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "spark.md").read_text()
@@ -63,6 +64,15 @@ def test_the_laptop_s_command(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_p
         asked = kctl(*shlex.split(question.replace(" report ", f" {tmp_path / 'out'} "))[1:])
         assert asked.status == 0, asked.err
         assert asked.out
+
+
+def test_the_tests_that_it_names_are_there() -> None:
+    named = re.findall(r"`((?:spark|stores)/\w+\.py)(?:::(\w+)(?:\[(\w+)\])?)?`", TEXT)
+    assert len(named) > 14
+    for file, name, parameter in named:
+        text = (ROOT / "tests" / file).read_text()
+        assert not name or f"def {name}(" in text, name
+        assert parameter in (*STORES, "hdfs", "folder", ""), parameter
 
 
 def test_findings_and_questions_that_it_names_are_there() -> None:

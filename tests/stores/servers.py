@@ -241,6 +241,26 @@ def hadoop(folder: Path) -> Iterator[Hadoop]:
         )  # fmt: skip
 
 
+PUT = """
+import sys
+from pathlib import Path
+from kctl.stores.file_systems import file_system
+files, root = file_system(sys.argv[2])
+for path in sorted(Path(sys.argv[1]).rglob("*")):
+    if path.is_file():
+        key = f"{root}/{path.relative_to(sys.argv[1]).as_posix()}"
+        files.create_dir(key.rpartition("/")[0], recursive=True)
+        with files.open_output_stream(key) as out:
+            out.write(path.read_bytes())
+"""
+
+
+def put_into_hdfs(cluster: Hadoop, folder: Path, prefix: str) -> None:
+    """Copy a folder into HDFS, below a prefix. This process need not have the client."""
+    put = [sys.executable, "-c", PUT, folder, f"{cluster.url}/{prefix}"]
+    subprocess.run(put, env={**os.environ, **cluster.environment}, check=True)
+
+
 STORES: dict[str, Callable[[Path], Any]] = {"s3": s3, "gcs": gcs, "azure": azure}
 
 

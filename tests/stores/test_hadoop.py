@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,24 +16,12 @@ import pytest
 
 from tests.conftest import recording
 from tests.spark.test_audit_on_spark import equal_audits
-from tests.stores.servers import hadoop, hdfs_client
+from tests.stores.servers import STORES, hadoop, hdfs_client, put, put_into_hdfs
 
 pytestmark = [pytest.mark.matrix, pytest.mark.spark]
 PATIENCE = 600
 RUN = (sys.executable, "-c", "from commands.main import run; run()", "audit", "run")
 LOG = "broker-1/data/stock-0/00000000000000000000.log"
-PUT = """
-import sys
-from pathlib import Path
-from kctl.stores.file_systems import file_system
-files, root = file_system(sys.argv[2])
-for path in sorted(Path(sys.argv[1]).rglob("*")):
-    if path.is_file():
-        key = f"{root}/{path.relative_to(sys.argv[1]).as_posix()}"
-        files.create_dir(key.rpartition("/")[0], recursive=True)
-        with files.open_output_stream(key) as out:
-            out.write(path.read_bytes())
-"""
 
 
 class Rig(NamedTuple):
@@ -40,6 +29,7 @@ class Rig(NamedTuple):
 
     url: str
     environment: dict[str, str]
+    folder: Path
     local: Path
 
 
@@ -55,11 +45,10 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     folder = tmp_path_factory.mktemp("hadoop")
     shutil.copytree(recording("incidents/diverge-2.8") / "moments" / "dark", folder / "dark")
     with hadoop(folder) as cluster:
-        put = ran(cluster.environment, sys.executable, "-c", PUT, folder / "dark", f"{cluster.url}/dark")
-        assert put.returncode == 0, put.stderr
+        put_into_hdfs(cluster, folder / "dark", "dark")
         local = ran(cluster.environment, *RUN, folder / "dark", "--out", folder / "local")
         assert local.returncode == 5, local.stderr
-        yield Rig(f"{cluster.url}/dark", cluster.environment, folder / "local")
+        yield Rig(f"{cluster.url}/dark", cluster.environment, folder / "dark", folder / "local")
 
 
 def equal_but_for_the_name(one: Path, other: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,17 +65,32 @@ def test_the_local_engine(rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     equal_but_for_the_name(rig.local, tmp_path / "out", monkeypatch)
 
 
-def test_yarn(rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("where", ["hdfs", "folder", *STORES])
+def test_yarn(rig: Rig, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Containers have nothing of this process's environment but what Spark's own settings give them."""
     jars = Path(pyspark.__file__).parent / "jars"
-    (tmp_path / "spark-defaults.conf").write_text(
-        "spark.executor.memory 512m\nspark.executor.memoryOverhead 384m\nspark.executor.instances 2\n"
-        "spark.executor.cores 1\nspark.yarn.am.memory 512m\nspark.driver.host 127.0.0.1\n"
-        "spark.hadoop.yarn.timeline-service.enabled false\n"
-        f"spark.yarn.jars local:{jars}/*\nspark.executorEnv.PYTHONPATH {hdfs_client()}\n"
-    )
+    settings = {
+        "spark.executor.memory": "512m", "spark.executor.memoryOverhead": "384m", "spark.executor.instances": "2",
+        "spark.executor.cores": "1", "spark.yarn.am.memory": "512m", "spark.driver.host": "127.0.0.1",
+        "spark.hadoop.yarn.timeline-service.enabled": "false", "spark.yarn.jars": f"local:{jars}/*",
+        "spark.executorEnv.PYTHONPATH": hdfs_client(),
+    }  # fmt: skip
     environment = {
         **rig.environment, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_CONF_DIR": str(tmp_path), "PYSPARK_PYTHON": sys.executable,
     }  # fmt: skip
-    done = ran(environment, *RUN, rig.url, "--out", tmp_path / "out", "--engine", "spark", "--master", "yarn")
+    with ExitStack() as stack:
+        url = {"hdfs": rig.url, "folder": str(rig.folder)}.get(where, "")
+        if where in STORES:
+            (tmp_path / "store").mkdir()
+            store = stack.enter_context(STORES[where](tmp_path / "store"))
+            for key, value in store.environment(store.port).items():
+                monkeypatch.setenv(key, value)
+                settings[f"spark.executorEnv.{key}"] = value
+            put(store, rig.folder, "dark")
+            url = f"{store.url}/dark"
+        (tmp_path / "spark-defaults.conf").write_text(
+            "".join(f"{key} {value}\n" for key, value in settings.items())
+        )
+        done = ran(environment, *RUN, url, "--out", tmp_path / "out", "--engine", "spark", "--master", "yarn")
     assert done.returncode == 5, done.stderr[-3000:]
     equal_but_for_the_name(rig.local, tmp_path / "out", monkeypatch)
