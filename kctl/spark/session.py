@@ -181,7 +181,11 @@ def _register(spark: SparkSession) -> None:
 
 
 def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+    """Of py4j's errors the second, which has Java's own exception."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    if lines[0].startswith("An error occurred while calling") and len(lines) > 1:
+        return lines[1].removeprefix(": ")
+    return lines[0]
 
 
 def settings_here(master: str = "local") -> dict[str, str]:

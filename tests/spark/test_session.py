@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kctl.errors import KctlError
-from kctl.spark.session import check_java, session
+from kctl.spark.session import _why, check_java, session
 from tests.conftest import kctl, recording
 
 
@@ -52,6 +52,15 @@ def test_java_too_old_is_one_line_of_the_command(tmp_path: Path, no_session: Non
     assert "1.8.0_292" in ran.err
     assert "Traceback" not in ran.err
     assert len(ran.err.strip().splitlines()) <= 2
+
+
+def test_what_java_says_is_said(tmp_path: Path) -> None:
+    """The first line of py4j names a call and no cause."""
+    error = RuntimeError(
+        "An error occurred while calling None.X.\n: org.e.SparkException: it has ended\n\tat org.e.X\n"
+    )
+    assert _why(error, tmp_path / "none") == "org.e.SparkException: it has ended"
+    assert _why(RuntimeError("no such master\nat all"), tmp_path / "none") == "no such master"
 
 
 @pytest.fixture
