@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from kctl.stores.asked import ASKED
 from kctl.stores.mirror import MIRRORS
 from tests.conftest import kctl, recording
 from tests.spark.test_audit_on_spark import ON_SPARK, equal_audits
+from tests.stores.servers import SECRET, STORES, put
 
 pytestmark = pytest.mark.spark
 LOG = "broker-1/data/stock-0/00000000000000000000.log"
@@ -167,3 +169,27 @@ def test_nothing_of_a_store_stays_where_executors_ran(spark: Any, bucket: Bucket
     kctl("audit", "run", bucket.url, "--out", tmp_path / "out", *ON_SPARK)
     left = set(Path(tempfile.gettempdir()).glob("kctl-store-*")) - before
     assert len(left) <= 1, left  # the driver's own, until this process ends
+
+
+@pytest.mark.matrix
+def test_a_node_without_credentials_is_named(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver has them, the session's workers began without: nothing is examined by halves."""
+    folder = recording("incidents/diverge-2.8") / "moments" / "dark"
+    (tmp_path / "store").mkdir()
+    monkeypatch.setenv(MIRRORS, "")
+    with STORES["s3"](tmp_path / "store") as store:
+        for key, value in store.environment(store.port).items():
+            monkeypatch.setenv(key, value)
+        put(store, folder, "dark")
+        monkeypatch.delenv("AWS_ENDPOINT_URL")
+        where = f"{store.url}/dark?endpoint_override=127.0.0.1:{store.port}&scheme=http&region=us-east-1"
+        ran = kctl("audit", "run", where, "--out", tmp_path / "out", *ON_SPARK)
+    assert ran.status == 4, ran.err
+    assert (
+        f"the executor on {socket.gethostname()} cannot read s3://evidence/dark: the store denies access"
+        in ran.err
+    )
+    assert "credentials" in ran.err and SECRET not in ran.err
+    assert list((tmp_path / "out").iterdir()) == []
