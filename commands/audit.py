@@ -122,7 +122,7 @@ def run(
     frame.acks = options.acks
     paths = options.paths
     evidence = discover(()) if merge else options.find(frame)
-    if evidence.failures and len(evidence.failures) >= len(paths):
+    if paths and set(paths) <= set(evidence.unopened):
         return Outcome()  # none of them can be opened, which is reported already
     if dry_run:
         return _estimated(evidence, paths, _cores(engine, master, options.jobs), merge=merge)

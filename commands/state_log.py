@@ -381,6 +381,7 @@ def timeline_rows(
     from kctl.internal_topics.cluster_image import CLUSTER_METADATA
     from kctl.internal_topics.rows import unreadable_rows
     from kctl.judging.leadership import judge_leadership
+    from kctl.replica.copies.newest_epochs import newest_epochs
 
     history = timeline(merging.events(all_of(filters), WANTED), is_asked_for, merging.doubtful)
     if decided is not None:
@@ -395,8 +396,13 @@ def timeline_rows(
     for finding in (*history.findings(min_isr), *merging.sources.findings, *merging.reading.findings):
         yield finding.row()
     yield from unreadable_rows(CLUSTER_METADATA, [], decided.trouble if decided else [])
+    sources = merging.sources
+    is_all_asked = sources.evidence is not None and not sources.brokers and not filters
+    newest = newest_epochs(sources.evidence) if is_all_asked and sources.evidence else {}
     for partition, leaderships in history.leaderships.items():
-        yield judge_leadership(partition, leaderships, is_since_asked=bool(filters))
+        yield judge_leadership(
+            partition, leaderships, is_since_asked=bool(filters), newest=newest.get(partition)
+        )
 
 
 @command(

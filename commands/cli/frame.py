@@ -256,7 +256,7 @@ class KctlCommand(click.Command):
                     chosen = outcome._replace(rows=frame.checked_rows(outcome))
                     if any(selection):
                         words = ctx.command_path.split()[1:]
-                        chosen = selection.of(chosen, keys_of(words), ctx.command_path)
+                        chosen = selection.of(chosen, keys_of(words), ctx.command_path, frame.note)
                     deliver(chosen, frame.output, frame.color, frame.make_room)
         except BrokenPipeError as error:
             raise ReaderGone from error  # click would end with 1, the status of a bug

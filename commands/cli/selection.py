@@ -83,8 +83,8 @@ class Selection(NamedTuple):
     columns: Sequence[str] = ()
     sort: str = ""
 
-    def of(self, outcome: Outcome, keys: Sequence[str], name: str) -> Outcome:
-        """The rows that are wanted. Raises BadValue for a key that no row of the command has."""
+    def of(self, outcome: Outcome, keys: Sequence[str], name: str, note: Callable[[str], None]) -> Outcome:
+        """The rows that are wanted; it is noted where none is. Raises BadValue for a key that no row of the command has."""
         if not any(self):
             return outcome
         if not keys:
@@ -101,7 +101,7 @@ class Selection(NamedTuple):
         rows: Iterable[Row] = (
             outcome.rows if outcome.encoded is None else decoded(outcome.encoded("jsonl"), outcome.rows)
         )
-        rows = (row for row in rows if all(condition.holds(row) for condition in self.where))
+        rows = self._met(rows, note)
         if order:
             having = [row for row in rows if order in row]
             known = [row for row in having if row[order] is not None]
@@ -114,6 +114,19 @@ class Selection(NamedTuple):
                 if not row.keys().isdisjoint(self.columns)
             )
         return Outcome(rows)
+
+    def _met(self, rows: Iterable[Row], note: Callable[[str], None]) -> Iterator[Row]:
+        """The rows that meet every condition."""
+        left_out = shown = 0
+        for row in rows:
+            if all(condition.holds(row) for condition in self.where):
+                shown += 1
+                yield row
+            else:
+                left_out += 1
+        if left_out and not shown:
+            where = " ".join(f"--where {''.join(condition)}" for condition in self.where)
+            note(f"none of {left_out:,} rows meets {where}; the exit status is that of all of them")
 
 
 def rank(value: object) -> tuple[int, Any]:

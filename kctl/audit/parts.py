@@ -198,6 +198,7 @@ def leaderships(audit: Audit) -> Iterator[Row | Judgement]:
     from kctl.broker_logs.sources import sources_in
     from kctl.internal_topics.decisions import decided_in
     from kctl.judging.leadership import judge_leadership, judge_silent
+    from kctl.replica.copies.newest_epochs import newest_epochs
 
     merging = prepare(sources_in(audit.evidence), {}, None)
     found = timeline(merging.events(None, WANTED), doubtful=merging.doubtful)
@@ -211,8 +212,9 @@ def leaderships(audit: Audit) -> Iterator[Row | Judgement]:
         yield state.row()
     for finding in (*found.findings(None), *merging.sources.findings, *merging.reading.findings):
         yield finding.row()
+    newest = newest_epochs(audit.evidence)
     for partition, known in found.leaderships.items():
-        yield judge_leadership(partition, known)
+        yield judge_leadership(partition, known, newest=newest.get(partition))
     copied = {
         replica.topic_partition for replica in audit.evidence.replicas if replica.kind is FolderKind.LIVE
     }

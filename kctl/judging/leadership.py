@@ -15,14 +15,19 @@ CONTROLLER_LOGS = "controller.log and state-change.log of the controllers"
 
 
 def judge_leadership(
-    partition: TopicPartition, leaderships: Sequence[Leadership], *, is_since_asked: bool = False
+    partition: TopicPartition,
+    leaderships: Sequence[Leadership],
+    *,
+    is_since_asked: bool = False,
+    newest: tuple[int, str] | None = None,
 ) -> Judgement:
     """The judgement on the history of one partition; `leaderships` ascend by time and may cross topic ids.
 
-    `is_since_asked`: a time range was asked for, so that the first leadership may have begun before it.
+    `is_since_asked`: a time range was asked for, so that the first leadership may have begun before it. `newest` is the
+    greatest leader epoch that something beside the logs names, and its file.
     """
     subject = Subject(partition.topic, partition.partition)
-    missing = tuple(_missing(leaderships, is_since_asked))
+    missing = (*_missing(leaderships, is_since_asked), *_after(leaderships, newest))
     unclean = [leadership.leader_epoch for leadership in leaderships if leadership.how == "unclean"]
     if unclean:
         epochs = ", ".join(map(str, unclean))
@@ -34,6 +39,8 @@ def judge_leadership(
         return Judgement(Question.LEADERSHIP, Verdict.COULD_NOT_JUDGE, subject, reason, missing)
     if missing:
         reason = f"the logs do not tell how {len(missing):,} of {len(leaderships):,} leaderships began"
+        if len(missing) == 1 and (later := [*_after(leaderships, newest)]):
+            reason = f"the logs end before the last leadership: {later[0].why}"
         return Judgement(Question.LEADERSHIP, Verdict.COULD_NOT_JUDGE, subject, reason, missing)
     reason = f"the logs tell each of {len(leaderships):,} leaderships and how it began"
     return Judgement(Question.LEADERSHIP, Verdict.SOUND, subject, reason)
@@ -42,6 +49,13 @@ def judge_leadership(
 def judge_silent(partition: TopicPartition) -> Judgement:
     """The judgement on a partition that is in the evidence and that no log names."""
     return judge_leadership(partition, ())
+
+
+def _after(leaderships: Sequence[Leadership], newest: tuple[int, str] | None) -> Iterator[Missing]:
+    """The logs that would tell of the epochs behind the last that is told."""
+    if leaderships and newest is not None and newest[0] > leaderships[-1].leader_epoch:
+        what = f"{CONTROLLER_LOGS} after {iso(leaderships[-1].last_seen_ms)}"
+        yield broker_logs(what, why=f"{newest[1]} names leader epoch {newest[0]}")
 
 
 def _missing(leaderships: Sequence[Leadership], is_since_asked: bool) -> Iterator[Missing]:

@@ -33,6 +33,7 @@ class TierJudge(Struct):
     )
     reads_content: bool = True
     _findings: dict[Key, dict[str, list[Finding]]] = field(default_factory=dict)
+    _examined: set[Key] = field(default_factory=set)
 
     def finding(self, finding: Finding) -> None:
         """Take a finding of the audit."""
@@ -41,15 +42,19 @@ class TierJudge(Struct):
 
     def partition(self, partition: TopicPartition) -> None:
         """Take a partition whose metadata were examined."""
-        self._findings.setdefault((partition.topic, partition.partition), {})
+        key = partition.topic, partition.partition
+        self._examined.add(key)
+        self._findings.setdefault(key, {})
 
     def judgements(self) -> Iterator[Judgement]:
-        """A judgement a partition, and one for what belongs to none where something is wrong with it."""
+        """A judgement a partition, and one for what is no tiered partition where something is wrong with it."""
         for key, findings in sorted(
             self._findings.items(), key=lambda item: (item[0][0] or "", item[0][1] or 0)
         ):
             judgement = self._judgement(Subject(*key), findings)
-            if key[1] is not None or judgement.verdict in (Verdict.DAMAGED, Verdict.UNREADABLE):
+            is_wrong = judgement.verdict in (Verdict.DAMAGED, Verdict.UNREADABLE)
+            is_open = key[1] is not None and judgement.verdict is Verdict.COULD_NOT_JUDGE
+            if key in self._examined or is_wrong or is_open:
                 yield judgement
 
     def _judgement(self, subject: Subject, findings: dict[str, list[Finding]]) -> Judgement:

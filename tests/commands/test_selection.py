@@ -32,6 +32,13 @@ def test_conditions_choose_rows() -> None:
     assert others and not any(row["severity"] == "error" for row in others)
 
 
+def test_where_nothing_meets_the_conditions_it_is_said() -> None:
+    ran = kctl("segment", "verify", LEDGER, "--where", "topic=legder")
+    assert (ran.status, ran.out) == (0, b"")
+    assert re.search(r"none of \d+ rows meets --where topic=legder; the exit status is that of all", ran.err)
+    assert kctl("segment", "verify", LEDGER, "--where", "kind=file").err == ""
+
+
 def test_numbers_are_compared_as_numbers() -> None:
     dumped = rows(
         "segment",

@@ -43,13 +43,27 @@ def cut(pattern: str) -> Gap:
     return truncate
 
 
-def no_file(pattern: str) -> Gap:
-    """With a pipe in place of a file, which nobody can read."""
+def cut_each(pattern: str) -> Gap:
+    """With the last two thirds of files gone."""
+
+    def truncate(root: Path) -> None:
+        paths = sorted(root.glob(pattern))
+        assert paths, pattern
+        for path in paths:
+            os.truncate(path, path.stat().st_size // 3)
+
+    return truncate
+
+
+def no_file(pattern: str, *, every: bool = False) -> Gap:
+    """With a pipe in place of a file, or of every such file, which nobody can read."""
 
     def replace(root: Path) -> None:
-        path = next(iter(sorted(root.glob(pattern))))
-        path.unlink()
-        os.mkfifo(path)
+        paths = sorted(root.glob(pattern))
+        assert paths, pattern
+        for path in paths if every else paths[:1]:
+            path.unlink()
+            os.mkfifo(path)
 
     return replace
 
@@ -72,6 +86,8 @@ def whole(root: Path) -> None:
 AFTER = "moments/after"
 COPY = "moments/*/broker-"
 METADATA = "moments/**/__cluster_metadata-0"
+METADATA_LOGS = "moments/**/__cluster_metadata-0/*.log"
+REMOTE_LOGS = "brokers/*/data/__remote_log_metadata-*/*.log"
 FIRST_LOG = f"{AFTER}/broker-1/**/flights-0/*.log"
 
 
@@ -184,6 +200,56 @@ CASES: list[tuple[str, str, str, Gap, str, int, dict[str, int]]] = [
      {"sound": 31, "could_not_judge": 1}),
     ("the end of a log", SEGMENTS, "data-clean", cut("data-clean/**/txn-mix-1/*.log"), AUDIT + " --questions transactions",
      3, {"sound": 31, "could_not_judge": 1}),
+    *(("a broker's name", ZONES, AFTER, whole, f"{command} --broker 1=/nowhere", 3, verdicts) for command, verdicts in (
+        (VERIFY, {"sound": 12, "unreadable": 1}), (COMPARE, {"sound": 3}), (EPOCHS, {"sound": 3}),
+        (LOSS, {"sound": 3}), (AUDIT, {"sound": 18, "unreadable": 1}),
+    )),
+    ("a broker's name", TIER, "", whole, TIERED + " --broker 1=/nowhere", 3, {"sound": 2}),
+    ("a broker's name", SEGMENTS, "data-clean", whole, HANGING + " --broker 1=/nowhere", 3, {"sound": 32}),
+    ("the tier's name", TIER, "", whole, TIERED + " --tier /nowhere", 3, {}),
+    ("a path", TIER, "none", whole, TIERED, 3, {}),
+    ("a path", SEGMENTS, "none", whole, HANGING, 3, {}),
+    ("a path", SEGMENTS, "data-clean none", whole, HANGING, 3, {"sound": 32}),
+    ("a path", ZONES, "none", whole, AUDIT, 3, {}),
+    ("a question's name", ZONES, "", whole, AUDIT + " --questions integrtiy", 2, {}),
+    ("a key's name", ZONES, AFTER, whole, VERIFY + " --where topci=flights", 2, {}),
+    ("a partition", ZONES, "", whole, COMPARE + " --partition 99", 2, {}),
+    ("a partition", ZONES, "", whole, LOSS + " --partition 99", 2, {}),
+    ("a partition", ZONES, "", whole, EPOCHS + " --topic flights-99", 2, {}),
+    ("a broker", ZONES, "", whole, TIMELINE + " --broker 99", 2, {}),
+    ("the brokers' logs", ZONES, "", removed("broker-*/logs"), VERIFY, 0, {"sound": 24}),  # the files decide
+    ("the brokers' logs", ZONES, "", removed("broker-*/logs"), COMPARE, 0, {"sound": 6}),  # copies decide
+    ("the brokers' logs", ZONES, "", removed("broker-*/logs"), EPOCHS, 0, {"sound": 3}),
+    ("the brokers' logs", TIER, "", removed("brokers/*/logs"), TIERED, 0, {"sound": 2}),
+    ("znodes", ZONES, "", removed("moments/*/znodes.jsonl"), EPOCHS, 0, {"sound": 3}),
+    ("znodes", ZONES, "", removed("moments/*/znodes.jsonl"), TIMELINE, 0, {"sound": 3}),  # logs decide
+    ("znodes", TIER, "", removed("znodes.jsonl"), TIERED, 0, {"sound": 2}),  # the tier's metadata decide
+    ("znodes that can be read", ZONES, "", no_file("moments/*/znodes.jsonl", every=True), COMPARE, 5, {"sound": 6}),
+    ("znodes that can be read", ZONES, "", no_file("moments/*/znodes.jsonl", every=True), LOSS, 5, {"sound": 3}),
+    ("a broker's folder", ZONES, AFTER, emptied(f"{AFTER}/broker-3"), COMPARE, 0, {"sound": 3}),  # two copies are left
+    ("a broker's folder", SEGMENTS, "data-clean", emptied("data-clean"), HANGING, 3, {}),
+    ("the end of a log", ZONES, AFTER, cut_without_znodes, EPOCHS, 0, {"sound": 3}),  # its epochs are there
+    ("the end of the brokers' logs", ZONES, "", cut_each("broker-*/logs/*.log"), TIMELINE, 3,
+     {"sound": 2, "could_not_judge": 1}),
+    ("the end of the brokers' logs", ZONES, "", cut_each("broker-*/logs/*.log"), AUDIT + " --questions leadership", 3,
+     {"sound": 2, "could_not_judge": 1}),
+    ("logs of brokers that can be read", ZONES, "", no_file("broker-*/logs/*.log", every=True), TIMELINE, 5, {}),
+    ("the end of metadata", TIER, "", cut_each(REMOTE_LOGS), TIERED, 5, {"damaged": 2}),
+    ("metadata that can be read", TIER, "", no_file(REMOTE_LOGS, every=True), TIERED, 5, {"unreadable": 50, "damaged": 2}),
+    ("metadata", KRAFT, "", removed(METADATA), VERIFY, 0, {"sound": 40}),
+    ("metadata", KRAFT, "", removed(METADATA), TIMELINE, 5, {"sound": 2}),  # the logs of 4.3 tell of each election
+    ("metadata that can be read", KRAFT, AFTER, no_file(METADATA_LOGS, every=True), LOSS, 3, {"could_not_judge": 2}),
+    ("metadata that can be read", KRAFT, AFTER, no_file(METADATA_LOGS, every=True), TIMELINE, 5, {}),
+    ("metadata that can be read", KRAFT, AFTER, no_file(METADATA_LOGS, every=True), COMPARE, 5,
+     {"sound": 2, "unreadable": 1}),
+    ("metadata that can be read", KRAFT, AFTER, no_file(METADATA_LOGS, every=True), AUDIT, 5,
+     {"sound": 12, "damaged": 4, "unreadable": 1, "could_not_judge": 4}),
+    ("the brokers' logs", KRAFT, "", removed("*/logs"), TIMELINE, 0, {"sound": 2}),  # the metadata log decides
+    ("all but one broker", KRAFT, "broker-1", whole, TIMELINE, 5, {"could_not_judge": 2}),
+    ("all but one broker", KRAFT, f"{AFTER}/broker-1", whole, AUDIT, 5, {"sound": 6, "could_not_judge": 5}),
+    ("two copies", KRAFT, "", removed(COPY + "2", COPY + "3"), AUDIT, 5, {"sound": 30, "could_not_judge": 10}),
+    ("nothing", "segments/3.9.1-kraft", "", whole, HANGING, 0, {"sound": 30}),
+    ("coordinators", "segments/3.9.1-kraft", "", removed("**/__transaction_state-*"), HANGING, 0, {"sound": 28}),
 ]  # fmt: skip
 
 

@@ -139,6 +139,17 @@ def test_leadership(leaderships: Any, expected: Verdict, missing: int) -> None:
     assert (judgement.verdict, len(judgement.missing)) == (expected, missing)
 
 
+@pytest.mark.parametrize(("epoch", "expected"), [(1, SOUND), (2, OPEN)])
+def test_logs_that_end_before_the_last_epoch_do_not_tell_all(epoch: int, expected: Verdict) -> None:
+    judgement = judge_leadership(
+        ORDERS, [led(0, "creation"), led(1, "failure")], newest=(epoch, "znodes.jsonl")
+    )
+    assert judgement.verdict is expected
+    if expected is OPEN:
+        assert judgement.missing[0].why == "znodes.jsonl names leader epoch 2"
+        assert judgement.missing[0].why in judgement.reason
+
+
 @pytest.mark.parametrize(
     ("hanging", "unreadable", "expected"),
     [
@@ -201,6 +212,14 @@ def test_tier(has_objects: bool, reads_content: bool, finding: Any, expected: Ve
     if finding:
         judge.finding(finding.at(Place(topic="orders", partition=0)))
     assert [judgement.verdict for judgement in judge.judgements()] == [expected]
+
+
+def test_a_note_on_what_is_no_tiered_partition_makes_it_no_subject() -> None:
+    """The end of a copy of the metadata is none of the tier's remote segments."""
+    judge = TierJudge(has_objects=True)
+    judge.partition(ORDERS)
+    judge.finding(said_of_tier.TOPIC_UNKNOWN.at(Place(topic="__remote_log_metadata", partition=7)))
+    assert [judgement.subject.topic for judgement in judge.judgements()] == [ORDERS.topic]
 
 
 def test_coverage_counts_every_subject_once() -> None:

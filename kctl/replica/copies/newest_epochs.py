@@ -1,0 +1,40 @@
+"""The newest leader epochs that the evidence names: in znodes, and in the epoch files of copies.
+
+Brokers' logs that end earlier do not tell all of a history; what lies beside them may show it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kctl.evidence.model import Evidence
+from kctl.model import TopicPartition
+from kctl.replica.copies.copy import copies_of
+from kctl.replica.copies.moments import znodes_of
+
+
+class NamedEpoch(NamedTuple):
+    """A leader epoch, and the file that names it."""
+
+    epoch: int
+    file: str
+
+
+def newest_epochs(evidence: Evidence) -> dict[TopicPartition, NamedEpoch]:
+    """The greatest of each partition at the last moment; epochs of earlier moments may be of an earlier topic."""
+    found: dict[TopicPartition, NamedEpoch] = {}
+    last = evidence.moments[-1] if evidence.moments else None
+
+    def name(partition: TopicPartition, epoch: int, file: str) -> None:
+        if partition not in found or epoch > found[partition].epoch:
+            found[partition] = NamedEpoch(epoch, file)
+
+    znodes = znodes_of(evidence, lambda error: None).get(last)
+    for partition, state in (znodes.states if znodes else {}).items():
+        name(partition, state.leader_epoch, state.file or "")
+    for partition, by_moment in copies_of(evidence).items():
+        for copy in by_moment.get(last, {}).values():
+            if copy.recorded_epochs:
+                epoch = max(epoch for epoch, _ in copy.recorded_epochs)
+                name(partition, epoch, f"{copy.place.file}/leader-epoch-checkpoint")
+    return found
