@@ -25,6 +25,7 @@ SLOWEST_START = 30_000.0  # ms until a broker has logged that it starts, or ende
 GONE = ("kill", "stopped", "exited")
 # What a cluster under faults may well be in, whatever its bytes.
 OF_STATE = {"isr-below-minimum", "stale-controller-request"}
+CUT_AND_CLEANED = {"recovery-point-above-log-end", "snapshot-beyond-log-end"}
 
 
 class Statement(NamedTuple):
@@ -223,7 +224,9 @@ def judge_damage(story: Story, found: list[Row], command: str) -> list[Statement
         right = (
             bool({(broker, partition_of(row)), (broker, None)} & marks) if broker is not None else bool(marks)
         )
-        if row["code"] == "high-watermark-above-log-end":  # a follower was cut back by an unclean leader
+        # A follower was cut back by an unclean leader; of a compacted log newer records were cut, and older ones cleaned.
+        is_compacted = row["topic"] in story.compacted
+        if row["code"] == "high-watermark-above-log-end" or (is_compacted and row["code"] in CUT_AND_CLEANED):
             states = story.history.get(partition_of(row), [])
             right |= any(
                 state.is_unclean and state.time <= done.get(row.get("moment") or "", end) for state in states

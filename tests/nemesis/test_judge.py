@@ -129,6 +129,17 @@ def test_an_unclean_leader_cuts_followers_below_their_high_watermark() -> None:
     assert "nobody touched it" in wrong(judge_damage(story, [row], "verify"))
 
 
+def test_a_compacted_log_that_was_cut_lacks_what_was_cleaned_before() -> None:
+    """The newer records of its keys went with the unclean election, the older ones with the cleaner (4.1, seed 52)."""
+    row = {**finding(1, "cut"), "code": "recovery-point-above-log-end"}
+    story = made()
+    assert "nobody touched it" in wrong(judge_damage(story, [row], "verify"))
+    story.compacted = ["ledger"]
+    assert not wrong(judge_damage(story, [row], "verify"))
+    story.history = {"ledger-0": [State(0, 0, 2, [2, 1])]}
+    assert "nobody touched it" in wrong(judge_damage(story, [row], "verify"))
+
+
 def test_torn_segments_are_named() -> None:
     assert len(judge_torn(made(), [])) == 1, "the copy at the end is of a broker that has recovered"
     assert "was torn" in wrong(judge_torn(made(), [finding(2, "after"), finding(1, "cut")]))
