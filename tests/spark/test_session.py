@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kctl.errors import KctlError
-from kctl.spark.session import _why, check_java, session
+from kctl.spark.session import _started, _why, check_java, session
 from tests.conftest import kctl, recording
 
 
@@ -61,6 +61,23 @@ def test_what_java_says_is_said(tmp_path: Path) -> None:
     )
     assert _why(error, tmp_path / "none") == "org.e.SparkException: it has ended"
     assert _why(RuntimeError("no such master\nat all"), tmp_path / "none") == "no such master"
+
+
+def test_a_start_whose_threads_met_is_tried_once_more() -> None:
+    class Builder:
+        def __init__(self, *said: str) -> None:
+            self.said = list(said)
+
+        def getOrCreate(self) -> str:
+            if self.said:
+                raise RuntimeError(self.said.pop(0))
+            return "session"
+
+    race = "An error occurred while calling None.X.\n: java.util.ConcurrentModificationException\n\tat java.util.X"
+    assert _started(Builder(race)) == "session"
+    for said in ((race, race), ("no such master",)):
+        with pytest.raises(RuntimeError):
+            _started(Builder(*said))
 
 
 @pytest.fixture
