@@ -38,6 +38,7 @@ MOST_MEMORY = 300 << 20
 MOST_SECONDS = 120
 STOPPED_AT = 4 << 30  # bytes of address space: what reaches it ends with a MemoryError
 GIB = 1 << 30
+SEGMENTS, EPOCHS, PARTINGS = 60_000, 1_000_000, 2000
 SIZE = GIB  # of what is behind few bytes
 LINE, RECORDS, FILES, FINDINGS = 200_000_000, 20_000_000, 1_000_000, 10_000_000
 LOG = f"{0:020d}.log"
@@ -296,6 +297,43 @@ def million_files(folder: Path) -> Iterator[Command]:
         os.close(os.open(folder / "data" / "orders-0" / f"file-{number}", os.O_CREAT | os.O_WRONLY))
     yield "segment", "verify", folder
     yield "audit", "run", folder / "data", "--out", folder / "out"
+
+
+@case
+def many_segments(folder: Path) -> Iterator[Command]:
+    """Empty ones, and no index."""
+    partition(folder)
+    for number in range(1, SEGMENTS):
+        os.close(os.open(folder / "data" / "orders-0" / f"{number:020d}.log", os.O_CREAT | os.O_WRONLY))
+    yield "segment", "verify", folder
+    yield "replica", "loss", folder
+
+
+@case
+def many_epochs(folder: Path) -> Iterator[Command]:
+    """Two copies with one record, and a checkpoint of a million leader epochs."""
+    for broker_id in (1, 2):
+        name = f"broker-{broker_id}/orders-0"
+        partition(folder, batch(b"\x0c\0\0\0\1\1\0"), name)
+        (folder / name).with_name("meta.properties").write_text(f"version=0\nbroker.id={broker_id}\n")
+        entries = "".join(f"{epoch} {epoch}\n" for epoch in range(EPOCHS))
+        (folder / name / "leader-epoch-checkpoint").write_text(f"0\n{EPOCHS}\n{entries}")
+    yield "segment", "verify", folder
+    yield "replica", "compare", folder
+    yield "replica", "loss", folder
+    yield "epoch", "compare", folder
+
+
+@case
+def many_partings(folder: Path) -> Iterator[Command]:
+    """Two copies that hold each other offset in turn."""
+    for broker_id in (1, 2):
+        name = f"broker-{broker_id}/orders-0"
+        offsets = range(broker_id - 1, 2 * PARTINGS, 2)
+        partition(folder, b"".join(batch(b"\x0c\0\0\0\1\1\0", base=base) for base in offsets), name)
+        (folder / name).with_name("meta.properties").write_text(f"version=0\nbroker.id={broker_id}\n")
+    yield "replica", "compare", folder
+    yield "replica", "loss", folder
 
 
 @case

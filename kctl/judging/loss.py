@@ -25,6 +25,7 @@ UNDECIDED: Mapping[str, str] = {
     said_of_replicas.CLUSTERS_MIXED.code: "the copies are from different clusters",
 }
 UNREADABLE = frozenset({said_of_replicas.COPY_UNREADABLE.code})
+DAMAGED = frozenset({said_of_replicas.DAMAGED_COPY.code})
 CLEAN = frozenset(
     {"creation", "controlled_shutdown", "failure", "preferred", "reassignment", "isr_change", "none"}
 )
@@ -76,6 +77,9 @@ def judge_loss(
             "the newest metadata of the cluster have no such topic: it was deleted, or they are of another cluster",
             [assignment("of the cluster that has the topic")],
         )
+    damaged = [finding for finding in findings if finding.code in DAMAGED]
+    if damaged:
+        return judged(Verdict.DAMAGED, damaged[0].message, absent)
     unread = [finding for finding in findings if finding.code in UNREADABLE]
     if unread:
         brokers = sorted({f.place.broker_id for f in unread if f.place.broker_id is not None})

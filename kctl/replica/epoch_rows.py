@@ -10,7 +10,7 @@ from kctl.judging.divergence import judge_divergence
 from kctl.judging.judgement import Judgement
 from kctl.model import TopicPartition
 from kctl.replica.copies.copy import Copy
-from kctl.replica.copies.lineage import Lineage, Relation, compare_lineages, first_difference
+from kctl.replica.copies.lineage import Lineage, Relation, compare_lineages
 from kctl.replica.copies.replica_log import ReplicaLog
 from kctl.replication.epochs import EpochEnd, end_offset_for
 from kctl.replication.rules import Rules
@@ -266,16 +266,16 @@ def _pair_rows(
 
 def _different(first: Lineage, second: Lineage, point: int, end: int) -> Iterator[tuple[int, int]]:
     """The ranges in which two lineages give different epochs."""
-    at: int | None = point
-    while at is not None:
-        borders = [o for _, o in (*first.epochs, *second.epochs) if at < o < end]
-        until = at
-        while until < end:
-            until = min((o for o in borders if o > until), default=end)
-            if until >= end or first.epoch_at(until) == second.epoch_at(until):
-                break
-        yield at, until
-        at = first_difference(first.epochs, second.epochs, until, end) if until < end else None
+    start: int | None = point
+    for at in sorted({offset for _, offset in (*first.epochs, *second.epochs) if point < offset < end}):
+        one, other = first.epoch_at(at), second.epoch_at(at)
+        if start is None and None not in (one, other) and one != other:
+            start = at
+        elif start is not None and one == other:
+            yield start, at
+            start = None
+    if start is not None:
+        yield start, end
 
 
 def _reason(relation: Relation, point: int | None) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import enum
 from bisect import bisect_right
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import NamedTuple
 
 Entries = tuple[tuple[int, int], ...]
@@ -60,19 +61,25 @@ def assign(entries: Entries, epoch: int, start: int, how: Assign = Assign.REPLAC
 
     Raises ValueError for a negative epoch or offset, as Kafka does.
     """
+    kept = list(entries)
+    place(kept, epoch, start, how)
+    return tuple(kept)
+
+
+def place(
+    kept: list[tuple[int, int]], epoch: int, start: int, how: Assign = Assign.REPLACE_CONFLICTS
+) -> None:
+    """The same to a list of entries."""
     if epoch < 0 or start < 0:
         raise ValueError(f"invalid leader epoch entry {epoch}@{start}")
-    if not entries:
-        return ((epoch, start),)
-    last_epoch, last_start = entries[-1]
-    if how is Assign.IGNORE_CONFLICTS:
-        return (*entries, (epoch, start)) if epoch > last_epoch and start >= last_start else entries
+    last_epoch, last_start = kept[-1] if kept else (UNDEFINED, UNDEFINED)
+    if how is Assign.IGNORE_CONFLICTS and not (epoch > last_epoch and start >= last_start):
+        return
     if epoch == last_epoch and start >= last_start:
-        return entries
-    kept = list(entries)
-    while kept and (kept[-1][0] >= epoch or kept[-1][1] >= start):
+        return
+    while kept and how is Assign.REPLACE_CONFLICTS and (kept[-1][0] >= epoch or kept[-1][1] >= start):
         kept.pop()
-    return (*kept, (epoch, start))
+    kept.append((epoch, start))
 
 
 def truncate_from_end(entries: Entries, offset: int) -> Entries:
@@ -97,10 +104,10 @@ def entries_in_range(entries: Entries, start: int, end: int) -> Entries:
 
 def loaded(lines: Iterable[tuple[int, int]]) -> Entries:
     """What a broker from 2.0.1 on has in memory after reading these lines of a file, in their order."""
-    entries: Entries = ()
+    kept: list[tuple[int, int]] = []
     for epoch, start in lines:
-        entries = assign(entries, epoch, start)
-    return entries
+        place(kept, epoch, start)
+    return tuple(kept)
 
 
 def end_offset_for(
@@ -119,7 +126,7 @@ def end_offset_for(
         return nothing
     if requested == entries[-1][0]:
         return EpochEnd(None if offset_only else requested, log_end_offset)
-    index = bisect_right([epoch for epoch, _ in entries], requested)
+    index = bisect_right(entries, requested, key=itemgetter(0))
     end = entries[index][1]
     if index == 0:
         return EpochEnd(requested, end) if how is Answers.EPOCH_AND_OFFSET else nothing
@@ -128,7 +135,7 @@ def end_offset_for(
 
 def epoch_for_offset(entries: Entries, offset: int) -> int | None:
     """The epoch that owns an offset; None below the first entry. The log end is not consulted (3.5+)."""
-    index = bisect_right([start for _, start in entries], offset)
+    index = bisect_right(entries, offset, key=itemgetter(1))
     return entries[index - 1][0] if index else None
 
 

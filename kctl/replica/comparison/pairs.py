@@ -17,6 +17,7 @@ from __future__ import annotations
 import enum
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -60,18 +61,19 @@ def contents(log: ReplicaLog, batches: Batches, rows: Iterable[int]) -> Iterator
 
 def entries(log: ReplicaLog, batches: Batches, rows: Iterable[int]) -> Iterable[Entry]:
     """These batches with their bytes, read anew."""
-    for row in rows:
-        path = log.files[int(batches.segment[row])]
+    for segment, of_segment in groupby(rows, lambda row: int(batches.segment[row])):
+        path = log.files[segment]
         try:
             with open_file(path) as file:
-                file.seek(int(batches.position[row]))
-                data = file.read(int(batches.size_in_bytes[row]))
+                for row in of_segment:
+                    file.seek(int(batches.position[row]))
+                    data = file.read(int(batches.size_in_bytes[row]))
+                    for item in walk(data, check_crc=False):
+                        if isinstance(item, Entry):
+                            yield item
         except OSError as error:
             log.problems.append(f"{path.name} cannot be read again: {reason_of(error)}")
             return
-        for item in walk(data, check_crc=False):
-            if isinstance(item, Entry):
-                yield item
 
 
 def content_of(magic: int, record: Record) -> Content:

@@ -204,18 +204,7 @@ class PartitionComparison(Struct):
                 others = (
                     f"whole on broker {', '.join(map(str, whole))}" if whole else "no other copy holds them"
                 )
-                file = "/".join(filter(None, (log.copy.place.file, damaged_range.file.name)))
-                place = replace(
-                    log.copy.place,
-                    file=file,
-                    position=damaged_range.position,
-                    size_in_bytes=damaged_range.size_in_bytes,
-                    base_offset=damaged_range.from_offset,
-                    last_offset=end - 1 if end > damaged_range.from_offset else None,
-                )
-                self.findings.append(
-                    say.DAMAGED_COPY.at(place, broker_id=broker_id, where=damaged_range.where, others=others)
-                )
+                self.findings.append(damaged_range.finding(log.copy, others))
         return damaged
 
     def _name_best_source(self, flawed: set[int]) -> None:

@@ -13,14 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from formats.log.records import Reason
-from formats.values import Struct, field
+from formats.values import Struct, field, replace
 from kctl.checks.outliers import rises, wrong_offsets
 from kctl.errors import reason_of
+from kctl.findings import Finding
+from kctl.findings import replica as say
 from kctl.log.folder import read_folder
 from kctl.replica.copies.copy import Copy
 from kctl.replica.copies.lineage import Lineage, normalised
 from kctl.replica.copies.scanned import Columns, Scanned, scan_folder
-from kctl.replication.epochs import Entries, assign, loaded
+from kctl.replication.epochs import Entries, epoch_for_offset, loaded, place
 
 Int64s = npt.NDArray[np.int64]
 NO_END = 1 << 62
@@ -74,6 +76,24 @@ class DamagedRange(Struct):
     from_offset: int
     to_offset: int | None = None
 
+    def overlaps(self, other: DamagedRange) -> bool:
+        """Whether some offset may have been in both."""
+        ends = self.to_offset is None or other.from_offset < self.to_offset
+        return ends and (other.to_offset is None or self.from_offset < other.to_offset)
+
+    def finding(self, copy: Copy, others: str) -> Finding:
+        """The damage, with what other copies hold in its place."""
+        end = self.to_offset if self.to_offset is not None else self.from_offset
+        bytes_of_it = replace(
+            copy.place,
+            file="/".join(filter(None, (copy.place.file, self.file.name))),
+            position=self.position,
+            size_in_bytes=self.size_in_bytes,
+            base_offset=self.from_offset,
+            last_offset=end - 1 if end > self.from_offset else None,
+        )
+        return say.DAMAGED_COPY.at(bytes_of_it, broker_id=copy.broker_id, where=self.where, others=others)
+
     @property
     def where(self) -> str:
         """The offsets in words."""
@@ -92,7 +112,7 @@ class ReplicaLog(Struct):
     files: list[Path] = field(default_factory=list)
     base_offset: int | None = None
     next_offset: int = 0
-    rebuilt: Entries = ()
+    rebuilt: list[tuple[int, int]] = field(default_factory=list)
     damage: list[DamagedRange] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     has_gaps_inside: bool = False
@@ -219,7 +239,7 @@ class ReplicaLog(Struct):
         for row in changes.tolist():
             epoch = int(epochs[row])
             if epoch >= 0 and epoch > (self.rebuilt[-1][0] if self.rebuilt else -1):
-                self.rebuilt = assign(self.rebuilt, epoch, int(batches.first_offset[row]))
+                place(self.rebuilt, epoch, int(batches.first_offset[row]))
         self._last_epoch = int(epochs[-1])
         first = int(batches.first_offset[0])
         for damaged_range in reversed(self.damage):
@@ -237,7 +257,7 @@ class ReplicaLog(Struct):
         """The replica's lineage; batches win over the checkpoint where the two contradict each other."""
         recorded = self.copy.recorded_epochs
         local = self.local_log_start_offset
-        entries = self.rebuilt if recorded is None or self._contradicts(recorded) else recorded
+        entries = tuple(self.rebuilt) if recorded is None or self._contradicts(recorded) else recorded
         return Lineage(
             self._log_start_offset(entries),
             max(self.next_offset, local),
@@ -276,8 +296,7 @@ class ReplicaLog(Struct):
             until = self.rebuilt[index + 1][1] if index + 1 < len(self.rebuilt) else end
             if until <= start:
                 continue
-            owner = max((entry for entry in said if entry[1] <= first), default=None)
-            if owner is None or owner[0] != epoch:
+            if epoch_for_offset(said, first) != epoch:
                 return True
         return False
 

@@ -43,6 +43,13 @@ class LostPart(Struct, frozen=True):
         return self.held.lineage.epoch_at(self.from_offset)
 
 
+# A tail that no follower has fetched is short, and what is sent again comes soon.
+MOST_LOST = 20_000
+MOST_LOOKED_AT = 100_000
+MOST_OF_A_PARTITION = 5 * MOST_LOOKED_AT  # copies may part and meet again many thousands of times
+LEAST_LOOKED_AT = 1000  # what a search costs by itself, in records
+
+
 class LostParts(Struct):
     """The records that copies of one partition hold and the present lineage lacks."""
 
@@ -54,6 +61,8 @@ class LostParts(Struct):
     absent: list[tuple[int, int]] = field(default_factory=list)
     """Offsets in the middle of the present log at which it holds nothing."""
     findings: list[Finding] = field(default_factory=list)
+    left_to_look_at: int = MOST_OF_A_PARTITION
+    """Records among which those that were sent again may still be looked for."""
 
 
 def find_lost_parts(
@@ -76,11 +85,12 @@ def find_lost_parts(
     logs = [ReplicaLog(copy) for copy in copies]
     pairs = compare_pairs(logs, [(0, index) for index in range(1, len(logs))])
     lost.held = [HeldCopy(c, log, log.lineage()) for c, log in zip(copies, logs, strict=True)]
-    present.lineage = lost.held[0].lineage
+    lineage = lost.held[0].lineage
+    present.lineage = lineage
     if is_tiered and present.copy.checkpoint("log_start") is None and present.recorded:
-        start = min(present.lineage.log_start_offset, present.recorded[0][1])
-        present.lineage = replace(present.lineage, log_start_offset=start)
-    present.log_end_offset = present.lineage.log_end_offset
+        start = min(lineage.log_start_offset, present.recorded[0][1])
+        present.lineage = replace(lineage, log_start_offset=start)
+    present.log_end_offset = lineage.log_end_offset
     pairs = _of_this_topic(lost, pairs, made_ms)
     for pair in pairs:
         if lost.held[pair.second].copy.moment == present.moment and not pair.contradict:
@@ -88,7 +98,24 @@ def find_lost_parts(
     compacted = _is_compacted(lost) if is_compacted is None else is_compacted
     for pair in pairs:
         _add_parts(lost, pair, compacted=compacted)
+    lost.findings += _damaged_everywhere(lost.held)
     return lost
+
+
+def _damaged_everywhere(held: Sequence[HeldCopy]) -> Iterator[Finding]:
+    """Damage inside the present log at offsets that no other copy holds whole."""
+    present, *others = held
+    for damage in present.log.damage:
+        if damage.to_offset is None or damage.to_offset <= damage.from_offset:
+            continue  # an append that was cut off, or bytes between two batches
+        is_whole = any(
+            other.lineage.log_start_offset <= damage.from_offset
+            and other.log.next_offset >= damage.to_offset
+            and not any(theirs.overlaps(damage) for theirs in other.log.damage)
+            for other in others
+        )
+        if not is_whole:
+            yield damage.finding(present.copy, "no other copy holds them")
 
 
 def _same_topic(lost: LostParts, by_moment: ByMoment) -> list[Copy]:
@@ -212,7 +239,10 @@ def _superseded(
 def _without_sent_again(lost: LostParts, part: LostPart) -> list[LostPart]:
     """The ranges of a part without the records that its producers sent again."""
     copy, start, end = part.held.copy, part.from_offset, part.to_offset
-    again = sent_again(copy, lost.present.copy, start, end)
+    if lost.left_to_look_at <= 0:
+        return [part]
+    again, looked_at = sent_again(copy, lost.present.copy, start, end)
+    lost.left_to_look_at -= max(looked_at, LEAST_LOOKED_AT)
     left = []
     for first, last in again:
         place = replace(copy.place, base_offset=first, last_offset=last - 1)
@@ -272,43 +302,40 @@ def merged_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-# A tail that no follower has fetched is short, and what is sent again comes soon.
-MOST_LOST = 20_000
-MOST_LOOKED_AT = 100_000
-
-
-def sent_again(lost: Copy, present: Copy, start: int, end: int) -> list[tuple[int, int]]:
+def sent_again(lost: Copy, present: Copy, start: int, end: int) -> tuple[list[tuple[int, int]], int]:
     """The ranges of [start, end) of one copy whose records the present one holds as well, from `start` on.
 
+    And how many records were looked at.
     Markers of transactions belong to the records around them: they count where every record is there again.
     """
     wanted: dict[int, Content] = {}
     for offset, content in _data_records(lost, start, end):
         if content.timestamp <= 0 or len(wanted) == MOST_LOST:
-            return []
+            return [], len(wanted)
         wanted[offset] = content
-    there = _held_as_well(present, start, Counter(wanted.values()))
+    there, looked_at = _held_as_well(present, start, Counter(wanted.values()))
     again = []
     for offset, content in wanted.items():
         if there[content] > 0:
             there[content] -= 1
             again.append(offset)
     if wanted and len(again) == len(wanted):
-        return [(start, end)]
-    return merged_spans([(offset, offset + 1) for offset in again])
+        return [(start, end)], looked_at
+    return merged_spans([(offset, offset + 1) for offset in again]), looked_at
 
 
-def _held_as_well(present: Copy, start: int, wanted: Counter[Content]) -> Counter[Content]:
-    """How often the present log holds each of these records."""
+def _held_as_well(present: Copy, start: int, wanted: Counter[Content]) -> tuple[Counter[Content], int]:
+    """How often the present log holds each of these records, and how many were looked at."""
     found: Counter[Content] = Counter()
-    missing = wanted.total()
-    for looked_at, (_, content) in enumerate(_data_records(present, start, NO_END)):
+    missing, looked_at = wanted.total(), 0
+    for _, content in _data_records(present, start, NO_END):
         if not missing or looked_at == MOST_LOOKED_AT:
             break
+        looked_at += 1
         if found[content] < wanted[content]:
             found[content] += 1
             missing -= 1
-    return found
+    return found, looked_at
 
 
 def _data_records(copy: Copy, start: int, end: int) -> Iterator[tuple[int, Content]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 
 from formats.values import Struct, field, replace
 from kctl.broker_logs.history.leaderships import shown_by, where_of
@@ -357,7 +359,9 @@ def _loss(
     until = max(start + 1, reached) if end is None else end
     replaced = [OffsetRange(start, min(until, present_end))] if start < present_end else []
     missing = [OffsetRange(max(start, present_end), until)] if until > present_end else []
-    for gap_start, gap_end in lost_parts.absent:
+    for gap_start, gap_end in lost_parts.absent[bisect_right(lost_parts.absent, start, key=itemgetter(1)) :]:
+        if gap_start >= until:
+            break
         replaced = [piece for part in replaced for piece in _without(part, gap_start, gap_end)]
         inside = OffsetRange(max(start, gap_start), min(until, gap_end))
         if inside.to_offset is not None and inside.from_offset < inside.to_offset:

@@ -7,7 +7,9 @@ beyond the leader's end in the leader's own epoch belongs to the present lineage
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 
 from formats.values import Struct, field
 from kctl.evidence.order import newest_timestamp
@@ -32,12 +34,17 @@ class Present(Struct):
     """Brokers that were registered at that moment; None where no znodes say."""
     log_end_offset: int = 0
     lineage: Lineage | None = None
+    _recorded: tuple[Lineage, Entries] | None = None
     findings: list[Finding] = field(default_factory=list)
 
     @property
     def recorded(self) -> Entries:
-        """The leader epochs that it knows, those in which nothing was written included."""
-        return loaded(self.lineage.recorded) if self.lineage else ()
+        """The leader epochs that it knows, those in which nothing was written included; they rise."""
+        if self.lineage is None:
+            return ()
+        if self._recorded is None or self._recorded[0] is not self.lineage:
+            self._recorded = self.lineage, loaded(self.lineage.recorded)
+        return self._recorded[1]
 
     @property
     def current_epoch(self) -> int | None:
@@ -49,7 +56,8 @@ class Present(Struct):
 
     def starts_after(self, epoch: int) -> int | None:
         """Where the first epoch above this one starts in the present lineage; None where there is none."""
-        return next((start for known, start in self.recorded if known > epoch), None)
+        index = bisect_right(self.recorded, epoch, key=itemgetter(0))
+        return self.recorded[index][1] if index < len(self.recorded) else None
 
 
 def choose_present(

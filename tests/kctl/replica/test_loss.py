@@ -139,6 +139,21 @@ def test_damage_of_the_leaders_copy_is_not_called_loss(tmp_path: Path) -> None:
     assert lost(tmp_path).of("loss") == []
 
 
+@pytest.mark.parametrize(
+    ("position", "is_whole"), [(-1, True), (0, True), (1, False), (2, True)]
+)  # of the damaged batch of the other copy
+def test_damage_in_every_copy_is_no_sound_partition(tmp_path: Path, position: int, is_whole: bool) -> None:
+    damage = b"\xff" * len(FRONT[1])
+    log_dir(tmp_path, 1, [FRONT[0], damage, FRONT[2]], epochs=[[0, 0]])
+    others = [damage if number == position else part for number, part in enumerate(FRONT)]
+    log_dir(tmp_path, 2, others, epochs=[[0, 0]])
+    znodes(tmp_path, 1, 0, [1, 2])
+    ran = lost(tmp_path)
+    (judgement,) = ran.of("judgement")
+    assert (ran.status, judgement["verdict"]) == ((0, "sound") if is_whole else (5, "damaged"))
+    assert ran.codes().count("replica-damaged-copy") == (not is_whole)
+
+
 def moments(root: Path) -> tuple[Path, Path]:
     return root / "moments" / "first", root / "moments" / "last"
 
