@@ -1,8 +1,9 @@
 """RESULTS.md: a section of it by name, written anew without touching the others."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
 RESULTS = Path(__file__).parent / "RESULTS.md"
@@ -27,9 +28,35 @@ class Measured(Protocol):
     def reached(self) -> bool | None: ...
 
 
-def shown(line: Measured) -> str:
-    """A figure for a terminal, as it is measured."""
-    return f"  {line.what}: {line.figure}  {line.goal}  {SHOWN[line.reached]}"
+def shown(line: Measured, before: Mapping[str, str] = MappingProxyType({})) -> str:
+    """A figure for a terminal, as it is measured, and the one that was landed before where there is one."""
+    text = f"  {line.what}: {line.figure}  {line.goal}  {SHOWN[line.reached]}"
+    figure = before.get(key_of(line.what))
+    if figure is None:
+        return text
+    return f"{text}  before: {figure}{'  FELL' if has_fallen(line, figure) else ''}"
+
+
+def landed(name: str) -> dict[str, str]:
+    """The figures of a section of RESULTS.md, by `key_of` what was measured."""
+    held = RESULTS.read_text() if RESULTS.exists() else ""
+    section = next((found[0] for found in SECTION.finditer(held) if found[1] == name), "")
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")]
+    return {key_of(row[0]): row[1] for row in rows[1:] if len(row) > 1}
+
+
+def key_of(what: str) -> str:
+    """What was measured, without the rates that stand in it."""
+    return re.sub(r": [\d.,]+ [^;:]*(?=;)", "", what)
+
+
+def has_fallen(line: Measured, before: str) -> bool:
+    """Whether a figure is worse than the one before by more than a twentieth; its goal says which way is worse."""
+    numbers = [re.match(r"[\d,]*\.?\d+", text) for text in (line.figure, before)]
+    now, then = (float(found[0].replace(",", "")) if found else None for found in numbers)
+    if now is None or then is None or not line.goal:
+        return False
+    return now > 1.05 * then if line.goal[0] == "≤" else now < then / 1.05
 
 
 def table(lines: Iterable[Measured]) -> str:

@@ -1,5 +1,7 @@
 """Measure kctl against memcpy, a plain Python decoder and Kafka's own dump tool; print ratios of one run.
 
+Beside each figure stands the one of RESULTS.md, and whether the new one is worse by more than a twentieth.
+
     python -m benchmarks.run                        # everything, into benchmarks/RESULTS.md
     python -m benchmarks.run --part crc --shape none-100x100 --shape lz4-10x100 --size 16M
 
@@ -10,12 +12,12 @@ import argparse
 import datetime
 from collections.abc import Callable, Iterator
 
-from benchmarks import compare, remote, state_log, tier
+from benchmarks import compare, remote, small, state_log, tier
 from benchmarks.corpus import SHAPES, bytes_of, shape_of
 from benchmarks.kafka_jars import CACHE, VERSION, jars
 from benchmarks.measure import machine, memcpy_rate
 from benchmarks.parts import PARTS, Line, Setting
-from benchmarks.results import shown, table, write_section
+from benchmarks.results import landed, shown, table, write_section
 
 
 def part_state_log(setting: Setting) -> Iterator[Line]:
@@ -53,6 +55,8 @@ EVERY_PART: dict[str, Callable[[Setting], Iterator[Line]]] = {
     "remote": part_remote,
     "tier": part_tier,
     "compare": part_compare,
+    "start-up": small.part_start_up,
+    "small-logs": small.part_small_logs,
 }
 
 
@@ -84,7 +88,7 @@ def main() -> None:
         print(f"\n{name}: {title}")
         for line in EVERY_PART[name](setting):
             lines.append(line)
-            print(shown(line), flush=True)
+            print(shown(line, landed(name)), flush=True)
         if given.write or not (given.part or given.shape):
             rates = "CPU seconds, each tool's start-up taken off; rates are a CPU second's."
             write_section(name, f"{title}\n\n{how} {rates}\n\n{table(lines)}")
