@@ -17,6 +17,7 @@ from formats.errors import FormatError
 from formats.log_dir.checkpoints import parse_leader_epochs, parse_offset_checkpoint
 from formats.log_dir.file_names import LEADER_EPOCHS, FolderKind
 from formats.values import replace
+from kctl.errors import reason_of
 from kctl.evidence.model import Evidence, Replica
 from kctl.files import read_lenient
 from kctl.findings import Place
@@ -68,16 +69,30 @@ class Copy:
         """Its offset in a checkpoint of its log directory; None where it has no entry."""
         return self.marks.get(what)
 
-    @cached_property
+    @property
     def recorded_epochs(self) -> Entries | None:
         """The entries of `leader-epoch-checkpoint` as they stand; None without a file that a broker would take."""
-        try:
-            text = read_lenient(self.folder / LEADER_EPOCHS)
-            entries = tuple((entry.epoch, entry.start_offset) for entry in parse_leader_epochs(text))
-        except (OSError, FormatError):
-            return None
-        return entries if all(min(entry) >= 0 for entry in entries) else None
+        return self._epochs[0]
 
+    @property
+    def epochs_problem(self) -> str | None:
+        """Why `leader-epoch-checkpoint` cannot be read; None where it can, or is not there."""
+        return self._epochs[1]
+
+    @cached_property
+    def _epochs(self) -> tuple[Entries | None, str | None]:
+        try:
+            text = read_lenient(self.folder / LEADER_EPOCHS, MOST_OF_EPOCHS)
+            entries = tuple((entry.epoch, entry.start_offset) for entry in parse_leader_epochs(text))
+        except (FileNotFoundError, FormatError):
+            return None, None
+        except OSError as error:
+            return None, f"{LEADER_EPOCHS} cannot be read: {reason_of(error)}"
+        return (entries if all(min(entry) >= 0 for entry in entries) else None), None
+
+
+MOST_OF_EPOCHS = 4 << 20
+"""Bytes of a checkpoint of leader epochs: some 300,000 of them, more than any partition has."""
 
 Moment = str | None
 ByMoment = dict[Moment, dict[int, Copy]]

@@ -122,6 +122,8 @@ class ReplicaLog(Struct):
 
     def batches(self, runs: Iterator[Scanned] | None = None) -> Iterator[Batches]:
         """The sound batches, some thousands at a time; from `runs` where another process has scanned them."""
+        if self.copy.epochs_problem:
+            self.problems.append(self.copy.epochs_problem)
         try:
             if self.copy.replica.arriving is None:
                 self._note_odd_files()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -137,6 +138,28 @@ def test_damage_of_the_leaders_copy_is_not_called_loss(tmp_path: Path) -> None:
     log_dir(tmp_path, 2, FRONT, epochs=[[0, 0]])
     znodes(tmp_path, 1, 0, [1, 2])
     assert lost(tmp_path).of("loss") == []
+
+
+@pytest.mark.parametrize("command", ["compare", "loss"])
+@pytest.mark.parametrize("what", ["fifo", "link", "countless"])
+def test_leader_epochs_that_cannot_be_read_are_said(tmp_path: Path, command: str, what: str) -> None:
+    for broker_id in (1, 2):
+        log_dir(tmp_path, broker_id, FRONT, epochs=[[0, 0]])
+    znodes(tmp_path, 1, 0, [1, 2])
+    assert rows("replica", command, tmp_path).status == 0
+    (path, *_) = sorted(tmp_path.rglob("leader-epoch-checkpoint"))
+    path.unlink()
+    if what == "fifo":
+        os.mkfifo(path)
+    elif what == "link":
+        path.symlink_to("/etc/hostname")
+    else:
+        path.write_text("0\n300000\n" + "".join(f"{1000000 + n} {1000000 + n}\n" for n in range(300_000)))
+    ran = rows("replica", command, tmp_path)
+    (judgement,) = ran.of("judgement")
+    assert judgement["verdict"] == "unreadable"
+    assert "leader-epoch-checkpoint cannot be read" in str(ran.of("finding"))
+    assert ran.status != 0
 
 
 @pytest.mark.parametrize(
