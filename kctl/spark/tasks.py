@@ -60,7 +60,7 @@ class TaskFailed(WorkerDied):
 
 
 class Packed(NamedTuple):
-    """Some items, serialized, and the files of stores that they are about."""
+    """Some items, serialized, and the files of stores that they open: what an item says, else all paths in it."""
 
     first: int
     items: list[bytes]
@@ -99,8 +99,9 @@ def pickled(value: object) -> tuple[bytes, list[str]]:
 
 def packed(first: int, items: Iterable[object]) -> Packed:
     """Some items, of which the first has this number."""
-    done = [pickled(item) for item in items]
-    return Packed(first, [data for data, _ in done], sent(path for _, met in done for path in met))
+    done = [(item, *pickled(item)) for item in items]
+    opened = (path for item, _, met in done for path in getattr(item, "opens", met))
+    return Packed(first, [data for _, data, _ in done], sent(map(str, opened)))
 
 
 class TasksReader(DataSourceReader):

@@ -105,6 +105,7 @@ def _files(root: str, keys: Iterable[str]) -> Iterator[tuple[str, int, int]]:
 
 def _below(path: str) -> Iterator[str]:
     """The files of a folder; of a file, those whose names begin alike: a segment's own."""
+    path = os.path.normpath(path)
     if os.path.isdir(path):
         for folder, _, names in os.walk(path):
             yield from (os.path.join(folder, name) for name in sorted(names))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import NamedTuple
 
 from formats.values import Struct
@@ -156,6 +157,11 @@ class ComparisonTask(NamedTuple):
     is_compacted: bool | None
     running: frozenset[int] = frozenset()
     """The brokers that are known to have run while they were copied."""
+
+    @property
+    def opens(self) -> list[Path]:
+        """The folders that are read; of the log directories around them all that counts has been read."""
+        return [copy.folder for copy in self.copies.values()]
 
 
 def is_large(task: ComparisonTask) -> bool:
