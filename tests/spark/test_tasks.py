@@ -46,7 +46,7 @@ def test_a_comparison_goes_with_the_folders_that_it_reads_alone(store: Handler) 
     here = [*comparison_rows(compare(task), CompareOptions())]
     with laid(sent.mirrors):
         there = [*comparison_rows(compare(PLAIN.loads(sent.items[0])), CompareOptions())]
-    assert there == here and here[-1]["verdict"] == "identical"
+    assert there == here and here[-1]["verdict"] == "equal"
 
 
 def test_paths_that_mean_the_same_are_listed_once(store: Handler) -> None:
