@@ -142,7 +142,7 @@ def placed(root: str, key: str) -> Path:
 
 @contextmanager
 def laid(parts: Sequence[SentMirror]) -> Iterator[None]:
-    """Inside, what was sent lies in mirrors of this machine."""
+    """Inside, what was sent lies in mirrors of this machine. OSError where a part of it cannot."""
     if not parts:
         yield
         return
@@ -154,7 +154,9 @@ def laid(parts: Sequence[SentMirror]) -> Iterator[None]:
             root.mkdir(parents=True, mode=0o700)
             describe(root, part.description)
             for key, size, modified in part.files:
-                place_file(root / key, size, modified)
+                if not place_file(root / key, size, modified):
+                    name = f"{part.description.given}/{key}"
+                    raise OSError(f"{name}: no file of this name, size and time can lie on this machine")
             _here[part.root] = str(root)
         os.environ[MIRRORS] = json.dumps(list(_here.values()))
         yield

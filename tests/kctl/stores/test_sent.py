@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,16 @@ def test_work_that_fails_leaves_nothing(store: Handler) -> None:
         there = placed(parts[0].root, ".")
         raise RuntimeError
     assert not there.exists() and not sending._here
+
+
+def test_a_file_that_cannot_be_laid_is_an_error(store: Handler) -> None:
+    """Without it the work would be done on less than was listed."""
+    (part,) = sent([local_path(URL)])
+    key, size, modified = part.files[0]
+    for files in ([(key, -1, modified)], [(key, size, modified)] * 2):
+        with pytest.raises(OSError, match=re.escape(f"{URL}/{key}")), laid([part._replace(files=files)]):
+            pytest.fail("the work began")
+        assert not sending._here
 
 
 @pytest.mark.parametrize(
