@@ -56,7 +56,8 @@ def has_fallen(line: Measured, before: str) -> bool:
     now, then = (float(found[0].replace(",", "")) if found else None for found in numbers)
     if now is None or then is None or not line.goal:
         return False
-    return now > 1.05 * then if line.goal[0] == "≤" else now < then / 1.05
+    is_most = line.goal.startswith(("≤", "at most"))
+    return now > 1.05 * then if is_most else now < then / 1.05
 
 
 def table(lines: Iterable[Measured]) -> str:

@@ -13,7 +13,12 @@ RATE = "none-1x100: 0.99 million records/s; times Kafka"
 @pytest.fixture
 def before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setattr(results, "RESULTS", tmp_path / "RESULTS.md")
-    lines = [at_least(RATE, 8.05, 8), at_most("segment verify", 0.16, 0.12, " s"), Line("python", "0.01 s")]
+    lines = [
+        at_least(RATE, 8.05, 8),
+        at_most("segment verify", 0.16, 0.12, " s"),
+        Line("python", "0.01 s"),
+        Line("timeline", "0.4"),
+    ]
     results.write_section("records", f"How.\n\n{results.table(lines)}")
     results.write_section("other", results.table([at_least(RATE, 1.0, 8)]))
     return results.landed("records")
@@ -27,6 +32,7 @@ def before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         (at_most("segment verify", 0.11, 0.12, " s"), "ok  before: 0.16 s"),
         (at_most("segment verify", 0.17, 0.12, " s"), "SHORT  before: 0.16 s  FELL"),
         (Line("python", "0.05 s"), "before: 0.01 s"),
+        (Line("timeline", "0.5", "at most 1.5", True), "before: 0.4  FELL"),
         (Line("new", "1"), ""),
     ],
 )

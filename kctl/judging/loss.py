@@ -53,6 +53,7 @@ class LossFacts(Struct, frozen=True):
     was_there: bool = False  # earlier metadata of the cluster has it
     is_metadata_there: bool = False  # znodes or a metadata log are in the evidence
     unopened: tuple[str, ...] = ()  # paths of the evidence below which more copies may lie
+    newest_epoch: int = -1  # leader epoch that znodes or a copy name
 
 
 def judge_loss(
@@ -77,9 +78,6 @@ def judge_loss(
             "the newest metadata of the cluster have no such topic: it was deleted, or they are of another cluster",
             [assignment("of the cluster that has the topic")],
         )
-    damaged = [finding for finding in findings if finding.code in DAMAGED]
-    if damaged:
-        return judged(Verdict.DAMAGED, damaged[0].message, absent)
     unread = [finding for finding in findings if finding.code in UNREADABLE]
     if unread:
         brokers = sorted({f.place.broker_id for f in unread if f.place.broker_id is not None})
@@ -97,6 +95,11 @@ def judge_loss(
             missing = absent or [assignment()]
             return judged(Verdict.COULD_NOT_JUDGE, UNDECIDED[finding.code], missing)
     dropped = "; records that were never committed were dropped" if loss_classes else ""
+    damaged = next((finding.message for finding in findings if finding.code in DAMAGED), None)
+    if damaged and absent:
+        return judged(Verdict.COULD_NOT_JUDGE, damaged, absent)
+    if damaged and (needed or len(facts.evidence_brokers) > 1):
+        return judged(Verdict.DAMAGED, damaged)
     if not needed:
         return _of_unknown_assignment(facts, judged, dropped)
     if not absent:
@@ -150,5 +153,6 @@ def _every_election_was_clean(facts: LossFacts) -> bool:
         facts.has_broker_logs
         and bool(epochs)
         and epochs == list(range(epochs[-1] + 1))
+        and epochs[-1] >= facts.newest_epoch
         and all(known.leader is not None and known.how in CLEAN for known in facts.leaderships)
     )

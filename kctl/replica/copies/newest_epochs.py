@@ -5,12 +5,13 @@ Brokers' logs that end earlier do not tell all of a history; what lies beside th
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kctl.evidence.model import Evidence
 from kctl.model import TopicPartition
-from kctl.replica.copies.copy import copies_of
-from kctl.replica.copies.moments import znodes_of
+from kctl.replica.copies.copy import Copy, copies_of
+from kctl.replica.copies.moments import Znodes, znodes_of
 
 
 class NamedEpoch(NamedTuple):
@@ -33,8 +34,14 @@ def newest_epochs(evidence: Evidence) -> dict[TopicPartition, NamedEpoch]:
     for partition, state in (znodes.states if znodes else {}).items():
         name(partition, state.leader_epoch, state.file or "")
     for partition, by_moment in copies_of(evidence).items():
-        for copy in by_moment.get(last, {}).values():
-            if copy.recorded_epochs:
-                epoch = max(epoch for epoch, _ in copy.recorded_epochs)
-                name(partition, epoch, f"{copy.place.file}/leader-epoch-checkpoint")
+        for copy, epoch in epochs_of(by_moment.get(last, {}).values(), znodes):
+            name(partition, epoch, f"{copy.place.file}/leader-epoch-checkpoint")
     return found
+
+
+def epochs_of(copies: Iterable[Copy], znodes: Znodes | None) -> Iterator[tuple[Copy, int]]:
+    """The newest epoch of each copy that has any; not of those whose topic is another than the znodes'."""
+    for copy in copies:
+        present = znodes.topic_ids.get(copy.replica.topic) if znodes else None
+        if copy.recorded_epochs and (present is None or copy.replica.topic_id in (None, present)):
+            yield copy, max(epoch for epoch, _ in copy.recorded_epochs)

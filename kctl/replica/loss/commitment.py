@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from formats.errors import FormatError
+from formats.log_dir.file_names import FolderKind
 from formats.messages.remote_log_metadata import (
     SegmentMetadata,
     SegmentMetadataUpdate,
@@ -435,25 +436,33 @@ def _finished(
 
 def _forgotten(evidence: Evidence, known: Container[str]) -> Iterator[tuple[Replica, SegmentMetadata]]:
     """Segments that only the metadata of an earlier moment name, each with a copy of these."""
-    copies = {replica.moment: replica for replica in evidence.replicas if replica.topic == REMOTE}
+    copies: dict[str | None, dict[int, Replica]] = {}
+    for replica in evidence.replicas:
+        if replica.topic == REMOTE and replica.kind is FolderKind.LIVE:
+            copies.setdefault(replica.moment, {})[replica.partition] = replica
     if len(copies) < 2:
         return
     from kctl.tier.metadata.forgotten import forgotten_segments
+    from kctl.tier.metadata.partitioner import metadata_partition
 
     for moment, segment in forgotten_segments(evidence, known):
-        yield copies[moment], segment
+        of = segment.topic_id_partition
+        number = metadata_partition(of.topic_id, of.partition)
+        yield copies[moment].get(number) or next(iter(copies[moment].values())), segment
 
 
 def _topic_names(evidence: Evidence, znodes: Mapping[str | None, Znodes]) -> dict[str, str]:
-    """The names by the topics' ids; of a topic that was made again, the newest id alone."""
-    newest: dict[str, str] = {}
+    """The names by the topics' ids; of a topic that was made again, those of the newest moment alone."""
+    newest: dict[str, set[str]] = {}
     for moment in (None, *evidence.moments):
+        told: dict[str, set[str]] = {}  # several where copies disagree
         for replica in evidence.replicas:
-            if replica.moment == moment and replica.topic_id is not None:
-                newest[replica.topic] = replica.topic_id
+            if replica.moment == moment and replica.kind is FolderKind.LIVE and replica.topic_id is not None:
+                told.setdefault(replica.topic, set()).add(replica.topic_id)
         if moment in znodes:
-            newest |= znodes[moment].topic_ids
-    return {topic_id: topic for topic, topic_id in newest.items()}
+            told |= {topic: {topic_id} for topic, topic_id in znodes[moment].topic_ids.items()}
+        newest |= told
+    return {topic_id: topic for topic, topic_ids in newest.items() for topic_id in topic_ids}
 
 
 def _of_segment(evidence: Evidence, replica: Replica, segment: SegmentMetadata) -> ExternalOffset:

@@ -36,6 +36,8 @@ class LostPart(Struct, frozen=True):
     held: HeldCopy
     from_offset: int
     to_offset: int
+    is_searched: bool = True
+    """Whether it was looked for what producers sent again of it."""
 
     @property
     def epoch(self) -> int | None:
@@ -63,6 +65,8 @@ class LostParts(Struct):
     findings: list[Finding] = field(default_factory=list)
     left_to_look_at: int = MOST_OF_A_PARTITION
     """Records among which those that were sent again may still be looked for."""
+    searched: dict[tuple[int, int, int], list[tuple[int, int]]] = field(default_factory=dict)
+    """What was found of a range, by its offsets and the hash of its records: copies of many moments have the same."""
 
 
 def find_lost_parts(
@@ -98,7 +102,8 @@ def find_lost_parts(
     compacted = _is_compacted(lost) if is_compacted is None else is_compacted
     for pair in pairs:
         _add_parts(lost, pair, compacted=compacted)
-    lost.findings += _damaged_everywhere(lost.held)
+    if not compacted:  # else a copy may lack what its cleaner took
+        lost.findings += _damaged_everywhere(lost.held)
     return lost
 
 
@@ -108,14 +113,19 @@ def _damaged_everywhere(held: Sequence[HeldCopy]) -> Iterator[Finding]:
     for damage in present.log.damage:
         if damage.to_offset is None or damage.to_offset <= damage.from_offset:
             continue  # an append that was cut off, or bytes between two batches
-        is_whole = any(
-            other.lineage.log_start_offset <= damage.from_offset
-            and other.log.next_offset >= damage.to_offset
-            and not any(theirs.overlaps(damage) for theirs in other.log.damage)
-            for other in others
-        )
-        if not is_whole:
-            yield damage.finding(present.copy, "no other copy holds them")
+        if not any(_holds(other.copy, damage.from_offset, damage.to_offset) for other in others):
+            yield damage.finding(present.copy, "no other copy in the evidence holds them whole")
+
+
+def _holds(copy: Copy, start: int, end: int) -> bool:
+    """Whether sound batches of a copy cover [start, end)."""
+    at = start
+    for _, batches in batches_between(copy, start, end):
+        for first, last in zip(batches.first_offset.tolist(), batches.last_offset.tolist(), strict=True):
+            if first > at:
+                return False
+            at = max(at, last + 1)
+    return at >= end
 
 
 def _same_topic(lost: LostParts, by_moment: ByMoment) -> list[Copy]:
@@ -239,10 +249,9 @@ def _superseded(
 def _without_sent_again(lost: LostParts, part: LostPart) -> list[LostPart]:
     """The ranges of a part without the records that its producers sent again."""
     copy, start, end = part.held.copy, part.from_offset, part.to_offset
-    if lost.left_to_look_at <= 0:
-        return [part]
-    again, looked_at = sent_again(copy, lost.present.copy, start, end)
-    lost.left_to_look_at -= max(looked_at, LEAST_LOOKED_AT)
+    again = sent_again(lost, copy, start, end)
+    if again is None:
+        return [replace(part, is_searched=False)]
     left = []
     for first, last in again:
         place = replace(copy.place, base_offset=first, last_offset=last - 1)
@@ -302,26 +311,36 @@ def merged_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def sent_again(lost: Copy, present: Copy, start: int, end: int) -> tuple[list[tuple[int, int]], int]:
+def sent_again(lost: LostParts, copy: Copy, start: int, end: int) -> list[tuple[int, int]] | None:
     """The ranges of [start, end) of one copy whose records the present one holds as well, from `start` on.
 
-    And how many records were looked at.
+    None where nobody looked, for there was too much to look at before.
     Markers of transactions belong to the records around them: they count where every record is there again.
     """
     wanted: dict[int, Content] = {}
-    for offset, content in _data_records(lost, start, end):
+    if lost.left_to_look_at <= 0:
+        return None
+    for offset, content in _data_records(copy, start, end):
         if content.timestamp <= 0 or len(wanted) == MOST_LOST:
-            return [], len(wanted)
+            return []
         wanted[offset] = content
-    there, looked_at = _held_as_well(present, start, Counter(wanted.values()))
+    key = start, end, hash(tuple(wanted.items()))
+    if key not in lost.searched:
+        lost.searched[key] = _again_in(lost, wanted, start, end)
+    return lost.searched[key]
+
+
+def _again_in(lost: LostParts, wanted: Mapping[int, Content], start: int, end: int) -> list[tuple[int, int]]:
+    there, looked_at = _held_as_well(lost.present.copy, start, Counter(wanted.values()))
+    lost.left_to_look_at -= max(looked_at, LEAST_LOOKED_AT)
     again = []
     for offset, content in wanted.items():
         if there[content] > 0:
             there[content] -= 1
             again.append(offset)
     if wanted and len(again) == len(wanted):
-        return [(start, end)], looked_at
-    return merged_spans([(offset, offset + 1) for offset in again]), looked_at
+        return [(start, end)]
+    return merged_spans([(offset, offset + 1) for offset in again])
 
 
 def _held_as_well(present: Copy, start: int, wanted: Counter[Content]) -> tuple[Counter[Content], int]:

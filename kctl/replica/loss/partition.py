@@ -273,6 +273,10 @@ def _losses_of_group(
         if is_doubtful:
             classes = [(start, end, "unknown")]
             proofs.append(Proof("copy", "weak", "what holds it may be of an earlier topic of that name"))
+        elif not all(part.is_searched for part in parts):
+            classes = [(start, end, "unknown")]
+            why = "the copies part so often that nobody looked whether its producers sent it again"
+            proofs.append(Proof("copy", "weak", why))
         for part_start, part_end, loss_class in classes:
             losses.append(
                 _loss(facts, lost_parts, part_start, part_end, loss_class, drop, proofs, parts, reached)

@@ -20,6 +20,7 @@ from kctl.replica.copies.copy import ByMoment, Moment, copies_of
 from kctl.replica.copies.leaders import leaders_of, of_present_topic
 from kctl.replica.copies.log_notes import LogNotes, read_log_notes
 from kctl.replica.copies.moments import Znodes, assigned_in, clusters_of, furthest_last
+from kctl.replica.copies.newest_epochs import epochs_of
 from kctl.replica.loss.commitment import ExternalOffset, external_offsets
 from kctl.replica.loss.partition import Loss, PartitionLosses, is_deleted, losses_of
 from kctl.replica.loss.recovery import Segments, export_loss, held_in_tier, remote_segments
@@ -114,7 +115,7 @@ class LossSearch:
     def of(self, partition: TopicPartition) -> PartitionLosses:
         """The losses of one partition."""
         compacted = True if partition.topic in self.options.compacted else None
-        return losses_of(
+        result = losses_of(
             partition,
             self.partitions[partition],
             self.order_of(partition),
@@ -124,6 +125,10 @@ class LossSearch:
             is_compacted=compacted,
             external=self.external.get(partition, ()),
         )
+        facts = self._facts(partition)
+        if len(facts.copies) == 1 and facts.assigned != facts.copies:  # others may hold what is damaged in it
+            result.findings[:] = [found for found in result.findings if found.code != say.DAMAGED_COPY.code]
+        return result
 
     def judgement(self, result: PartitionLosses) -> Judgement:
         """Whether something committed is gone from a partition."""
@@ -162,7 +167,17 @@ class LossSearch:
             was_there=any(partition.topic in znodes.created for znodes in moments),
             is_metadata_there=bool(self.znodes),
             unopened=self.evidence.unopened,
+            newest_epoch=self._newest_epoch(partition),
         )
+
+    def _newest_epoch(self, partition: TopicPartition) -> int:
+        """The newest leader epoch that znodes or copies of the last moment name; -1 where none does."""
+        last = self.order[-1] if self.order else None
+        znodes = self.znodes.get(last)
+        state = znodes.state(partition) if znodes else None
+        copies = self.partitions.get(partition, {}).get(last, {})
+        told = [epoch for _, epoch in epochs_of(copies.values(), znodes)]
+        return max([*told, state.leader_epoch if state else -1])
 
     def results(self, progress: Progress = SILENT) -> Iterator[PartitionLosses]:
         """The losses of each partition in order."""

@@ -21,6 +21,13 @@ from formats.messages.remote_log_metadata import (
     TopicIdPartition,
     write_remote_log_metadata,
 )
+from formats.values import replace
+from kctl.judging.judgement import Verdict
+from kctl.judging.loss import Leadership, LossFacts, judge_loss
+from kctl.model import TopicPartition
+from kctl.replica.copies.copy import Copy
+from kctl.replica.loss import lost_parts
+from kctl.replica.loss.lost_parts import LostParts
 from tests.conftest import Ran, kctl, recording, rows
 from tests.kctl.replica.test_compare import FRONT, TOPIC_IDS, batch, encoded, log_dir
 
@@ -33,6 +40,7 @@ def znodes(
     leader_epoch: int,
     isr: list[int],
     *,
+    replicas: tuple[int, ...] = (1, 2),
     live: tuple[int, ...] = (1, 2),
     zxid: int = 1,
     created: int = 1,
@@ -40,7 +48,7 @@ def znodes(
 ) -> None:
     """An export with one partition and who is alive."""
     state = {"version": 1, "leader": leader, "leader_epoch": leader_epoch, "isr": isr, "controller_epoch": 1}
-    topic = {"version": 1, "partitions": {"0": [1, 2]}}
+    topic = {"version": 1, "partitions": {"0": replicas}}
     lines = [
         {
             "path": "/brokers/topics/orders",
@@ -792,3 +800,94 @@ def test_a_tier_remembers_what_every_replica_lost() -> None:
     assert {e["kind"] for e in row["evidence"]} >= {"remote_segment", "election"}
     for healthy in ("a-healthy", "bc-retention-topic-delete", "d-failed-copies", "g2-seeded-leader"):
         assert lost(recording(f"tier/{healthy}")).of("loss") == []
+
+
+def test_a_folder_that_awaits_its_deletion_does_not_name_the_topic(tmp_path: Path) -> None:
+    for broker_id in (1, 2):
+        now = log_dir(
+            tmp_path,
+            broker_id,
+            [batch(0, 5, "b", 3)],
+            high_watermark=5,
+            epochs=[[3, 0]],
+            topic_id=TOPIC_ID,
+        )
+    remote_log(now, (0, 20, 1))
+    znodes(tmp_path, 1, 3, [1, 2])
+    assert spans(lost(tmp_path, "--topic", "orders")) == [(0, 20, "committed")]
+    earlier = now / f"orders-0.{'0123456789abcdef' * 2}-delete"
+    earlier.mkdir()
+    (earlier / f"{0:020d}.log").write_bytes(FRONT[0])
+    (earlier / "partition.metadata").write_text(f"version: 0\ntopic_id: {TOPIC_IDS[0]}")
+    assert spans(lost(tmp_path, "--topic", "orders")) == [(0, 20, "committed")]
+
+
+@pytest.mark.parametrize(
+    ("replicas", "status", "verdict"),
+    [((1,), 5, "damaged"), ((1, 2), 3, "could_not_judge"), (None, 3, "could_not_judge")],
+)
+def test_damage_of_the_one_copy_there_is(
+    tmp_path: Path, replicas: tuple[int, ...] | None, status: int, verdict: str
+) -> None:
+    """What the other replicas hold in its place is not known where they are not there."""
+    log_dir(tmp_path, 1, [FRONT[0], b"\xff" * len(FRONT[1]), FRONT[2]], epochs=[[0, 0]])
+    if replicas:
+        znodes(tmp_path, 1, 0, list(replicas), replicas=replicas)
+    ran = lost(tmp_path)
+    (judgement,) = ran.of("judgement")
+    assert (ran.status, judgement["verdict"]) == (status, verdict)
+
+
+def test_damage_where_the_other_copy_holds_nothing(tmp_path: Path) -> None:
+    log_dir(tmp_path, 1, [FRONT[0], b"\xff" * len(FRONT[1]), FRONT[2]], epochs=[[0, 0]])
+    other = log_dir(tmp_path, 2, [FRONT[0]], epochs=[[0, 0]])
+    (other / "orders-0" / f"{10:020d}.log").write_bytes(FRONT[2])
+    znodes(tmp_path, 1, 0, [1, 2])
+    ran = lost(tmp_path)
+    assert (ran.status, [row["verdict"] for row in ran.of("judgement")]) == (5, ["damaged"])
+
+
+def test_logs_that_end_before_the_epoch_of_a_copy_do_not_show_every_election(tmp_path: Path) -> None:
+    facts = LossFacts(
+        TopicPartition("orders", 0),
+        copies=frozenset({1}),
+        assigned=frozenset({1, 2}),
+        evidence_brokers=frozenset({1}),
+        leaderships=[Leadership(0, 1, (1, 2), "creation")],
+        has_broker_logs=True,
+    )
+    assert judge_loss(facts, ()).verdict is Verdict.SOUND
+    assert judge_loss(replace(facts, newest_epoch=0), ()).verdict is Verdict.SOUND
+    assert judge_loss(replace(facts, newest_epoch=5), ()).verdict is Verdict.COULD_NOT_JUDGE
+
+
+def test_what_nobody_looked_for_is_not_called_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Copies that part very often: the search for what producers sent again ends."""
+    log_dir(tmp_path, 1, [batch(0, 5), batch(5, 10, "b", 1)], epochs=[[0, 0], [1, 5]])
+    log_dir(tmp_path, 2, [batch(0, 5), batch(5, 10, "c", 0)], high_watermark=10, epochs=[[0, 0]])
+    znodes(tmp_path, 1, 1, [1, 2])
+    assert {found for _, _, found in spans(lost(tmp_path))} == {"committed"}
+    monkeypatch.setattr(lost_parts, "sent_again", lambda *_: None)
+    assert {found for _, _, found in spans(lost(tmp_path))} == {"unknown"}
+
+
+def test_the_search_for_what_was_sent_again_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log_dir(tmp_path, 1, [batch(0, 5), batch(5, 10, "b", 1)], epochs=[[0, 0], [1, 5]])
+    log_dir(tmp_path, 2, [batch(0, 5), batch(5, 10, "c", 0)], high_watermark=10, epochs=[[0, 0]])
+    znodes(tmp_path, 1, 1, [1, 2])
+    asked: list[object] = []
+    again = lost_parts.sent_again
+
+    def watched(parts: LostParts, copy: Copy, start: int, end: int) -> object:
+        first, budget = again(parts, copy, start, end), parts.left_to_look_at
+        assert again(parts, copy, start, end) == first
+        assert parts.left_to_look_at == budget < lost_parts.MOST_OF_A_PARTITION  # looked for once
+        parts.left_to_look_at = 0
+        asked.append(again(parts, copy, start, end))
+        return first
+
+    monkeypatch.setattr(lost_parts, "sent_again", watched)
+    lost(tmp_path)
+    assert asked == [None]
