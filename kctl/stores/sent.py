@@ -21,6 +21,9 @@ from kctl.errors import BadValue
 from kctl.stores.file_systems import HARMLESS, StoreUnreachable, file_system
 from kctl.stores.mirror import MIRRORS, Description, describe, description_of, mirrors, place_file
 
+ACCOUNTS = ("target_service_account", "role_arn")
+"""Options with an @ in names that are no secret."""
+
 
 class SentMirror(NamedTuple):
     """Some files of a mirror."""
@@ -57,10 +60,15 @@ def stores() -> list[SentStore]:
 def _secret_in(url: str) -> str:
     """What in a URL may be secret; an account that Azure's containers are named with is none."""
     parts = urlsplit(url)
-    named = sorted(dict(parse_qsl(parts.query)).keys() - HARMLESS)
+    options = sorted(parse_qsl(parts.query))
     if parts.password or (parts.username and parts.scheme.startswith("s3")):
         return "a key"
-    return f"the option {named[0]}" if named else ""
+    named = [f"the option {name}" for name, _ in options if name not in HARMLESS]
+    # Of an end point it parts user and password from the host.
+    named += [
+        f"a key in the option {name}" for name, value in options if "@" in value and name not in ACCOUNTS
+    ]
+    return named[0] if named else ""
 
 
 def reached(store: SentStore) -> str | None:
