@@ -17,6 +17,7 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.serializers import CloudPickleSerializer, CPickleSerializer, cloudpickle
@@ -30,6 +31,7 @@ from kctl.stores.asked import counted, taken
 from kctl.stores.sent import SentMirror, laid, place_of, placed, sent
 
 if TYPE_CHECKING:
+    from pyspark import SparkStageInfo
     from pyspark.sql import SparkSession
 
 Item = TypeVar("Item")
@@ -159,11 +161,12 @@ class SparkEngine:
         self.spark, self.cores, self.progress = spark, cores, progress
         self.doing = "work"
         self.retries: int | None = 0
-        self._tag = f"kctl-{id(self)}"
+        self._tag = f"kctl-{uuid4()}"
         self._asked = 0  # tasks of all waves that were begun
         self._done = 0  # tasks of waves whose results were taken
         self._said = 0
         self._failed: dict[int, int] = {}  # tasks by stage
+        self._ended: set[int] = set()  # jobs whose stages will not change any more
         spark.dataSource.register(Tasks)
 
     def ordered(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
@@ -228,9 +231,10 @@ class SparkEngine:
     def _completed(self) -> int:
         """Tasks that are done, of waves that are not."""
         with suppress(Exception):  # Connect does not say
-            tracker = self.spark.sparkContext.statusTracker()
-            stages = [tracker.getStageInfo(stage_id) for stage_id in tracker.getActiveStageIds()]
-            return sum(stage.numCompletedTasks for stage in stages if stage)
+            stages = self._stages()
+            # These are of all that run in the session.
+            active = self.spark.sparkContext.statusTracker().getActiveStageIds()
+            return sum(stages[number].numCompletedTasks for number in active if number in stages)
         return 0
 
     def _say_tasks(self) -> None:
@@ -257,14 +261,24 @@ class SparkEngine:
     def _count_retries(self) -> None:
         """Take in what Spark says of the jobs so far."""
         try:
-            tracker = self.spark.sparkContext.statusTracker()
-            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._tag)]
-            stages = {stage for job in jobs if job for stage in job.stageIds}
-            known = [tracker.getStageInfo(stage) for stage in stages]
-            self._failed |= {one.stageId: one.numFailedTasks for one in known if one}
+            self._stages()
             self.retries = sum(self._failed.values())
         except Exception:  # Connect does not say
             self.retries = None
+
+    def _stages(self) -> dict[int, SparkStageInfo]:
+        """Those of own jobs that were not known to have ended, by their ids; what failed of them is taken in."""
+        tracker = self.spark.sparkContext.statusTracker()
+        found: dict[int, SparkStageInfo] = {}
+        for number in set(tracker.getJobIdsForGroup(self._tag)) - self._ended:
+            if not (job := tracker.getJobInfo(number)):
+                continue
+            for one in job.stageIds:
+                if stage := tracker.getStageInfo(one):
+                    found[one], self._failed[one] = stage, stage.numFailedTasks
+            if job.status in ("SUCCEEDED", "FAILED"):
+                self._ended.add(number)
+        return found
 
     def _cancel(self) -> None:
         with suppress(Exception):  # the session may be gone already

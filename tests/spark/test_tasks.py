@@ -1,14 +1,16 @@
-"""What the engine sends of a store with its work; no Spark is started here."""
+"""What the engine sends of a store with its work, and what it makes of Spark's counts; no Spark is started here."""
 
 from __future__ import annotations
 
 import shutil
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 from kctl.evidence.discover import discover
 from kctl.model import TopicPartition
 from kctl.replica.comparison.search import CompareOptions, ComparisonTask, compare, comparison_rows
 from kctl.replica.copies.copy import copies_of
-from kctl.spark.tasks import PLAIN, Packed, packed
+from kctl.spark.tasks import PLAIN, Packed, SparkEngine, packed
 from kctl.stores.mirror import local_path
 from kctl.stores.sent import laid
 from tests.kctl.stores.test_mirror import URL, Handler, forgotten, store
@@ -56,3 +58,92 @@ def test_paths_that_mean_the_same_are_listed_once(store: Handler) -> None:
     assert files == sorted(
         str(path.relative_to(store.folder)) for path in store.folder.rglob("*") if path.is_file()
     )
+
+
+class Job(NamedTuple):
+    """What a tracker says of a job."""
+
+    group: str
+    status: str
+    stageIds: tuple[int, ...]
+
+
+class Stage(NamedTuple):
+    """The same of a stage."""
+
+    stageId: int
+    numCompletedTasks: int
+    numFailedTasks: int
+
+
+class Tracker:
+    """Stands in for that of a SparkContext; remembers which jobs it was asked for."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[int, Job] = {}
+        self.stages: dict[int, Stage] = {}
+        self.asked: list[int] = []
+
+    def add(self, number: int, group: str, status: str, completed: int, failed: int = 0) -> None:
+        self.jobs[number] = Job(group, status, (number,))
+        self.stages[number] = Stage(number, completed, failed)
+
+    def getActiveStageIds(self) -> list[int]:
+        return [number for number, job in self.jobs.items() if job.status == "RUNNING"]
+
+    def getJobIdsForGroup(self, group: str) -> list[int]:
+        return [number for number, job in self.jobs.items() if job.group == group]
+
+    def getJobInfo(self, number: int) -> Job:
+        self.asked.append(number)
+        return self.jobs[number]
+
+    def getStageInfo(self, number: int) -> Stage:
+        return self.stages[number]
+
+
+def engine_of(tracker: Tracker) -> SparkEngine:
+    spark: Any = SimpleNamespace(
+        dataSource=SimpleNamespace(register=lambda source: None),
+        sparkContext=SimpleNamespace(statusTracker=lambda: tracker),
+    )
+    return SparkEngine(spark, 2)
+
+
+def test_tasks_of_other_jobs_in_the_session_are_not_counted() -> None:
+    tracker = Tracker()
+    engine = engine_of(tracker)
+    assert engine._tag != engine_of(tracker)._tag
+    tracker.add(1, engine._tag, "RUNNING", completed=3)
+    tracker.add(2, "a notebook", "RUNNING", completed=500)
+    tracker.add(3, engine._tag, "SUCCEEDED", completed=40)
+    assert engine._completed() == 3
+
+
+def test_a_job_that_ended_is_asked_for_once() -> None:
+    """An audit has thousands, and each question is a call into another process."""
+    tracker = Tracker()
+    engine = engine_of(tracker)
+    for number in range(50):
+        tracker.add(number, engine._tag, "RUNNING", completed=1, failed=1)
+        assert engine._completed() == 1
+        tracker.add(number, engine._tag, "SUCCEEDED", completed=2, failed=3)
+        engine._count_retries()
+        engine._count_retries()
+        assert engine._completed() == 0 and engine.retries == 3 * (number + 1)
+    assert len(tracker.asked) == 2 * 50
+    tracker.jobs.clear()  # Spark forgets old ones
+    engine._count_retries()
+    assert engine.retries == 150
+
+
+def test_jobs_that_spark_no_longer_knows_or_does_not_tell() -> None:
+    tracker = Tracker()
+    engine = engine_of(tracker)
+    tracker.getJobInfo = lambda number: None  # type: ignore[assignment,method-assign,return-value]
+    tracker.add(1, engine._tag, "RUNNING", completed=3)
+    engine._count_retries()
+    assert (engine._completed(), engine.retries) == (0, 0)
+    del engine.spark.sparkContext  # as over Connect
+    engine._count_retries()
+    assert (engine._completed(), engine.retries) == (0, None)
