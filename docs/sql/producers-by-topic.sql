@@ -1,4 +1,4 @@
--- Idempotent and transactional producers of each topic: how many ids, and what they wrote in one copy of each partition.
+-- Idempotent and transactional producers of each topic: how many ids, in how many partitions, and their first and last write.
 SELECT topic,
        count(DISTINCT producer_id) AS producers,
        count(DISTINCT CASE WHEN is_transactional THEN producer_id END) AS transactional,
