@@ -1,5 +1,6 @@
 """Groups, transactions and KRaft metadata read from recorded segments, as of offsets and times."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from commands.cli.render import Page, folding
 from commands.transactions import known_text
+from formats.log.record_batch import TRANSACTIONAL, Record, write_batch
 from formats.messages.cluster_metadata import MetadataRecord
 from formats.messages.consumer_offsets import TYPES, write_versioned
 from kctl.audit.tables import Tables
@@ -22,7 +24,7 @@ from kctl.internal_topics.transactions import (
     why_it_hangs,
 )
 from kctl.model import TopicPartition
-from tests.conftest import kctl, recording, recordings, rows
+from tests.conftest import Ran, kctl, recording, recordings, rows
 
 COMMIT_KEY, COMMIT_VALUE = TYPES[0]
 
@@ -262,6 +264,64 @@ def test_without_every_partition_of_the_coordinators_topic_nothing_is_said_to_ha
     assert ran.status == 3  # nothing tells, which is no reassurance
     found = [(row["producer_id"], row["hanging"]) for row in ran.of("open_transaction")]
     assert found == [(ongoing["producer_id"], None)]
+
+
+def below_its_mark(data: Path, partition: str) -> None:
+    """The log of a partition ends below the high watermark that its broker wrote down."""
+    path = next(data.rglob(partition)).with_name("replication-offset-checkpoint")
+    topic, _, number = partition.rpartition("-")
+    lines = path.read_text().splitlines()
+    at = next(n for n, line in enumerate(lines) if line.startswith(f"{topic} {number} "))
+    lines[at] = f"{topic} {number} {int(lines[at].split()[2]) + 100}"
+    path.write_text("\n".join(lines) + "\n")
+
+
+def hanging(data: Path) -> tuple[dict[int, bool | None], Ran]:
+    ran = rows("transactions", "hanging", data, "--all")
+    return {row["producer_id"]: row["hanging"] for row in ran.of("open_transaction")}, ran
+
+
+def test_what_a_coordinator_s_log_lacks_may_be_the_end_of_a_transaction(tmp_path: Path) -> None:
+    """A producer of another coordinator is still judged; one that no coordinator knows is not."""
+    data = tmp_path / "data"
+    shutil.copytree(recording("segments/2.8.2") / "data-clean", data)
+    (ongoing,) = (r for r in rows("transactions", "list", data).of("transaction") if r["state"] == "Ongoing")
+    own = ongoing["log_partition"]
+    (other,) = {int(p.name[-1]) for p in data.rglob("__transaction_state-*")} - {own}
+    unknown = next(data.rglob("txn-mix-1")).with_name("unknown-0")
+    unknown.mkdir()
+    open_batch = write_batch(
+        [Record(0, 1_700_000_000_000, None, b"v", ())], producer_id=987_654, producer_epoch=0, base_sequence=0,
+        attributes=TRANSACTIONAL,
+    )  # fmt: skip
+    (unknown / f"{0:020d}.log").write_bytes(open_batch)
+    marks = {path: path.read_text() for path in data.rglob("replication-offset-checkpoint")}
+    known = ongoing["producer_id"]
+    assert hanging(data)[0] == {known: False, 987_654: True}
+    below_its_mark(data, f"__transaction_state-{other}")
+    assert hanging(data)[0] == {known: False, 987_654: None}
+    for path, text in marks.items():
+        path.write_text(text)
+    below_its_mark(data, f"__transaction_state-{own}")
+    assert hanging(data)[0] == {known: None, 987_654: None}
+
+
+def test_the_mark_of_a_broker_that_ran_may_be_newer_than_the_copy_of_its_log(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(recording("segments/2.8.2") / "data-clean", data)
+    below_its_mark(data, "txn-mix-1")
+
+    def verdict() -> str:
+        judged = hanging(data)[1].of("judgement")
+        return next(row["verdict"] for row in judged if (row["topic"], row["partition"]) == ("txn-mix", 1))
+
+    assert verdict() == "could_not_judge"
+    (broker_id,) = {row["broker_id"] for row in rows("segment", "verify", data).of("file") if row["topic"]}
+    for is_registered in (True, False):
+        named = broker_id if is_registered else broker_id + 1
+        lines = [{"path": "/cluster/id", "data": ""}, {"path": f"/brokers/ids/{named}", "data": "e30="}]
+        (data / "znodes.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        assert verdict() == ("sound" if is_registered else "could_not_judge")
 
 
 def test_which_partitions_are_all() -> None:
