@@ -8,15 +8,14 @@ container or a service puts something before each or around it (`CARRIERS`); bel
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from difflib import SequenceMatcher
-from itertools import takewhile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, takewhile
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from formats import bounded_json
-from formats.broker_logs.line import DAY, Head, Records, find_records, split_head
+from formats.broker_logs.line import DAY, LOGGER, Head, Records, find_records, split_head
 from formats.errors import FormatError
 
 TIME = (
@@ -61,6 +60,7 @@ PATTERNS = (
     "%d %-5p [%c] (%t) %m%n",
     "%d [%p] %c: %m%n",
     "[%d] %-5p %c - %m%n",
+    "[%d] %-5p %c: %m%n",
 )
 
 
@@ -278,7 +278,7 @@ CARRIERS = (
     Carrier("kubectl logs --prefix", _before(r"\[pod/(?P<origin>[^/\]\n]+/[^\]\n]+)\] "), "[pod/kafka-0/kafka] [2026-11-21 13:18:27,173] INFO"),
     Carrier("stern", _before(r"(?P<origin>[a-z][\w.-]* [a-z][\w.-]*) "), "kafka-0 kafka [2026-11-21 13:18:27,173] INFO"),
     Carrier("Kubernetes node", _before(_STAMP + r" std(?:out|err) [FP] "), "2026-11-21T13:18:27.173456789Z stdout F [2026-11-21 13:18:27,173] INFO"),
-    Carrier("systemd journal or syslog, ISO 8601", _before(_STAMP + r" [\w.-]+ [\w./-]+(?:\[\d+\])?: "), "2026-11-21T13:18:27+0000 host kafka[812]: [2026-11-21 13:18:27,173] INFO"),
+    Carrier("systemd journal or syslog, ISO 8601", _before(_STAMP + r" (?!(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) )[\w.-]+ [\w./-]+(?:\[\d+\])?: "), "2026-11-21T13:18:27+0000 host kafka[812]: [2026-11-21 13:18:27,173] INFO"),
     Carrier("syslog, RFC 5424", _before(r"<\d+>\d " + _STAMP + r" \S+ \S+ \S+ \S+ (?:-|\[.*?\]) "), "<14>1 2026-11-21T13:18:27.173Z host kafka 812 - - [2026-11-21 13:18:27,173] INFO"),
     Carrier("syslog, RFC 3164", _before(r"(?:<\d+>)?[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ [\w./-]+(?:\[\d+\])?: "), "Nov 21 13:18:27 host kafka[812]: [2026-11-21 13:18:27,173] INFO"),
     Carrier("time of a container's runtime", _before(_STAMP + " "), "2026-11-21T13:18:27.173456789Z [2026-11-21 13:18:27,173] INFO"),
@@ -288,6 +288,8 @@ CARRIERS = (
     Carrier("JSON of a log shipper", _before(r'\{.*"log"'), '{"log":"[2026-11-21 13:18:27,173] INFO', "log", NAMES.time),
 )  # fmt: skip
 LOOKED_AT = 100
+# No carrier but colours begins like a line of Kafka's own layout.
+NO_CARRIER = re.compile(rb"\[\d")
 # Zones differ from UTC by quarters of an hour; stamps may be cut to whole seconds.
 QUARTER, COARSE = 900_000, 2_000
 
@@ -360,9 +362,11 @@ class CarriedLayout:
 def _carried(head: bytes) -> tuple[CarriedLayout, int] | None:
     """The layout of lines of which most have the mark of a carrier, and its first time."""
     lines = [line for line in head.split(b"\n", LOOKED_AT)[:LOOKED_AT] if line.strip()]
+    if b"\x1b" not in head and 2 * sum(NO_CARRIER.match(line) is not None for line in lines) >= len(lines):
+        return None
     for carrier in CARRIERS:
         mark = HEAD_COLOUR if carrier is COLOURS else carrier.mark
-        marked = sum(mark.search(line) is not None for line in lines)
+        marked = sum(mark.match(line) is not None for line in lines)
         # Stack traces have no colours.
         if marked * (8 if carrier is COLOURS else 2) <= len(lines):
             continue
@@ -383,23 +387,28 @@ class System(NamedTuple):
     name: str
     mark: re.Pattern[bytes]
     """What a line of its log holds, and none of Kafka's."""
+    words: tuple[bytes, ...]
+    """Each such line holds one of them: to look for words is quicker than for the mark."""
     is_kafka: bool
     """Whether it is made of Kafka's code, so that most lines are Kafka's own."""
 
 
 SYSTEMS = (
-    System("Redpanda", re.compile(rb"^(?:TRACE|DEBUG|INFO|WARN|ERROR) +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} \[shard +\d+(?::\w+)?\] ", re.MULTILINE), False),
-    System("AutoMQ", re.compile(rb"\((?:com\.automq|kafka\.automq|kafka\.log\.streamaspect|org\.apache\.kafka\.controller\.stream)\.[\w.$]+\)"), True),
+    System("Redpanda", re.compile(rb"^(?:TRACE|DEBUG|INFO|WARN|ERROR) +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} \[shard +\d+(?::\w+)?\] ", re.MULTILINE), (b"[shard ",), False),
+    System("AutoMQ", re.compile(rb"\((?:com\.automq|kafka\.automq|kafka\.log\.streamaspect|org\.apache\.kafka\.controller\.stream)\.[\w.$]+\)"), (b".automq.", b".streamaspect.", b".controller.stream."), True),
 )  # fmt: skip
 
 
 def other_system(head: bytes) -> System | None:
     """The system whose log starts like this, where it is not Kafka itself."""
-    return next((system for system in SYSTEMS if system.mark.search(head)), None)
+    return next(
+        (one for one in SYSTEMS if any(word in head for word in one.words) and one.mark.search(head)), None
+    )
 
 
 def nearest(head: bytes) -> str:
     """The name of the known layout whose example looks most like the first hundred lines."""
+    from difflib import SequenceMatcher
 
     def commonprefix(texts: tuple[str, str]) -> str:
         return "".join(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False)))
@@ -434,7 +443,7 @@ def detect(head: bytes, given: Sequence[Layout] = ()) -> tuple[Layout | None, in
         carried = _carried(head)
         if carried is not None:
             return carried
-    known: Sequence[Layout] = (*given, KAFKA) if given else (KAFKA, JSON, *_common())
+    known: Iterable[Layout] = (*given, KAFKA) if given else chain((KAFKA, JSON), _common())
     best: tuple[int, Layout, int] | None = None
     for layout in known:
         records = layout.find(head)
@@ -442,19 +451,24 @@ def detect(head: bytes, given: Sequence[Layout] = ()) -> tuple[Layout | None, in
         better = best is None or count > best[0] or (count == best[0] and best[1] is KAFKA)
         if count and better:
             best = count, layout, int(records.millis[0])
-            if layout is KAFKA and not (given or _names_threads(head, records)):
+            if layout is KAFKA and not (given or _is_like_kafkas(head, records)):
                 break
     return (best[1], best[2]) if best else (None, None)
 
 
-def _names_threads(head: bytes, records: Records) -> bool:
-    """Whether each line of Kafka's layout goes on with a thread's name, which looks like the speaker's identity."""
+def _is_like_kafkas(head: bytes, records: Records) -> bool:
+    """Whether lines begin as those of Kafka's layout and may be of another: each goes on with a thread's name, which looks
+    like the speaker's identity, or most do not end with the logger."""
     starts = records.starts[:200].tolist()
-    return all(THREAD.match(head, start) for start in starts)
+    if all(THREAD.match(head, start) for start in starts):
+        return True
+    lines = (head[start : head.find(b"\n", start)] for start in starts)
+    return 2 * sum(LOGGER.fullmatch(line) is not None for line in lines) < len(starts)
 
 
-def _common() -> tuple[Layout, ...]:
-    return tuple(_of_log4j(pattern) for pattern in PATTERNS)
+def _common() -> Iterator[Layout]:
+    """The layouts of the patterns, each compiled where the ones before it did not do."""
+    return map(_of_log4j, PATTERNS)
 
 
 def layout_of_pattern(pattern: str) -> Layout:

@@ -8,7 +8,6 @@ follow it: stack traces, and messages that hold line ends.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from datetime import date as calendar
 from functools import lru_cache
 from typing import NamedTuple
@@ -19,46 +18,48 @@ import numpy.typing as npt
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 HEAD = re.compile(rb"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] ([A-Z]+) (.*)", re.DOTALL)
-LOGGER = re.compile(rb"(.*) \(([\w.$]+)(?::\d+)?\)[ \t\r]*", re.DOTALL)
-LOGGER_AT_LINE_END = re.compile(rb" \(([\w.$]+)(?::\d+)?\)[ \t\r]*(?:\n|\Z)")
+LOGGER = re.compile(rb"(.*) \(([\w.$]+)(?::\d{1,19})?\)[ \t\r]*", re.DOTALL)
+LOGGER_AT_LINE_END = re.compile(rb" \(([\w.$]+)(?::\d{1,19})?\)[ \t\r]*(?:\n|\Z)")
 HEAD_SIZE = 25
 DAY = 86_400_000
 
 # Identities. State changes name the speaker in the message before 1.0 and in brackets since; from 1.1 the
 # lines of a failed change carry both.
 STATE_IDENTITY = re.compile(
-    rb"(?:\[(?:Controller|Broker) id=(-?\d+)(?: epoch=(-?\d+))?\] )?"
-    rb"(?:(?:Controller|Broker) (-?\d+) (?:epoch (-?\d+) )?)?"
+    rb"(?:\[(?:Controller|Broker) id=(-?\d{1,10})(?: epoch=(-?\d{1,10}))?\] )?"
+    rb"(?:(?:Controller|Broker) (-?\d{1,19}) (?:epoch (-?\d{1,19}) )?)?"
 )
 # `[Controller 1]: `, `[Partition state machine on Controller 1]: `, `[KafkaServer id=1] `, `[ReplicaFetcher...] `,
 # `[Log partition=t-0, dir=/d] `, `Cleaner 0: `; 0.8 to 0.11: `Partition [t,0] on broker 1: `.
 IDENTITY = re.compile(
-    rb"(?:\[[A-Za-z/][^\]\n]*\](?:: |, | )?|Partition \[[^\]\n]*\] on broker \d+: |Cleaner \d+: )"
+    rb"(?:\[[A-Za-z/][^\]\n]*\](?:: |, | )?|Partition \[[^\]\n]*\] on broker \d{1,19}: |Cleaner \d{1,19}: )"
 )
 IDENTITY_PARTITION = re.compile(
     rb"\[(?:Partition |(?:Unified|Local)?Log(?:Loader)? partition=|LeaderEpochCache "
-    rb"|ProducerStateManager partition=|RemoteLogManager=\d+ partition=[\w-]{22}:)([\w.-]+-\d+)"
-    rb"|Partition \[([\w.-]+, ?\d+)\] on broker"
+    rb"|ProducerStateManager partition=|RemoteLogManager=\d{1,19} partition=[\w-]{22}:)([\w.-]+-\d{1,19})"
+    rb"|Partition \[([\w.-]+, ?\d{1,19})\] on broker"
 )
 # Who writes a line, where its identity says so: one group of these is the id. Ids of others stand in identities too
 # (`leaderId=2`, `targetBrokerId=2`, `-to-broker-2-`, `ReplicaFetcherThread-0-2`).
 _WRITER = (
-    rb"\[(?:[A-Za-z-]+(?: [A-Za-z-]+)* on (?:[Bb]roker|[Cc]ontroller) (\d+)[\],]"
-    rb"|[A-Za-z]+ (?:[a-z]+ |listenerType=\w+, )?(?:id|nodeId|brokerId|broker|controllerId|replicaId)=(\d+)[\], ]"
-    rb"|Partition \S+ broker=(\d+)\]"
-    rb"|(?:[A-Za-z]+ )*(?:[A-Za-z]*Coordinator|Controller|Server|Manager|StandardAuthorizer) (\d+)\]"
-    rb"|Controller-(\d+)-to-broker-\d+-send-thread|RemoteLogManager=(\d+) "
-    rb"|(?:broker|controller|kafka|quorum-controller)-(\d+)-[a-zA-Z]|ExpirationReaper-(\d+)[-\]]"
-    rb"|(?:KafkaApi|TxnMarkerSenderThread|AddPartitionsToTxnSenderThread)-(\d+)\])"
-    rb"|Partition \[[^\]\n]*\] on broker (\d+): "
+    rb"\[(?:[A-Za-z-]+(?: [A-Za-z-]+)* on (?:[Bb]roker|[Cc]ontroller) (\d{1,10})[\],]"
+    rb"|[A-Za-z]+ (?:[a-z]+ |listenerType=\w+, )?(?:id|nodeId|brokerId|broker|controllerId|replicaId)=(\d{1,10})[\], ]"
+    rb"|Partition \S+ broker=(\d{1,10})\]"
+    rb"|(?:[A-Za-z]+ )*(?:[A-Za-z]*Coordinator|Controller|Server|Manager|StandardAuthorizer) (\d{1,10})\]"
+    rb"|Controller-(\d{1,10})-to-broker-\d{1,19}-send-thread|RemoteLogManager=(\d{1,10}) "
+    rb"|(?:broker|controller|kafka|quorum-controller)-(\d{1,10})-[a-zA-Z]|ExpirationReaper-(\d{1,10})[-\]]"
+    rb"|(?:KafkaApi|TxnMarkerSenderThread|AddPartitionsToTxnSenderThread)-(\d{1,10})\])"
+    rb"|Partition \[[^\]\n]*\] on broker (\d{1,10}): "
 )
 WRITER = re.compile(_WRITER)
-_NAMED = re.compile(
-    rb"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] [A-Z]+ (?:" + _WRITER + rb"|(?:Controller|Broker) (\d+) )",
-    re.MULTILINE,
+# The identity of each line, of which a log has few: who it names is looked for in each of them once.
+_IDENTITIES = re.compile(
+    rb"\n\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] [A-Z]+ (\[(?:Partition \S+ broker=\d{1,10}\]|[^\]\n]*\]?)"
+    rb"|Partition \[[^\]\n]*\] on broker \d{1,10}: |(?:Controller|Broker) \d{1,10} )"
 )
+_BARE = re.compile(rb"(?:Controller|Broker) (\d{1,10}) ")
 # In layouts of others the message stands behind a level, a quotation mark, or what ends a head.
-_NAMED_ANYWHERE = re.compile(rb"(?:(?<=[A-Z] )|(?<=[\"\]:-] )|(?<=\")|(?<=\]))(?=[\[P])(?:" + _WRITER + rb")")
+_ANYWHERE = rb"(?:(?<=[A-Z] )|(?<=[\"\]:-] )|(?<=\")|(?<=\]))(?=[\[P])(?:" + _WRITER + rb")"
 
 
 class Head(NamedTuple):
@@ -88,11 +89,12 @@ def split_head(record: bytes) -> Head | None:
     return Head(match[1], match[2].decode(), None, first.rstrip(b"\r"))
 
 
-def writers_named(data: bytes) -> Counter[int]:
-    """How often each broker is named as the writer of a line."""
-    found = _NAMED.finditer(data)
-    named = Counter(int(next(filter(None, match.groups()))) for match in found)
-    return named or Counter(int(next(filter(None, m.groups()))) for m in _NAMED_ANYWHERE.finditer(data))
+def writers_named(data: bytes) -> set[int]:
+    """The brokers that lines name as their writers."""
+    identities = set(_IDENTITIES.findall(b"\n" + data))
+    named = [match for text in identities if (match := WRITER.match(text) or _BARE.match(text))]
+    # One group of each match is the id.
+    return {int(match[match.lastindex or 0]) for match in named or re.finditer(_ANYWHERE, data)}
 
 
 # --- where records start --------------------------------------------------------------------------------

@@ -11,32 +11,34 @@ import re
 from functools import lru_cache
 
 LEADER_ISR_EPOCH = re.compile(
-    r"\(Leader:(?P<leader>-?\d+),ISR:(?P<isr>[-\d,]*)(?:,LeaderRecoveryState:(?P<leader_recovery_state>\w+))?"
-    r",LeaderEpoch:(?P<leader_epoch>-?\d+)(?:,ZkVersion:(?P<zk_version>-?\d+))?"
-    r",ControllerEpoch:(?P<controller_epoch>-?\d+)\)"
+    r"\(Leader:(?P<leader>-?\d{1,19}),ISR:(?P<isr>[-\d,]*)(?:,LeaderRecoveryState:(?P<leader_recovery_state>\w+))?"
+    r",LeaderEpoch:(?P<leader_epoch>-?\d{1,19})(?:,ZkVersion:(?P<zk_version>-?\d{1,19}))?"
+    r",ControllerEpoch:(?P<controller_epoch>-?\d{1,19})\)"
 )
 LEADER_AND_ISR_JSON = re.compile(
-    r'\{"leader":(?P<leader>-?\d+),"leader_epoch":(?P<leader_epoch>-?\d+),"isr":\[(?P<isr>[-\d, ]*)\]\}'
+    r'\{"leader":(?P<leader>-?\d{1,19}),"leader_epoch":(?P<leader_epoch>-?\d{1,19}),"isr":\[(?P<isr>[-\d, ]*)\]\}'
 )
 LEADER_AND_ISR = re.compile(
-    r"LeaderAndIsr\(leader=(?P<leader>-?\d+), leaderEpoch=(?P<leader_epoch>-?\d+), isr(?:WithBrokerEpoch)?=List\("
+    r"LeaderAndIsr\(leader=(?P<leader>-?\d{1,19}), leaderEpoch=(?P<leader_epoch>-?\d{1,19}), isr(?:WithBrokerEpoch)?=List\("
     r"(?P<isr>.*?)\)(?:, leaderRecoveryState=(?P<leader_recovery_state>\w+))?"
-    r", (?:zkVersion|partitionEpoch)=(?P<partition_epoch>-?\d+)\)"
+    r", (?:zkVersion|partitionEpoch)=(?P<partition_epoch>-?\d{1,19})\)"
 )
-ISR_WITH_EPOCHS = re.compile(r"brokerId=(-?\d+)")
+ISR_WITH_EPOCHS = re.compile(r"brokerId=(-?\d{1,19})")
 ALL_REPLICAS = re.compile(r"AllReplicas:(?P<replicas>[-\d,]*)")
 BARE_LISTS = re.compile(
-    r"isr=(?P<isr>[-\d,]*), zkVersion=(?P<zk_version>-?\d+), replicas=(?P<replicas>[-\d,]*?)(?:, \w+=|\)|$)"
+    r"isr=(?P<isr>[-\d,]*), zkVersion=(?P<zk_version>-?\d{1,19}), replicas=(?P<replicas>[-\d,]*?)(?:, \w+=|\)|$)"
 )
 KEY_VALUE = re.compile(r"(\w+)=(\[[^\]]*\]|'[^']*'|[^,()]+)")
 ASSIGNMENT = re.compile(
     r"ReplicaAssignment\(replicas=(?P<replicas>[-\d,]*), addingReplicas=(?P<adding_replicas>[-\d,]*)"
     r", removingReplicas=(?P<removing_replicas>[-\d,]*)\)"
 )
-REPLICA = re.compile(r"\[Topic=(?P<topic>[\w.-]+),Partition=(?P<partition>\d+),Replica=(?P<replica>-?\d+)\]")
+REPLICA = re.compile(
+    r"\[Topic=(?P<topic>[\w.-]+),Partition=(?P<partition>\d{1,19}),Replica=(?P<replica>-?\d{1,19})\]"
+)
 CHANGE = re.compile(r"(\w+): (\[[^\]]*\]|\S+) -> (\[[^\]]*\]|[^,\s]+)")
 OLD_CHANGE = re.compile(r"old(\w+)=(\[[^\]]*\]|[^,]+), new\1=(\[[^\]]*\]|[^,]+)")
-INTEGER = re.compile(r"-?\d+")
+INTEGER = re.compile(r"-?\d{1,19}")
 HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
 LISTS = frozenset(
     ("isr", "replicas", "adding_replicas", "removing_replicas", "elr", "offline_replicas", "last_known_elr")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Iterable, Iterator
+from functools import cache, cached_property, lru_cache
 from pkgutil import get_data
 from typing import NamedTuple
 
@@ -37,6 +37,7 @@ FILES = (
     "ZkMetadataCache",
     "ZooKeeperClient",
 )
+STATE_CHANGES = "state.change.logger"
 OWN_PACKAGES = ("kafka.", "org.apache.kafka.", "state.change.")
 # Where sentences of two logs are alike, what is printed to the first is meant.
 LOGS = ("state-change.log", "server.log", "controller.log")
@@ -56,11 +57,15 @@ class Table:
     def __init__(self, templates: Iterable[Template]) -> None:
         self.templates = tuple(templates)
         self.by_id = {template.id: template for template in self.templates}
-        self._by_words: dict[str, list[Template]] = {}
+
+    @cached_property
+    def _by_words(self) -> dict[str, list[Template]]:
+        found: dict[str, list[Template]] = {}
         for template in self.templates:
             if not template.words:
                 continue  # any text: what it is shows in the lines that follow it
-            self._by_words.setdefault(first_words(template.pattern), []).append(template)
+            found.setdefault(first_words(template.pattern), []).append(template)
+        return found
 
     def candidates(self, sentence: bytes, class_name: str = "", *, is_other: bool = False) -> list[Template]:
         """The templates that may be this sentence: those of the class that prints it first, then by log; in each log
@@ -121,14 +126,49 @@ def _rank(template: Template) -> tuple[int, int, str]:
 @cache
 def every_table() -> Table:
     """All templates, for a sentence whose logger is not known."""
+    return Table(template for text in _texts() for template in templates_of(text))
+
+
+def _texts() -> Iterator[str]:
     texts = (get_data("formats.broker_logs", f"templates/{name}.txt") for name in FILES)
-    return Table(template for text in texts if text for template in templates_of(text.decode()))
+    return (text.decode() for text in texts if text)
+
+
+@cache
+def _full_names() -> dict[str, tuple[str, ...]]:
+    """The classes of each bare name, with their packages."""
+    found: dict[str, set[str]] = {"logger": {STATE_CHANGES}}
+    for template in every_table().templates:
+        for name in re.findall(r"[A-Za-z][\w$]*(?:\.[\w$]+)+", template.classes):
+            if name.startswith(OWN_PACKAGES):
+                found.setdefault(name.rpartition(".")[2], set()).add(name)
+    return {bare: tuple(sorted(names)) for bare, names in found.items()}
+
+
+@lru_cache(4096)
+def full_name(logger: str) -> str:
+    """The name of one of Kafka's classes with its package, where a layout shortens it (`%c{1}`, `%c{1.}`).
+
+    Of classes of one name in several versions the first is as good as any: one table has their sentences. What is none
+    of Kafka's classes, or already has its package, stays as it is.
+    """
+    if logger.startswith(OWN_PACKAGES):
+        return logger
+    outer, dollar, inner = logger.partition("$")
+    *shown, bare = outer.split(".")
+    for name in _full_names().get(bare, ()):
+        package = name.split(".")[:-1]
+        pairs = zip(reversed(package), reversed(shown), strict=False)
+        if len(shown) <= len(package) and all(whole.startswith(part) for whole, part in pairs):
+            return f"{name}{dollar}{inner}"
+    return logger
 
 
 @cache
 def state_change_table() -> Table:
-    """What `state.change.logger` prints: controllers and brokers."""
-    return _table("state-change.log")
+    """What `state.change.logger` prints: controllers and brokers; read alone, since merging needs no other."""
+    log = "state-change.log"
+    return Table(row for text in _texts() if f" in {log}]" in text for row in templates_of(text, log))
 
 
 @cache
@@ -152,7 +192,7 @@ def table_of(logger: str | None) -> Table:
     """The templates of a logger; all of them where the logger is not known."""
     if not logger:
         return every_table()
-    if logger == "state.change.logger":
+    if logger == STATE_CHANGES:
         return state_change_table()
     if is_controller(logger):
         return controller_table()

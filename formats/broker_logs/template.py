@@ -23,7 +23,7 @@ from functools import cache
 from typing import NamedTuple
 
 FIELD_TYPES = {
-    "i": r"-?\d+",
+    "i": r"-?\d{1,19}",
     "w": r"\S+",
     "s": r".*?",
     "L": r"[-\d, ]*",
@@ -69,13 +69,14 @@ class Template(NamedTuple):
         return len(PIECES.sub("", self.pattern))
 
 
-def templates_of(text: str) -> Iterator[Template]:
-    """The rows of one file of `templates/`; `ValueError` or `TypeError` where it is not in the notation."""
+def templates_of(text: str, only: str = "") -> Iterator[Template]:
+    """The rows of one file of `templates/`, or those of one log; `ValueError` or `TypeError` where it is not in the
+    notation."""
     log = classes = ""
     for line in text.splitlines():
         if line.startswith("["):
             classes, log = line[1:-1].split(" in ")
-        elif line and not line.startswith("#"):
+        elif line and not line.startswith("#") and (not only or log == only):
             id_, versions, level, pattern, meaning, *links = line.split(" | ")
             named = dict(link.split(" ", 1) for link in links)
             yield Template(id_, log, classes, versions, level, pattern, meaning, **named)

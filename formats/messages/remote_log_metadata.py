@@ -74,9 +74,8 @@ class SegmentMetadata(NamedTuple):
     broker_id: int
     max_timestamp: int
     event_timestamp: int
-    segment_leader_epochs: tuple[
-        tuple[int, int], ...
-    ]  # (epoch, first offset of it in the segment), ascending
+    # (epoch, first offset of it in the segment), ascending.
+    segment_leader_epochs: tuple[tuple[int, int], ...]
     size_in_bytes: int
     custom_metadata: bytes | None
     state: SegmentState

@@ -38,9 +38,8 @@ class PartitionCodes(Struct):
     _high: Words = field(default_factory=lambda: np.zeros(1, np.uint64))
     _low: Words = field(default_factory=lambda: np.zeros(1, np.uint64))
     _id_high: Words = field(default_factory=lambda: np.zeros(1, np.uint64))
-    _names: dict[int, NDArray[Any]] = field(
-        default_factory=dict
-    )  # by how many words they are: the words of all
+    # By how many words they are: the words of all.
+    _names: dict[int, NDArray[Any]] = field(default_factory=dict)
 
     def code(self, partition: TopicIdPartition) -> int:
         """The number of a partition."""
