@@ -95,9 +95,8 @@ class LocalStore:
 
     def __init__(self, root: Path, start: str = "") -> None:
         self.root = root
-        self.start = (
-            "" if start == "." else start
-        )  # keys are relative to the root, whatever folder below it the tier is
+        # Keys are relative to the root, whatever folder below it the tier is.
+        self.start = "" if start == "." else start
         self.name = str(root / start)
 
     def objects(self, say_: Say) -> Iterator[StoredObject]:

@@ -36,7 +36,7 @@ from kctl.tier.audit.segment_tasks import Examined, Task, epochs_against_leader,
 from kctl.tier.metadata.asking import NOW, AsOf
 from kctl.tier.metadata.fold import Fold, fold_findings, folded, metadata_partitions
 from kctl.tier.metadata.forgotten import forgotten_segments
-from kctl.tier.metadata.log import find_metadata
+from kctl.tier.metadata.log import METADATA_TOPIC, find_metadata
 from kctl.tier.metadata.partition_tier import PartitionTier, partition_tiers
 from kctl.tier.metadata.partitioner import metadata_partition
 from kctl.tier.metadata.remote_log_metadata_cache import DELETED, FINISHED, STARTED
@@ -79,7 +79,10 @@ class _Audit:
         self.log = find_metadata(evidence, self.found.append)
         self.log.partitions = self.local.metadata_partitions
         self.fold: Fold = folded(self.log.chunks(), self.found.append, options.as_of, keep_deleted=True)
+        self.partitions = metadata_partitions(self.fold, self.log)
         self.tiers = partition_tiers(self.fold)
+        for where in self.local.tiered():  # of which no metadata record may tell
+            self.tiers.setdefault(where, PartitionTier(where))
         self.cache: IndexCache = read_index_cache(evidence)
         self.exchanges = Exchanges()
         self.inventory: Inventory | None = None
@@ -128,12 +131,18 @@ class _Audit:
     # --- one partition --------------------------------------------------------------------------------
 
     def _partition(self, where: TopicIdPartition, tier: PartitionTier) -> Iterator[Row]:
-        self.judge.partition(TopicPartition(where.topic, where.partition))
-        local = self.local.partitions.get(TopicPartition(where.topic, where.partition))
-        exists = self._exists(where, local)
+        partition = TopicPartition(where.topic, where.partition)
+        untold = self._untold(where, tier)
+        self.judge.partition(partition, len(tier.segments), untold)
+        local = self.local.partitions.get(partition)
+        exists = self.local.exists(where.topic, where.topic_id)
+        if exists is None and local is not None:
+            exists = True
         if exists is False:
             local = None
         judged = self._metadata(where, tier, local, exists)
+        if untold:  # what was not read may name the segments that seem to be missing
+            self.found = [one for one in self.found if one.code not in (say.GAP.code, say.LOCAL_DELETED.code)]
         yield from self.drain()
         size = 0
         if self.inventory is not None:
@@ -146,13 +155,6 @@ class _Audit:
             for segment in tier.segments:
                 yield segment_row(segment, self.now, tier.deletion)
         yield self._row(where, tier, judged, size)
-
-    def _exists(self, where: TopicIdPartition, local: LocalPartition | None) -> bool | None:
-        """Whether the topic with this id exists; None where the evidence does not tell."""
-        known = self.local.topic_ids.get(where.topic)
-        if known is not None:
-            return known == where.topic_id
-        return False if self.local.ids_are_complete else None if local is None else True
 
     def _metadata(
         self, where: TopicIdPartition, tier: PartitionTier, local: LocalPartition | None, exists: bool | None
@@ -172,7 +174,7 @@ class _Audit:
             if exists is None:
                 self.found.append(say.TOPIC_UNKNOWN.at(place))
             return None
-        judged, found = against_local(tier, local, self.local.configs.get(where.topic, {}), self.now)
+        judged, found = against_local(tier, local, self.local.config(where.topic), self.now)
         self.found += found
         return judged
 
@@ -265,7 +267,6 @@ class _Audit:
 
     def _orphans(self, inventory: Inventory) -> None:
         known = {(w.topic_id, segment_id) for w, tier in self.tiers.items() for segment_id in tier.by_id}
-        partitions = metadata_partitions(self.fold, self.log)
         forgotten: dict[tuple[str, str], str] = {}
         if not inventory.segments.keys() <= known:
             forgotten = {
@@ -277,7 +278,9 @@ class _Audit:
             if key in known:
                 continue
             name, first = held.all()[0]
-            if not self._is_told(name.topic_id, name.partition, partitions):
+            is_unread = any(map(self._unread, self._numbers(name.topic_id, name.partition)))
+            is_told = self._is_told(name.topic_id, name.partition, self.partitions)
+            if not is_told or (is_unread and key not in forgotten):
                 sums = untold.setdefault((name.topic, name.partition), [0, 0])
                 sums[0] += len(held.all())
                 sums[1] += held.size_in_bytes
@@ -309,8 +312,40 @@ class _Audit:
     def _is_told(self, topic_id: str, partition: int, partitions: int | None) -> bool:
         """Whether the metadata partition that would name an object's segment is in the evidence."""
         if partitions is None:
-            return bool(self.log.replicas)
+            return bool(self.log.replicas) and None not in self.log.replicas
         return metadata_partition(topic_id, partition, partitions) in self.log.replicas
+
+    def _numbers(self, topic_id: str, partition: int) -> list[int]:
+        """The metadata partitions in the evidence that may name a partition's segments, or the one that does."""
+        if self.partitions is not None:
+            return [metadata_partition(topic_id, partition, self.partitions)]
+        return [number for number in self.log.replicas if number is not None]
+
+    def _untold(self, where: TopicIdPartition, tier: PartitionTier) -> str | None:
+        """What of the metadata that name a partition's segments was not read; None: nothing."""
+        if None in self.log.replicas:  # a segment that was named alone: of which partition nothing says
+            return None
+        numbers = self._numbers(where.topic_id, where.partition)
+        if not self.log.replicas.keys() & numbers:
+            return None if tier.segments else "no metadata record of the partition is in the evidence"
+        return next(filter(None, map(self._unread, numbers)), None)
+
+    def _unread(self, number: int) -> str | None:
+        """Which offsets of a metadata partition were not read, though they are, or were, there.
+
+        The checkpoint of a broker that ran may have been copied after the log, and be ahead of it.
+        """
+        extent = self.log.extents.get(number)
+        if extent is None:
+            return None
+        local = self.local.partitions.get(TopicPartition(METADATA_TOPIC, number))
+        copies = [log.copy for log in local.replicas.values()] if local else []
+        stopped = [copy for copy in copies if copy.replica.log_dir.is_clean]
+        mark = max((copy.checkpoint("high_watermark") or 0 for copy in stopped), default=0)
+        if not extent.holes and mark <= extent.end:
+            return None
+        first, after = extent.holes[0] if extent.holes else (extent.end, mark)
+        return f"no sound batch holds offsets [{first}, {after}) of {METADATA_TOPIC}-{number}"
 
     def _remove(self, held: SegmentObjects, why: str) -> None:
         self.audited.orphans += [(stored.key, stored.size_in_bytes or 0, why) for _, stored in held.all()]

@@ -75,10 +75,10 @@ class IndexCache(Struct, frozen=True):
 
 
 def read_index_cache(evidence: Evidence) -> IndexCache:
-    """The caches below all log directories."""
+    """The caches below all log directories that were given whole."""
     held: dict[str, list[Cached]] = {}
     left_over: list[Finding] = []
-    for log_dir in evidence.log_dirs:
+    for log_dir in filter(lambda one: one.is_whole, evidence.log_dirs):
         folder = log_dir.path / REMOTE_INDEX_CACHE
         try:
             names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []

@@ -34,9 +34,8 @@ class Inventory(Struct):
     """What a tier holds."""
 
     layout: Layout
-    segments: dict[tuple[str, str], SegmentObjects] = field(
-        default_factory=dict
-    )  # by topic id and segment id
+    # By topic id and segment id.
+    segments: dict[tuple[str, str], SegmentObjects] = field(default_factory=dict)
     unknown: list[StoredObject] = field(default_factory=list)
     objects: int = 0
     size_in_bytes: int = 0

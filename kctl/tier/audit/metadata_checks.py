@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -115,7 +115,7 @@ def effective_log_start(tier: PartitionTier, log: LocalLog) -> int:
 
 
 def against_local(
-    tier: PartitionTier, local: LocalPartition, config: dict[str, str], now: int
+    tier: PartitionTier, local: LocalPartition, config: Mapping[str, str], now: int
 ) -> tuple[Judged | None, list[Finding]]:
     """What the leader's log says of the tier."""
     log = local.leader
@@ -265,7 +265,7 @@ def _serving(
             nobody.append((epoch_end(serves, epoch) + 1, after))
 
 
-def limits(config: dict[str, str], *names: str) -> int | None:
+def limits(config: Mapping[str, str], *names: str) -> int | None:
     """The first of these settings of the topic that is a number; None where the evidence does not say."""
     for name in names:
         text = config.get(name, "")
@@ -274,7 +274,7 @@ def limits(config: dict[str, str], *names: str) -> int | None:
     return None
 
 
-def leader_log(tier: PartitionTier, log: LocalLog, start: int, config: dict[str, str]) -> LeaderLog:
+def leader_log(tier: PartitionTier, log: LocalLog, start: int, config: Mapping[str, str]) -> LeaderLog:
     """The leader's log as retention looks at it."""
     highest = highest_copied_offset(log.epochs, log.log_end_offset, tier.cache.highest_offset).offset
     local = sum(s.log.size_in_bytes for s in log.segments if s.log and s.base_offset > highest)
@@ -289,7 +289,7 @@ def leader_log(tier: PartitionTier, log: LocalLog, start: int, config: dict[str,
 
 
 def _expiring(
-    tier: PartitionTier, log: LocalLog, start: int, config: dict[str, str], now: int
+    tier: PartitionTier, log: LocalLog, start: int, config: Mapping[str, str], now: int
 ) -> Iterator[Finding]:
     run = expire(tier.cache, leader_log(tier, log, start, config), now)
     for segment, why in run.deletions:

@@ -16,9 +16,8 @@ class Transactions(Struct):
     """What a segment says by itself; where a transaction began before it, that cannot be told from it."""
 
     aborts: dict[int, int] = field(default_factory=dict)  # offset of an ABORT marker -> producer id
-    begun: dict[int, int] = field(
-        default_factory=dict
-    )  # offset of an ABORT marker -> first offset, if it is here
+    # Offset of an ABORT marker -> first offset, if it is here.
+    begun: dict[int, int] = field(default_factory=dict)
     last_offsets: dict[int, int] = field(default_factory=dict)  # producer id -> last offset with a sequence
     _open: dict[int, int] = field(default_factory=dict)  # producer id -> first offset of its transaction here
 

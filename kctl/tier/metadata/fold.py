@@ -236,9 +236,8 @@ class Fold(Struct, dict=True):
     say: Say
     keep_deleted: bool = False
     deletions: dict[TopicIdPartition, PartitionDelete] = field(default_factory=dict)
-    found_in: dict[tuple[int, int | None], int] = field(
-        default_factory=dict
-    )  # (partition, metadata partition) -> records
+    # (partition, metadata partition) -> records.
+    found_in: dict[tuple[int, int | None], int] = field(default_factory=dict)
     records: int = 0
     slow: int = 0  # rows that the plain reader had to read
     layouts: dict[Layout, int] = field(default_factory=lambda: dict.fromkeys(Layout, 0))
@@ -401,7 +400,8 @@ def _wrong_partitions(fold: Fold, partitions: int) -> Iterator[Finding]:
 def _partitions_that_fit(fold: Fold, folders: int) -> int | None:
     """A number of metadata partitions, where no znode says it: one that nine in ten records agree with.
 
-    First the folders that are there are asked, then Kafka's default, then every other number.
+    First the folders that are there are asked, then Kafka's default, then every other number; at last 1, with which
+    all records agree whose partition is 0.
     """
     held = [(code, number, count) for (code, number), count in fold.found_in.items() if number is not None]
     if not held:
@@ -413,8 +413,9 @@ def _partitions_that_fit(fold: Fold, folders: int) -> int | None:
     hashed = np.array([hashes[code] for code, _, _ in held])
     numbers = np.array([number for _, number, _ in held])
     counts = np.array([count for _, _, count in held])
-    tried: dict[int, None] = dict.fromkeys((folders, DEFAULT_PARTITIONS, *range(1, MOST_PARTITIONS)))
+    first = folders if folders > 1 else DEFAULT_PARTITIONS
+    tried: dict[int, None] = dict.fromkeys((first, DEFAULT_PARTITIONS, *range(2, MOST_PARTITIONS), 1))
     for partitions in tried:
-        if partitions and int(counts[hashed % partitions == numbers].sum()) * 10 >= int(counts.sum()) * 9:
+        if int(counts[hashed % partitions == numbers].sum()) * 10 >= int(counts.sum()) * 9:
             return partitions
     return None

@@ -32,6 +32,7 @@ from kctl.scan.source import opened_source
 from kctl.scan.splits import hints_of
 
 METADATA_TOPIC = "__remote_log_metadata"
+MOST_HOLES = 1000
 LEAST = 8  # bytes in a buffer, so that a row without a value has somewhere to point at
 
 Ints = NDArray[np.int64]
@@ -117,10 +118,30 @@ class MetadataReplica(Struct, frozen=True):
         return self.arriving() if self.arriving else self.files
 
 
+class Extent(Struct):
+    """Which offsets of a metadata partition were read: those up to `end`, but for `holes`."""
+
+    end: int
+    """At first where the log begins."""
+    holes: list[tuple[int, int]] = field(default_factory=list)
+    """No more than `MOST_HOLES`. Nothing but deletion takes records of this topic, and that from the front."""
+
+    def take(self, base: Ints, last: Ints) -> None:
+        """Take in sound batches, in the order of the log."""
+        if not len(base):
+            return
+        ends = np.maximum.accumulate(np.append(self.end, last + 1))
+        for row in np.flatnonzero(base > ends[:-1])[: MOST_HOLES - len(self.holes)].tolist():
+            self.holes.append((int(ends[row]), int(base[row])))
+        self.end = int(ends[-1])
+
+
 class MetadataLog(Struct):
     """The metadata partitions of evidence; iterating gives each record once."""
 
     replicas: dict[int | None, list[MetadataReplica]] = field(default_factory=dict)
+    extents: dict[int | None, Extent] = field(default_factory=dict)
+    """What was read of each metadata partition, once its chunks were taken."""
     say: Say = field(default=lambda finding: None)
     partitions: int | None = None  # of the topic, where the evidence tells
 
@@ -131,10 +152,11 @@ class MetadataLog(Struct):
         ):
             if metadata_partition is not None and number != metadata_partition:
                 continue
+            extent = self.extents[number] = Extent(min(map(_begins_at, replicas)))
             if len(replicas) == 1:
-                yield from values_of(replicas[0], self.say)
+                yield from values_of(replicas[0], self.say, extent)
             else:
-                yield from united(replicas, self.say)
+                yield from united(replicas, self.say, extent)
 
 
 # --- where they lie -----------------------------------------------------------------------------------
@@ -196,10 +218,19 @@ def live_segments(folder: Path) -> tuple[Path, ...]:
 # --- one replica ----------------------------------------------------------------------------------------
 
 
-def values_of(replica: MetadataReplica, say_: Say) -> Iterator[ValueChunk]:
-    """All values of a replica, in the order of its log."""
+def _begins_at(replica: MetadataReplica) -> int:
+    """The base offset of a replica's first segment, by its name."""
+    named = parse_segment_file(replica.files[0].name) if replica.files else None
+    return named.base_offset if named else 0
+
+
+def values_of(replica: MetadataReplica, say_: Say, extent: Extent | None = None) -> Iterator[ValueChunk]:
+    """All values of a replica, in the order of its log; fills in which offsets were read."""
     for path in replica.segments():
         for chunk in _scan(replica, path, say_, Level.RECORDS):
+            if extent:
+                sound = chunk.headers[chunk.headers.crc_valid]
+                extent.take(sound.base_offset, sound.last_offset)
             found = _values(replica, chunk)
             if found is not None:
                 yield found
@@ -277,8 +308,8 @@ def _outline(replica: MetadataReplica, say_: Say) -> _Outline:
     return _Outline(replica, last_epoch, *np.concatenate(parts, axis=1))
 
 
-def united(replicas: list[MetadataReplica], say_: Say) -> Iterator[ValueChunk]:
-    """Each record once, by offset; replicas that differ are findings."""
+def united(replicas: list[MetadataReplica], say_: Say, extent: Extent) -> Iterator[ValueChunk]:
+    """Each record once, by offset; replicas that differ are findings. Fills in which offsets were read."""
     outlines = [_outline(replica, say_) for replica in replicas]
     # The newest leader's history is the one that counts.
     outlines.sort(key=lambda outline: (-outline.last_epoch, -outline.end, outline.replica.broker_id or 0))
@@ -287,7 +318,12 @@ def united(replicas: list[MetadataReplica], say_: Say) -> Iterator[ValueChunk]:
     for other in others:
         _compare(chosen, other, say_)
         lacking += _lacking(chosen, other)
-    extra = _read_extra(sorted(lacking, key=lambda one: one[0]))
+    lacking.sort(key=lambda one: one[0])
+    bases = np.concatenate((chosen.base, np.array([one[0] for one in lacking], np.int64)))
+    lasts = np.concatenate((chosen.last, np.array([one[1] for one in lacking], np.int64)))
+    order = np.argsort(bases, kind="stable")
+    extent.take(bases[order], lasts[order])
+    extra = _read_extra(lacking)
     waiting = next(extra, None)
     for path in chosen.replica.files:
         for scanned in _scan(chosen.replica, path, say_, Level.RECORDS, silent=True):

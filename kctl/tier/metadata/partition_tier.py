@@ -62,9 +62,8 @@ class PartitionTier(Struct, dict=True):
             if one.metadata.state is DELETED:
                 steps.append((one.last_offset, DELETED, one))
         for _, state, one in sorted(steps, key=lambda step: step[:2]):
-            _apply(
-                cache, one.metadata, SegmentState(state)
-            )  # a broker leaves out what it does not allow as well
+            # A broker leaves out what it does not allow as well.
+            _apply(cache, one.metadata, SegmentState(state))
         return cache
 
 

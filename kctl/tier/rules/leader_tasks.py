@@ -6,17 +6,15 @@ oldest on, until one stays. A limit that is not among the topic's settings is th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from formats.values import Struct
 from kctl.log.folder import Segment
 from kctl.rows.remote import PLAN_PARTITION, PLAN_STEP
-from kctl.scan.options import Level, ScanOptions
-from kctl.scan.segment import scan_segment
-from kctl.scan.source import opened_source
+from kctl.scan.options import Level
 from kctl.tier.audit.metadata_checks import effective_log_start, leader_log, limits
 from kctl.tier.rules.copy_task import CopyPlan, copy_plan
-from kctl.tier.rules.local_logs import LocalLog
+from kctl.tier.rules.local_logs import LocalLog, totals_of
 from kctl.tier.rules.partition_facts import Subject
 from kctl.tier.rules.retention import Expiration, Why, expire
 
@@ -46,14 +44,14 @@ def copies(subject: Subject, log: LocalLog, start: int) -> CopyPlan:
     return copy_plan(log.epochs, log.log_end_offset, subject.tier.cache.highest_offset, bases, stable, start)
 
 
-def local_limit(config: dict[str, str], what: str) -> int | None:
+def local_limit(config: Mapping[str, str], what: str) -> int | None:
     """The topic's local limit (`ms` or `bytes`), its general one where it says so; None: not in the evidence."""
     own = limits(config, f"local.retention.{what}")
     return limits(config, f"retention.{what}") if own in (None, AS_RETENTION) else own
 
 
 def local_deletions(
-    log: LocalLog, highest_copied: int, start: int, config: dict[str, str], now: int
+    log: LocalLog, highest_copied: int, start: int, config: Mapping[str, str], now: int
 ) -> Iterator[LocalDeletion]:
     """Local segments that the leader's retention frees, oldest first."""
     ms, size_limit = local_limit(config, "ms"), local_limit(config, "bytes")
@@ -78,16 +76,8 @@ def local_deletions(
 
 def newest_timestamp(segment: Segment) -> int:
     """The newest timestamp in a local segment; -1 where there is none."""
-    assert segment.log is not None
-    options = ScanOptions(level=Level.HEADER, base_offset=segment.base_offset, max_findings=0)
-    try:
-        with opened_source(segment.log.path) as source:
-            scan = scan_segment(source, options)
-            for _ in scan:
-                pass
-    except OSError:
-        return -1
-    return scan.totals.max_timestamp
+    totals = totals_of(segment, Level.HEADER)
+    return -1 if totals is None else totals.max_timestamp
 
 
 def plan_rows(subject: Subject, now: int | None) -> Iterator[Row]:

@@ -1,30 +1,44 @@
 """A tiered partition's local logs: which replica leads, where its log begins, ends and what it holds here.
 
-The leader is the one in the znode export; where there is none, or its copy is not in the evidence, the replica
+The leader is the one in the znode export or the metadata log; where there is none, or its copy is not in the evidence, the replica
 with the newest leader epoch and the greatest end stands for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 
-from formats import bounded_json
 from formats.errors import FormatError
 from formats.log_dir.producer_snapshot import read_snapshot
+from formats.messages.remote_log_metadata import TopicIdPartition
 from formats.values import Struct, field
-from kctl.errors import KctlError
 from kctl.evidence.model import Evidence
-from kctl.evidence.znodes import ExportedZnode, read_znodes
 from kctl.files import read_whole
 from kctl.log.folder import Segment, read_folder
 from kctl.model import TopicPartition
 from kctl.replica.copies.copy import Copy, copies_of
+from kctl.replica.copies.moments import Znodes, clusters_of
 from kctl.replication.epochs import Entries, loaded, truncate_from_end
-from kctl.scan.options import Level, ScanOptions
+from kctl.scan.options import Level, ScanOptions, Totals
 from kctl.scan.segment import scan_segment
 from kctl.scan.source import opened_source
+from kctl.tier.metadata.log import METADATA_TOPIC
 from kctl.tier.rules.follower import ReplicaView
+
+
+def totals_of(segment: Segment, level: Level) -> Totals | None:
+    """What a scan of a local segment adds up; None where it cannot be read."""
+    assert segment.log is not None
+    options = ScanOptions(level=level, base_offset=segment.base_offset, max_findings=0)
+    try:
+        with opened_source(segment.log.path) as source:
+            scan = scan_segment(source, options)
+            for _ in scan:
+                pass
+    except OSError:
+        return None
+    return scan.totals
 
 
 class LocalLog(Struct, dict=True):
@@ -56,17 +70,11 @@ class LocalLog(Struct, dict=True):
         end = self.first_base_offset
         for segment in reversed(self.segments):
             end = max(end, segment.base_offset)
-            assert segment.log is not None
-            options = ScanOptions(level=Level.CRC, base_offset=segment.base_offset, max_findings=0)
-            try:
-                with opened_source(segment.log.path) as source:
-                    scan = scan_segment(source, options)
-                    for _ in scan:
-                        pass
-            except OSError:
+            totals = totals_of(segment, Level.CRC)
+            if totals is None:
                 continue
-            if scan.totals.next_offset is not None:
-                return max(end, scan.totals.next_offset)
+            if totals.next_offset is not None:
+                return max(end, totals.next_offset)
             if segment.base_offset > 0:
                 return end
         return end
@@ -116,8 +124,8 @@ class LocalPartition(Struct, dict=True):
 
     topic_partition: TopicPartition
     replicas: dict[int, LocalLog]
-    told_leader: int | None = None  # by a znode; -1: none
-    told_epoch: int | None = None
+    told_leader: int | None = None  # by the cluster's metadata; -1: none
+    told_by: str = "znodes"
 
     @cached_property
     def leader(self) -> LocalLog | None:
@@ -139,23 +147,50 @@ class LocalPartition(Struct, dict=True):
 
     @property
     def how(self) -> str:
-        """Where the leader was read: in znodes, or from the logs themselves."""
-        return "znodes" if self.told_leader in self.replicas else "logs"
+        """Where the leader was read: in the cluster's metadata, or from the logs themselves."""
+        return self.told_by if self.told_leader in self.replicas else "logs"
 
 
 class LocalLogs(Struct):
-    """Every partition's local logs, topics' ids and settings, of one moment."""
+    """Every partition's local logs, and what the cluster's metadata say of topics, of one moment."""
 
     partitions: dict[TopicPartition, LocalPartition] = field(default_factory=dict)
     topic_ids: dict[str, str] = field(default_factory=dict)  # topic -> id of the topic that exists
-    configs: dict[str, dict[str, str]] = field(default_factory=dict)
-    ids_are_complete: bool = False  # whether a topic that is not in topic_ids does not exist
-    newest: int = -1  # ms, of the znodes
-    metadata_partitions: int | None = None  # of the metadata topic
+    metadata: Znodes | None = None
 
-    def topic_of(self, topic_id: str) -> str | None:
-        """The topic that has the id now."""
-        return next((topic for topic, one in self.topic_ids.items() if one == topic_id), None)
+    @property
+    def newest(self) -> int:
+        """When the newest znode or metadata record was written, in milliseconds; -1 where there is none."""
+        return self.metadata.newest if self.metadata else -1
+
+    @property
+    def metadata_partitions(self) -> int | None:
+        """Of the metadata topic; None where nothing says it."""
+        assigned = self.metadata.replicas if self.metadata else {}
+        return sum(where.topic == METADATA_TOPIC for where in assigned) or None
+
+    def config(self, topic: str) -> Mapping[str, str]:
+        """What was set for a topic."""
+        return self.metadata.configs.get(topic, {}) if self.metadata else {}
+
+    def exists(self, topic: str, topic_id: str) -> bool | None:
+        """Whether the topic with this id exists; None where the evidence does not tell."""
+        if topic in self.topic_ids:
+            return self.topic_ids[topic] == topic_id
+        if self.metadata is None:
+            return None
+        # Znodes of topics are all there or none, a copy of a metadata log may lag.
+        is_whole = self.metadata.is_zookeeper and self.metadata.created
+        return False if is_whole or topic_id in self.metadata.removed else None
+
+    def tiered(self) -> Iterator[TopicIdPartition]:
+        """The partitions of the topics that are configured to be tiered, as far as their ids are known."""
+        if self.metadata is None:
+            return
+        for where in sorted(self.metadata.replicas.keys() | self.partitions.keys()):
+            topic_id = self.topic_ids.get(where.topic)
+            if topic_id and self.metadata.is_tiered(where.topic):
+                yield TopicIdPartition(topic_id, where.topic, where.partition)
 
 
 def read_local_logs(evidence: Evidence) -> LocalLogs:
@@ -170,41 +205,16 @@ def read_local_logs(evidence: Evidence) -> LocalLogs:
             topic_id = next((known for known in ids if known), None)
             if topic_id:
                 found.topic_ids.setdefault(where.topic, topic_id)
-    for export in evidence.znode_exports:
-        if export.moment in (moment, None):
-            try:
-                _read_export(found, read_znodes(export.path))
-            except KctlError:
-                continue  # said by the commands that are about znodes
-    return found
-
-
-def _json(znodes: Mapping[str, ExportedZnode], path: str) -> dict[str, object]:
-    znode = znodes.get(path)
-    try:
-        value = bounded_json.loads(znode.data or b"") if znode else {}
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _read_export(found: LocalLogs, znodes: Mapping[str, ExportedZnode]) -> None:
-    topics = [path.removeprefix("/brokers/topics/") for path in znodes if path.startswith("/brokers/topics/")]
-    names = [name for name in topics if "/" not in name]
-    if names:
-        found.ids_are_complete = True
+    # What cannot be read is said by the commands that are about it.
+    clusters = clusters_of(evidence, lambda error: None)
+    found.metadata = clusters.get(moment, clusters.get(None))
+    if found.metadata is None:
+        return found
+    if found.metadata.is_zookeeper and found.metadata.created:
         found.topic_ids.clear()
-    found.newest = max([found.newest, *(znode.mtime for znode in znodes.values())])
-    held = _json(znodes, "/brokers/topics/__remote_log_metadata").get("partitions")
-    found.metadata_partitions = len(held) if isinstance(held, dict) and held else None
-    for name in names:
-        topic_id = _json(znodes, f"/brokers/topics/{name}").get("topic_id")
-        if isinstance(topic_id, str):
-            found.topic_ids[name] = topic_id
-        config = _json(znodes, f"/config/topics/{name}").get("config")
-        found.configs[name] = {str(k): str(v) for k, v in config.items()} if isinstance(config, dict) else {}
+    found.topic_ids |= found.metadata.topic_ids
     for where, partition in found.partitions.items():
-        state = _json(znodes, f"/brokers/topics/{where.topic}/partitions/{where.partition}/state")
-        leader, epoch = state.get("leader"), state.get("leader_epoch")
-        partition.told_leader = leader if isinstance(leader, int) else None
-        partition.told_epoch = epoch if isinstance(epoch, int) else None
+        if where in found.metadata.states:
+            partition.told_leader = found.metadata.states[where].leader
+            partition.told_by = "znodes" if found.metadata.is_zookeeper else "metadata"
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from formats.values import Struct
 from kctl.errors import KctlError
@@ -20,7 +20,7 @@ class Subject(Struct, frozen=True):
 
     tier: PartitionTier
     local: LocalPartition | None
-    config: dict[str, str]
+    config: Mapping[str, str]
     newest: int  # ms, of the evidence
 
 
@@ -39,7 +39,7 @@ def subjects(evidence: Evidence, say: Say, as_of: AsOf = NOW) -> Iterator[Subjec
             if local.topic_ids.get(name.topic) in (None, chosen.where.topic_id)
             else None
         )
-        yield Subject(chosen, here, local.configs.get(name.topic, {}), newest)
+        yield Subject(chosen, here, local.config(name.topic), newest)
 
 
 def _current(tiers: list[PartitionTier], local: LocalLogs) -> PartitionTier:
