@@ -30,9 +30,12 @@ class Columns:
 
         try:
             self.schema: pyarrow.Schema = schema_of(table, columns)
-        except KeyError as error:
-            names = ", ".join(schema_of(table).names)
-            raise KctlError(f"{table} have no column {error}", f"the columns are {names}") from None
+        except KeyError:
+            names = schema_of(table).names
+            unknown = ", ".join(sorted({*(columns or ())} - {*names}))
+            raise KctlError(
+                f"{table} have no column {unknown}", f"the columns are {', '.join(names)}"
+            ) from None
         self._log, self._table, self._wanted = log, table, wanted
 
     def __iter__(self) -> Iterator[pyarrow.RecordBatch]:

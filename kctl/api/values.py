@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 SHOWN, PICTURES = 100, 12  # rows of a kind, and partitions, that a notebook draws
+DRAWN = ("leader", "lineage", "loss")  # kinds that it draws as the report does
 
 
 class Value:
@@ -49,6 +50,8 @@ class Value:
         return dict(self._row)
 
     def _repr_html_(self) -> str:
+        if self._row.get("kind") in DRAWN:
+            return Values([self])._repr_html_()
         from kctl.report.html import table
 
         return table(["key", "value"], [[key, value] for key, value in self._row.items()])
@@ -86,9 +89,11 @@ class Values(tuple[Value, ...]):
         )
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: leaderships and lineages as the report draws them, other rows as a table."""
+        """What a notebook shows: leaderships, lineages and losses as the report draws them, other rows as a table."""
+        from kctl.report.answer import LOST_COLUMNS, loss_cells
         from kctl.report.html import element, join, safe, table
         from kctl.report.lineage import lineage_picture
+        from kctl.report.partitions import loss_words
         from kctl.report.timeline import leaders_section
 
         rows: list[dict[str, Any]] = [row.as_dict() for row in self]
@@ -111,6 +116,11 @@ class Values(tuple[Value, ...]):
                 for kind in ("divergence", "loss", "finding")
             )
             pictures += [element("h3", f"{topic}-{partition}"), lineage_picture(lineages, *beside)]
+        losses = [row for row in of_kind.get("loss", ())[:SHOWN] if "evidence" in row]
+        if losses and not by_partition:
+            pictures.append(table(LOST_COLUMNS, [loss_cells(row) for row in losses], frozenset({2, 6})))
+            for row in losses[:PICTURES]:
+                pictures += [element("h3", f"{row['topic']}-{row['partition']}"), loss_words(row)]
         if pictures:
             return framed(join(pictures))
         parts: list[object] = []

@@ -11,11 +11,13 @@ import pyarrow as pa
 from formats.log.columns.headers import concatenated
 from formats.values import field, replace
 from kctl.audit.read_files import ReadFiles
+from kctl.audit.slices import read_before
+from kctl.checks.parallel import SlicedTask
 from kctl.checks.replica import check_replica
 from kctl.checks.report import CheckOptions, ReplicaTask, Report
 from kctl.findings import Place
 from kctl.log.folder import FolderFile
-from kctl.replica.copies.scanned import NotedRun, Notes, columns_of
+from kctl.replica.copies.scanned import NotedRun, Notes, noted_run
 from kctl.scan.options import Chunk
 from kctl.scan.parquet import ParquetPart, WrittenPart
 from kctl.scan.tables import SCHEMAS, batches_table
@@ -33,7 +35,7 @@ class Parts(NamedTuple):
     folder: Path
     least_rows: int
     digest: str | None = None  # the algorithm
-    noted: int = 0  # batches of a folder whose headers come back with its report
+    noted: int = 0  # bytes, the most that is noted of a folder's headers
 
     def path_of(self, place: Place) -> Path:
         """The file of a partition folder: the same in every run."""
@@ -76,13 +78,13 @@ class NotedLogs:
         self._held.append(chunk)
         if sum(len(one.headers) for one in self._held) >= ROWS_OF_A_RUN:
             self._join()
-        if sum(len(run.columns) for run in self._runs) > self.notes.most:
+        if sum(run.size for run in self._runs) > self.notes.most:
             self._is_known, self._runs = False, []
 
     def _join(self) -> None:
         if self._held:
-            columns = columns_of(concatenated([one.headers for one in self._held]))
-            self._runs.append(NotedRun(self._held[-1].end, columns))
+            headers = concatenated([one.headers for one in self._held])
+            self._runs.append(noted_run(self._held[-1].end, headers))
         self._held = []
 
     def finish(self) -> dict[str, list[NotedRun]]:
@@ -132,7 +134,7 @@ def check_with_batches(task: ReplicaTask, options: CheckOptions, parts: Parts) -
     """`check_replica`, with every batch as a row of `batches`, and digests of files. Runs in worker processes."""
     rows = BatchRows(parts, task.place)
     try:
-        report, sums = _checked(task, options, rows, parts.digest)
+        report, sums = _checked(task, options, rows, parts)
         part = rows.part.close() if rows.part else None
     except BaseException:
         if rows.part:
@@ -150,14 +152,17 @@ def check_with_batches(task: ReplicaTask, options: CheckOptions, parts: Parts) -
 
 
 def _checked(
-    task: ReplicaTask, options: CheckOptions, rows: BatchRows, algorithm: str | None
+    task: ReplicaTask, options: CheckOptions, rows: BatchRows, parts: Parts
 ) -> tuple[Report, dict[str, str]]:
     """The report, and the digest of each of its files that can be read."""
-    if algorithm is None:
-        return check_replica(task, options, rows), {}
-    read = ReadFiles(algorithm)
+    sliced = task if isinstance(task, SlicedTask) else None
+    logs, known = read_before(sliced, parts.folder) if sliced else (None, {})
+    if parts.digest is None:
+        return check_replica(task, options, rows, parts=logs), {}
+    read = ReadFiles(parts.digest)
+    read.found.update(known)
     with read.looking():
-        report = check_replica(task, options, rows)
+        report = check_replica(task, options, rows, parts=logs)
     names = [str(file.place.file) for file in report.files]
     paths = {name: task.folder / name.rpartition("/")[2] for name in names}
     found = read.of(paths.values())

@@ -1,8 +1,7 @@
 """Audits made on each broker, joined into one: for disks that no other machine can read.
 
-The tables are put together, and the replicas compared by what `batches` says of them: base offset, last offset,
-leader epoch and CRC. Records are not there to be decoded: where the bytes of two batches differ and the topic
-is compacted, the verdict is left open.
+Replicas are compared by what `batches` says of them. Records are not there to be decoded: where the bytes of two
+batches differ and the topic is compacted, the verdict is left open.
 """
 
 from __future__ import annotations

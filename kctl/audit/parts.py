@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from formats.errors import FormatError
-from formats.log_dir.file_names import FolderKind
+from formats.log_dir.file_names import REMOTE_INDEX_CACHE, FolderKind
 from formats.log_dir.producer_snapshot import read_entries
 from formats.values import Struct, field
 from kctl.audit.batch_rows import Parts as BatchParts
@@ -16,7 +17,7 @@ from kctl.audit.tables import TableWriter
 from kctl.checks.replica import check_replica
 from kctl.checks.report import CheckOptions
 from kctl.errors import KctlError
-from kctl.evidence.model import Evidence
+from kctl.evidence.model import Evidence, LogDir
 from kctl.files import read_whole
 from kctl.judging.judgement import Judgement, Question
 from kctl.log.folder import read_folder
@@ -26,7 +27,7 @@ from kctl.rows.audit import SEGMENT
 from kctl.scan.pool import Jobs
 
 Row = dict[str, object]
-MOST_NOTED = 500_000  # batches: 27 MB
+MOST_NOTED = 27_000_000  # bytes: of a million batches at the least
 CLUSTER_METADATA = "__cluster_metadata"
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", CLUSTER_METADATA})
 
@@ -63,16 +64,16 @@ class Part(NamedTuple):
 def files_and_findings(audit: Audit) -> Iterator[Row | Judgement]:
     """Every file verified: its findings, then what it holds, with its digest; every batch and segment."""
     from kctl.audit.batch_rows import ReportWithBatches, check_with_batches
-    from kctl.audit.digests import digests
     from kctl.audit.read_files import ALGORITHMS
-    from kctl.audit.resume import check_or_recall
-    from kctl.checks.parallel import Check
-    from kctl.checks.report import FileReport, Report
+    from kctl.audit.resume import check_or_recall, digests, is_kept
+    from kctl.audit.slices import with_slices
+    from kctl.checks.parallel import Check, Task
+    from kctl.checks.report import FileReport, ReplicaTask, Report
     from kctl.checks.verify import verify
     from kctl.judging.integrity import Integrity
     from kctl.rows.audit import EXAMINED
 
-    files: list[Row] = []
+    undigested: list[Row] = []
     times: dict[tuple[object, object, object], int] = {}
     sums: dict[tuple[object, object, object], str] = {}
 
@@ -95,34 +96,48 @@ def files_and_findings(audit: Audit) -> Iterator[Row | Judgement]:
     check: Check = partial(check_with_batches, parts=audit.out) if audit.out else check_replica
     if audit.kept and audit.out:
         check = partial(check_or_recall, check=check, kept=audit.kept, parts=audit.out)
+
+    def prepare(tasks: list[ReplicaTask], options: CheckOptions) -> Sequence[Task]:
+        kept, out = audit.kept, audit.out
+        if out is None:
+            return tasks
+        return with_slices(
+            tasks, options, audit.jobs, audit.progress, to=out.folder, algorithm=audit.digest,
+            is_kept=lambda task, options: kept is not None and is_kept(task, options, kept, audit.digest),
+        )  # fmt: skip
+
     items = verify(
-        audit.evidence, audit.checks, jobs=audit.jobs, progress=audit.progress, check=check, on_report=take
-    )
+        audit.evidence, audit.checks, jobs=audit.jobs, progress=audit.progress, check=check, prepare=prepare,
+        on_report=take,
+    )  # fmt: skip
     integrity = Integrity()
     for failure in audit.evidence.failures:
         integrity.path(*failure.message.split(": ", 1))
-    for item in items:
-        integrity.item(item)
-        if isinstance(item, FileReport):
-            files.append(item.row())
-        else:
-            yield item.row()
     keys = [key for key in EXAMINED.fields if key not in ALGORITHMS]
-    others: dict[Path, str] = {}
-    if audit.digest:
-        left = [_path_of(audit, row) for row in files if _key_of(row) not in sums]
-        others = digests(left, audit.digest, audit.jobs, audit.progress, audit.kept)
-    for row in files:
-        known = dict.fromkeys(ALGORITHMS)
-        if audit.digest:
-            known[audit.digest] = sums.get(_key_of(row)) or others.get(_path_of(audit, row))
+    without = dict.fromkeys(ALGORITHMS)
+
+    def rows_of(row: Row, digest: str | None) -> Iterator[Row]:
+        known = {**without, audit.digest: digest} if audit.digest else without
         yield EXAMINED(**{key: row[key] for key in keys}, **known)
         if row["type"] == "log":
-            latest = times.get(_key_of(row))
-            yield SEGMENT(
-                **{key: row[key] for key in SEGMENT.fields if key != "max_timestamp"},
-                max_timestamp=latest,
-            )
+            latest = times.pop(_key_of(row), None)
+            held = {key: row[key] for key in SEGMENT.fields if key != "max_timestamp"}
+            yield SEGMENT(**held, max_timestamp=latest)
+
+    for item in items:
+        integrity.item(item)
+        row = item.row()
+        if not isinstance(item, FileReport):
+            yield row
+        elif audit.digest and _key_of(row) not in sums:
+            undigested.append(row)
+        else:
+            yield from rows_of(row, sums.pop(_key_of(row), None))
+    if audit.digest:
+        left = [_path_of(audit, row) for row in undigested]
+        others = digests(left, audit.digest, audit.jobs, audit.progress, audit.kept)
+        for row in undigested:
+            yield from rows_of(row, others.get(_path_of(audit, row)))
     yield from integrity.judgements()
 
 
@@ -182,12 +197,14 @@ def losses(audit: Audit) -> Iterator[Row | Judgement]:
 
     options = LossOptions(compacted=audit.checks.compacted)
     search = LossSearch(audit.evidence, options, audit.report)
-    for result in search.results(audit.progress):
+    processes = audit.jobs if isinstance(audit.jobs, int) else None
+    for result in search.results(audit.progress, processes):
         for loss in result.losses:
             yield loss_row(loss, tier=search.tier)
         for finding in result.findings:
             yield finding.row()
         yield search.judgement(result)
+    yield from search.without_copies()
 
 
 def leaderships(audit: Audit) -> Iterator[Row | Judgement]:
@@ -273,10 +290,18 @@ def has_internal_topics(evidence: Evidence) -> bool:
 
 
 def has_tier(evidence: Evidence) -> bool:
-    """Whether objects of a tier are there, or its metadata."""
-    return bool(evidence.tiers) or any(
-        replica.topic == "__remote_log_metadata" for replica in evidence.replicas
+    """Whether objects of a tier are there, its metadata, or a broker that keeps indexes of its segments."""
+    return (
+        bool(evidence.tiers)
+        or any(replica.topic == "__remote_log_metadata" for replica in evidence.replicas)
+        or any(map(_keeps_indexes, evidence.log_dirs))
     )
+
+
+def _keeps_indexes(log_dir: LogDir) -> bool:
+    with suppress(OSError):  # every broker that may have remote segments has the folder
+        return log_dir.is_whole and any((log_dir.path / REMOTE_INDEX_CACHE).iterdir())
+    return False
 
 
 def has_leaders(evidence: Evidence) -> bool:

@@ -14,8 +14,9 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
@@ -26,15 +27,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kctl.audit.batch_rows import Parts, ReportWithBatches
+from kctl.audit.read_files import digest
 from kctl.checks.report import CheckOptions, FileReport, LogFacts, ReplicaTask, Report
 from kctl.errors import Refused
 from kctl.findings import Finding, Severity
+from kctl.findings.evidence import UNREADABLE, VANISHED
+from kctl.model import Progress
 from kctl.scan.parquet import WrittenPart, part_difference
+from kctl.scan.pool import Jobs, ordered
 from kctl.scan.tables import SCHEMAS
 from kctl.stores.mirror import given_name
 from kctl.version import __version__
 
 FOLDER = ".resume"
+PASSING = frozenset({UNREADABLE.code, VANISHED.code})
+"""What the next run may find otherwise though no name, size or time differs."""
 VERSION = 3  # of what is kept
 RUN, DIGESTS = "run.json", "sha256.jsonl"
 OWN_NAME = re.compile(r"run\.json|sha256\.jsonl|[0-9a-f]{64}\.(report|parquet)|\..*\.writing")
@@ -153,9 +160,18 @@ def check_or_recall(
     with contextlib.suppress(OSError, ValueError, pa.ArrowException, msgspec.MsgspecError):
         return _recalled(kept, name, own)
     report = check(task, options=options)
+    if any(finding.code in PASSING for finding in report.all_findings()):
+        return report
     with contextlib.suppress(UnicodeEncodeError):  # names that are no text are not kept
         _keep(kept, name, own, report)
     return report
+
+
+def is_kept(task: ReplicaTask, options: CheckOptions, kept: Path, digest: str | None) -> bool:
+    """Whether an earlier run kept the report of this folder."""
+    with contextlib.suppress(OSError):
+        return (kept / f"{_fingerprint(task, options, digest)}.report").exists()
+    return False
 
 
 def _keep(kept: Path, name: str, own: Path, report: Report) -> None:
@@ -218,7 +234,8 @@ def _fingerprint(task: ReplicaTask, options: CheckOptions, digest: str | None) -
         sorted(options.compacted),
         digest,
     )
-    given = given_name(repr((VERSION, __version__, task, how, files)))
+    said = [getattr(task, name) for name in ReplicaTask.__struct_fields__]
+    given = given_name(repr((VERSION, __version__, said, how, files)))
     return sha256(given.encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -279,3 +296,22 @@ class KeptDigests:
                 os.fdopen(os.open(DIGESTS, flags, 0o600, dir_fd=below), "ab") as file,
             ):
                 file.write(json.dumps([*key, value]).encode() + b"\n")
+
+
+def digests(
+    paths: Sequence[Path], algorithm: str, jobs: Jobs, progress: Progress, kept: Path | None = None
+) -> dict[Path, str]:
+    """The digest of each file that no worker has read: of those that can be; in `kept` are those of an earlier run."""
+    earlier = KeptDigests(kept if algorithm == "sha256" else None)
+    found = {path: value for path in paths if (value := earlier.of(path)) is not None}
+    left = [path for path in paths if path not in found]
+    if not left:
+        return found
+    progress.start("hashing", sum(path.stat().st_size for path in left if path.is_file()))
+    results = ordered(partial(digest, algorithm=algorithm), left, jobs=jobs)
+    for path, (new, size) in zip(left, results, strict=True):
+        progress.advance(size)
+        if new is not None:
+            found[path] = new
+            earlier.add(path, new)
+    return found

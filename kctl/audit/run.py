@@ -32,7 +32,8 @@ from kctl.rows.internal_topics import METADATA_PARTITION
 from kctl.scan.pool import Engine, Jobs, WorkerDied
 from kctl.scan.tables import SCHEMAS
 from kctl.stores.asked import ASKED
-from kctl.stores.mirror import given_name, mirror_of, mirrors
+from kctl.stores.file_systems import StoreGone
+from kctl.stores.mirror import ask_all, given_name, mirror_of, mirrors
 from kctl.stores.sent import SentStore, reached, stores
 from kctl.times import iso
 from kctl.version import __version__
@@ -241,7 +242,16 @@ def run(
         audit.kept = keep_below(place, digest) if resume else None
         if audit.jobs is not None and not isinstance(audit.jobs, int):
             check_reach(audit.jobs, place, audit.evidence)
-    summary = _run_parts(parts, audit, place, out, on_row)
+    try:
+        summary = _run_parts(parts, audit, place, out, on_row)
+    except (WorkerDied, StoreGone) as error:
+        kept = (
+            "the same command goes on where it was"
+            if resume
+            else "with --resume a run keeps what is finished"
+        )
+        error.hint = f"{error.hint}; {kept}"
+        raise
     forget(place)
     return summary
 
@@ -268,6 +278,7 @@ def _run_parts(
             fill_batches(batches)
             stack.enter_context(NOTED.having(audit.notes))
             done = [_run_part(part, audit, writers, totals, on_row) for part in parts]
+            ask_all()  # some of it may be unread because the store is gone
         with said_in_one_line(place):
             # A folder without a summary is no report: tables of two runs are never taken for one.
             (place / "summary.json").unlink(missing_ok=True)
@@ -331,7 +342,7 @@ def _run_part(
                 writers[table].row(row)
                 totals.count(row)
                 on_row(row)
-    except WorkerDied:
+    except (WorkerDied, StoreGone):
         raise  # tables without what it was to find would look like a better audit than there is
     except KctlError as error:
         audit.report(error)

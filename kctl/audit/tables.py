@@ -1,9 +1,8 @@
 """The tables of an audit: which there are, their schema, and how they are written and read.
 
-`DIR/<table>/*.parquet`, one schema in all files of a table: readers that look at one file, or at the names of folders,
-see the same columns. A table is written aside and moved into place when it is whole, so that a run that failed leaves
-no half table. Timestamps are int64 milliseconds; lists and objects are JSON text, so that every engine reads them
-alike.
+One schema in all files of a table, so that readers see the same columns whichever they look at. A table is written
+aside and moved into place when it is whole. Timestamps are int64 milliseconds; lists and objects are JSON text, so
+that every engine reads them alike.
 """
 
 import json
@@ -56,7 +55,7 @@ TABLES: dict[str, str] = {
 # What a row of a kind is written to.
 TABLE_OF_KIND = {row_type(name).kind: table for table, name in TABLES.items()}
 
-ROWS_AT_ONCE = 16_384
+ROWS_AT_ONCE = 2048
 MOST_NAMED = 5  # parts in an error
 ANEW = "make the audit again"
 

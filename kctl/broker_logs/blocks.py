@@ -14,7 +14,7 @@ import numpy as np
 from formats.broker_logs.layouts import KAFKA, CarriedLayout
 from formats.broker_logs.line import DAY, Bools, Int64s, Records, find_records
 from formats.broker_logs.template import Template
-from formats.values import Struct, field, replace
+from formats.values import Struct, field
 from kctl.broker_logs.clocks.zones import UNKNOWN, Zone
 from kctl.broker_logs.containers import only
 from kctl.broker_logs.opening import CHUNK, STDIN, chunks_of
@@ -105,7 +105,7 @@ class Block(Struct, dict=True):
     shift: int = 0
     """What was added to the keys to mend the broker's clock."""
     before: Block | None = None
-    """The block before it in the source, without the one before that."""
+    """The last records of the block before it in the source."""
     brokers: list[int | None] | None = None
     """The broker of each record, where the file is not of one broker alone."""
     numbers: Int64s | None = None
@@ -167,19 +167,26 @@ class Block(Struct, dict=True):
         time_ms = None if time == BEFORE_ALL else _told_time(time, latest)
         return Earlier(self.file.file, line, time_ms, self.broker_at(index), self.data[start:end])
 
-    def last(self) -> Iterator[Earlier]:
-        """Its last records, some dozens, the last first."""
-        for index in range(len(self.starts) - 1, max(-1, len(self.starts) - 1 - REMEMBERED), -1):
-            yield self.earlier(index)
+    def tail(self) -> Block:
+        """Its last records, some dozens, without the rest of its bytes."""
+        first = max(len(self.starts) - REMEMBERED, 0)
+        cut = int(self.starts[first]) if len(self.starts) else len(self.data)
+        row = int(np.searchsorted(self.line_ends, cut))
+        return Block(
+            self.source, self.file, self.data[cut:], self.starts[first:] - cut, self.ends[first:] - cut,
+            self.times[first:], self.keys[first:], self.last_key, self.first_line + row,
+            self.line_ends[row:] - cut, self.shift,
+            brokers=None if self.brokers is None else self.brokers[first:],
+            numbers=None if self.numbers is None else self.numbers[row:],
+        )  # fmt: skip
 
     def only(self, keep: Bools) -> Block:
         """The same block with some of its records."""
         if keep.all():
             return self
-        brokers, shapes = self.brokers, self.shapes
-        if brokers is not None and shapes is not None:
-            kept = np.flatnonzero(keep).tolist()
-            brokers, shapes = [brokers[index] for index in kept], [shapes[index] for index in kept]
+        kept = np.flatnonzero(keep).tolist()
+        brokers = None if self.brokers is None else [self.brokers[index] for index in kept]
+        shapes = None if self.shapes is None else [self.shapes[index] for index in kept]
         return Block(
             self.source, self.file, self.data, self.starts[keep], self.ends[keep], self.times[keep],
             self.keys[keep], self.last_key, self.first_line, self.line_ends, self.shift, self.before,
@@ -319,7 +326,7 @@ def _block(file: LogFile, state: _State, data: bytes, end: int, records: Records
         before=state.before,
         numbers=numbers,
     )
-    state.before = replace(block, before=None)
+    state.before = block.tail()
     _watch_clock(block, state)
     state.key = block.last_key
     if times[-1] != BEFORE_ALL:

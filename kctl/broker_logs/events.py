@@ -19,13 +19,17 @@ MOST_TEXT = 1 << 20
 class Event:
     """One record of a log. Fields are taken apart when they are asked for."""
 
-    __slots__ = ("_block", "_fields", "_index", "shape")
+    __slots__ = ("_block", "_broker_id", "_fields", "_index", "event", "shape")
 
     def __init__(self, block: Block, index: int, shape: Shape) -> None:
         self._block = block
         self._index = index
         self.shape = shape
+        self.event = shape.id
+        """The id of its template; None for a line without one."""
         self._fields: dict[str, object] | None = None
+        # -1: not asked for yet
+        self._broker_id: int | None = -1
 
     @property
     def time_ms(self) -> int | None:
@@ -49,7 +53,8 @@ class Event:
         for index in range(self._index - 1, max(-1, self._index - 1 - REMEMBERED), -1):
             yield block.earlier(index)
         if self._index < REMEMBERED and block.before is not None:
-            yield from block.before.last()
+            before = block.before
+            yield from map(before.earlier, reversed(range(len(before.starts))))
 
     @property
     def time(self) -> str | None:
@@ -71,8 +76,10 @@ class Event:
     @property
     def broker_id(self) -> int | None:
         """The broker that wrote it: as the line says, else as the lines around it or its file do; None: unknown."""
-        own = writer_of(self.shape, self._block, self._index)
-        return self._block.broker_at(self._index) if own is None else own
+        if self._broker_id == -1:
+            own = writer_of(self.shape, self._block, self._index)
+            self._broker_id = self._block.broker_at(self._index) if own is None else own
+        return self._broker_id
 
     @property
     def file(self) -> str:
@@ -91,13 +98,8 @@ class Event:
 
     @property
     def logger(self) -> str | None:
-        """The logger; None where the line is cut off."""
+        """The logger, with its package where it is one of Kafka's; None where the line is cut off."""
         return self.shape.logger
-
-    @property
-    def event(self) -> str | None:
-        """The id of its template; None for a line without one."""
-        return self.shape.id
 
     @property
     def template(self) -> Template | None:
@@ -188,6 +190,10 @@ class Event:
 
     def number(self, name: str) -> int | None:
         """A field that is an integer."""
+        if self._fields is None:  # of one field the rest need not be taken apart
+            for of_span, kind, start, end in self.shape.spans:
+                if of_span == name and kind == "i":
+                    return int(message_of(self.record, self.shape, self._block)[start:end])
         value = self.fields.get(name)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 

@@ -16,10 +16,10 @@ from kctl.errors import BadValue
 NAME = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 # What stands behind a topic's name: its partition in one of Kafka's spellings, or the end of the name.
 BEHIND = re.compile(
-    rb"(?:-(\d+)|, ?(\d+)\]|,Partition=(\d+)|', partitionIndex=(\d+))(?![\w-]|\.\w)|(?![\w.-]|', part)|\.(?!\w)"
+    rb"(?:-(\d{1,19})|, ?(\d{1,19})\]|,Partition=(\d{1,19})|', partitionIndex=(\d{1,19}))(?![\w-]|\.\w)|(?![\w.-]|', part)|\.(?!\w)"
 )
-BEHIND_ID = re.compile(rb"(?::[\w.-]+-(\d+)|:(\d+)|, partition (\d+)|)(?![\w-])")
-WITH_ID = re.compile(rb"-\d+ with topic (?:id|ID) (?:Some\()?([\w-]{22})")
+BEHIND_ID = re.compile(rb"(?::[\w.-]+-(\d{1,19})|:(\d{1,19})|, partition (\d{1,19})|)(?![\w-])")
+WITH_ID = re.compile(rb"-\d{1,19} with topic (?:id|ID) (?:Some\()?([\w-]{22})")
 LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
 
 
@@ -60,6 +60,17 @@ class TopicFilter:
             match = WITH_ID.match(data, end)
             if match:
                 self._ids.add(match[1])
+
+
+def records_with(block: Block, words: Iterable[bytes]) -> Bools:
+    """Which records hold one of some words."""
+    hits: list[int] = []
+    for word in words:
+        place = block.data.find(word)
+        while place >= 0:
+            hits.append(place)
+            place = block.data.find(word, place + 1)
+    return _records_at(block, hits)
 
 
 def _records_at(block: Block, places: Sequence[int]) -> Bools:

@@ -24,7 +24,6 @@ from kctl.broker_logs.filters import broker_filter
 from kctl.broker_logs.overlap import without_copies
 from kctl.broker_logs.shapes import Shapes
 from kctl.broker_logs.sources import LogFile, LogSource, Sources, find_sources
-from kctl.broker_logs.writers import attributed
 
 Slice = tuple[Block, int, int]
 
@@ -151,6 +150,8 @@ class Merge(Struct, dict=True):
             return blocks
         if not (self.tells_brokers or self.sources.brokers):
             return blocks
+        from kctl.broker_logs.writers import attributed
+
         blocks = attributed(blocks)
         return map(broker_filter(self.sources.brokers), blocks) if self.sources.brokers else blocks
 
@@ -289,22 +290,30 @@ class Marks:
 
     def _dressed(self, block: Block, first: int, last: int) -> bytes:
         """Whole lines with their marks and colours."""
-        if not self._is_marked or block.brokers is None:
-            return self._with_mark(block.data[first:last], block.file, block.file.broker_id)
-        low, high = np.searchsorted(block.starts, [first, last]).tolist()
-        return b"".join(
-            self._with_mark(block.record(index), block.file, block.broker_at(index))
-            for index in range(low, high)
-        )
-
-    def _with_mark(self, text: bytes, file: LogFile, broker_id: int | None) -> bytes:
+        text = block.data[first:last]
         if color := self._color:
             text = WRONG.sub(rb"%b31;1m\1%b0m" % (color, color), text)
             text = WARNED.sub(rb"%b33m\1%b0m" % (color, color), text)
-        if self._is_marked:
-            mark = self._mark(file, broker_id)
-            text = mark + text[:-1].replace(b"\n", b"\n" + mark) + b"\n"
-        return text
+        if not self._is_marked:
+            return text
+        if block.brokers is None:
+            mark = self._mark(block.file, block.file.broker_id)
+            return mark + text.removesuffix(b"\n").replace(b"\n", b"\n" + mark) + b"\n"
+        low, high = np.searchsorted(block.starts, [first, last]).tolist()
+        brokers = block.brokers[low:high]
+        marks = {broker_id: b"\n" + self._mark(block.file, broker_id) for broker_id in set(brokers)}
+        marked = [marks[broker_id] for broker_id in brokers]
+        lines = text.removesuffix(b"\n").split(b"\n")
+        if len(lines) > len(brokers):
+            rows = np.searchsorted(block.line_ends, [*block.starts[low:high].tolist(), last])
+            counts = np.diff(rows)
+            counts[-1] += len(lines) - counts.sum()  # a line that does not end
+            marked = np.repeat(np.array(marked, object), counts).tolist()
+        dressed = [b"\n"] * (2 * len(lines) + 1)
+        dressed[:-1:2] = marked
+        dressed[1::2] = lines
+        dressed[0] = dressed[0][1:]
+        return b"".join(dressed)
 
     def _mark(self, file: LogFile, broker_id: int | None) -> bytes:
         """`1<TAB>broker-1/logs/state-change.log<TAB>`; aligned and coloured by broker on a terminal."""

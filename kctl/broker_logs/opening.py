@@ -5,26 +5,28 @@ A compressed part is unpacked in a thread of its own, a few chunks ahead of its 
 
 from __future__ import annotations
 
-import atexit
 import codecs
+import errno
 import itertools
-import lzma
 import os
 import queue
-import shutil
 import sys
-import tempfile
 import threading
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from kctl.errors import KctlError, reason_of
 from kctl.files import open_file
 
 STDIN = "-"
 CHUNK = 1 << 20
 PEEKED = 1 << 18
+# Bytes that standard input leaves free where it is kept, or a tenth of a small place.
+ROOM = 1 << 30
+# Bytes of it that are kept on a full disk too: a full disk is a reason to look at logs.
+SMALL = 16 << 20
 AHEAD = 3
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -105,11 +107,29 @@ def _stdin(size: int) -> Iterator[bytes]:
 
 def spooled_stdin() -> str:
     """A file with all of standard input, for what has to be read more than once; it goes when the process ends."""
+    import atexit
+    import shutil
+    import tempfile
+
     folder = tempfile.mkdtemp(prefix="kctl-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = os.path.join(folder, "stdin")
-    with Path(path).open("wb") as file:
-        file.writelines(_stdin(CHUNK))
+    kept = 0
+    try:
+        with Path(path).open("wb") as file:
+            for chunk in _stdin(CHUNK):
+                usage = shutil.disk_usage(folder)
+                if kept >= SMALL and usage.free < min(ROOM, usage.total // 10):
+                    raise OSError(errno.ENOSPC, f"{usage.free:,} bytes are left there")
+                file.write(chunk)
+                kept += len(chunk)
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise KctlError(
+            f"standard input is kept in {folder} to be read more than once, and does not fit after {kept:,} bytes: "
+            f"{reason_of(error)}",
+            "write it to a file and name that, or let TMPDIR name a folder with more room",
+        ) from error
     return path
 
 
@@ -162,6 +182,8 @@ def _unzstandarded(file: BinaryIO, size: int, damaged: Damaged) -> Iterator[byte
 
 
 def _unxzed(file: BinaryIO, size: int, damaged: Damaged) -> Iterator[bytes]:
+    import lzma
+
     with lzma.LZMAFile(file) as reader:
         try:
             while out := reader.read(size):

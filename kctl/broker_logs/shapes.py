@@ -8,6 +8,7 @@ holds a digit and the types of fields treat all digits alike.
 from __future__ import annotations
 
 import re
+from typing import cast
 
 from formats.broker_logs.layouts import KAFKA
 from formats.broker_logs.line import (
@@ -25,6 +26,7 @@ from formats.broker_logs.table import (
     Found,
     Table,
     every_table,
+    full_name,
     state_change_table,
     table_of,
 )
@@ -49,8 +51,8 @@ def shape_of(record: bytes, head: Head | None, message_at: int) -> Shape:
     message = head.message
     speaker: tuple[Span, ...] = ()
     partition = None
-    table = table_of(head.logger)
-    logger = head.logger
+    logger = full_name(head.logger) if head.logger else None
+    table = table_of(logger)
     identity = STATE_IDENTITY.match(message) if table is state_change_table() else IDENTITY.match(message)
     skip = identity.end() if identity else 0
     if identity and identity.re is STATE_IDENTITY:
@@ -77,7 +79,7 @@ def shape_of(record: bytes, head: Head | None, message_at: int) -> Shape:
         found.template if found else None,
         found.template.id if found else None,
         head.level,
-        head.logger,
+        logger,
         (message_at, message_at + len(message)),
         spans,
         speaker,
@@ -141,16 +143,26 @@ class Shapes:
         if block.file.layout is not KAFKA:
             return [self._any_layout(block, i) for i in range(len(block.starts))]
         keys = block.data.translate(DIGITS).split(b"\n")
-        wanted = (block.lines - block.first_line).tolist()
+        rows = (block.lines - block.first_line).tolist()
         known = self._known
-        out: list[Shape] = []
-        add = out.append
-        for index, line in enumerate(wanted):
-            shape = known.get(keys[line])
-            if shape is None:
-                shape = self._met_first(block, index, keys[line])
-            add(shape)
-        return out
+        found = list(map(known.get, map(keys.__getitem__, rows)))
+        if None not in found:
+            return cast("list[Shape]", found)
+        return [
+            shape or known.get(keys[row]) or self._met_first(block, index, keys[row])
+            for index, (shape, row) in enumerate(zip(found, rows, strict=True))
+        ]
+
+    def at(self, block: Block, index: int) -> Shape:
+        """The shape of one record."""
+        if block.shapes is not None:
+            return block.shapes[index]
+        if block.file.layout is not KAFKA:
+            return self._any_layout(block, index)
+        start, end = block.places[0][index], block.places[1][index]
+        line_end = block.data.find(b"\n", start, end)
+        key = block.data[start : end if line_end < 0 else line_end].translate(DIGITS)
+        return self._known.get(key) or self._met_first(block, index, key)
 
     def _met_first(self, block: Block, index: int, key: bytes) -> Shape:
         self.misses += 1

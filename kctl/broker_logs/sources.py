@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from formats.broker_logs.layouts import (
     other_system,
 )
 from formats.broker_logs.line import writers_named
+from formats.broker_logs.table import OWN_PACKAGES, full_name
 from formats.errors import FormatError
 from formats.values import Struct, field, replace
 from kctl.broker_logs.containers import heads_of
@@ -34,6 +36,9 @@ Say = Callable[[Finding], None]
 DATED = re.compile(r"\d{4}-\d\d-\d\d(?:-\d\d)?")
 NUMBERED = re.compile(r"(?:[._-])(\d{1,6})(?:\.(?:gz|zst|xz))?$")
 SUFFIX = re.compile(r"(?:[._-]\d[\d.-]*)?(?:\.(?:gz|zst|xz))?$")
+# Other software whose lines stand in brokers' logs; of an hour without Kafka's own lines nothing is strange.
+OTHER_PACKAGES = ("org.", "com.", "io.", "java", "sun.", "jdk.", "scala.")
+KAFKAS_OWN = ("state-change", "controller", "server", "log-cleaner")
 KINDS = ("state-change", "controller", "server", "log-cleaner", "stdout", "other")
 
 
@@ -206,12 +211,31 @@ def _looked_into(candidate: Candidate, layouts: Sequence[Layout], sources: Sourc
         finding = say.LOG_NOT_TEXT.at(_place(candidate), examined=len(head), nearest=nearest(head))
         sources.findings.append(finding)
         return []
+    strange = _strange_loggers(head, layout) if candidate.kind in KAFKAS_OWN or candidate.is_named else ()
+    if strange:
+        finding = say.LOG_LOGGERS_UNKNOWN.at(
+            _place(candidate), loggers=", ".join(strange[:3]), examined=len(head)
+        )
+        sources.findings.append(finding)
     if isinstance(layout, CarriedLayout) and layout.origin:
         if candidate.path == STDIN:
             candidate = candidate._replace(path=spooled_stdin())
         if heads := heads_of(chunks_of(candidate.path, broken.append), layout.origin):
             return _of_containers(candidate, heads, layouts, sources)
     return [_log_file(candidate, layout, head, first)]
+
+
+def _strange_loggers(head: bytes, layout: Layout) -> tuple[str, ...]:
+    """The loggers at the start of a log where none is a class that kctl knows, nor one of another system."""
+    starts = layout.find(head).starts.tolist()
+    loggers: dict[str, None] = {}
+    for first, last in pairwise([*starts, len(head)]):
+        one = layout.split(head[first:last])
+        if one and one.logger and one.logger not in loggers:
+            if full_name(one.logger).startswith((*OWN_PACKAGES, *OTHER_PACKAGES)):
+                return ()
+            loggers[one.logger] = None
+    return tuple(loggers)
 
 
 def _of_containers(
@@ -332,7 +356,8 @@ def layouts_of(patterns: Sequence[str], names: Sequence[str] = ()) -> tuple[Layo
         except FormatError as error:
             raise BadValue(
                 f"{option} {text!r}: {error.what}",
-                "`kctl state-log merge --help` tells how layouts are written",
+                r"describe a line as --layout '(?P<time>.{23}) (?P<level>\w+) (?P<message>.*)', or give a log4j pattern "
+                "as --pattern '%d %p %c - %m%n'",
             ) from error
     return tuple(found)
 

@@ -3,6 +3,9 @@
 A line is the broker's that its identity names. What names none and belongs to the start of a process is that of the
 line of the same thread that does: the configuration that is printed with it, its registration, or its end. Other
 lines have no broker.
+
+Few lines say more than who wrote them. They are told by how they begin, and so are the writers: of most lines nothing
+else is looked at.
 """
 
 from __future__ import annotations
@@ -10,14 +13,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from formats.values import replace
-from kctl.broker_logs.blocks import Block, Shape
+import numpy as np
+
+from formats.broker_logs.layouts import KAFKA
+from formats.broker_logs.line import HEAD_SIZE, IDENTITY, STATE_IDENTITY, WRITER
+from kctl.broker_logs.blocks import BEFORE_ALL, Block, Shape
 from kctl.broker_logs.shapes import Shapes, message_of, writer_of
 
 CONFIGURATION = b"KafkaConfig values:"
-CONFIGURED_ID = re.compile(rb"^\s*(?:broker|node)\.id = (\d+)\s*$", re.MULTILINE)
-OVERRIDDEN_ID = re.compile(rb"Property broker\.id is overridden to (\d+)")
-REGISTERED = re.compile(rb"Registered broker (\d+) at path ")
+CONFIGURED_ID = re.compile(rb"^\s*(?:broker|node)\.id = (\d{1,19})\s*$", re.MULTILINE)
+OVERRIDDEN_ID = re.compile(rb"Property broker\.id is overridden to (\d{1,19})")
+REGISTERED = re.compile(rb"Registered broker (\d{1,19}) at path ")
 SERVER = "kafka.server.KafkaServer"
 STARTS = "U11"
 # Lines of the thread that starts a broker which say its id: it has started, or could not.
@@ -30,14 +36,90 @@ STOPS = frozenset(("U13", STOPPED, "U20"))
 # Lines that say more than who wrote them, also where their identity names the broker.
 TELLING = STARTED | STOPS | {STARTS, GIVES_UP}
 APP_INFO = "org.apache.kafka.common.utils.AppInfoParser"
-UNREGISTERED = re.compile(rb"App info kafka\.server for (\d+) unregistered")
+UNREGISTERED = re.compile(rb"App info kafka\.server for (\d{1,19}) unregistered")
+# How those lines begin, and all others whose text is looked at; the first letter stands for either case.
+BEGINS = re.compile(
+    rb"[\n\t]*(?:[Ss]tart|[Ss]hut|[Ss]topping|[Ff]atal|[Bb]roker|KafkaCon|Register|Property|App info)"
+)
+LEVEL = re.compile(rb" [A-Z]+ ")
+# What only the logger tells to be an identity: part of the sentence in logs of others.
+BARE = re.compile(rb"(?:Controller|Broker) ")
+STATE_CHANGE = b" (state.change.logger)\n"
+# Bytes of a line behind its time that are looked at, and how many of the sentence `BEGINS` needs.
+LOOKED_AT, NEEDED = 52, 10
+# In the place of a broker: more of the line has to be looked at.
+ELSE = -2
+MOST_KNOWN = 20_000
 # How many blocks are held until a start has its broker.
 MOST_HELD = 3
 
 
+class _Writers(dict[bytes, "int | None"]):
+    """How a line goes on behind its time, and whether the logger of state changes ends it, to the broker that it names
+    as its writer; `ELSE` where it may say more than that."""
+
+    def __missing__(self, key: bytes) -> int | None:
+        if len(self) >= MOST_KNOWN:
+            self.clear()
+        self[key] = found = self._writer(key[:-1], is_state_change=key.endswith(b"1"))
+        return found
+
+    @staticmethod
+    def _writer(text: bytes, *, is_state_change: bool) -> int | None:
+        level = LEVEL.match(text)
+        if level is None:
+            return ELSE
+        message = text[level.end() :]
+        if BARE.match(message):
+            bare = STATE_IDENTITY.match(message) if is_state_change else None
+            return int(bare[3]) if bare and bare[3] else ELSE
+        identity = IDENTITY.match(message)
+        end = identity.end() if identity else 0
+        is_cut = identity is None and message.startswith((b"[", b"Partition [", b"Cleaner "))
+        if is_cut or end + NEEDED > len(message) or BEGINS.match(message, end):
+            return ELSE
+        if found := WRITER.match(message):
+            return int(found[found.lastindex or 0])
+        return ELSE if message.startswith((b"[Controller id", b"[Broker id")) else None
+
+
+def _beginnings(block: Block) -> list[bytes]:
+    """What `_Writers` looks up of each record that is long enough: of all but the last of a block."""
+    data, width = block.data, len(STATE_CHANGE)
+    last = len(data) - LOOKED_AT - HEAD_SIZE
+    if last < 0:
+        return []
+    starts = block.starts[: np.searchsorted(block.starts, last, "right")]
+    ends = np.append(block.line_ends, len(data) - 1)[np.searchsorted(block.line_ends, starts)] + 1
+    keys = np.empty((len(starts), LOOKED_AT + 1), np.uint8)
+    windows = np.ndarray((last + HEAD_SIZE + 1,), f"V{LOOKED_AT}", data, strides=(1,))
+    keys[:, :-1] = windows[starts + HEAD_SIZE].view(np.uint8).reshape(-1, LOOKED_AT)
+    tails = np.ndarray((len(data) - width + 1,), f"S{width}", data, strides=(1,))
+    keys[:, -1] = np.where(tails[np.maximum(ends - width, 0)] == STATE_CHANGE, ord("1"), ord("0"))
+    found: list[bytes] = keys.view(f"S{LOOKED_AT + 1}").ravel().tolist()
+    return found
+
+
+def _named(block: Block, writers: _Writers) -> tuple[list[int | None], list[int]]:
+    """The broker that the identity of each record names, and the places of records that more is looked at of."""
+    count = len(block.starts)
+    if block.file.layout is not KAFKA:
+        return [None] * count, list(range(count))
+    brokers = list(map(writers.__getitem__, _beginnings(block)))
+    others = []
+    if count and block.times[0] == BEFORE_ALL and brokers:
+        brokers[0] = ELSE
+    place = -1
+    for _ in range(brokers.count(ELSE)):
+        place = brokers.index(ELSE, place + 1)
+        others.append(place)
+    others += range(len(brokers), count)
+    return brokers + [None] * (count - len(brokers)), others
+
+
 def attributed(blocks: Iterator[Block]) -> Iterator[Block]:
     """The same blocks with the broker of each record."""
-    shapes = Shapes()
+    shapes, writers = Shapes(), _Writers()
     held: list[Block] = []
     starts: list[tuple[list[int | None], int]] = []
     # What the process of that start says as it fails, before its broker is known.
@@ -50,15 +132,17 @@ def attributed(blocks: Iterator[Block]) -> Iterator[Block]:
     unregistered: int | None = None
     before: Block | None = None
     for block in blocks:
-        brokers: list[int | None] = []
-        block.brokers, block.shapes = brokers, shapes.parse(block)
-        for index, shape in enumerate(block.shapes):
-            if shape.writer is not None and shape.id not in TELLING:
-                brokers.append(writer_of(shape, block, index))
+        brokers, others = _named(block, writers)
+        if block.file.layout is not KAFKA:
+            block.shapes = shapes.parse(block)
+        block.brokers = brokers
+        last = -1
+        for index in others:
+            if index > last + 1:  # lines between that only say who wrote them
                 configured = unregistered = None
-                continue
+            last, shape = index, shapes.at(block, index)
             if not shape.is_record:
-                brokers.append(brokers[-1] if brokers else None)
+                brokers[index] = brokers[index - 1] if index else None
                 continue
             broker_id = writer_of(shape, block, index)
             is_own = broker_id is not None
@@ -76,13 +160,13 @@ def attributed(blocks: Iterator[Block]) -> Iterator[Block]:
                 broker_id = failing
             elif broker_id is None and shape.logger == APP_INFO:
                 unregistered = broker_id = _unregistered(shape, block, index)
-            brokers.append(broker_id)
+            brokers[index] = broker_id
             if broker_id is None and len(starts) == 1 and shape.id in STOPS and shape.logger == SERVER:
-                failed.append((brokers, len(brokers) - 1))
+                failed.append((brokers, index))
             if shape.id == STARTS and shape.logger == SERVER:
                 failing_start = None
                 broker_id = configured if broker_id is None else broker_id
-                brokers[-1] = broker_id
+                brokers[index] = broker_id
                 if broker_id is None:
                     starts.append((brokers, index))
                 elif broker_id not in opening:
@@ -96,8 +180,10 @@ def attributed(blocks: Iterator[Block]) -> Iterator[Block]:
                 opening.remove(broker_id)
             # Until 0.11 the configuration is printed right before.
             configured = None if is_own else named
+        if last + 1 < len(brokers):
+            configured = unregistered = None
         block.before = before
-        before = replace(block, before=None)
+        before = block.tail()
         held.append(block)
         if not starts or len(held) >= MOST_HELD:
             starts.clear()

@@ -9,17 +9,9 @@ import time
 from collections.abc import Callable
 
 from formats.values import Struct, replace
+from kctl.changes import intents
 from kctl.changes.entry import Entry
 from kctl.changes.faults import reach
-from kctl.changes.intents import (
-    AlterConfig,
-    ClearThrottle,
-    CreateTopic,
-    Intent,
-    Reassign,
-    ReplaceStuckReassignment,
-    WaitUntil,
-)
 from kctl.changes.journal import Journal
 from kctl.changes.waiting import CHECKS, Waited, config_types_of, how_far, log_dirs_of, topics_of, wait_for
 from kctl.cluster.interface import Cluster, Conflict
@@ -68,7 +60,7 @@ def apply(entry: Entry, run: ChangeRun) -> None:
 
 def _time_to_come(entry: Entry) -> float:
     """Seconds for which the change itself asks to wait."""
-    times = [stage.intent.time for stage in entry.stages if isinstance(stage.intent, WaitUntil)]
+    times = [stage.intent.time for stage in entry.stages if isinstance(stage.intent, intents.WaitUntil)]
     return max(0.0, max(times, default=0) / 1000 - time.time())
 
 
@@ -126,7 +118,7 @@ def _write(entry: Entry, index: int, run: ChangeRun) -> None:
     _note_what_was_made(entry, index, run)
     run.journal.write(entry)
     reach(f"written:{index}")
-    if isinstance(stage.intent, Reassign) and stage.intent.config_changes:
+    if isinstance(stage.intent, intents.Reassign) and stage.intent.config_changes:
         _read_back(stage.intent, entry, index, run)
 
 
@@ -150,7 +142,7 @@ def _commit(entry: Entry, index: int, run: ChangeRun) -> None:
         run.journal.write(entry)
 
 
-def _read_back(intent: Reassign, entry: Entry, index: int, run: ChangeRun) -> None:
+def _read_back(intent: intents.Reassign, entry: Entry, index: int, run: ChangeRun) -> None:
     """Say loudly what of a throttle does not hold although it was written: the move goes on without it."""
     from kctl.cluster.reassignment.throttles import not_in_force
 
@@ -165,7 +157,7 @@ def _read_back(intent: Reassign, entry: Entry, index: int, run: ChangeRun) -> No
 def _note_what_was_made(entry: Entry, index: int, run: ChangeRun) -> None:
     """A topic of the same name may be made by somebody else later; undo must know this one."""
     intent = entry.stages[index].intent
-    if not isinstance(intent, CreateTopic) or entry.details.get("topic_id"):
+    if not isinstance(intent, intents.CreateTopic) or entry.details.get("topic_id"):
         return
     with contextlib.suppress(KctlError):  # it is written, whatever can be read now
         topic = read_for(intent, run, recent=True).topics.get(intent.topic)
@@ -181,7 +173,7 @@ def _alone(entry: Entry, run: ChangeRun) -> contextlib.AbstractContextManager[No
     return run.journal.alone(entry.cluster_id, run.until)
 
 
-def read_for(intent: Intent, run: ChangeRun, *, recent: bool = False) -> ClusterState:
+def read_for(intent: intents.Intent, run: ChangeRun, *, recent: bool = False) -> ClusterState:
     """What of the cluster an intent depends on, as it is now."""
     return run.cluster.read_state(
         topics_of(intent),
@@ -232,9 +224,9 @@ def resume(entry: Entry, run: ChangeRun) -> None:
     apply(entry, replace(run, is_resumed=True))
 
 
-def _is_level(intent: Intent) -> bool:
+def _is_level(intent: intents.Intent) -> bool:
     """Whether it sets levels of loggers, which a restart of the broker takes back."""
-    return isinstance(intent, AlterConfig) and intent.entity_type == "broker-loggers"
+    return isinstance(intent, intents.AlterConfig) and intent.entity_type == "broker-loggers"
 
 
 def was_written(entry: Entry, index: int, run: ChangeRun) -> bool:
@@ -246,16 +238,18 @@ def was_written(entry: Entry, index: int, run: ChangeRun) -> bool:
     if stage.writes and run.cluster.is_written(stage.writes):
         return True
     state = read_for(entry.stages[index].intent, run)
-    if isinstance(stage.intent, AlterConfig) and any(map(state.is_untold, stage.intent.before.values())):
+    if isinstance(stage.intent, intents.AlterConfig) and any(
+        map(state.is_untold, stage.intent.before.values())
+    ):
         return False  # it looks the same before and after; written twice it is what it should be
     # What nothing waits for counts as done once it is written, which is just what is not known here.
     if stage.intent.kind in CHECKS and how_far(stage.intent, state).is_done:
         return True
-    if isinstance(stage.intent, ClearThrottle):
+    if isinstance(stage.intent, intents.ClearThrottle):
         from kctl.cluster.reassignment.throttles import left_over, rates_of_dead
 
         return not left_over(stage.intent, state) and not rates_of_dead(stage.intent, state)
-    if isinstance(stage.intent, (Reassign, ReplaceStuckReassignment)):
+    if isinstance(stage.intent, (intents.Reassign, intents.ReplaceStuckReassignment)):
         targets = stage.intent.targets
         waiting = state.reassignment.partitions if state.reassignment else {}
         return all(

@@ -47,15 +47,28 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+class Worded(NamedTuple):
+    """A field of an intent as text; with a noun as its format the number of its items."""
+
+    value: Any
+
+    def __format__(self, noun: str) -> str:
+        return counted(len(self.value), noun) if noun else str(self.value)
+
+
 class Intent(Struct, frozen=True, kw_only=True):
-    """Base of all intents; `kind` is the stable name in the journal, `final` why there is no way back."""
+    """Base of all intents; `kind` is the stable name in the journal, `final` why there is no way back.
+
+    `does` is what it does, as one clause, with the intent's fields: `{topic}`, or counted, `{replicas:partition}`.
+    """
 
     kind: ClassVar[str]
+    does: ClassVar[str]
     final: ClassVar[str] = ""
 
     def __str__(self) -> str:
-        """What it does, as one clause: `create topic orders with 3 partitions`."""
-        raise NotImplementedError
+        """What it does: `create topic orders with 3 partitions`."""
+        return self.does.format(**{name: Worded(getattr(self, name)) for name in self.__struct_fields__})
 
     def to_json(self) -> dict[str, Json]:
         """The intent's fields for the journal, without `kind`."""
@@ -83,12 +96,10 @@ class CreateTopic(Intent, frozen=True, kw_only=True):
     """A new topic with explicit replicas. Inverse: delete it."""
 
     kind: ClassVar[str] = "create-topic"
+    does: ClassVar[str] = "create topic {topic} with {replicas:partition}"
     topic: str
     replicas: Mapping[int, Replicas]
     configs: Configs = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        return f"create topic {self.topic} with {counted(len(self.replicas), 'partition')}"
 
     def inverse(self) -> Intent:
         return DeleteTopic(topic=self.topic)
@@ -98,23 +109,19 @@ class DeleteTopic(Intent, frozen=True, kw_only=True):
     """Mark a topic for deletion. No inverse: once the controller has read it nothing stops it."""
 
     kind: ClassVar[str] = "delete-topic"
+    does: ClassVar[str] = "delete topic {topic}"
     final: ClassVar[str] = "no release stops a deletion that the controller has seen"
     topic: str
-
-    def __str__(self) -> str:
-        return f"delete topic {self.topic}"
 
 
 class AddPartitions(Intent, frozen=True, kw_only=True):
     """New partitions, numbered on from the present ones. No inverse."""
 
     kind: ClassVar[str] = "add-partitions"
+    does: ClassVar[str] = "add {replicas:partition} to topic {topic}"
     final: ClassVar[str] = "Kafka cannot take partitions away from a topic"
     topic: str
     replicas: Mapping[int, Replicas]  # of the new partitions only
-
-    def __str__(self) -> str:
-        return f"add {counted(len(self.replicas), 'partition')} to topic {self.topic}"
 
 
 class AlterConfig(Intent, frozen=True, kw_only=True):
@@ -166,12 +173,10 @@ class Reassign(Intent, frozen=True, kw_only=True):
     """
 
     kind: ClassVar[str] = "reassign"
+    does: ClassVar[str] = "reassign {targets:partition}"
     targets: Mapping[TopicPartition, Replicas]
     origins: Mapping[TopicPartition, Replicas]
     config_changes: tuple[AlterConfig, ...] = ()
-
-    def __str__(self) -> str:
-        return f"reassign {counted(len(self.targets), 'partition')}"
 
     def inverse(self) -> Intent:
         changes = [change.inverse() for change in self.config_changes]
@@ -208,11 +213,9 @@ class ElectPreferred(Intent, frozen=True, kw_only=True):
     """Ask the controller to make each partition's first replica its leader. No inverse."""
 
     kind: ClassVar[str] = "elect-preferred"
+    does: ClassVar[str] = "elect the preferred leader of {partitions:partition}"
     final: ClassVar[str] = "who leads follows from the order of the replicas; reassign to change it"
     partitions: tuple[TopicPartition, ...]
-
-    def __str__(self) -> str:
-        return f"elect the preferred leader of {counted(len(self.partitions), 'partition')}"
 
 
 class ElectUnclean(Intent, frozen=True, kw_only=True):
@@ -223,23 +226,19 @@ class ElectUnclean(Intent, frozen=True, kw_only=True):
     """
 
     kind: ClassVar[str] = "elect-unclean"
+    does: ClassVar[str] = "elect an unclean leader of {chosen:partition}"
     final: ClassVar[str] = "what only other replicas had is truncated when they come back"
     chosen: Mapping[TopicPartition, Replicas]
     origins: Mapping[TopicPartition, Replicas]
-
-    def __str__(self) -> str:
-        return f"elect an unclean leader of {counted(len(self.chosen), 'partition')}"
 
 
 class MoveController(Intent, frozen=True, kw_only=True):
     """Make another broker controller (by deleting `/controller`). No inverse."""
 
     kind: ClassVar[str] = "move-controller"
+    does: ClassVar[str] = "move the controller away from broker {broker_id}"
     final: ClassVar[str] = "any broker may be controller, and none can be chosen"
     broker_id: int  # the present controller
-
-    def __str__(self) -> str:
-        return f"move the controller away from broker {self.broker_id}"
 
 
 class ReplaceStuckReassignment(Intent, frozen=True, kw_only=True):
@@ -250,13 +249,11 @@ class ReplaceStuckReassignment(Intent, frozen=True, kw_only=True):
     """
 
     kind: ClassVar[str] = "replace-stuck-reassignment"
+    does: ClassVar[str] = "replace the stuck reassignment of {stuck:partition}, moving the controller"
     final: ClassVar[str] = "the move that was stuck can be planned again"
     targets: Mapping[TopicPartition, Replicas]
     stuck: Mapping[TopicPartition, Replicas]
     broker_id: int  # the present controller
-
-    def __str__(self) -> str:
-        return f"replace the stuck reassignment of {counted(len(self.stuck), 'partition')}, moving the controller"
 
 
 class ClearThrottle(Intent, frozen=True, kw_only=True):
@@ -267,11 +264,9 @@ class ClearThrottle(Intent, frozen=True, kw_only=True):
     """
 
     kind: ClassVar[str] = "clear-throttle"
+    does: ClassVar[str] = "clear the throttles of {throttled:topic} on {rates:broker}"
     throttled: Mapping[str, Mapping[str, tuple[str, ...]]]  # topic -> key -> PARTITION:BROKER
     rates: Mapping[str, Mapping[str, str | None]]  # broker -> key -> what was set before
-
-    def __str__(self) -> str:
-        return f"clear the throttles of {counted(len(self.throttled), 'topic')} on {counted(len(self.rates), 'broker')}"
 
     def inverse(self) -> Intent:
         return self
@@ -284,6 +279,9 @@ class AbortTransaction(Intent, frozen=True, kw_only=True):
     """
 
     kind: ClassVar[str] = "abort-transaction"
+    does: ClassVar[str] = (
+        "abort the transaction of producer {producer_id} in {topic}-{partition} at {start_offset}"
+    )
     final: ClassVar[str] = "the marker stands in the log, and readers have gone past it"
     topic: str
     partition: int
@@ -292,20 +290,15 @@ class AbortTransaction(Intent, frozen=True, kw_only=True):
     coordinator_epoch: int
     start_offset: int
 
-    def __str__(self) -> str:
-        return f"abort the transaction of producer {self.producer_id} in {self.topic}-{self.partition} at {self.start_offset}"
-
 
 class DeleteRecords(Intent, frozen=True, kw_only=True):
     """Delete the records of a topic below an offset of each partition. No inverse."""
 
     kind: ClassVar[str] = "delete-records"
+    does: ClassVar[str] = "delete records of {to_offsets:partition} of topic {topic}"
     final: ClassVar[str] = "deleted records are gone"
     topic: str
     to_offsets: Mapping[int, int]  # by partition
-
-    def __str__(self) -> str:
-        return f"delete records of {counted(len(self.to_offsets), 'partition')} of topic {self.topic}"
 
 
 class GroupOffset(NamedTuple):
@@ -342,12 +335,10 @@ class DeleteGroup(Intent, frozen=True, kw_only=True):
     """Delete a group that has no members. Inverse: its offsets, which make it again."""
 
     kind: ClassVar[str] = "delete-group"
+    does: ClassVar[str] = "delete group {group} with its offsets in {previous:partition}"
     group: str
     is_share: bool = False
     previous: GroupOffsets
-
-    def __str__(self) -> str:
-        return f"delete group {self.group} with its offsets in {counted(len(self.previous), 'partition')}"
 
     def inverse(self) -> Intent:
         if not self.previous:
@@ -367,12 +358,10 @@ class RemoveMembers(Intent, frozen=True, kw_only=True):
     """Take members out of a group. No inverse."""
 
     kind: ClassVar[str] = "remove-members"
+    does: ClassVar[str] = "remove {members:member} from group {group}"
     final: ClassVar[str] = "a consumer that still runs joins again by itself"
     group: str
     members: tuple[str, ...]
-
-    def __str__(self) -> str:
-        return f"remove {counted(len(self.members), 'member')} from group {self.group}"
 
 
 def offset_rows(offsets: GroupOffsets) -> list[Json]:
@@ -412,12 +401,10 @@ class AddVoter(Intent, frozen=True, kw_only=True):
     """Let an observer of the KRaft quorum vote. `listeners`: HOST:PORT by name. Inverse: remove it again."""
 
     kind: ClassVar[str] = "add-voter"
+    does: ClassVar[str] = "add node {node_id} to the voters"
     node_id: int
     directory_id: str
     listeners: Mapping[str, str]
-
-    def __str__(self) -> str:
-        return f"add node {self.node_id} to the voters"
 
     def inverse(self) -> Intent:
         return RemoveVoter(node_id=self.node_id, directory_id=self.directory_id, listeners=self.listeners)
@@ -427,12 +414,10 @@ class RemoveVoter(Intent, frozen=True, kw_only=True):
     """Take a node out of the voters; it goes on as an observer. Inverse: add it again, where it listened."""
 
     kind: ClassVar[str] = "remove-voter"
+    does: ClassVar[str] = "remove node {node_id} from the voters"
     node_id: int
     directory_id: str
     listeners: Mapping[str, str]
-
-    def __str__(self) -> str:
-        return f"remove node {self.node_id} from the voters"
 
     def inverse(self) -> Intent:
         if not self.listeners:
@@ -473,11 +458,9 @@ class UnregisterBroker(Intent, frozen=True, kw_only=True):
     """Take a broker that is gone for good out of a KRaft cluster. No inverse."""
 
     kind: ClassVar[str] = "unregister-broker"
+    does: ClassVar[str] = "unregister broker {broker_id}"
     final: ClassVar[str] = "a broker registers by itself when it is started"
     broker_id: int
-
-    def __str__(self) -> str:
-        return f"unregister broker {self.broker_id}"
 
 
 def replica_dir_rows(log_dirs: ReplicaDirs) -> list[Json]:
@@ -554,32 +537,7 @@ CODECS: dict[str, Codec] = {  # by field; the others go as they are
     ),
 }
 
-INTENTS: dict[str, type[Intent]] = {
-    intent.kind: intent
-    for intent in (
-        CreateTopic,
-        DeleteTopic,
-        AddPartitions,
-        AlterConfig,
-        WaitUntil,
-        Reassign,
-        AlterReplicaLogDirs,
-        ElectPreferred,
-        ElectUnclean,
-        MoveController,
-        ReplaceStuckReassignment,
-        ClearThrottle,
-        AbortTransaction,
-        DeleteRecords,
-        SetGroupOffsets,
-        DeleteGroup,
-        RemoveMembers,
-        AddVoter,
-        RemoveVoter,
-        UpdateFeatures,
-        UnregisterBroker,
-    )
-}
+INTENTS: dict[str, type[Intent]] = {intent.kind: intent for intent in Intent.__subclasses__()}
 
 
 def intent_from_json(values: Mapping[str, Json]) -> Intent:

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 
 CHAIN = "chain.jsonl"
 START = "0" * 64
-LARGEST_ENTRY = (
-    80 << 20
-)  # bytes; a reassignment of 200,000 partitions takes two thirds of it, and twice as much with indents
+# Bytes; a reassignment of 200,000 partitions takes two thirds of it, and twice as much with indents.
+LARGEST_ENTRY = 80 << 20
 
 
 class Link(NamedTuple):

@@ -6,10 +6,12 @@ is written exactly as it was shown, with the versions read then; later ones are 
 turn comes, because what went before has changed what they stand on.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
 
 from formats.values import Struct, field
 from kctl.changes.intents import Intent
+from kctl.cluster.state import ClusterState
 from kctl.model import Json
 
 
@@ -59,3 +61,34 @@ class Plan(Struct, frozen=True, kw_only=True):
     def is_empty(self) -> bool:
         """Whether there is nothing to do."""
         return not self.stages
+
+
+class Translator(Protocol):
+    """The part of a cluster that turns an intent into its writes."""
+
+    def writes_for(self, intent: Intent, state: ClusterState) -> tuple[Write, ...]:
+        """See `kctl.cluster.interface.Cluster`."""
+
+
+def plan_of(
+    intents: Iterable[Intent],
+    cluster: Translator,
+    state: ClusterState,
+    *,
+    title: str = "",
+    warnings: Iterable[str] = (),
+    details: Mapping[str, Any] | None = None,
+    needs: str = "",
+) -> Plan:
+    """The plan of these intents, a stage each, the first with its writes. Without a title it is the first intent."""
+    stages = tuple(
+        Stage(intent=intent, writes=() if number else cluster.writes_for(intent, state))
+        for number, intent in enumerate(intents)
+    )
+    return Plan(
+        title=title or str(stages[0].intent),
+        stages=stages,
+        warnings=tuple(warnings),
+        details=details or {},
+        needs=needs,
+    )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from kctl.changes.apply import ChangeRun, read_for, was_written
 from kctl.changes.entry import Entry
 from kctl.changes.intents import AlterReplicaLogDirs, CreateTopic, DeleteTopic, Intent, Reassign, counted
-from kctl.changes.plan import Plan, Stage
+from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.state import ClusterState
 from kctl.errors import Refused
 
@@ -41,10 +41,8 @@ def plan_undo(entry: Entry, run: ChangeRun) -> Plan:
         state = read_for(intent, run)
         _require_left(entry, intent, state)
         warnings += _lost_with(intent, state, run)
-    first = intents[0]
-    writes = run.cluster.writes_for(first, read_for(first, run))
-    stages = [Stage(intent=first, writes=writes), *(Stage(intent=intent) for intent in intents[1:])]
-    return Plan(title=title, stages=tuple(stages), details={"undoes": entry.id}, warnings=tuple(warnings))
+    state, details = read_for(intents[0], run), {"undoes": entry.id}
+    return plan_of(intents, run.cluster, state, title=title, warnings=warnings, details=details)
 
 
 def _may_stand(entry: Entry, index: int, run: ChangeRun) -> bool:

@@ -10,20 +10,12 @@ from importlib import import_module
 from typing import NamedTuple, cast
 
 from kctl.changes.intents import (
-    AbortTransaction,
-    AddPartitions,
     AlterConfig,
     AlterReplicaLogDirs,
     ClearThrottle,
-    CreateTopic,
-    DeleteRecords,
-    DeleteTopic,
-    ElectPreferred,
-    ElectUnclean,
     Intent,
     Reassign,
     ReplaceStuckReassignment,
-    SetGroupOffsets,
     UnregisterBroker,
 )
 from kctl.cluster.disks import places
@@ -71,27 +63,20 @@ PAUSE, LONGEST_PAUSE = 0.05, 1.0
 STALLED, BETWEEN = 60.0, 10.0
 
 
+BY_PARTITION = ("targets", "partitions", "chosen", "offsets")  # fields of intents
+
+
 def topics_of(intent: Intent) -> set[str] | None:
     """The topics whose state tells how far the intent is; None: all of them."""
-    if isinstance(intent, ClearThrottle):
-        return None  # a broker keeps its rate while any topic is throttled there
-    if isinstance(intent, UnregisterBroker):
-        return None  # any topic may have a replica there
-    if isinstance(intent, (CreateTopic, DeleteTopic, AddPartitions, AbortTransaction, DeleteRecords)):
-        return {intent.topic}
-    if isinstance(intent, (Reassign, ReplaceStuckReassignment)):
-        return {tp.topic for tp in intent.targets}
+    if isinstance(intent, (ClearThrottle, UnregisterBroker)):
+        return None  # a broker keeps its rate while any topic is throttled there; any topic may have a replica there
+    if isinstance(intent, AlterConfig):
+        return {intent.entity_name} if intent.entity_type == "topics" else set()
     if isinstance(intent, AlterReplicaLogDirs):
         return {tp.topic for tp, _ in intent.log_dirs}
-    if isinstance(intent, ElectPreferred):
-        return {tp.topic for tp in intent.partitions}
-    if isinstance(intent, ElectUnclean):
-        return {tp.topic for tp in intent.chosen}
-    if isinstance(intent, SetGroupOffsets):
-        return {tp.topic for tp in intent.offsets}
-    if isinstance(intent, AlterConfig) and intent.entity_type == "topics":
-        return {intent.entity_name}
-    return set()
+    if topic := getattr(intent, "topic", None):
+        return {topic}
+    return {tp.topic for name in BY_PARTITION for tp in getattr(intent, name, ())}
 
 
 def config_types_of(intent: Intent) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from kctl.scan.packed import PackedPiece, packed, unpacked
 from kctl.scan.pieces import Piece, Pieces
 from kctl.scan.pool import Jobs, ordered
 from kctl.scan.source import Source, opened_source
-from kctl.scan.splits import hints_of, plan_splits
+from kctl.scan.splits import Split, hints_of, plan_splits
 
 Check = Callable[..., Report]
 """From a `ReplicaTask` and `options` to a report."""
@@ -45,6 +45,13 @@ class NamedTask(NamedTuple):
 
     path: Path
     place: Place
+
+
+class SlicedTask(ReplicaTask, frozen=True):
+    """A folder whose logs are read already, but for what goes from one slice to the next."""
+
+    slices: tuple[Any, ...] = ()  # of `kctl.audit.slices`
+    size_in_bytes: int = 0
 
 
 Task = ReplicaTask | NamedTask
@@ -106,7 +113,8 @@ def reports(
         plan = plans.pop(number, None)
         if plan is None:
             assert isinstance(result, Report)
-            progress.advance(result.size_in_bytes)
+            known = task.size_in_bytes if isinstance(task, SlicedTask) else 0
+            progress.advance(max(0, result.size_in_bytes - known))
             yield result
             continue
         parts = Parts(plan.parts, chain([result], results), progress)
@@ -167,25 +175,33 @@ def _plan_of_file(task: NamedTask, options: CheckOptions) -> Plan | None:
 def parts_of(log: FolderFile, index: FolderFile | None, place: Place, options: CheckOptions) -> list[Part]:
     """The parts of a log, cut where its index says that batches begin; none where it cannot be read."""
     try:
-        hints = _hints(index)
+        hints = hints_in(index.path if index else None)
         with opened_source(log.path) as source:
             splits = plan_splits(source, hints, PART)
     except OSError:
         return []
-    scan = ScanOptions(
-        level=options.level, place=place, max_decompressed_bytes=options.max_decompressed_bytes
-    )
-    parts = []
-    for start, end in splits:
-        inside = hints[(hints > start) & (hints < end)]
-        parts.append(Part(log.path, replace(scan, start=start, end=end), end, inside, os.getpid()))
-    return parts
+    scan = scan_of(place, options)
+    return [part_of(log.path, scan, split, hints) for split in splits]
 
 
-def _hints(index: FolderFile | None) -> NDArray[np.int64]:
+def scan_of(place: Place, options: CheckOptions) -> ScanOptions:
+    """What a scan is asked for by a check."""
+    limit = options.max_decompressed_bytes
+    return ScanOptions(level=options.level, place=place, max_decompressed_bytes=limit)
+
+
+def part_of(path: Path, scan: ScanOptions, split: Split, hints: NDArray[np.int64]) -> Part:
+    """A part of a log, with those of the hints that are of use for it."""
+    start, end = split
+    inside = hints[(hints > start) & (hints < end)]
+    return Part(path, replace(scan, start=start, end=end), end, inside, os.getpid())
+
+
+def hints_in(index: Path | None) -> NDArray[np.int64]:
+    """The positions in an offset index."""
     if index is None:
         return np.empty(0, np.int64)
-    with opened_source(index.path) as source:
+    with opened_source(index) as source:
         return hints_of(source.read_at(0, min(source.size, LARGEST_INDEX)))
 
 
@@ -194,7 +210,7 @@ def _hints(index: FolderFile | None) -> NDArray[np.int64]:
 
 def read_part(part: Part) -> PartRead:
     """The pieces of a part; packed where another process wants them."""
-    pieces = _pieces(part)
+    pieces = pieces_of(part)
     if os.getpid() == part.sender:
         return PartRead(pieces)
     done: list[PackedPiece] = []
@@ -206,7 +222,8 @@ def read_part(part: Part) -> PartRead:
     return PartRead(done)
 
 
-def _pieces(part: Part) -> Iterator[Piece]:
+def pieces_of(part: Part) -> Iterator[Piece]:
+    """The pieces of a part as they are read."""
     with opened_source(part.path) as source:
         for piece in Pieces(source, part.options, part.hints):
             if piece.end > part.end:

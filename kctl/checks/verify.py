@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from formats.log_dir.file_names import FolderKind
@@ -22,7 +22,7 @@ from kctl.checks.evidence import (
     topic_id_findings,
 )
 from kctl.checks.parallel import Check as Check
-from kctl.checks.parallel import NamedTask, reports
+from kctl.checks.parallel import NamedTask, Task, reports
 from kctl.checks.replica import check_replica
 from kctl.checks.report import CheckOptions, FileReport, ReplicaTask, Report
 from kctl.evidence.alive import Registered
@@ -75,11 +75,13 @@ def verify(
     jobs: Jobs = None,
     progress: Progress = SILENT,
     check: Check = check_replica,
+    prepare: Callable[[list[ReplicaTask], CheckOptions], Sequence[Task]] = lambda tasks, options: tasks,
     on_report: Callable[[Report], None] = lambda report: None,
 ) -> Iterator[Finding | FileReport]:
     """Each file after its findings, directory by directory; findings about the whole come last.
 
     `check` may do more than `check_replica` with a folder, in a worker process; `on_report` is shown what it gave.
+    `prepare` may do some of it before.
     """
     progress.start("verifying", _size(evidence) if progress is not SILENT else None)
     topic_ids: list[tuple[Place, str]] = []
@@ -87,7 +89,7 @@ def verify(
     here = jobs if jobs is None or isinstance(jobs, int) else 1
     for report in reports(named, check_replica, options, here, progress):
         yield from items_of(report)
-    for report in _replica_reports(evidence, options, jobs, topic_ids, check, progress):
+    for report in _replica_reports(evidence, options, jobs, topic_ids, check, prepare, progress):
         on_report(report)
         yield from items_of(report)
     yield from evidence.findings
@@ -120,6 +122,7 @@ def _replica_reports(
     jobs: Jobs,
     topic_ids: list[tuple[Place, str]],
     check: Check,
+    prepare: Callable[[list[ReplicaTask], CheckOptions], Sequence[Task]],
     progress: Progress,
 ) -> Iterator[Report]:
     """Reports of partition folders in the order of the evidence, each directory's own behind its last one."""
@@ -142,7 +145,7 @@ def _replica_reports(
     for directory in directories.values():
         if not left[directory.log_dir.path] and directory.log_dir.is_whole:
             yield directory.finish()
-    done = reports([task for _, _, task in work], check, options, jobs, progress)
+    done = reports(prepare([task for _, _, task in work], options), check, options, jobs, progress)
     for (owner, partition, task), report in zip(work, done, strict=True):
         yield report
         if report.facts.topic_id and task.kind is FolderKind.LIVE:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from kctl.changes.intents import ElectPreferred, Intent, counted
-from kctl.changes.plan import Plan, Stage
+from kctl.changes.plan import Plan, plan_of
 from kctl.changes.waiting import Waited
 from kctl.cluster.interface import Cluster
 from kctl.cluster.state import ClusterState
@@ -61,16 +61,15 @@ def plan_preferred_election(cluster: Cluster, state: ClusterState, found: Sequen
         return Plan(title=title, stages=())
     if state.election is not None:
         raise Refused("another preferred election is under way; nothing was written", "wait for it")
-    stages: list[Stage] = []
+    intents = []
     while wanted:
         count = max(1, cluster.request_partitions_fitting([(tp, ()) for tp in wanted], "elect-preferred"))
-        intent = ElectPreferred(partitions=tuple(wanted[:count]))
+        intents.append(ElectPreferred(partitions=tuple(wanted[:count])))
         wanted = wanted[count:]
-        stages.append(Stage(intent=intent, writes=() if stages else cluster.writes_for(intent, state)))
     warnings = (
-        () if state.has_controller else ("there is no controller; the request waits until there is one",)
+        [] if state.has_controller else ["there is no controller; the request waits until there is one"]
     )
-    return Plan(title=title, stages=tuple(stages), warnings=warnings)
+    return plan_of(intents, cluster, state, title=title, warnings=warnings)
 
 
 def elected(intent: Intent, state: ClusterState) -> Waited:

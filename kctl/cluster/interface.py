@@ -6,7 +6,7 @@ each only where what it was worked out from still holds.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypedDict, Unpack
 
 from kctl.errors import KctlError, Refused
 
@@ -73,13 +73,12 @@ class Scope(TypedDict, total=False):
     # What others have written in the last second may be missing, so that nobody waits for it; what kctl has written
     # is there.
     recent: bool
-    log_dirs_of: (
-        Collection[int] | None
-    )  # brokers whose log directories are read (None: all), where they can be asked
+    # Brokers whose log directories are read (None: all), where they can be asked.
+    log_dirs_of: Collection[int] | None
 
 
 class Cluster(Protocol):
-    """A cluster of one backend. Use as a context manager, or `close` it."""
+    """A cluster of one backend. Use as a context manager, or `close` it. What a backend cannot tell is as it is here."""
 
     backend: str  # "zookeeper", "snapshot", "admin"
     location: str  # as shown to people and written in the journal: connect string, file, bootstrap servers
@@ -113,9 +112,11 @@ class Cluster(Protocol):
 
     def config_keys(self, entity_type: str, entity_name: str) -> Collection[str] | None:
         """The keys that brokers take for an entity; None where they cannot be asked. Raises KctlError."""
+        return None
 
     def replica_sizes(self, topics: Collection[str] | None = None) -> list[ReplicaSize] | None:
         """The size of every replica, of these topics or all, on brokers that answer; None where it cannot be asked."""
+        return None
 
     def read_log_dirs(
         self, brokers: Collection[int], topics: Collection[str] | None = None
@@ -124,25 +125,32 @@ class Cluster(Protocol):
 
         None where it cannot be asked.
         """
+        return None
 
     def controllers(self, quorum: Quorum) -> dict[int, Endpoint]:
         """Where the controllers of a KRaft cluster listen, as far as one of them tells."""
+        return {}
 
     def supported_features(self) -> tuple[dict[str, tuple[int, int]], list[KctlError]]:
         """The lowest and highest level of each feature that all brokers support, and who did not answer."""
+        return {}, []
 
     def log_ends(self, state: ClusterState) -> Mapping[TopicPartition, int]:
         """Where the logs of the state's partitions end, by their leaders; what is not to be had is left out."""
+        return {}
 
     def read_oddities(self, state: ClusterState, now: int) -> Sequence[Oddity]:
         """What is odd beyond the state; `now` is milliseconds, against which ages are counted."""
 
     def read_old_groups(self) -> Sequence[OldGroup]:
         """The groups of old consumers, who keep members, owners and offsets in ZooKeeper; elsewhere none."""
+        return ()
 
     def close(self) -> None:
         """End the connection."""
 
-    def __enter__(self) -> Cluster: ...
+    def __enter__(self) -> Self:
+        return self
 
-    def __exit__(self, *_: object) -> None: ...
+    def __exit__(self, *_: object) -> None:
+        self.close()

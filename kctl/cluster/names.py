@@ -5,7 +5,7 @@ clients/src/main/java/org/apache/kafka/common/internals/Topic.java @ 0.11.0.2, 2
 """
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from urllib.parse import quote
 
@@ -59,6 +59,48 @@ def unknown_topics(missing: Collection[str], known: Iterable[str]) -> KctlError:
         f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else "`kctl topic list` lists the topics"
     )
     return KctlError(f"no topic {', '.join(sorted(missing))}", hint)
+
+
+def refuse_unknown(topics: Iterable[str] | None, known: Iterable[str]) -> None:
+    """Raise KctlError for topics that are not in the cluster."""
+    if missing := set(topics or ()) - set(known):
+        raise unknown_topics(missing, known)
+
+
+def not_electable(tp: TopicPartition, broker_id: int, *, is_alive: bool) -> Refused:
+    """The refusal to elect a preferred leader that is not alive, or not in the ISR."""
+    return Refused(
+        f"broker {broker_id}, the preferred leader of {tp}, is not {'in the ISR' if is_alive else 'alive'}; nothing was written",
+        "start that broker, or wait until it is back in the ISR; `kctl elect status` shows who is not",
+    )
+
+
+def not_consecutive(topic: str, last: int) -> Refused:
+    """The refusal to add partitions that leave a gap."""
+    return Refused(
+        f"partitions of {topic} would not be numbered 0 to {last} without a gap",
+        "`kctl topic describe` shows the partitions that are there",
+    )
+
+
+def no_replicas(tp: TopicPartition) -> Refused:
+    """The refusal of a partition without replicas."""
+    return Refused(
+        f"{tp} would have no replicas; nothing was written", "name at least one broker for it in the plan"
+    )
+
+
+def dead_targets(tp: TopicPartition, dead: Sequence[int]) -> Refused:
+    """The refusal to put a partition on brokers that are not alive."""
+    return Refused(
+        f"{tp} would be on {brokers_named(dead)}, not alive; nothing was written",
+        "start them, or name other brokers in the plan",
+    )
+
+
+def brokers_named(ids: Sequence[int]) -> str:
+    """`broker 1`, `brokers 1, 2`."""
+    return f"broker{'' if len(ids) == 1 else 's'} {', '.join(map(str, ids))}"
 
 
 def unknown_partition(tp: TopicPartition, numbers: Collection[int]) -> KctlError:

@@ -192,9 +192,8 @@ class ClusterState(Struct, frozen=True, kw_only=True):
     features: Mapping[str, int] = field(default_factory=dict)  # finalized levels
     # Replicas that may lead a partition without an ISR and lose nothing (KIP-966).
     eligible_leaders: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
-    last_known_leaders: Mapping[TopicPartition, Replicas] = field(
-        default_factory=dict
-    )  # of those with none of them
+    # Of those with none of them.
+    last_known_leaders: Mapping[TopicPartition, Replicas] = field(default_factory=dict)
     log_dirs: tuple[LogDir, ...] = ()  # of the brokers that were asked for, with the replicas of `topics`
 
     def is_alive(self, broker_id: int) -> bool:

@@ -9,11 +9,12 @@ from random import Random
 
 from formats.values import Struct, field
 from kctl.changes.intents import AddPartitions, CreateTopic, DeleteTopic, Intent, counted
-from kctl.changes.plan import Plan, Stage
+from kctl.changes.plan import Plan, plan_of
 from kctl.changes.waiting import Waited
 from kctl.cluster.configs import check_values
 from kctl.cluster.interface import Cluster
 from kctl.cluster.names import (
+    brokers_named,
     check_topic_name,
     is_internal,
     refuse_collision,
@@ -74,11 +75,10 @@ def plan_creation(cluster: Cluster, new: NewTopic, kafka_version: KafkaVersion |
         check_values("topics", new.configs, state.kafka_version)
     replicas = _replicas_of(new, state)
     intent = CreateTopic(topic=new.name, replicas=replicas, configs=dict(new.configs))
-    writes = cluster.writes_for(intent, state)
     factor = len(next(iter(replicas.values())))
     title = f"{intent}, replication factor {factor}"
     warnings = [*_without_controller(state), *_few_for_isr(new, factor, state)]
-    return Plan(title=title, stages=(Stage(intent=intent, writes=writes),), warnings=tuple(warnings))
+    return plan_of([intent], cluster, state, title=title, warnings=warnings)
 
 
 def _replicas_of(new: NewTopic, state: ClusterState) -> Mapping[int, Replicas]:
@@ -128,7 +128,7 @@ def check_replicas(
     dead = sorted({id for ids in replicas.values() for id in ids if not state.is_alive(id)})
     if dead and not allow_dead:
         raise Refused(
-            f"broker{'' if len(dead) == 1 else 's'} {', '.join(map(str, dead))} not alive; nothing was written",
+            f"{brokers_named(dead)} not alive; nothing was written",
             "--allow-dead-brokers takes them all the same",
         )
 
@@ -197,8 +197,7 @@ def plan_growth(
     intent = AddPartitions(topic=name, replicas=added)
     title = f"{intent}, {total:,} in all"
     warnings = [*_without_controller(state), "records with a key go to other partitions than before"]
-    writes = cluster.writes_for(intent, state)
-    return Plan(title=title, stages=(Stage(intent=intent, writes=writes),), warnings=tuple(warnings))
+    return plan_of([intent], cluster, state, title=title, warnings=warnings)
 
 
 def _added(
@@ -266,8 +265,7 @@ def plan_deletion(
     intent = DeleteTopic(topic=name)
     warnings = [f"it will wait: {reason}" for reason in why_stuck(state, name)]
     title = f"{intent}, {counted(len(topic.partitions), 'partition')}, for good"
-    writes = cluster.writes_for(intent, state)
-    return Plan(title=title, stages=(Stage(intent=intent, writes=writes),), warnings=tuple(warnings))
+    return plan_of([intent], cluster, state, title=title, warnings=warnings)
 
 
 def why_stuck(state: ClusterState, name: str) -> list[str]:
@@ -278,8 +276,7 @@ def why_stuck(state: ClusterState, name: str) -> list[str]:
         return reasons
     dead = sorted({id for ids in topic.partitions.values() for id in ids if not state.is_alive(id)})
     if dead:
-        verb = "is" if len(dead) == 1 else "are"
-        reasons.append(f"broker{'' if len(dead) == 1 else 's'} {', '.join(map(str, dead))} {verb} not alive")
+        reasons.append(f"{brokers_named(dead)} {'is' if len(dead) == 1 else 'are'} not alive")
     if any(state.is_reassigning(TopicPartition(name, p)) for p in topic.partitions):
         reasons.append("its partitions are being reassigned")
     electing = state.election.partitions if state.election else {}

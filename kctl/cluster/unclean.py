@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kctl.changes.intents import ElectUnclean, Intent, counted
-from kctl.changes.plan import Plan, Stage
+from kctl.changes.plan import Plan, plan_of
 from kctl.changes.waiting import Waited
 from kctl.cluster.interface import Cluster
 from kctl.cluster.state import ClusterState
@@ -143,15 +143,13 @@ def plan_unclean_election(
     upper = "an unknown number" if unknown else f"{sum(one or 0 for one in most):,}"
     warnings = [f"it loses at least {counted(least, 'record')}, at most {upper}"]
     warnings += [_waiting_for(one, found) for one in proposed if one.lost_at_most is None][:5]
-    stage = Stage(intent=intent, writes=cluster.writes_for(intent, state))
-    if len(proposed) == 1:
-        title = f"elect broker {proposed[0].broker_id} unclean leader of {proposed[0].partition}"
-    else:
-        title = str(intent)
-    return Plan(
-        title=title,
-        stages=(stage,),
-        warnings=tuple(warnings),
+    one = proposed[0]
+    return plan_of(
+        [intent],
+        cluster,
+        state,
+        title="" if len(proposed) > 1 else f"elect broker {one.broker_id} unclean leader of {one.partition}",
+        warnings=warnings,
         details={"forecast": [dict(row) for row in forecast]},
         needs="" if accepted else "--accept-loss",
     )

@@ -59,12 +59,14 @@ def json_texts(data: Octets, starts: Ints, ends: Ints) -> tuple[pa.Array, Mask |
     texts = slices(data, starts, ends)
     offsets = ends_of(texts)
     held = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[: int(offsets[-1])]
-    is_ascii = not len(held) or (int(held.max()) <= LAST_PLAIN and int(held.min()) >= FIRST_PLAIN)
-    if is_ascii:
-        grows = (held == QUOTE) | (held == BACKSLASH)
+    text = _plain(held)
+    if text is not None:
+        grows = held == QUOTE
+        if "\\" in text:
+            grows |= held == BACKSLASH
         if not grows.any():
             return texts, None
-        return _array(encode(str(held.data, "ascii")), offsets + _counted(grows, offsets)), None
+        return _array(encode(text), offsets + _counted(grows, offsets)), None
     bad = _bad_rows(held, offsets)
     if bad is not None:
         held = held.copy()
@@ -75,6 +77,16 @@ def json_texts(data: Octets, starts: Ints, ends: Ints) -> tuple[pa.Array, Mask |
     sums = np.concatenate(([0], np.cumsum(growth[grown])))
     more = sums[np.searchsorted(grown, offsets)]
     return _array(encode(str(held.data, "utf-8")), offsets + more), bad
+
+
+def _plain(held: Octets) -> str | None:
+    """The text, where it is ASCII without control characters: of these a quote and a backslash alone grow."""
+    if len(held) and int(held.min()) < FIRST_PLAIN:
+        return None
+    try:
+        return str(held.data, "ascii")
+    except UnicodeDecodeError:
+        return None
 
 
 def _counted(mask: Mask, places: NDArray[np.int32]) -> Ints:

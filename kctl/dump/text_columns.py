@@ -21,8 +21,8 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
-ROWS_AT_ONCE = 32 << 10
-BYTES_AT_ONCE = 1 << 20
+ROWS_AT_ONCE = 16 << 10
+BYTES_AT_ONCE = 4 << 20
 DIGITS_AT_ONCE = 4
 LONG = 64  # bytes of a constant that are not worth being copied twice
 

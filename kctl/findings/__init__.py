@@ -6,6 +6,7 @@ A check says `BATCH_CRC_MISMATCH.at(place, stored=..., computed=...)`; nothing e
 """
 
 import enum
+import re
 from collections.abc import Iterator
 from importlib import import_module
 
@@ -59,17 +60,44 @@ class FindingType(Struct, frozen=True):
         return Finding(self.code, severity or self.severity, self.sentence.format(**details), place)
 
 
-def error(code: str, sentence: str, meaning: str, cause: str, action: str) -> FindingType:
-    """A row of the table; `warning` and `info` likewise."""
-    return FindingType(code, Severity.ERROR, sentence, meaning, cause, action)
+# Sentences that several rows share.
+SHARED = {
+    "@rebuild-epochs": "`kctl segment rebuild` writes the file anew from the log; a broker does so only when it recovers.",
+    "@rebuild-index": "Rebuild it with `kctl segment rebuild`; Kafka itself rebuilds a missing index at start-up.",
+    "@client-bug": "Find the client that wrote it; the other replicas hold the same bytes.",
+    "@other-replica": "Take the range from another replica; `kctl replica compare` says which copy is sound.",
+    "@duplicates": "A broker that starts from it takes duplicates for new records, or refuses producers that are right.",
+    "@delete-snapshot": "Delete it before the broker starts: Kafka then takes the next older one and replays the log.",
+}
 
 
-def warning(code: str, sentence: str, meaning: str, cause: str, action: str) -> FindingType:
-    return FindingType(code, Severity.WARNING, sentence, meaning, cause, action)
+def error(table: str) -> FindingType:
+    """A row of the table; `warning` and `info` likewise. Raises ValueError for one that lacks a line.
+
+        remote-object-misnamed
+        An object of the segment lies under another name than {expected}.
+        Brokers ask for the name made from the metadata and do not find it.
+        Renamed or copied by hand.
+        Give it its right name.
+
+    A line each: code, sentence, meaning, cause, action, or the name of one in `SHARED`. What is indented more continues
+    the line before.
+    """
+    return _row(Severity.ERROR, table)
 
 
-def info(code: str, sentence: str, meaning: str, cause: str, action: str) -> FindingType:
-    return FindingType(code, Severity.INFO, sentence, meaning, cause, action)
+def warning(table: str) -> FindingType:
+    return _row(Severity.WARNING, table)
+
+
+def info(table: str) -> FindingType:
+    return _row(Severity.INFO, table)
+
+
+def _row(severity: Severity, table: str) -> FindingType:
+    lines = [line.strip() for line in re.sub(r"\n {5,}", " ", table).split("\n")]
+    code, sentence, meaning, cause, action = (SHARED.get(line, line) for line in lines)
+    return FindingType(code, severity, sentence, meaning, cause, action)
 
 
 class Finding(Struct, frozen=True):
@@ -92,7 +120,7 @@ class Finding(Struct, frozen=True):
 
 
 # One file a subject; a new subject is one more name here.
-SUBJECTS = (
+SUBJECTS = [
     "segments",
     "evidence",
     "internal_topics",
@@ -108,7 +136,7 @@ SUBJECTS = (
     "journal",
     "live",
     "migration",
-)
+]
 
 
 def all_findings() -> Iterator[FindingType]:

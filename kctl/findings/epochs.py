@@ -2,49 +2,35 @@
 
 from kctl.findings import error, info, warning
 
-REBUILD = "`kctl segment rebuild` writes the file anew from the log; a broker does so only when it recovers."
-
-EPOCH_ENTRY_WRONG = error(
-    "epoch-entry-wrong",
-    "Epoch {epoch} begins at offset {start_offset} here, but offset {offset} was written in epoch {found}.",
-    "Followers ask for the end of an epoch to find where to truncate; a wrong entry makes them truncate too"
-    " much or too little.",
-    "A file that was edited or belongs to another copy, or a broker that wrote it before it truncated its log.",
-    REBUILD,
-)
-EPOCH_ENTRY_MISSING = error(
-    "epoch-entry-missing",
-    "Epoch {epoch}, first seen at offset {offset}, has no entry.",
-    "Followers ask for the end of an epoch to find where to truncate; they are told of an older one.",
-    "A file that was edited, lost its end, or belongs to another copy.",
-    REBUILD,
-)
-EPOCHS_BEGIN_LATE = info(
-    "epochs-begin-late",
-    "The first entry begins at offset {start_offset}; the log's files begin at offset {log_start}.",
-    "When records are deleted the epochs below the log's start become one entry. The start that the broker knew"
-    " is in no checkpoint.",
-    "DeleteRecords or retention, and a broker that was stopped before it wrote log-start-offset-checkpoint.",
-    "Nothing, where records were deleted up to there.",
-)
-EPOCH_ENTRY_BEYOND_END = warning(
-    "epoch-entry-beyond-end",
-    "Epoch {epoch} begins at offset {start_offset}, beyond the log's end at {log_end}.",
-    "The log was longer when the entry was written; a broker drops it when it loads the log.",
-    "Records at the log's end that were lost, or a truncation whose checkpoint was not flushed (3.8 and later).",
-    "Compare with the other replicas: `kctl epoch compare`.",
-)
-EPOCHS_NOT_MONOTONIC = warning(
-    "epochs-not-monotonic",
-    "Epoch {epoch} at offset {start_offset} does not come after the entry before it; a broker since 2.0 keeps {kept}.",
-    "Epochs and their offsets grow. A broker assigns the lines in order, and each drops what contradicts it.",
-    "A broker of 0.11 or 1.x (KAFKA-7415, KAFKA-6361), or a hand edit.",
-    REBUILD,
-)
-EPOCHS_LOST = warning(
-    "epochs-file-missing",
-    "There is no leader-epoch-checkpoint although the log has leader epochs up to {epoch}.",
-    "Without it a follower truncates to its high watermark, which can lose or keep diverging records (KIP-101).",
-    "The file was lost or left out of a copy; a broker below 0.11 has none.",
-    REBUILD,
-)
+EPOCH_ENTRY_WRONG = error("""epoch-entry-wrong
+    Epoch {epoch} begins at offset {start_offset} here, but offset {offset} was written in epoch {found}.
+    Followers ask for the end of an epoch to find where to truncate; a wrong entry makes them truncate too much or too
+        little.
+    A file that was edited or belongs to another copy, or a broker that wrote it before it truncated its log.
+    @rebuild-epochs""")
+EPOCH_ENTRY_MISSING = error("""epoch-entry-missing
+    Epoch {epoch}, first seen at offset {offset}, has no entry.
+    Followers ask for the end of an epoch to find where to truncate; they are told of an older one.
+    A file that was edited, lost its end, or belongs to another copy.
+    @rebuild-epochs""")
+EPOCHS_BEGIN_LATE = info("""epochs-begin-late
+    The first entry begins at offset {start_offset}; the log's files begin at offset {log_start}.
+    When records are deleted the epochs below the log's start become one entry. The start that the broker knew is in no
+        checkpoint.
+    DeleteRecords or retention, and a broker that was stopped before it wrote log-start-offset-checkpoint.
+    Nothing, where records were deleted up to there.""")
+EPOCH_ENTRY_BEYOND_END = warning("""epoch-entry-beyond-end
+    Epoch {epoch} begins at offset {start_offset}, beyond the log's end at {log_end}.
+    The log was longer when the entry was written; a broker drops it when it loads the log.
+    Records at the log's end that were lost, or a truncation whose checkpoint was not flushed (3.8 and later).
+    Compare with the other replicas: `kctl epoch compare`.""")
+EPOCHS_NOT_MONOTONIC = warning("""epochs-not-monotonic
+    Epoch {epoch} at offset {start_offset} does not come after the entry before it; a broker since 2.0 keeps {kept}.
+    Epochs and their offsets grow. A broker assigns the lines in order, and each drops what contradicts it.
+    A broker of 0.11 or 1.x (KAFKA-7415, KAFKA-6361), or a hand edit.
+    @rebuild-epochs""")
+EPOCHS_LOST = warning("""epochs-file-missing
+    There is no leader-epoch-checkpoint although the log has leader epochs up to {epoch}.
+    Without it a follower truncates to its high watermark, which can lose or keep diverging records (KIP-101).
+    The file was lost or left out of a copy; a broker below 0.11 has none.
+    @rebuild-epochs""")

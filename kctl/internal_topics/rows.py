@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 from formats.log.records import Entry
+from formats.values import Struct
 from kctl.errors import KctlError
 from kctl.evidence.alive import Registered
 from kctl.evidence.model import Evidence, Replica
@@ -36,12 +38,14 @@ from kctl.internal_topics.transactions import (
     fold_transactions,
     is_ended,
     is_every_partition,
+    none_began_in,
     open_transactions,
     why_it_hangs,
 )
 from kctl.judging.judgement import Judgement
 from kctl.judging.transactions import judge_transactions
 from kctl.replica.copies.copy import live_copies
+from kctl.replica.copies.moments import INTERNAL_COMPACTED, clusters_of
 from kctl.rows.internal_topics import (
     COMMITTED_OFFSET,
     GROUP,
@@ -153,11 +157,11 @@ def open_rows(evidence: Evidence, *, every: bool) -> Iterator[Row | Judgement]:
     ):
         for replica in copies_to_read(evidence, topic):
             trouble: list[Unreadable] = []
-            last = [-1]
+            read = _Read()
             found = entries(replica.folder, trouble, arriving=replica.arriving)
             hanging: list[bool | None] = []
-            for one in open_transactions(replica.topic_partition, _followed(found, last)):
-                if not is_ended(one, replica.folder, log_end=last[0] + 1):
+            for one in open_transactions(replica.topic_partition, read.follow(found)):
+                if not is_ended(one, replica.folder, log_end=read.end):
                     coordinator = state.of_producer(one.producer_id) if state else None
                     is_decided = state is not None and (
                         coordinator.log_partition not in cut if coordinator else state.is_whole and not cut
@@ -168,38 +172,63 @@ def open_rows(evidence: Evidence, *, every: bool) -> Iterator[Row | Judgement]:
                         yield from _rows_of(one, coordinator, hanging[-1], why)
             closed = [unreadable for unreadable in trouble if unreadable.is_closed]
             yield from unreadable_rows(topic, [], closed)
-            lacking = unseen(replica, last[0] + 1)
+            lacking, hole = unseen(replica, read)
             if lacking and topic == TRANSACTION_STATE:
                 cut.add(replica.partition)
-            yield judge_transactions(
-                replica.topic_partition, hanging, [unreadable.what for unreadable in trouble], lacking
-            )
+            said = [unreadable.what for unreadable in trouble]
+            yield judge_transactions(replica.topic_partition, hanging, said, lacking, hole)
 
 
-def _unseen_in(evidence: Evidence) -> Callable[[Replica, int], tuple[int, int] | None]:
-    """Which offsets [FROM, TO) a copy that ends at an offset lacks of what its broker had; None where nothing lacks.
+class _Read(Struct):
+    """How far a log was read, and the first offsets [FROM, TO) in its middle at which it holds nothing."""
 
-    The checkpoint of a broker that ran may have been copied after the log, and be ahead of it.
+    end: int = 0
+    hole: tuple[int, int] | None = None
+
+    def follow(self, found: Iterable[Entry]) -> Iterator[Entry]:
+        """The same entries; what is known of the log is kept up to date."""
+        is_first = True
+        for entry in found:
+            # Of wrappers before message format 2 only the last offset is stored.
+            if not is_first and self.hole is None and entry.batch and entry.base_offset > self.end:
+                self.hole = self.end, entry.base_offset
+            is_first = False
+            self.end = entry.last_offset + 1
+            yield entry
+
+
+Range = tuple[int, int] | None
+
+
+def _unseen_in(evidence: Evidence) -> Callable[[Replica, _Read], tuple[Range, Range]]:
+    """Which offsets [FROM, TO) a copy lacks of what its broker had, at its end and in its middle; None where none.
+
+    The checkpoint of a broker that ran may have been copied after the log, and be ahead of it. In the middle a
+    cleaner may have taken records, of another copy too that this one was fetched from, which is no loss, and a snapshot
+    behind them knows what is open.
     """
     registered = Registered(evidence)
-    high_watermarks = {copy.folder: copy.checkpoint("high_watermark") for copy in live_copies(evidence)}
+    copies = {copy.folder: copy for copy in live_copies(evidence)}
+    cleaned = {copy.partition for copy in copies.values() if copy.checkpoint("cleaner") is not None}
+    clusters = cache(lambda: tuple(clusters_of(evidence, lambda error: None).values()))
 
-    def unseen(replica: Replica, log_end: int) -> tuple[int, int] | None:
-        high_watermark = high_watermarks.get(replica.folder) or 0
+    def unseen(replica: Replica, read: _Read) -> tuple[Range, Range]:
+        copy, log_end = copies.get(replica.folder), read.end
+        may_be_cleaned = copy is None or not copy.was_never_cleaned or copy.partition in cleaned
+        hole = None if may_be_cleaned or replica.topic in INTERNAL_COMPACTED else read.hole
+        if hole and (
+            none_began_in(hole, replica.folder, log_end)
+            or any(cluster.is_compacted(replica.topic) for cluster in clusters())
+        ):
+            hole = None
+        high_watermark = (copy.checkpoint("high_watermark") if copy else None) or 0
         if log_end >= high_watermark or registered.ran(replica.broker_id, replica.moment):
-            return None
+            return None, hole
         last = segments(replica.folder)[-1:]  # it may be empty
         log_end = max(log_end, *(int(path.stem) for path in last), 0)
-        return (log_end, high_watermark) if log_end < high_watermark else None
+        return ((log_end, high_watermark) if log_end < high_watermark else None), hole
 
     return unseen
-
-
-def _followed(found: Iterable[Entry], last: list[int]) -> Iterator[Entry]:
-    """The same entries; `last` is kept at the last offset so far."""
-    for entry in found:
-        last[0] = entry.last_offset
-        yield entry
 
 
 def _rows_of(

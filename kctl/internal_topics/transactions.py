@@ -11,6 +11,7 @@ snapshots and holds nothing open.
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -212,22 +213,33 @@ def abort_command(one: OpenTransaction) -> str:
 
 
 def is_ended(one: OpenTransaction, folder: Path, log_end: int) -> bool:
-    """Whether the newest snapshot behind the transaction's records that can be read has it open no more.
+    """Whether the newest snapshot behind the transaction's records that can be read has it open no more."""
+    producers = _known_behind(one.last_offset + 1, folder, log_end)
+    return producers is not None and not any(_holds(producer, one) for producer in producers)
+
+
+def none_began_in(hole: tuple[int, int], folder: Path, log_end: int) -> bool:
+    """Whether the newest snapshot behind a hole that can be read has no transaction open that began in it."""
+    producers = _known_behind(hole[1], folder, log_end)
+    return producers is not None and not any(
+        hole[0] <= producer.current_txn_first_offset < hole[1] for producer in producers
+    )
+
+
+def _known_behind(offset: int, folder: Path, log_end: int) -> list[ProducerEntry] | None:
+    """The producers in the newest snapshot from an offset on that can be read; None where there is none.
 
     One behind the log's end counts for nothing: a broker deletes it at its start.
     """
     try:
         snapshots = read_folder(folder).snapshots
     except OSError:
-        return False
+        return None
     for file in reversed(snapshots):
-        if file.named and one.last_offset < file.named.base_offset <= log_end:
-            try:
-                producers = read_snapshot(read_whole(file.path))
-            except (OSError, FormatError):
-                continue
-            return not any(_holds(producer, one) for producer in producers)
-    return False
+        if file.named and offset <= file.named.base_offset <= log_end:
+            with suppress(OSError, FormatError):
+                return list(read_snapshot(read_whole(file.path)))
+    return None
 
 
 def _holds(producer: ProducerEntry, one: OpenTransaction) -> bool:

@@ -93,17 +93,28 @@ class Judgement(NamedTuple):
         )
 
 
+def for_all(command: str, topic: str | None, partition: int | None) -> str:
+    """A command that fetches something of a partition as the one for every partition: its name as PARTITION."""
+    return command if topic is None else command.replace(f"{topic}-{partition}", "PARTITION")
+
+
 class Coverage(Struct):
     """How many subjects of one question got which verdict, and what was missing, grouped."""
 
     question: Question
     verdicts: Counter[Verdict] = field(default_factory=Counter)
     missing: Counter[Missing] = field(default_factory=Counter)
+    """How many subjects lack each; the command is the one of all of them."""
+    _first: dict[Missing, str] = field(default_factory=dict)
+    """The command of the first subject."""
 
     def add(self, judgement: Judgement) -> None:
         """Count a judgement of this question."""
         self.verdicts[judgement.verdict] += 1
-        self.missing.update(set(judgement.missing))
+        for missing in dict.fromkeys(judgement.missing):  # each once, in their order
+            of_all = missing._replace(get=for_all(missing.get, *judgement.subject[:2]))
+            self.missing[of_all] += 1
+            self._first.setdefault(of_all, missing.get)
 
     @property
     def judged(self) -> int:
@@ -122,7 +133,12 @@ class Coverage(Struct):
             judged=self.judged,
             **{str(verdict): self.verdicts[verdict] for verdict in Verdict},
             missing=[
-                {**missing._asdict(), "subjects": count} for missing, count in self.missing.most_common()
+                {
+                    **missing._asdict(),
+                    "get": self._first[missing] if count == 1 else missing.get,
+                    "subjects": count,
+                }
+                for missing, count in self.missing.most_common()
             ],
         )
 

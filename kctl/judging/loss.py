@@ -24,8 +24,14 @@ UNDECIDED: Mapping[str, str] = {
     said_of_replicas.TOPIC_RECREATED.code: "the copies are of different topics of this name",
     said_of_replicas.CLUSTERS_MIXED.code: "the copies are from different clusters",
 }
+# The same, of what a copy that was taken while its broker ran may show without any loss.
+BEYOND: Mapping[str, str] = {
+    said_of_replicas.INCOMPLETE_COPY.code: "checkpoints name offsets that no copy of the last moment reaches",
+    said_of_replicas.START_MISSING.code: "leader epochs begin below the first segment, and nothing says that retention took it",
+    said_of_replicas.GAP_EVERYWHERE.code: "offsets are in no copy, and nothing shows the compaction or retention that took them",
+}
 UNREADABLE = frozenset({said_of_replicas.COPY_UNREADABLE.code})
-DAMAGED = frozenset({said_of_replicas.DAMAGED_COPY.code})
+DAMAGED = frozenset({said_of_replicas.DAMAGED_COPY.code, said_of_replicas.HOLE_EVERYWHERE.code})
 CLEAN = frozenset(
     {"creation", "controlled_shutdown", "failure", "preferred", "reassignment", "isr_change", "none"}
 )
@@ -53,6 +59,12 @@ class LossFacts(Struct, frozen=True):
     was_there: bool = False  # earlier metadata of the cluster has it
     is_metadata_there: bool = False  # znodes or a metadata log are in the evidence
     unopened: tuple[str, ...] = ()  # paths of the evidence below which more copies may lie
+    is_folder_missing: bool = (
+        False  # checkpoints of the last moment name it, and no log directory of then has it
+    )
+    remote_only: tuple[int, int] | None = (
+        None  # offsets below the local log, which lie in remote storage alone
+    )
     newest_epoch: int = -1  # leader epoch that znodes or a copy name
 
 
@@ -78,6 +90,12 @@ def judge_loss(
             "the newest metadata of the cluster have no such topic: it was deleted, or they are of another cluster",
             [assignment("of the cluster that has the topic")],
         )
+    if facts.is_folder_missing:
+        return judged(
+            Verdict.COULD_NOT_JUDGE,
+            "checkpoints of the last moment name the partition, and no log directory of then has its folder",
+            [replica_of(broker_id, partition) for broker_id in sorted(needed or facts.copies)],
+        )
     unread = [finding for finding in findings if finding.code in UNREADABLE]
     if unread:
         brokers = sorted({f.place.broker_id for f in unread if f.place.broker_id is not None})
@@ -95,11 +113,22 @@ def judge_loss(
             missing = absent or [assignment()]
             return judged(Verdict.COULD_NOT_JUDGE, UNDECIDED[finding.code], missing)
     dropped = "; records that were never committed were dropped" if loss_classes else ""
+    if facts.remote_only:
+        start, end = facts.remote_only
+        dropped += f"; offsets [{start}, {end}) lie in remote storage alone, which `kctl remote audit` judges"
     damaged = next((finding.message for finding in findings if finding.code in DAMAGED), None)
     if damaged and absent:
         return judged(Verdict.COULD_NOT_JUDGE, damaged, absent)
     if damaged and (needed or len(facts.evidence_brokers) > 1):
         return judged(Verdict.DAMAGED, damaged)
+    for finding in findings:
+        if finding.code in BEYOND:  # after damage, which is certain
+            broker_id, why = (
+                finding.place.broker_id or 0,
+                "its copy and its checkpoints do not fit each other",
+            )
+            missing = absent or [replica_of(broker_id, partition, finding.place.moment, why)]
+            return judged(Verdict.COULD_NOT_JUDGE, BEYOND[finding.code], missing)
     if not needed:
         return _of_unknown_assignment(facts, judged, dropped)
     if not absent:

@@ -12,9 +12,10 @@ from kctl.judging.judgement import Judgement, Missing, Question, Subject, Verdic
 from kctl.model import TopicPartition
 
 UNREADABLE = frozenset({said_of_tier.TIER_UNREADABLE.code, said_of_tier.METADATA_UNREADABLE.code})
+METADATA_REPLICA = "replica of the __remote_log_metadata partition that names the segments"
 NOT_DECIDED = {
     said_of_tier.METADATA_ABSENT.code: (
-        "replica of the __remote_log_metadata partition that names the segments",
+        METADATA_REPLICA,
         "no metadata record of the partition is in the evidence",
     ),
     said_of_tier.OBJECT_ENCRYPTED.code: (
@@ -22,6 +23,7 @@ NOT_DECIDED = {
         "objects are encrypted, so their content was not examined",
     ),
 }
+FETCH_METADATA = "rsync -a BROKER:LOG_DIR/__remote_log_metadata-* broker-ID/"
 Key = tuple[str | None, int | None]
 
 
@@ -33,17 +35,19 @@ class TierJudge(Struct):
     )
     reads_content: bool = True
     _findings: dict[Key, dict[str, list[Finding]]] = field(default_factory=dict)
-    _examined: set[Key] = field(default_factory=set)
+    _examined: dict[Key, str | None] = field(default_factory=dict)
+    _segments: Counter[Key] = field(default_factory=Counter)
 
     def finding(self, finding: Finding) -> None:
         """Take a finding of the audit."""
         key = finding.place.topic, finding.place.partition
         self._findings.setdefault(key, {}).setdefault(finding.code, []).append(finding)
 
-    def partition(self, partition: TopicPartition) -> None:
-        """Take a partition whose metadata were examined."""
+    def partition(self, partition: TopicPartition, segments: int, untold: str | None) -> None:
+        """Take a partition whose metadata name so many segments, and what of the metadata could not be read."""
         key = partition.topic, partition.partition
-        self._examined.add(key)
+        self._segments[key] += segments
+        self._examined[key] = self._examined.get(key) or untold
         self._findings.setdefault(key, {})
 
     def judgements(self) -> Iterator[Judgement]:
@@ -58,6 +62,7 @@ class TierJudge(Struct):
                 yield judgement
 
     def _judgement(self, subject: Subject, findings: dict[str, list[Finding]]) -> Judgement:
+        key = subject[:2]
         wrong = Counter(
             finding.code
             for found in findings.values()
@@ -77,11 +82,16 @@ class TierJudge(Struct):
             return judged(Verdict.UNREADABLE, unread.message)
         if missing:
             return judged(Verdict.COULD_NOT_JUDGE, missing[0].why)
+        if key in self._examined and not self._segments[key]:
+            return judged(Verdict.SOUND, "its metadata were read, and name no segment")
         return judged(Verdict.SOUND, "every remote segment, its metadata and its objects were examined")
 
     def _missing(self, subject: Subject, findings: dict[str, list[Finding]]) -> Iterator[Missing]:
+        untold = self._examined.get(subject[:2])
+        if untold:
+            yield Missing(METADATA_REPLICA, None, None, untold, FETCH_METADATA)
         for code, (what, why) in NOT_DECIDED.items():
-            if code in findings:
+            if code in findings and not (untold and code == said_of_tier.METADATA_ABSENT.code):
                 yield Missing(what, None, None, why, _fetch(code))
         if not self.has_objects:
             yield Missing(
@@ -99,5 +109,5 @@ class TierJudge(Struct):
 
 def _fetch(code: str) -> str:
     if code == said_of_tier.METADATA_ABSENT.code:
-        return "rsync -a BROKER:LOG_DIR/__remote_log_metadata-* broker-ID/"
+        return FETCH_METADATA
     return "decrypt the objects with the key of the cluster, and audit the copy with --tier FOLDER"

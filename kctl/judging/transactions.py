@@ -13,12 +13,13 @@ def judge_transactions(
     hanging: Sequence[bool | None],
     unreadable: Sequence[str] = (),
     unseen: tuple[int, int] | None = None,
+    hole: tuple[int, int] | None = None,
 ) -> Judgement:
     """The judgement on one partition.
 
     `hanging` has an item for each transaction that its log holds open: None where nothing tells whether its
     coordinator will end it. `unreadable` says which parts of the log gave no records, `unseen` which
-    offsets [FROM, TO) its broker had and the copy has not.
+    offsets [FROM, TO) its broker had and the copy has not, `hole` at which ones in its middle it holds nothing.
     """
     subject = Subject(partition.topic, partition.partition)
 
@@ -39,14 +40,13 @@ def judge_transactions(
                 get="copy the partition from another replica",
             ),
         )
-    if unseen:
+    if lacking := unseen or hole:
+        start, end = lacking
+        why = f"the copy ends at offset {start:,}, below its broker's high watermark {end:,}"
         return judged(
             Verdict.COULD_NOT_JUDGE,
-            f"the copy ends at offset {unseen[0]:,}, below its broker's high watermark {unseen[1]:,}",
-            Missing(
-                f"offsets [{unseen[0]}, {unseen[1]}) of the log",
-                get="copy the partition from another replica",
-            ),
+            why if unseen else f"the copy holds nothing at offsets [{start}, {end})",
+            Missing(f"offsets [{start}, {end}) of the log", get="copy the partition from another replica"),
         )
     if None in hanging:
         return judged(

@@ -9,7 +9,7 @@ from typing import Any
 
 from formats.values import Struct
 from kctl.audit.tables import Tables
-from kctl.judging.judgement import Verdict
+from kctl.judging.judgement import Verdict, for_all
 from kctl.judging.sentences import ANSWERS, audit_sentence, coverage_sentence
 from kctl.replica.loss.words import HANDOVER, cause_words, listed, lost_sentence, offsets_of, still_on
 from kctl.report.html import UNPRINTABLE, Html, count, element, link, size, slug, table
@@ -182,9 +182,12 @@ def _judged(tables: Tables) -> tuple[list[dict[str, Any]], list[Missing], dict[s
         if row["verdict"] in OPEN:
             lacks = listed(row["missing"]) or [{"what": "", "get": ""}]
             for lack in lacks:
-                grouped[row["question"], row["reason"], lack["what"], _general(lack["get"], row)].append(
-                    _subject(row)
-                )
+                grouped[
+                    row["question"],
+                    row["reason"],
+                    lack["what"],
+                    for_all(lack["get"], row["topic"], row["partition"]),
+                ].append(_subject(row))
     missing = [Missing(question, tuple(subjects), *rest) for (question, *rest), subjects in grouped.items()]
     coverages = [
         {
@@ -195,11 +198,6 @@ def _judged(tables: Tables) -> tuple[list[dict[str, Any]], list[Missing], dict[s
         for question, verdicts in counts.items()
     ]  # fmt: skip
     return coverages, sorted(missing, key=lambda lack: (-len(lack.subjects), lack.question, lack.what)), wrong
-
-
-def _general(command: str, row: Row) -> str:
-    """The command for every partition of the same kind: the partition's name as PARTITION."""
-    return command.replace(f"{row['topic']}-{row['partition']}", "PARTITION") if row["topic"] else command
 
 
 def _subject(row: Row) -> str:

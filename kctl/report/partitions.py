@@ -89,7 +89,7 @@ def _pictures(tables: Tables, wanted: list[Key]) -> dict[Key, Html]:
             "article",
             element("h3", name),
             *(element("p", said) for said in verdicts.get(key, [])),
-            *(_loss(row) for row in losses),
+            *(loss_words(row) for row in losses),
             element("div", picture, class_="scroll"),
             id=slug(name),
         )
@@ -191,7 +191,7 @@ def _verdicts(tables: Tables, wanted: set[Key]) -> dict[Key, list[str]]:
     return found
 
 
-def _loss(row: dict[str, Any]) -> Html:
+def loss_words(row: dict[str, Any]) -> Html:
     """A loss in words: what, by whom it was dropped, who still has it, and the lines that show it."""
     said = [f"offsets {offsets_of(row)}, {row['class']}, {cause_words(row['cause'])}"]
     if row["dropped_by"] is not None:

@@ -92,7 +92,7 @@ PLAN_PARTITION = RowType("""
     remote_partition: A partition's tier and local log as its leader has them.
     topic, topic_id?, partition
     broker_id               integer?     the leader
-    how                     znodes|logs  how the leader was told
+    how                     znodes|metadata|logs  how the leader was told
     log_start_offset
     local_log_start_offset  integer
     log_end_offset

@@ -10,8 +10,8 @@ from formats.log.records import Damage
 from kctl.checks.check import RowFinding
 from kctl.scan.pieces import Piece
 
-Column: TypeAlias = tuple[np.dtype[Any], int, NDArray[Any] | None]
-"""Its type, its least value, and what to add to that in each row (None: nothing in any)."""
+Column: TypeAlias = tuple[str, int, str, bytes]
+"""Its type, its least value, and what to add to that in each row, of which type (none: nothing in any)."""
 
 
 class PackedHeaders(NamedTuple):
@@ -56,25 +56,26 @@ def _unpacked(sent: PackedHeaders) -> Headers:
 
 
 def _narrow(column: NDArray[Any]) -> Column:
+    kind = column.dtype.str
     if not len(column):
-        return column.dtype, 0, None
+        return kind, 0, "", b""
     least = int(column.min())
     span = int(column.max()) - least
     if span == 0:
-        return column.dtype, least, None
-    if column.dtype == np.bool_:
-        return column.dtype, 0, column
-    for narrow in (np.uint8, np.uint16, np.uint32):
-        if span <= np.iinfo(narrow).max and np.dtype(narrow).itemsize < column.dtype.itemsize:
-            return column.dtype, least, (column - column.dtype.type(least)).astype(narrow)
-    return column.dtype, 0, column
+        return kind, least, "", b""
+    if column.dtype != np.bool_:
+        for narrow in (np.uint8, np.uint16, np.uint32):
+            if span <= np.iinfo(narrow).max and np.dtype(narrow).itemsize < column.dtype.itemsize:
+                above = (column - column.dtype.type(least)).astype(narrow)
+                return kind, least, above.dtype.str, above.tobytes()
+    return kind, 0, kind, column.tobytes()
 
 
 def _wide(column: Column, rows: int) -> NDArray[Any]:
-    dtype, least, above = column
-    if above is None:
-        return np.full(rows, least, dtype)
-    wide = above.astype(dtype)
+    kind, least, narrow, above = column
+    if not narrow:
+        return np.full(rows, least, kind)
+    wide = np.frombuffer(above, narrow, rows).astype(kind)
     if least:
-        wide += dtype.type(least)
+        wide += wide.dtype.type(least)
     return wide

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 ROW_GROUP_BYTES = 16 << 20
+BATCHES_AT_ONCE = 128
 
 
 class WrittenPart(NamedTuple):
@@ -38,6 +39,7 @@ class ParquetPart:
         self._writer = pq.ParquetWriter(self._aside, schema, compression="zstd")
         self._schema = schema
         self._held: list[pa.RecordBatch] = []
+        self._few: list[pa.RecordBatch] = []
         self._size = 0
         self.rows = 0
 
@@ -46,18 +48,25 @@ class ParquetPart:
         if not batch.num_rows:
             return
         self.rows += batch.num_rows
-        self._held.append(batch)
+        self._few.append(batch)
+        if len(self._few) == BATCHES_AT_ONCE:
+            self._gather()
         self._size += batch.nbytes
         if self._size >= ROW_GROUP_BYTES:
             self._flush()
 
+    def _gather(self) -> None:
+        """Copy batches into one: of small ones, the columns' objects take many times their bytes."""
+        self._held += pa.Table.from_batches(self._few, self._schema).combine_chunks().to_batches()
+        self._few = []
+
     def _flush(self) -> None:
-        self._writer.write_table(pa.Table.from_batches(self._held, self._schema))
-        self._held, self._size = [], 0
+        self._writer.write_table(pa.Table.from_batches(self._held + self._few, self._schema))
+        self._held, self._few, self._size = [], [], 0
 
     def close(self) -> WrittenPart:
         """Put the file in place."""
-        if self._held:
+        if self._held or self._few:
             self._flush()
         self._writer.close()
         written = WrittenPart(self.path.name, self.rows, self._aside.stat().st_size)

@@ -63,18 +63,26 @@ def default_jobs() -> int:
 
 
 def ordered(
-    function: Callable[[Item], Result], items: Iterable[Item], *, jobs: Jobs = None
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    *,
+    jobs: Jobs = None,
+    at_once: bool = False,
 ) -> Iterator[Result]:
     """function(item) for each item, in order; function, items and results must be picklable.
 
     At most a few items for each process are taken ahead of what the caller has read. `jobs=1` stays in this
-    process; an exception of the function is raised where its result would have been.
+    process, and so does what is quickly done unless others are to help `at_once`; an exception of the function is
+    raised where its result would have been.
     """
     if jobs is not None and not isinstance(jobs, int):
         yield from jobs.ordered(function, items)
         return
     jobs = jobs or default_jobs()
     waiting = iter(items)
+    if at_once and jobs > 1:
+        yield from _by_workers(function, waiting, jobs)
+        return
     began = time.monotonic()
     for item in waiting:
         yield function(item)
@@ -138,3 +146,13 @@ def forks() -> bool:
 def _begin_worker() -> None:
     # Ctrl-C reaches the whole process group: workers go quietly, their parent says what happened.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Where the parent was killed, workers would wait for work forever, and a run begun anew would meet them."""
+    from multiprocessing import parent_process
+
+    if parent := parent_process():
+        parent.join()
+        os._exit(1)

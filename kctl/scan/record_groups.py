@@ -1,8 +1,6 @@
 """Records of the batches of a run as columns, in groups whose bodies fit in memory together.
 
-Bodies that are not compressed are looked at where they lie in the block; others are decompressed side by
-side into one array. A batch whose records cannot be read gets a `Trouble`, with the error of the decoder of
-single batches.
+A batch whose records cannot be read gets a `Trouble`, with the error of the decoder of single batches.
 """
 
 from collections.abc import Iterator

@@ -1,20 +1,11 @@
 """`scan_segment`: a segment as chunks of columns, with damage and findings, in bounded memory.
 
-    with opened_source(path) as source:
-        scan = scan_segment(source, ScanOptions(base_offset=0))
-        for chunk in scan:                      # consecutive runs of bytes [chunk.position, chunk.end)
-            chunk.headers.base_offset           # numpy columns, one row a batch (formats.log.columns.headers.Headers)
-            chunk.headers.crc_valid             # False: a batch whose length is believed and whose CRC is wrong
-            chunk.damage                        # ranges that are no batch (formats.log.records.Damage)
-            chunk.findings                      # kctl.findings.Finding, at most options.max_findings in all
-        scan.totals                             # batches, records, good_bytes, damaged_bytes, next_offset, ...
+Give the scan of each segment of a log the same `LogChecks`, in the order of their offsets; `LogChecks.finish` then says
+what only the log as a whole shows.
 
-The scan runs the checks of `kctl.checks.table`. To check a log of several segments, give the scan of each the same
-`LogChecks`, in the order of their offsets; `LogChecks.finish` then says what only the log as a whole shows.
-
-Every byte between `start` and `end` is in exactly one batch or one damage. Nothing raises for what the
-bytes are; a source that cannot be read or changes while it is read is a finding in the last chunk. Columns
-are the chunk's own and may be kept; what `chunk.records` holds is valid until the next chunk only.
+Every byte between `start` and `end` is in exactly one batch or one damage. Nothing raises for what the bytes are; a
+source that cannot be read or changes meanwhile is a finding in the last chunk. Columns may be kept; what
+`chunk.records` holds is valid until the next chunk only.
 """
 
 from collections import Counter

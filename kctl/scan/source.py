@@ -1,8 +1,7 @@
-"""Where the bytes of a segment come from: a local file, bytes in memory, or the object of a store.
+"""Where the bytes of a segment come from: a local file, or the object of a store.
 
-A source is opened, asked for bytes at positions, and closed. It gives fewer bytes than asked only where it
-ends. Local files are read into memory that the reader owns and never mapped: a file that a running broker
-truncates would end the process.
+A source gives fewer bytes than asked only where it ends. Local files are read into memory that the reader owns and
+never mapped: a file that a running broker truncates would end the process.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from formats.binary.layout import Bytes
 from formats.log.other_systems import HEAD, TAIL, Foreign, foreign
 from kctl.files import descriptor_of
 from kctl.inside import Inside
@@ -90,38 +88,6 @@ class LocalFile:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
-
-
-class InMemory:
-    """Bytes as a source."""
-
-    def __init__(self, data: Bytes, name: str = "bytes") -> None:
-        self.name = name
-        self._data = memoryview(data)
-        self.size = len(data)
-
-    def read_at(self, position: int, size: int) -> bytes:
-        """Bytes from position on, fewer where they end."""
-        return bytes(self._data[position : position + size])
-
-    def read_into(self, position: int, room: NDArray[np.uint8]) -> int:
-        """Fill the room from position on; how many bytes there were."""
-        part = self._data[position : position + len(room)]
-        room[: len(part)] = part
-        return len(part)
-
-    def whole(self) -> NDArray[np.uint8]:
-        """All of it."""
-        import numpy as np
-
-        return np.frombuffer(self._data, np.uint8)
-
-    def current_size(self) -> int:
-        """What it was."""
-        return self.size
-
-    def close(self) -> None:
-        """Nothing to give back."""
 
 
 def open_source(

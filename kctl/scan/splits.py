@@ -1,8 +1,7 @@
 """Cutting a segment into parts that are scanned alone, at batch boundaries that are proven.
 
-An index entry is only a hint of a boundary. It is taken when the lengths of the batches from an earlier
-entry lead exactly to it and the batch there proves itself by its CRC. Cuts depend on the file and its index
-and not on how many processes there are, so every engine scans the same parts.
+An index entry is taken when the lengths of the batches from an earlier one lead exactly to it and the batch there
+proves itself by its CRC. Cuts depend on the file and its index alone, so every engine scans the same parts.
 """
 
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from kctl.scan.source import Source
 Positions = NDArray[np.int64]
 
 TARGET = 128 << 20  # bytes of a part
+MOST_INDEXED = 1 << 31  # bytes of a log that an offset index can name positions in
 RUN_UP = 64 << 10  # bytes before a boundary from which lengths must lead to it
 LARGEST = 4 << 20  # a boundary whose batch is larger is not looked at
 
@@ -40,7 +40,7 @@ def plan_splits(source: Source, hints: Positions, target: int = TARGET) -> list[
     """The parts of a segment, each of about the target size; one part where the index gives no boundary."""
     cuts = [0]
     wanted = target
-    while wanted < source.size - target // 2:
+    while wanted < min(source.size - target // 2, MOST_INDEXED):
         for place in range(int(np.searchsorted(hints, max(wanted, cuts[-1] + 1))), len(hints)):
             if hints[place] >= wanted + target:
                 break
@@ -49,6 +49,11 @@ def plan_splits(source: Source, hints: Positions, target: int = TARGET) -> list[
                 break
         wanted += target
     return [Split(start, end) for start, end in zip(cuts, [*cuts[1:], source.size], strict=True)]
+
+
+def most_splits(size: int, target: int) -> int:
+    """How many parts a segment of this size has at most."""
+    return max(1, -(-min(size - target // 2, MOST_INDEXED) // target))
 
 
 def is_boundary(source: Source, hints: Positions, place: int) -> bool:

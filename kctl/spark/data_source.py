@@ -1,17 +1,7 @@
 """`spark.read.format("kafka-segments")`: the tables of a scan as a Spark data source (Spark 4.1 and later).
 
-    spark.dataSource.register(KafkaSegments)
-    spark.read.format("kafka-segments").option("table", "batches").load("/data/evidence")
-
-Options: `table` (batches, records, findings, segments), `path` (what `load` is given: a folder, one with `*`, `?` or
-`[...]` in its name, or a URI of S3, GCS, Azure or HDFS; `load` takes a list of them too), `split_bytes` (about so much
-in one partition of the job), `least_split_bytes` (which it is never below: each task costs some milliseconds; it grows
-where a job would have too many), `pushdown`. Another option is an error. Columns are
-pruned by the schema asked for: `.schema("topic string, offset bigint")`. Filters on topic, partition, broker_id,
-offsets and timestamps skip segments, parts of them and rows where `spark.sql.python.filterPushdown.enabled` is set
-and the option `pushdown` says so; they are exact only together with Spark's own, which run again. Rows of one
-partition of the job come in the order of the log; topic, partition, broker_id, moment and offset are the key of a
-record.
+Options and filters: docs/spark.md. Filters are exact only together with Spark's own, which run again. Rows of one
+partition of the job come in the order of the log.
 """
 
 from __future__ import annotations
@@ -119,9 +109,13 @@ class FilteringReader(Reader):
     """The same where pushdown is on: a reader that defines `pushFilters` fails where it is off."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # Spark's name
-        """Take what filters say into account; all of them are given back, for Spark to check again."""
+        """Take what filters say into account; gives back those that Spark is to check again.
+
+        What it is not given it shows as pushed: filters on what all rows of a segment have in common. A finding may be
+        of no segment.
+        """
         self.wanted = wanted_by(filters)
-        return filters
+        return [one for one in filters if self.table == "findings" or not is_exact(one)]
 
 
 class KafkaSegments(DataSource):
@@ -189,8 +183,7 @@ def wanted_by(filters: Iterable[Filter]) -> Filters:
     sets: dict[str, Any] = {}
     bounds: dict[str, Any] = {}
     for filter_ in filters:
-        attribute: tuple[str, ...] = getattr(filter_, "attribute", ())
-        name = str(attribute[0]) if len(attribute) == 1 else ""
+        name = _column_of(filter_)
         if name in SETS and isinstance(filter_, (EqualTo, In)):
             values = frozenset(filter_.value if isinstance(filter_, In) else (filter_.value,))
             key = SETS[name]
@@ -198,6 +191,18 @@ def wanted_by(filters: Iterable[Filter]) -> Filters:
         elif name in RANGES:
             _bound(filter_, RANGES[name], bounds)
     return Filters(**{**sets, **bounds})
+
+
+def _column_of(one: Filter) -> str:
+    attribute: tuple[str, ...] = getattr(one, "attribute", ())
+    return str(attribute[0]) if len(attribute) == 1 else ""
+
+
+def is_exact(one: Filter) -> bool:
+    """Whether a filter leaves out all rows that it shall, by segments alone."""
+    if not isinstance(one, (EqualTo, In)) or _column_of(one) not in SETS:
+        return False
+    return None not in (one.value if isinstance(one, In) else (one.value,))
 
 
 def _bound(one: Filter, names: tuple[str | None, str | None], bounds: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from formats.values import Struct, field
-from kctl.scan.splits import TARGET
+from kctl.scan.splits import TARGET, most_splits
 from kctl.spark.listing import SegmentRef
 
 MOST_FILES = 2000
@@ -84,7 +84,7 @@ def plan(
         if not wanted.wants(segment):
             continue
         for piece, size in _pieces(
-            segment, 1 if table in WHOLE_TABLES else cuts_of(segment.size_in_bytes, target), target
+            segment, 1 if table in WHOLE_TABLES else most_splits(segment.size_in_bytes, target), target
         ):
             goes_on = is_by_log and current.pieces and current.pieces[-1].segment.log == segment.log
             if (
@@ -104,14 +104,6 @@ def plan(
 def target_for(segments: Iterable[SegmentRef], target: int) -> int:
     """The bytes of a piece: `target`, or more where the job would have too many tasks for Spark's driver."""
     return max(target, sum(segment.size_in_bytes for segment in segments) // MOST_TASKS)
-
-
-def cuts_of(size: int, target: int) -> int:
-    """How many cuts a segment of this size has at most (see `kctl.scan.splits.plan_splits`)."""
-    count, wanted = 1, target
-    while wanted < size - target // 2:
-        count, wanted = count + 1, wanted + target
-    return count
 
 
 def _pieces(segment: SegmentRef, count: int, target: int) -> Iterator[tuple[Piece, int]]:

@@ -1,7 +1,6 @@
 """Pieces of segments as record batches of a table; what executors run. Imports no pyspark.
 
-Findings are those of `kctl.checks.table`, of a whole log. Other files are not read but for offset indexes, so whether a
-topic is compacted is known of Kafka's own topics and from the batches alone.
+Of other files offset indexes alone are read, so whether a topic is compacted is known of Kafka's own and from batches.
 """
 
 from __future__ import annotations

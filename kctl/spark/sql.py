@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kctl.audit.tables import Tables
 from kctl.errors import BadValue
-from kctl.spark.data_source import ddl_of
+from kctl.spark.data_source import TABLES, KafkaSegments, ddl_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,14 +28,27 @@ def query(spark: SparkSession, tables: Tables, statement: str) -> Iterator[dict[
         spark.conf.set(key, value)
     for name in tables.names():
         if re.search(rf"\b{name}\b", statement, re.IGNORECASE):
-            # The topic of a row stands in the files; from the names of folders Spark would take `7` for a number.
-            reader = spark.read.option("recursiveFileLookup", "true").schema(
-                ddl_of(tables.dataset(name).schema)
-            )
-            reader.parquet(str(tables.folder.resolve() / name)).createOrReplaceTempView(name)
+            _view(spark, tables, name)
     frame = _frame(spark, statement.strip().rstrip(";"), tables)
     for row in frame.toLocalIterator(prefetchPartitions=True):
         yield {name: _plain(value) for name, value in zip(frame.columns, row, strict=True)}
+
+
+def views(spark: SparkSession, out: str, evidence: str | None = None) -> list[str]:
+    """Temporary views of all tables of an audit, and of evidence itself as `evidence_batches` and so on; their names."""
+    tables = Tables(Path(out))
+    for name in tables.names():
+        _view(spark, tables, name)
+    for name in TABLES if evidence else ():
+        frame = spark.read.format(KafkaSegments.name()).option("table", name).load(evidence)
+        frame.createOrReplaceTempView(f"evidence_{name}")
+    return [*tables.names(), *(f"evidence_{name}" for name in TABLES if evidence)]
+
+
+def _view(spark: SparkSession, tables: Tables, name: str) -> None:
+    # The topic of a row stands in the files; from the names of folders Spark would take `7` for a number.
+    reader = spark.read.option("recursiveFileLookup", "true").schema(ddl_of(tables.dataset(name).schema))
+    reader.parquet(str(tables.folder.resolve() / name)).createOrReplaceTempView(name)
 
 
 def _frame(spark: SparkSession, statement: str, tables: Tables) -> DataFrame:

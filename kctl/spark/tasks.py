@@ -1,9 +1,8 @@
 """Any function over any items on executors, results in order: how an audit runs on Spark.
 
-The same functions that the local pool runs are sent as the partitions of a data source, which works on
-classic masters and over Connect alike. Driver and executors exchange items and results in the serialization of Spark,
-over its own connections and never through a file. Items go out in waves, so that the driver holds few results; while one
-wave's last tasks run, the next has begun, so that no core waits.
+Functions are sent as partitions of a data source, which works on classic masters and over Connect alike; items and
+results go over Spark's own connections in its serialization. Items go out in waves, so that the driver holds few results;
+while one wave's last tasks run, the next has begun.
 """
 
 from __future__ import annotations
@@ -27,7 +26,8 @@ from pyspark.sql.types import StructType
 from kctl.model import SILENT, Progress
 from kctl.scan.pool import WorkerDied
 from kctl.spark.data_source import freeze_once
-from kctl.stores.asked import counted, taken
+from kctl.stores.asked import Counted, counted, taken
+from kctl.stores.file_systems import StoreGone
 from kctl.stores.sent import SentMirror, laid, place_of, placed, sent
 
 if TYPE_CHECKING:
@@ -39,7 +39,14 @@ Result = TypeVar("Result")
 
 PLAIN, WITH_CODE = CPickleSerializer(), CloudPickleSerializer()
 SCHEMA = pa.schema([("number", pa.int64()), ("result", pa.binary())])
-NOUNS = {"ReplicaTask": "folders", "ComparisonTask": "partitions", "PosixPath": "files", "int": "probes"}
+NOUNS = {
+    "ReplicaTask": "folders",
+    "SlicedTask": "folders",
+    "Slice": "parts of logs",
+    "ComparisonTask": "partitions",
+    "PosixPath": "files",
+    "int": "probes",
+}
 """What items are, for those who look at Spark's pages."""
 PARTITIONS_A_WAVE = 4
 """For each core: enough that a slow one does not keep the others waiting."""
@@ -122,8 +129,14 @@ class TasksReader(DataSourceReader):
         function = PLAIN.loads(PLAIN.loads(self.work)[0])
         with laid(partition.packed.mirrors):
             for number, item in enumerate(partition.packed.items, partition.packed.first):
-                result, _ = pickled(counted(function, PLAIN.loads(item)))
+                try:
+                    done = counted(function, PLAIN.loads(item))
+                except StoreGone as error:  # Spark would begin the task again, and quote its stack
+                    done = Counted(error, 0, 0)
+                result, _ = pickled(done)
                 yield pa.RecordBatch.from_pydict({"number": [number], "result": [result]}, SCHEMA)
+                if isinstance(done.result, StoreGone):
+                    return
 
 
 class Tasks(DataSource):

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from formats.values import Struct
+from kctl.errors import KctlError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -89,6 +90,8 @@ def counted(function: Callable[[Item], Result], item: Item) -> Counted:
 
 
 def taken(done: Counted) -> object:
-    """The result, where it was wanted; what was asked counts here too."""
+    """The result, where it was wanted; what was asked counts here too. Raises an error that stands in its place."""
     ASKED.add(done.requests, done.bytes)
+    if isinstance(done.result, KctlError):
+        raise done.result
     return done.result

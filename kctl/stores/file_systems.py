@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -25,7 +25,9 @@ S3_OPTIONS = {
     "endpoint_override", "region", "scheme", "access_key", "secret_key", "session_token", "role_arn", "anonymous",
     "force_virtual_addressing",
 }  # fmt: skip
-GCS_OPTIONS = {"endpoint_override", "scheme", "anonymous", "project_id", "target_service_account"}
+GCS_OPTIONS = {
+    "endpoint_override", "scheme", "anonymous", "project_id", "target_service_account", "retry_limit_seconds",
+}  # fmt: skip
 AZURE_OPTIONS = {
     "account_key", "sas_token", "tenant_id", "client_id", "client_secret", "blob_storage_authority", "blob_storage_scheme",
     "dfs_storage_authority", "dfs_storage_scheme",
@@ -33,7 +35,7 @@ AZURE_OPTIONS = {
 HARMLESS = {
     "endpoint_override", "region", "scheme", "anonymous", "force_virtual_addressing", "project_id", "role_arn",
     "target_service_account", "tenant_id", "client_id", "blob_storage_authority", "blob_storage_scheme",
-    "dfs_storage_authority", "dfs_storage_scheme", "replication",
+    "dfs_storage_authority", "dfs_storage_scheme", "replication", "retry_limit_seconds",
 }  # fmt: skip
 """Those whose values are no secrets."""
 
@@ -42,6 +44,12 @@ class StoreUnreachable(KctlError):
     """The store did not answer, or does not let us in."""
 
     hint = "check the URL, the credentials in the environment, and that the store can be reached from here"
+
+
+class StoreGone(KctlError):
+    """A store that answered before does so no longer, or lets us in no longer: what is left of it is not read."""
+
+    hint = "look whether it runs and its credentials still hold, and start again"
 
 
 def is_url(path: str) -> bool:
@@ -113,7 +121,8 @@ def _gcs(url: str) -> tuple[Any, str]:
     if emulator and "endpoint_override" not in options:
         scheme, _, options["endpoint_override"] = emulator.rstrip("/").rpartition("://")
         options |= {"scheme": scheme or "http", "anonymous": True}
-    made = fs.GcsFileSystem(**options, retry_time_limit=timedelta(seconds=GCS_SECONDS))
+    limit = timedelta(seconds=float(options.pop("retry_limit_seconds", GCS_SECONDS)))
+    made = fs.GcsFileSystem(**options, retry_time_limit=limit)
     return made, _path(parts.hostname, parts.path)
 
 
@@ -174,7 +183,28 @@ def _other(url: str) -> tuple[Any, str]:
     parts = urlsplit(url)
     options = dict(parse_qsl(parts.query))
     made, path = fsspec.url_to_fs(parts._replace(query="").geturl(), **options)
-    return fs.PyFileSystem(fs.FSSpecHandler(made)), str(path)
+
+    class Handler(fs.FSSpecHandler):  # type: ignore[misc]
+        @staticmethod
+        def _create_file_info(path: str, info: dict[str, Any]) -> Any:
+            return fs.FSSpecHandler._create_file_info(path, timed(info))
+
+    return fs.PyFileSystem(Handler(made)), str(path)
+
+
+def timed(info: dict[str, Any]) -> dict[str, Any]:
+    """What fsspec says of a file, with the time of its last change where pyarrow looks for it.
+
+    The clients of HDFS call it otherwise, in milliseconds; without it a file that is replaced by one of its size is taken for
+    the same, and one that did not change for another.
+    """
+    for name in ("modification_time", "modificationTime"):
+        if isinstance(value := info.get(name), int) and "mtime" not in info:
+            return {
+                **info,
+                "mtime": datetime.fromtimestamp(value // 1000, UTC) + timedelta(milliseconds=value % 1000),
+            }
+    return info
 
 
 def _path(bucket: str | None, path: str) -> str:

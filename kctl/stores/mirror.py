@@ -1,8 +1,7 @@
 """Evidence in a store, seen as folders of this machine: every object is an empty file of its name, size and time.
 
-So whatever lists evidence lists a store as well, at one request a thousand objects; what opens a file of a mirror gets
-the object (`kctl.files`, `kctl.scan.source`), in ranges, with nothing kept on disk. Processes that are started meanwhile
-know the mirrors by the environment.
+What opens a file of a mirror gets the object, in ranges, with nothing kept on disk. Processes that are started
+meanwhile know the mirrors by the environment.
 """
 
 from __future__ import annotations
@@ -217,8 +216,30 @@ def stored(path: str) -> ObjectSource | None:
     status = os.stat(path, follow_symlinks=False)
     key = os.path.relpath(path, found.root)
     return ObjectSource(
-        found.files, f"{found.path}/{key}", status.st_size, status.st_mtime_ns, f"{found.given}/{key}"
-    )
+        found.files, f"{found.path}/{key}", status.st_size, status.st_mtime_ns, f"{found.given}/{key}",
+        functools.partial(ask, found),
+    )  # fmt: skip
+
+
+def ask(found: Mirror) -> None:
+    """Raise StoreGone where the store says nothing any more of what it has listed."""
+    from pyarrow.lib import ArrowException
+
+    from kctl.stores.file_systems import StoreGone
+    from kctl.stores.objects import failure
+
+    try:
+        found.files.get_file_info(found.path)
+    except (OSError, ValueError, ArrowException) as error:
+        said = failure(error, found.given).strerror
+        raise StoreGone(f"{found.given} can no longer be read: {said}") from None
+
+
+def ask_all() -> None:
+    """The same of every mirror."""
+    for root in mirrors():
+        if found := mirror_of(root):
+            ask(found)
 
 
 def stream(path: str) -> ObjectStream | None:

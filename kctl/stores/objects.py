@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import errno
 import io
+import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kctl.stores.file_systems import one_line
@@ -46,19 +48,29 @@ def failure(error: BaseException, path: str) -> OSError:
         return FileNotFoundError(errno.ENOENT, "the object is not there", path)
     said = one_line(error)
     for words, number, cause in CAUSES:
-        if any(word in said for word in words):
+        if any(_says(said, word) for word in words):
             return OSError(number, f"{cause} ({said[:200]})", path)
     return OSError(errno.EIO, said[:300], path)
+
+
+def _says(said: str, word: str) -> bool:
+    """Whether a message has a word; the number of a status stands alone, not within a port or a name."""
+    return bool(re.search(rf"(?<![\w/.-]){word}(?![\w/-])", said)) if word.isdigit() else word in said
 
 
 class ObjectSource:
     """An object as a source of bytes (`kctl.scan.source.Source`).
 
-    `size` and `modified`, nanoseconds, are what the listing said; OSError where it cannot be read.
+    `size` and `modified`, nanoseconds, are what the listing said; OSError where it cannot be read, and whatever
+    `ask_store` raises, which is called then: it may be the store that is gone, not the object.
     """
 
-    def __init__(self, files: Any, path: str, size: int, modified: int | None, name: str) -> None:
+    def __init__(
+        self, files: Any, path: str, size: int, modified: int | None, name: str,
+        ask_store: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
         self.name, self.size = name, size
+        self._ask_store = ask_store
         self._files, self._path, self._modified = files, path, modified
         self._start, self._held = 0, b""
         self._file: Any = None
@@ -102,7 +114,7 @@ class ObjectSource:
             self._file = self._files.open_input_file(self._path)
             now = int(self._file.size())
         except (OSError, ValueError, ArrowException) as error:
-            raise failure(error, self.name) from None
+            raise self._failed(error) from None
         if self.size < 0:
             self.size = now
         elif now != self.size:
@@ -131,7 +143,14 @@ class ObjectSource:
                     file.read_at(max(LEGIBLE, size), 0)
             except (OSError, ValueError, ArrowException) as better:
                 error = better
-        return failure(error, self.name)
+        return self._failed(error)
+
+    def _failed(self, error: BaseException) -> OSError:
+        """What failed, where that is about this object."""
+        said = failure(error, self.name)
+        if said.errno not in (errno.ENOENT, errno.ESTALE):
+            self._ask_store()
+        return said
 
     def whole(self) -> None:
         """Not in memory."""
@@ -144,7 +163,7 @@ class ObjectSource:
         try:
             info = self._files.get_file_info(self._path)
         except (OSError, ValueError, ArrowException) as error:
-            raise failure(error, self.name) from None
+            raise self._failed(error) from None
         if info.type == fs.FileType.NotFound:
             raise FileNotFoundError(errno.ENOENT, "the object is not there", self.name)
         if info.size != self.size:

@@ -1,7 +1,6 @@
 """A finished report put into a store: tables first, `summary.json` last, so that a prefix without it is no report.
 
-An object appears in a store when all of it is there, and not before; what a killed run leaves is thus parts of tables that
-no summary names, which the next run with `--overwrite` takes away.
+What a killed run leaves the next one with `--overwrite` takes away.
 """
 
 from __future__ import annotations

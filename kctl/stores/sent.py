@@ -1,7 +1,6 @@
 """Files of mirrors for another machine: what a piece of work needs of each goes with it, and is laid there again.
 
-Whoever spreads the work has listed the store. A worker gets names, sizes and times of the files that its work is about,
-lays a mirror of its own from them, and asks the store for bytes with the end point and credentials that it has itself.
+A worker gets names, sizes and times from whoever listed the store, and bytes from the store, with its own credentials.
 Paths are told by the mirror that they lie in and the name below it, and mean the own mirror on either side.
 """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Unpack
 
+from kctl.cluster.interface import Cluster, Oddity
 from kctl.cluster.reassignment.moves import moving_targets
 from kctl.wire.reading import read_cluster, read_log_dirs, read_supported_features
 
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     from kctl.changes.intents import Intent
     from kctl.changes.plan import Write
     from kctl.cluster.disks import LogDir
-    from kctl.cluster.interface import Oddity, Scope
-    from kctl.cluster.old_consumers import OldGroup
+    from kctl.cluster.interface import Scope
     from kctl.cluster.reassignment.moves import ReplicaSize
     from kctl.cluster.state import ClusterState, Endpoint, Quorum, Replicas
     from kctl.errors import KctlError
@@ -27,7 +27,7 @@ PARTITIONS_IN_A_REQUEST = 2000
 LAGGING = 2.0  # seconds that brokers may be behind a controller that keeps its state in ZooKeeper
 
 
-class AdminCluster:
+class AdminCluster(Cluster):
     """See `kctl.cluster.interface.Cluster`."""
 
     backend = "admin"
@@ -141,8 +141,6 @@ class AdminCluster:
 
     def read_oddities(self, state: ClusterState, now: int) -> Sequence[Oddity]:
         """Log directories that have failed. Of anything else that is odd brokers tell nobody."""
-        from kctl.cluster.interface import Oddity
-
         silent = {problem.silent_broker for problem in state.problems}
         answering = [broker for broker in state.live_brokers if broker not in silent]
         return [
@@ -156,16 +154,6 @@ class AdminCluster:
             if one.state == "failed"
         ]
 
-    def read_old_groups(self) -> Sequence[OldGroup]:
-        """None: such groups live in ZooKeeper alone."""
-        return ()
-
     def close(self) -> None:
         """End the connections."""
         self.wire.close()
-
-    def __enter__(self) -> AdminCluster:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

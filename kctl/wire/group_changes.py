@@ -26,7 +26,7 @@ from kctl.changes.intents import (
     counted,
     offsets_from,
 )
-from kctl.changes.plan import Plan, Stage
+from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.interface import Cluster, Conflict
 from kctl.cluster.topics import partitions_named, topics_named
 from kctl.errors import BadValue, KctlError, Refused
@@ -90,16 +90,6 @@ class Reset(NamedTuple):
     def change(self) -> int | None:
         """By how many records; None where there was no offset."""
         return None if self.offset is None else self.new_offset - self.offset
-
-    @property
-    def from_offset(self) -> int | None:
-        """The offset now."""
-        return self.offset
-
-    @property
-    def to_offset(self) -> int:
-        """The new one."""
-        return self.new_offset
 
     @property
     def skips(self) -> int | None:
@@ -275,10 +265,7 @@ def _plan(cluster: Cluster, intents: Sequence[Intent], warnings: Iterable[str], 
     if not intents:
         return Plan(title=title, stages=())
     state = cluster.read_state((), partition_states=False, recent=True)
-    first, *rest = intents
-    stages = [Stage(intent=first, writes=cluster.writes_for(first, state)), *(Stage(intent=i) for i in rest)]
-    title = str(first) if not rest else title
-    return Plan(title=title, stages=tuple(stages), warnings=tuple(warnings))
+    return plan_of(intents, cluster, state, title=title if len(intents) > 1 else "", warnings=warnings)
 
 
 def _require_empty(group: ConsumerGroup) -> None:
@@ -308,9 +295,15 @@ def _of_partitions(answer: Any) -> set[int]:
     return codes | {int(getattr(answer, "error_code", 0))}
 
 
-def _by_topic(after: Mapping[str, Any]) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
-    for topic, rows in groupby(after["partitions"], itemgetter("topic")):  # they are sorted
-        yield topic, list(rows)
+def _topics(
+    after: Mapping[str, Any],
+    topic: Callable[..., Any],
+    partition: Callable[[Mapping[str, Any]], Any],
+    name: str,
+) -> list[Any]:
+    """The topics of a request with their partitions, each made from its row; `name` is the field of the topic's name."""
+    rows = groupby(after["partitions"], itemgetter("topic"))  # they are sorted
+    return [topic(**{name: of, "partitions": list(map(partition, some))}) for of, some in rows]
 
 
 def _item(what: object, code: int, message: str | None = None, *of: Any) -> RequestItem:
@@ -330,27 +323,20 @@ def _partition_items(answer: Any, group: str) -> Iterator[RequestItem]:
 def _commit(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
     kind = OffsetCommitRequest.OffsetCommitRequestTopic
 
+    def partition(row: Mapping[str, Any]) -> Any:
+        return kind.OffsetCommitRequestPartition(
+            partition_index=row["partition"],
+            committed_offset=row["offset"],
+            committed_leader_epoch=-1 if row["leader_epoch"] is None else row["leader_epoch"],
+            committed_metadata=row["metadata"] or "",
+        )
+
     def request() -> Any:
-        topics = [
-            kind(
-                name=topic,
-                partitions=[
-                    kind.OffsetCommitRequestPartition(
-                        partition_index=row["partition"],
-                        committed_offset=row["offset"],
-                        committed_leader_epoch=-1 if row["leader_epoch"] is None else row["leader_epoch"],
-                        committed_metadata=row["metadata"] or "",
-                    )
-                    for row in rows
-                ],
-            )
-            for topic, rows in _by_topic(after)
-        ]
         return OffsetCommitRequest(
             group_id=after["group"],
             generation_id_or_member_epoch=-1,
             member_id="",
-            topics=topics,
+            topics=_topics(after, kind, partition, "name"),
             max_version=BY_NAME,
         )
 
@@ -360,17 +346,11 @@ def _commit(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
 def _delete_offsets(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
     kind = OffsetDeleteRequest.OffsetDeleteRequestTopic
 
+    def partition(row: Mapping[str, Any]) -> Any:
+        return kind.OffsetDeleteRequestPartition(partition_index=row["partition"])
+
     def request() -> Any:
-        topics = [
-            kind(
-                name=topic,
-                partitions=[
-                    kind.OffsetDeleteRequestPartition(partition_index=row["partition"]) for row in rows
-                ],
-            )
-            for topic, rows in _by_topic(after)
-        ]
-        return OffsetDeleteRequest(group_id=after["group"], topics=topics)
+        return OffsetDeleteRequest(group_id=after["group"], topics=_topics(after, kind, partition, "name"))
 
     yield from _partition_items(_ask(wire, after["group"], request, _of_partitions), after["group"])
 
@@ -404,9 +384,10 @@ def _remove_members(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestIte
         )
 
 
-def _share_items(answer: Any, group: str) -> Iterator[RequestItem]:
+def _of_share(wire: Wire, after: Mapping[str, Any], request: Callable[[], Any]) -> Iterator[RequestItem]:
+    answer = _ask(wire, after["group"], request, lambda answer: [answer.error_code])
     if answer.error_code:
-        yield _item(f"group {group}", answer.error_code, answer.error_message)
+        yield _item(f"group {after['group']}", answer.error_code, answer.error_message)
         return
     for topic in answer.responses:
         for one in getattr(topic, "partitions", None) or [topic]:
@@ -421,23 +402,15 @@ def _set_share_offsets(wire: Wire, after: Mapping[str, Any]) -> Iterator[Request
 
     kind = Request.AlterShareGroupOffsetsRequestTopic
 
-    def request() -> Any:
-        topics = [
-            kind(
-                topic_name=topic,
-                partitions=[
-                    kind.AlterShareGroupOffsetsRequestPartition(
-                        partition_index=row["partition"], start_offset=row["offset"]
-                    )
-                    for row in rows
-                ],
-            )
-            for topic, rows in _by_topic(after)
-        ]
-        return Request(group_id=after["group"], topics=topics)
+    def partition(row: Mapping[str, Any]) -> Any:
+        return kind.AlterShareGroupOffsetsRequestPartition(
+            partition_index=row["partition"], start_offset=row["offset"]
+        )
 
-    answer = _ask(wire, after["group"], request, lambda answer: [answer.error_code])
-    yield from _share_items(answer, after["group"])
+    def request() -> Any:
+        return Request(group_id=after["group"], topics=_topics(after, kind, partition, "topic_name"))
+
+    yield from _of_share(wire, after, request)
 
 
 def _delete_share_offsets(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
@@ -445,12 +418,10 @@ def _delete_share_offsets(wire: Wire, after: Mapping[str, Any]) -> Iterator[Requ
 
     def request() -> Any:
         kind = Request.DeleteShareGroupOffsetsRequestTopic
-        return Request(
-            group_id=after["group"], topics=[kind(topic_name=topic) for topic, _ in _by_topic(after)]
-        )
+        names = dict.fromkeys(row["topic"] for row in after["partitions"])
+        return Request(group_id=after["group"], topics=[kind(topic_name=name) for name in names])
 
-    answer = _ask(wire, after["group"], request, lambda answer: [answer.error_code])
-    yield from _share_items(answer, after["group"])
+    yield from _of_share(wire, after, request)
 
 
 # --- what is there now --------------------------------------------------------------------------------

@@ -38,16 +38,7 @@ from kctl.errors import KctlError
 from kctl.model import TopicPartition
 from kctl.wire.adapter import BrokerError, NoAnswer, TooOld, Wire, error_name
 from kctl.wire.quorum import NoController, ask_controller, read_quorum
-from kctl.wire.shortcuts.configs import (
-    BROKER,
-    DYNAMIC_BROKER,
-    DYNAMIC_DEFAULT,
-    DYNAMIC_TOPIC,
-    STATIC_BROKER,
-    TOPIC,
-    described,
-    values_from,
-)
+from kctl.wire.shortcuts import configs
 from kctl.wire.shortcuts.metadata import Places, PlacesRequest, TopicPlaces, places
 
 NOT_CONTROLLER, NOT_AUTHORIZED = 41, 29
@@ -363,7 +354,7 @@ def read_broker_settings(wire: Wire, keys: Sequence[str]) -> dict[int, dict[str,
 
     def asking(id: int) -> DescribeConfigsRequest:
         resource = DescribeConfigsRequest.DescribeConfigsResource(
-            resource_type=BROKER, resource_name=str(id), configuration_keys=list(keys)
+            resource_type=configs.BROKER, resource_name=str(id), configuration_keys=list(keys)
         )
         return DescribeConfigsRequest(
             resources=[resource], include_synonyms=False, include_documentation=False
@@ -386,14 +377,14 @@ def read_broker_settings(wire: Wire, keys: Sequence[str]) -> dict[int, dict[str,
 def _topic_configs(
     wire: Wire, names: Sequence[str], keys: Collection[str] | None, found: Found, problems: list[Problem]
 ) -> None:
-    wanted = described(TOPIC, names, None if keys is None else sorted(keys))
+    wanted = configs.described(configs.TOPIC, names, None if keys is None else sorted(keys))
     answer = wire.read(wanted)
     for result in answer.results:
         name = str(result.resource_name)
         if result.error_code:
             problems.append(Problem(f"configuration of topic {name}", error_name(result.error_code)))
             continue
-        values = values_from(result, (DYNAMIC_TOPIC,))
+        values = configs.values_from(result, (configs.DYNAMIC_TOPIC,))
         if values:
             found["topics", name] = EntityConfig(entity_type="topics", entity_name=name, values=values)
 
@@ -408,8 +399,8 @@ def _broker_configs(
 ) -> None:
     asked = [id for id in ids if id in wire.nodes]
     wanted = None if keys is None else sorted(keys)
-    requests = [(id, described(BROKER, [str(id)], wanted)) for id in asked]
-    answers = wire.send_all([*requests, (wire.node, described(BROKER, [""], wanted))])
+    requests = [(id, configs.described(configs.BROKER, [str(id)], wanted)) for id in asked]
+    answers = wire.send_all([*requests, (wire.node, configs.described(configs.BROKER, [""], wanted))])
     names = [*map(str, asked), DEFAULT]
     for name, answer in zip(names, answers, strict=True):
         if isinstance(answer, KctlError):
@@ -420,11 +411,13 @@ def _broker_configs(
         if result.error_code:
             problems.append(Problem(f"configuration of broker {name}", error_name(result.error_code)))
             continue
-        values = values_from(result, (DYNAMIC_DEFAULT,) if name == DEFAULT else (DYNAMIC_BROKER,))
+        values = configs.values_from(
+            result, (configs.DYNAMIC_DEFAULT,) if name == DEFAULT else (configs.DYNAMIC_BROKER,)
+        )
         if values:
             found["brokers", name] = EntityConfig(entity_type="brokers", entity_name=name, values=values)
         if name != DEFAULT:
-            files[int(name)] = values_from(result, (STATIC_BROKER,))
+            files[int(name)] = configs.values_from(result, (configs.STATIC_BROKER,))
 
 
 def _quotas(wire: Wire, kind: str, found: Found, problems: list[Problem]) -> None:

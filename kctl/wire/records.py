@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from kafka.protocol.admin.topics import DeleteRecordsRequest
 
 from kctl.changes.intents import DeleteRecords, counted
-from kctl.changes.plan import Plan, Stage
+from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.names import is_internal, unknown_partition
 from kctl.cluster.state import ClusterState
 from kctl.cluster.topics import require_topic
 from kctl.errors import BadValue, KctlError, Refused
-from kctl.model import Json, TopicPartition
+from kctl.model import TopicPartition
 from kctl.wire.adapter import Leaderless, Wire
 from kctl.wire.cluster import AdminCluster
 from kctl.wire.groups import read_all_groups, read_offsets, watermarks
@@ -167,13 +167,13 @@ def plan_deletion(
         warnings.insert(
             0, f"{counted(silent, 'partition')} of {OFFSETS} without a leader: not every group is known"
         )
-    stage = Stage(intent=intent, writes=cluster.writes_for(intent, state))
-    details: dict[str, Json] = {"forecast": [dict(row) for row in forecast]}
-    return Plan(
+    return plan_of(
+        [intent],
+        cluster,
+        state,
         title=f"{intent}: {sum(one.records for one in gone):,} offsets",
-        stages=(stage,),
         warnings=(*warnings[:SAID], *([f"and so of {more} more partitions"] if more > 0 else [])),
-        details=details,
+        details={"forecast": [dict(row) for row in forecast]},
         needs="" if accepted else "--accept-loss",
     )
 

@@ -11,7 +11,7 @@ from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
 
 from kctl.changes.intents import AbortTransaction
-from kctl.changes.plan import Plan, Stage
+from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.interface import Cluster, Conflict
 from kctl.cluster.names import unknown_partition
 from kctl.errors import KctlError, Refused
@@ -135,9 +135,7 @@ def plan_abort(
         coordinator_epoch=one.coordinator_epoch,
         start_offset=one.start_offset,
     )
-    state_now = cluster.read_state([tp.topic])
-    stage = Stage(intent=intent, writes=cluster.writes_for(intent, state_now))
-    return Plan(title=str(intent), stages=(stage,), warnings=tuple(warnings))
+    return plan_of([intent], cluster, cluster.read_state([tp.topic]), warnings=warnings)
 
 
 def is_open(wire: Wire, after: Mapping[str, Any]) -> bool:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Self, Unpack
+from typing import Unpack
 
 from formats.errors import FormatError
 from formats.znodes.consumers import parse_consumer
@@ -15,11 +15,9 @@ from formats.znodes.requests import (
 )
 from kctl.changes.intents import Intent
 from kctl.changes.plan import Write
-from kctl.cluster.disks import LogDir
-from kctl.cluster.interface import Conflict, Oddity, Scope
+from kctl.cluster.interface import Cluster, Conflict, Oddity, Scope
 from kctl.cluster.old_consumers import OldGroup, OldMember
-from kctl.cluster.reassignment.moves import ReplicaSize
-from kctl.cluster.state import ClusterState, Endpoint, Quorum, Replicas
+from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.versions import V2_0
 from kctl.errors import KctlError, Refused
 from kctl.model import TopicPartition
@@ -32,7 +30,7 @@ SETTLING = 5.0  # seconds in which the fate of a lost write is found out
 REQUEST_ROOM = 20_000  # of a request, for throttles and checks beside the partitions
 
 
-class RecordedCluster:
+class RecordedCluster(Cluster):
     """A cluster as it was when its znodes were exported: it can be read and not changed."""
 
     backend = "snapshot"
@@ -69,31 +67,6 @@ class RecordedCluster:
         """All of them: a plan may be made from a snapshot."""
         return len(partitions)
 
-    def config_keys(self, entity_type: str, entity_name: str) -> None:
-        """None: ZooKeeper takes any."""
-
-    def replica_sizes(self, topics: Collection[str] | None = None) -> list[ReplicaSize] | None:
-        """None: ZooKeeper has no sizes."""
-        return None
-
-    def read_log_dirs(
-        self, brokers: Collection[int], topics: Collection[str] | None = None
-    ) -> list[LogDir] | None:
-        """None: ZooKeeper does not know them."""
-        return None
-
-    def controllers(self, quorum: Quorum) -> dict[int, Endpoint]:
-        """Empty: there is no quorum."""
-        return {}
-
-    def supported_features(self) -> tuple[dict[str, tuple[int, int]], list[KctlError]]:
-        """None: features need KRaft."""
-        return {}, []
-
-    def log_ends(self, state: ClusterState) -> Mapping[TopicPartition, int]:
-        """Empty: nobody is asked."""
-        return {}
-
     def read_oddities(self, state: ClusterState, now: int) -> Sequence[Oddity]:
         """Notifications that brokers choke on, deletion markers by age."""
         return [*_notifications(self.reader, state), *_markers(self.reader, state, now)]
@@ -105,12 +78,6 @@ class RecordedCluster:
     def close(self) -> None:
         """End the session, if there is one."""
         self.reader.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 class ZookeeperCluster(RecordedCluster):

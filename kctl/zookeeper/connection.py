@@ -17,25 +17,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from kazoo import exceptions
 from kazoo.client import KazooClient
-from kazoo.exceptions import (
-    AuthFailedError,
-    BadVersionError,
-    ConnectionClosedError,
-    ConnectionLoss,
-    InvalidACLError,
-    KazooException,
-    NoAuthError,
-    NodeExistsError,
-    NoNodeError,
-    NotEmptyError,
-    NotReadOnlyCallError,
-    OperationTimeoutError,
-    RolledBackError,
-    RuntimeInconsistency,
-    SessionExpiredError,
-    ZookeeperError,
-)
 from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
 from kazoo.retry import KazooRetry
 from kazoo.security import ACL, Id
@@ -72,20 +55,10 @@ def access_from(context: Context, *, timeout: float = 10.0, read_only: bool = Fa
     """The access that a context describes."""
     if not context.zookeeper:
         raise KctlError("no cluster is named", "give --zookeeper HOSTS/chroot, or --context NAME")
-    return Access(
-        hosts=context.zookeeper,
-        timeout=timeout,
-        read_only=read_only,
-        tls=context.tls or bool(context.tls_ca or context.tls_certificate),
-        tls_ca=context.tls_ca,
-        tls_certificate=context.tls_certificate,
-        tls_key=context.tls_key,
-        tls_key_password=context.tls_key_password,
-        sasl_mechanism=context.sasl_mechanism,
-        sasl_username=context.sasl_username,
-        sasl_password=context.sasl_password,
-        acl=context.acl,
-    )
+    names = [name for name in Access.__struct_fields__ if name.startswith(("tls_", "sasl_", "acl"))]
+    encrypted = context.tls or bool(context.tls_ca or context.tls_certificate)
+    shared = {name: getattr(context, name) for name in names}
+    return Access(hosts=context.zookeeper, timeout=timeout, read_only=read_only, tls=encrypted, **shared)
 
 
 class QuietThreads(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
@@ -144,7 +117,7 @@ def open_client(access: Access, remembered: Remembered) -> KazooClient:
             # Without a bound on its pauses kazoo sleeps on for a minute after the server has come back.
             connection_retry=KazooRetry(max_tries=-1, delay=0.05, max_delay=0.5, max_jitter=0.2),
         )
-    except (KazooException, ValueError, ImportError) as error:
+    except (exceptions.KazooException, ValueError, ImportError) as error:
         raise KctlError(
             f"{access.hosts!r} is no ZooKeeper connect string: {error}", "write HOST:PORT,HOST:PORT/chroot"
         ) from error
@@ -266,7 +239,7 @@ def _version_by_reading(access: Access) -> tuple[int, ...] | None:
     try:
         probe.start_async().wait(PROBE_TIMEOUT)
         multi_read(probe._call, GET_DATA, ["/zookeeper"], PROBE_TIMEOUT)
-    except (KazooException, TimeoutError, OSError):
+    except (exceptions.KazooException, TimeoutError, OSError):
         return None
     finally:
         probe.stop()
@@ -275,10 +248,10 @@ def _version_by_reading(access: Access) -> tuple[int, ...] | None:
 
 
 LOST = (
-    ConnectionLoss,
-    ConnectionClosedError,
-    SessionExpiredError,
-    OperationTimeoutError,
+    exceptions.ConnectionLoss,
+    exceptions.ConnectionClosedError,
+    exceptions.SessionExpiredError,
+    exceptions.OperationTimeoutError,
     KazooTimeoutError,
     TimeoutError,
 )
@@ -363,7 +336,7 @@ class Ensemble:
         if len(paths) > FEW and self._can_multi_read():
             try:
                 return multi_read(self._client._call, operation, paths, self.timeout)
-            except ConnectionLoss:
+            except exceptions.ConnectionLoss:
                 # A server that does not know the operation closes the connection; another one may answer now.
                 self._has_multi_read = None
                 raise
@@ -395,12 +368,12 @@ class Ensemble:
         while True:
             try:
                 return read()
-            except NoAuthError:
+            except exceptions.NoAuthError:
                 raise KctlError(
                     f"{path or 'a znode'}: ZooKeeper does not let this session read it",
                     "its access list names who may: set the credentials of one of them in the context",
                 ) from None
-            except AuthFailedError:
+            except exceptions.AuthFailedError:
                 raise KctlError(
                     f"ZooKeeper {self.location} refused the credentials",
                     "check sasl_username and sasl_password of the context",
@@ -413,7 +386,7 @@ class Ensemble:
                         f"ZooKeeper {self.location} did not answer within {self.timeout:g} s",
                         f"{why}; KCTL_ANSWER_TIMEOUT=60 waits longer",
                     ) from None
-            except ZookeeperError as error:
+            except exceptions.ZookeeperError as error:
                 raise KctlError(
                     f"{path or self.location}: ZooKeeper answered {_words(error)}", ASK_AGAIN
                 ) from error
@@ -450,7 +423,7 @@ class Ensemble:
             raise OutcomeUnknown(
                 f"the connection to ZooKeeper {self.location} was lost while a write was on its way"
             ) from None
-        except KazooException as error:
+        except exceptions.KazooException as error:
             raise KctlError(
                 f"ZooKeeper {self.location} answered {_words(error)}; nothing was written", ASK_AGAIN
             ) from error
@@ -482,17 +455,17 @@ class Ensemble:
         """A transaction that failed says so only in its results: the first error that is not a consequence."""
         for write, result in zip(writes, results, strict=False):
             if not isinstance(result, Exception) or isinstance(
-                result, (RolledBackError, RuntimeInconsistency)
+                result, (exceptions.RolledBackError, exceptions.RuntimeInconsistency)
             ):
                 continue
-            if isinstance(result, NodeExistsError):
+            if isinstance(result, exceptions.NodeExistsError):
                 raise Conflict(f"{write.target} exists already; nothing was written")
-            if isinstance(result, NoNodeError):
+            if isinstance(result, exceptions.NoNodeError):
                 gone = write.target if write.action != "create" else parent_of(write.target)
                 raise Conflict(f"{gone} is not there any more; nothing was written")
-            if isinstance(result, BadVersionError):
+            if isinstance(result, exceptions.BadVersionError):
                 raise Conflict(f"{write.target} was changed by somebody else; nothing was written")
-            if isinstance(result, NoAuthError):
+            if isinstance(result, exceptions.NoAuthError):
                 raise KctlError(
                     f"{write.target}: ZooKeeper does not let this session write it; nothing was written",
                     "its access list names who may: set the credentials of one of them in the context",
@@ -542,8 +515,8 @@ def acl_for(store: Ensemble, path: str) -> list[Acl] | None:
 def _words(error: BaseException) -> str:
     """A kazoo exception as ZooKeeper's word for it."""
     names = {
-        NotEmptyError: "not empty",
-        InvalidACLError: "invalid access list",
-        NotReadOnlyCallError: "read-only",
+        exceptions.NotEmptyError: "not empty",
+        exceptions.InvalidACLError: "invalid access list",
+        exceptions.NotReadOnlyCallError: "read-only",
     }
     return names.get(type(error), type(error).__name__.removesuffix("Error"))

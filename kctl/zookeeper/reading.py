@@ -15,17 +15,7 @@ import msgspec
 
 from formats.errors import FormatError
 from formats.values import Struct, field
-from formats.znodes.cluster import (
-    BrokerZnode,
-    ControllerZnode,
-    TopicZnode,
-    parse_broker,
-    parse_config,
-    parse_controller,
-    parse_number,
-    parse_partition_state,
-    parse_topic,
-)
+from formats.znodes import cluster as znodes
 from formats.znodes.json_text import parse_object, text
 from formats.znodes.requests import RequestZnode, parse_election, parse_reassignment
 from kctl.cluster.interface import Scope
@@ -134,7 +124,7 @@ def read_cluster(
         root=frozenset(lists["/"] or ()),
         config=frozenset(lists["/config"] or ()),
         has_cluster_id=singles["/cluster/id"] is not None,
-        controller=read.parse("/controller", singles["/controller"], parse_controller),
+        controller=read.parse("/controller", singles["/controller"], znodes.parse_controller),
     )
     return ClusterState(
         cluster_id=_cluster_id(read, singles["/cluster/id"]),
@@ -159,8 +149,8 @@ def _cluster_id(read: ClusterReading, node: Znode | None) -> str | None:
 
 def _controller(read: ClusterReading, singles: Mapping[str, Znode | None]) -> Controller | None:
     node = singles["/controller"]
-    epoch = read.parse("/controller_epoch", singles["/controller_epoch"], parse_number)
-    parsed = read.parse("/controller", node, parse_controller)
+    epoch = read.parse("/controller_epoch", singles["/controller_epoch"], znodes.parse_number)
+    parsed = read.parse("/controller", node, znodes.parse_controller)
     if node is None or parsed is None:
         return Controller(broker_id=None, epoch=epoch) if epoch is not None else None
     kraft_epoch = parsed.kraft_controller_epoch
@@ -175,15 +165,15 @@ def _controller(read: ClusterReading, singles: Mapping[str, Znode | None]) -> Co
 
 def _brokers(
     read: ClusterReading, names: Iterable[str]
-) -> tuple[dict[int, Broker], list[tuple[BrokerZnode, int]]]:
+) -> tuple[dict[int, Broker], list[tuple[znodes.BrokerZnode, int]]]:
     ids = sorted(int(name) for name in names if name.isascii() and name.isdigit())
     paths = [f"/brokers/ids/{id}" for id in ids]
     found: dict[int, Broker] = {}
-    registrations: list[tuple[BrokerZnode, int]] = []
+    registrations: list[tuple[znodes.BrokerZnode, int]] = []
     for id, path, node in zip(ids, paths, read.reader.get_many(paths), strict=True):
         if node is None:
             continue
-        parsed = read.parse(path, node, parse_broker)
+        parsed = read.parse(path, node, znodes.parse_broker)
         if parsed is None:
             found[id] = Broker(broker_id=id, host=None, port=-1, broker_epoch=node.stat.czxid)
             continue
@@ -258,7 +248,7 @@ def _configs(
     paths = [f"/config/{kind}/{name}" for kind, name in names]
     for (kind, name), path, node in zip(names, paths, read.reader.get_many(paths), strict=True):
         # A user that only has clients below it is a znode without content.
-        parsed = read.parse(path, node, parse_config) if node and node.data else None
+        parsed = read.parse(path, node, znodes.parse_config) if node and node.data else None
         if node is not None and parsed is not None:
             found[kind, name] = EntityConfig(
                 entity_type=kind, entity_name=name, values=parsed.config, version=node.stat.version
@@ -325,7 +315,7 @@ def parse_partition_state_quickly(data: bytes, partition_epoch: int) -> Partitio
     try:
         found: Any = STATE.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        found = parse_partition_state(data)
+        found = znodes.parse_partition_state(data)
     return PartitionState(
         found.leader,
         found.leader_epoch,
@@ -336,16 +326,16 @@ def parse_partition_state_quickly(data: bytes, partition_epoch: int) -> Partitio
     )
 
 
-def parse_topic_quickly(data: bytes) -> TopicZnode:
+def parse_topic_quickly(data: bytes) -> znodes.TopicZnode:
     """A topic's replicas, unknown keys left out. Raises FormatError."""
     try:
         found = TOPIC.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return parse_topic(data)
+        return znodes.parse_topic(data)
     maps = (found.partitions, found.adding_replicas, found.removing_replicas)
     if (found.topic_id is not None and len(found.topic_id) != 22) or not all(map(_all_numbers, maps)):
-        return parse_topic(data)
-    return TopicZnode(
+        return znodes.parse_topic(data)
+    return znodes.TopicZnode(
         version=found.version,
         partitions={int(p): ids for p, ids in found.partitions.items()},
         adding_replicas={int(p): ids for p, ids in found.adding_replicas.items()},
@@ -369,12 +359,12 @@ V2_2 = KafkaVersion(2, 2)
 class Signs(Struct, frozen=True, kw_only=True):
     """What the guess is made from."""
 
-    registrations: Collection[tuple[BrokerZnode, int]]  # with the znode's data version
+    registrations: Collection[tuple[znodes.BrokerZnode, int]]  # with the znode's data version
     topic_versions: Collection[int]
     root: frozenset[str]  # names below the chroot
     config: frozenset[str]  # names below /config
     has_cluster_id: bool
-    controller: ControllerZnode | None
+    controller: znodes.ControllerZnode | None
 
 
 def guess_version(signs: Signs) -> KafkaVersion:

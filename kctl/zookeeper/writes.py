@@ -13,17 +13,7 @@ from typing import Any, TypeVar
 
 from formats.errors import FormatError
 from formats.values import Struct, field
-from formats.znodes.cluster import (
-    ConfigZnode,
-    PartitionStateZnode,
-    TopicZnode,
-    edit_topic,
-    format_config,
-    format_topic,
-    parse_config,
-    parse_partition_state,
-    parse_topic,
-)
+from formats.znodes import cluster as znodes
 from formats.znodes.requests import (
     ConfigChange,
     Requested,
@@ -44,8 +34,8 @@ from kctl.changes.intents import (
     ReplaceStuckReassignment,
 )
 from kctl.changes.plan import Write
+from kctl.cluster import names
 from kctl.cluster.interface import Conflict, refuse_changed
-from kctl.cluster.names import being_moved, topic_exists, topic_leaving, unknown_partition, unknown_topics
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.cluster.versions import V0_9, V0_10_1, V2_4, V2_8, KafkaVersion
 from kctl.errors import KctlError, Refused
@@ -120,14 +110,14 @@ def create_topic(fresh: FreshZnodes, intent: CreateTopic) -> list[Write]:
     topic_path, config_path = f"/brokers/topics/{intent.topic}", f"/config/topics/{intent.topic}"
     topic, config, marker = fresh.get(topic_path, config_path, f"/admin/delete_topics/{intent.topic}")
     if marker is not None:
-        raise topic_leaving(intent.topic)
+        raise names.topic_leaving(intent.topic)
     if topic is not None:
-        raise topic_exists(intent.topic)
+        raise names.topic_exists(intent.topic)
     form = 3 if fresh.version >= V2_8 else 2 if fresh.version >= V2_4 else 1
     # No id from here: a controller of 2.8 and later gives one, as it does for Kafka's own tool.
-    data = format_topic(TopicZnode(version=form, partitions=dict(intent.replicas)))
+    data = znodes.format_topic(znodes.TopicZnode(version=form, partitions=dict(intent.replicas)))
     return [
-        set_or_create(config_path, config, format_config(intent.configs)),
+        set_or_create(config_path, config, znodes.format_config(intent.configs)),
         Write(action="create", target=topic_path, after=data),
     ]
 
@@ -141,9 +131,9 @@ def existing_topic(fresh: FreshZnodes, name: str) -> Znode:
     """The topic's znode. Raises KctlError for an unknown topic, Refused for one that is being deleted."""
     topic, marker = fresh.get(*topic_paths(name))
     if topic is None:
-        raise unknown_topics([name], fresh.state.topic_names)
+        raise names.unknown_topics([name], fresh.state.topic_names)
     if marker is not None:
-        raise topic_leaving(name)
+        raise names.topic_leaving(name)
     return topic
 
 
@@ -160,17 +150,14 @@ def add_partitions(fresh: FreshZnodes, intent: AddPartitions) -> list[Write]:
     """The topic's own JSON with more partitions: every other key stays, known or not."""
     path = f"/brokers/topics/{intent.topic}"
     node = existing_topic(fresh, intent.topic)
-    present = parse_existing(path, node, parse_topic)
+    present = parse_existing(path, node, znodes.parse_topic)
     known = fresh.state.topics.get(intent.topic)
     if known is not None and dict(known.partitions) != present.partitions:
         raise Conflict(f"topic {intent.topic} was changed by somebody else; nothing was written")
     wanted = range(len(present.partitions), len(present.partitions) + len(intent.replicas))
     if sorted(intent.replicas) != list(wanted) or sorted(present.partitions) != list(range(wanted.start)):
-        raise Refused(
-            f"partitions of {intent.topic} would not be numbered 0 to {wanted.stop - 1} without a gap",
-            "`kctl topic describe` shows the partitions that are there",
-        )
-    data = edit_topic(node.data, intent.replicas)
+        raise names.not_consecutive(intent.topic, wanted.stop - 1)
+    data = znodes.edit_topic(node.data, intent.replicas)
     return [Write(action="set", target=path, after=data, before=node.data, version=node.stat.version)]
 
 
@@ -222,7 +209,11 @@ def _one_entity(
         topic = existing_topic(fresh, name)
         checks.append(Write(action="check", target=f"/brokers/topics/{name}", version=topic.stat.version))
     (node,) = fresh.get(path)
-    present = parse_existing(path, node, parse_config) if node and node.data else ConfigZnode(config={})
+    present = (
+        parse_existing(path, node, znodes.parse_config)
+        if node and node.data
+        else znodes.ConfigZnode(config={})
+    )
     values = dict(present.config)
     for change in changes:
         refuse_changed(kind, name, change.before, values)
@@ -231,7 +222,7 @@ def _one_entity(
                 values.pop(key, None)
             else:
                 values[key] = value
-    write = set_or_create(path, node, format_config(values, present.other))
+    write = set_or_create(path, node, znodes.format_config(values, present.other))
     parents = [*_missing_parents(fresh, path, made), *_missing_parents(fresh, NOTIFICATION, made)]
     change_data = ConfigChange(notification_form(fresh.version, kind), f"{kind}/{name}").encode()
     notification = Write(action="create", target=NOTIFICATION, after=change_data, sequence=True)
@@ -322,20 +313,20 @@ def _check_moves(
     fresh: FreshZnodes, targets: Mapping[TopicPartition, Replicas], origins: Mapping[TopicPartition, Replicas]
 ) -> list[Write]:
     live = fresh.live_brokers()
-    topics: dict[str, tuple[Znode, TopicZnode]] = {}
-    names = sorted({tp.topic for tp in targets})
-    fresh.get(*(path for name in names for path in topic_paths(name)))
-    for name in names:
+    topics: dict[str, tuple[Znode, znodes.TopicZnode]] = {}
+    touched = sorted({tp.topic for tp in targets})
+    fresh.get(*(path for name in touched for path in topic_paths(name)))
+    for name in touched:
         node = existing_topic(fresh, name)
-        topics[name] = node, parse_existing(f"/brokers/topics/{name}", node, parse_topic)
+        topics[name] = node, parse_existing(f"/brokers/topics/{name}", node, znodes.parse_topic)
     for tp, target in sorted(targets.items()):
         check_target(tp, target, live)
         topic = topics[tp.topic][1]
         present = topic.partitions.get(tp.partition)
         if present is None:
-            raise unknown_partition(tp, topic.partitions)
+            raise names.unknown_partition(tp, topic.partitions)
         if topic.adding_replicas.get(tp.partition) or topic.removing_replicas.get(tp.partition):
-            raise being_moved(tp)
+            raise names.being_moved(tp)
         if tp in origins and present != tuple(origins[tp]):
             raise Conflict(
                 f"{tp} is on {list(present)}, not on {list(origins[tp])} as it was planned; nothing was written"
@@ -352,9 +343,7 @@ def _check_moves(
 def check_target(tp: TopicPartition, target: Replicas, live: set[int]) -> None:
     """Refuse what would lose data, wedge the request or wait for ever. Raises Refused with the reason."""
     if not target:
-        raise Refused(
-            f"{tp} would have no replicas; nothing was written", "name at least one broker for it in the plan"
-        )
+        raise names.no_replicas(tp)
     if len(set(target)) < len(target):
         raise Refused(
             f"{tp} would have a broker twice: {list(target)}; nothing was written",
@@ -365,27 +354,19 @@ def check_target(tp: TopicPartition, target: Replicas, live: set[int]) -> None:
             f"{tp} would be on broker {min(target)}, which cannot be; nothing was written",
             "name brokers by their ids, which are not negative, in the plan",
         )
-    dead = sorted(set(target) - live)
-    if dead:
-        raise Refused(
-            f"{tp} would be on {_brokers(dead)}, not alive; nothing was written",
-            "start them, or name other brokers in the plan",
-        )
-
-
-def _brokers(ids: list[int]) -> str:
-    return f"broker{'' if len(ids) == 1 else 's'} {', '.join(map(str, ids))}"
+    if dead := sorted(set(target) - live):
+        raise names.dead_targets(tp, dead)
 
 
 def _states(
     fresh: FreshZnodes, partitions: list[TopicPartition]
-) -> dict[TopicPartition, PartitionStateZnode]:
+) -> dict[TopicPartition, znodes.PartitionStateZnode]:
     paths = [f"/brokers/topics/{tp.topic}/partitions/{tp.partition}/state" for tp in partitions]
     found = {}
     for tp, node in zip(partitions, fresh.get(*paths), strict=True):
         if node is not None:
             try:
-                found[tp] = parse_partition_state(node.data)
+                found[tp] = znodes.parse_partition_state(node.data)
             except FormatError as error:
                 raise Refused(
                     f"the state of {tp} cannot be read ({error.what}); nothing was written", "repair it first"
@@ -405,7 +386,7 @@ def _refuse_leaderless(fresh: FreshZnodes, targets: Mapping[TopicPartition, Repl
 
 
 def _refuse_oversize(
-    topics: Mapping[str, tuple[Znode, TopicZnode]], targets: Mapping[TopicPartition, Replicas]
+    topics: Mapping[str, tuple[Znode, znodes.TopicZnode]], targets: Mapping[TopicPartition, Replicas]
 ) -> None:
     """While partitions move, a topic's znode holds old and new replicas, adding and removing ones."""
     by_topic: dict[str, dict[int, Replicas]] = {}
@@ -419,10 +400,10 @@ def _refuse_oversize(
         }
         adding = {p: tuple(b for b in r if b not in topic.partitions[p]) for p, r in moving.items()}
         removing = {p: tuple(b for b in topic.partitions[p] if b not in r) for p, r in moving.items()}
-        form = TopicZnode(
+        form = znodes.TopicZnode(
             version=3, partitions=union, adding_replicas=adding, removing_replicas=removing, topic_id="A" * 22
         )
-        size = len(format_topic(form))
+        size = len(znodes.format_topic(form))
         if size > LARGEST_REQUEST:
             raise Refused(
                 f"/brokers/topics/{name} would grow to {size:,} bytes while its partitions move, "
@@ -437,11 +418,11 @@ def elect_preferred(fresh: FreshZnodes, intent: ElectPreferred) -> list[Write]:
     live = fresh.live_brokers()
     partitions = sorted(intent.partitions)
     states = _states(fresh, partitions)
-    names = sorted({tp.topic for tp in partitions})
-    fresh.get(*(path for name in names for path in topic_paths(name)))
+    touched = sorted({tp.topic for tp in partitions})
+    fresh.get(*(path for name in touched for path in topic_paths(name)))
     topics = {
-        name: parse_existing(f"/brokers/topics/{name}", existing_topic(fresh, name), parse_topic)
-        for name in names
+        name: parse_existing(f"/brokers/topics/{name}", existing_topic(fresh, name), znodes.parse_topic)
+        for name in touched
     }
     for tp in partitions:
         replicas = topics[tp.topic].partitions.get(tp.partition)
@@ -456,11 +437,7 @@ def elect_preferred(fresh: FreshZnodes, intent: ElectPreferred) -> list[Write]:
                 "leave it out until it has a leader",
             )
         if replicas[0] not in live or replicas[0] not in states[tp].isr:
-            why = "alive" if replicas[0] not in live else "in the ISR"
-            raise Refused(
-                f"broker {replicas[0]}, the preferred leader of {tp}, is not {why}; nothing was written",
-                "start that broker, or wait until it is back in the ISR; `kctl elect status` shows who is not",
-            )
+            raise names.not_electable(tp, replicas[0], is_alive=replicas[0] in live)
     data = format_election(Requested(tp.topic, tp.partition) for tp in partitions)
     return [Write(action="create", target=ELECTION, after=data)]
 

@@ -10,11 +10,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
+from formats.broker_logs.table import state_change_table
+from formats.broker_logs.template import landmark
 from formats.values import Struct, field, replace
 from kctl.broker_logs.blocks import Reading, blocks_of
 from kctl.broker_logs.clocks.skew import RECEIVED, SENT, State, state_of
 from kctl.broker_logs.clocks.zones import HOUR, QUARTER, UNKNOWN, Zone, shown_offset
 from kctl.broker_logs.events import Event
+from kctl.broker_logs.filters import records_with
 from kctl.broker_logs.opening import STDIN
 from kctl.broker_logs.shapes import Shapes
 from kctl.broker_logs.sources import LogFile, LogSource
@@ -82,6 +85,7 @@ class _Said(Struct):
     heard: dict[tuple[State, bool], dict[int, int]] = field(default_factory=dict)
     # By what a line prints of it: a state is sent to each of its brokers, and heard by each.
     states: dict[bytes, State | None] = field(default_factory=dict)
+    shapes: Shapes = field(default_factory=Shapes)
 
     def note(self, event: Event) -> None:
         """Take a line into account."""
@@ -191,8 +195,9 @@ def estimate_offsets(sources: Sequence[LogSource], zones: dict[int | None, Zone]
     speaking = [
         s for s in sources if s.broker_id in brokers and s.kind in ("state-change", "stdout", "other")
     ]
+    shapes = Shapes()
     for most in ENDS:
-        said = _Said()
+        said = _Said(shapes=shapes)
         whole = [_listen(said, source, zones.get(source.broker_id), most) for source in speaking]
         found, placed = _weighed(said, brokers, open_ids)
         missing = brokers - placed
@@ -230,11 +235,12 @@ def _listen(said: _Said, source: LogSource, zone: Zone | None, most: int) -> boo
         newest.append(file)
         left -= os.path.getsize(file.path) * (PACKED if file.path.endswith((".gz", ".zst")) else 1)
     part = replace(source, files=tuple(reversed(newest)))
-    shapes = Shapes()
+    words = sorted({landmark(state_change_table().by_id[name]) for name in WANTED})
     for block in blocks_of(part, 0, zone, Reading(), skip=max(-left, 0)):
-        for index, shape in enumerate(shapes.parse(block)):
+        telling = block.only(records_with(block, words))
+        for index, shape in enumerate(said.shapes.parse(telling)):
             if shape.id in WANTED:
-                said.note(Event(block, index, shape))
+                said.note(Event(telling, index, shape))
     return left >= 0 and len(newest) == len(source.files)
 
 

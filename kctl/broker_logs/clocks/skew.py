@@ -22,7 +22,7 @@ STARTED = frozenset(("L01", "L02", "L03", "L04"))
 HANDLED = frozenset(("B01", "B02", "B08", "B09", "B36", "B37"))
 ANSWERED = "C12"
 WANTED = DECIDED | STARTED | SENT | RECEIVED | HANDLED | {ANSWERED}
-NODE = re.compile(r"\(id: (\d+)|\bid:(\d+),")
+NODE = re.compile(r"\(id: (\d{1,19})|\bid:(\d{1,19}),")
 MOST = 200_000
 # Requests take some milliseconds; a smallest delay beyond this is a difference of clocks.
 PLAUSIBLE = 2_000

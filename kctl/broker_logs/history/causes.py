@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from formats.broker_logs.objects import topic_partition
@@ -11,8 +12,8 @@ from kctl.broker_logs.events import Event
 from kctl.broker_logs.history.leaderships import NO_LEADER, Leadership
 from kctl.model import TopicPartition
 
-PARTITION = re.compile(r"\[[\w.-]+, ?\d+\]|[\w.-]+-\d+")
-CONTEXT = re.compile(r"(\w+)\[(\d+)")
+PARTITION = re.compile(r"\[[\w.-]+, ?\d{1,19}\]|[\w.-]+-\d{1,19}")
+CONTEXT = re.compile(r"(\w+)\[(\d{1,19})")
 # How long before a leadership (and after, for lines printed once it stands) its cause may be said.
 BEFORE = {
     "preferred": 60_000,
@@ -37,6 +38,8 @@ BY_PARTITION = {
     "L09": "unclean", "Q08": "unclean", "Q21": "reassignment",
 }  # fmt: skip
 
+# Lines of controllers that each stand for one unclean election.
+ANNOUNCING = frozenset(("E14", "Q05"))
 
 # What brokers of a KRaft cluster print; the lines of its controllers begin with Q.
 KRAFT = frozenset(("U09", "U10", "U16", "L12", "L13"))
@@ -50,6 +53,20 @@ class Mark(NamedTuple):
     leader: int | None
     """The leader that it must have, where the line says so."""
     proof: dict[str, object]
+    leader_epoch: int | None = None
+    """The epoch that it must have, where the line says so."""
+    logged_ms: int | None = None
+
+
+class Announced(NamedTuple):
+    """A line that announces an election from outside the ISR, without a leadership that it made unclean."""
+
+    topic_partition: TopicPartition
+    leader: int | None
+    leader_epoch: int | None
+    proof: dict[str, object]
+    is_back: bool
+    """Whether a leadership tells of it: the last of the ISR came back."""
 
 
 class Causes:
@@ -65,18 +82,22 @@ class Causes:
         # Since when the cluster has KRaft controllers.
         self._kraft_since: int | None = None
         # Epochs whose leader the controller elected from the ISR or the eligible leader replicas.
-        self._eligible: set[tuple[TopicPartition, int]] = set()
+        self._eligible: set[tuple[TopicPartition, int | None]] = set()
+        # Epochs that an unclean election began.
+        self._unclean_epochs: set[tuple[TopicPartition, int | None]] = set()
         # Warnings that a leadership has been decided by, each of which speaks of one.
         self._spent: set[tuple[object, object]] = set()
-        # Brokers whose server.log is among the logs, so that each change of an ISR that they made is seen.
-        self.servers: set[int] = set()
+        # Warnings about a leader that turned out to be the last of the ISR.
+        self._back: set[tuple[object, object]] = set()
+        # Brokers whose server.log is among the logs, and since when each change of an ISR that they made is seen.
+        self.servers: dict[int, int] = {}
 
     def note(self, event: Event, time_ms: int) -> None:
         """Remember what a line says about causes."""
         if self._kraft_since is None and is_of_kraft(event):
             self._kraft_since = time_ms
         if event.broker_id is not None and event.source.kind in ("server", "stdout"):
-            self.servers.add(event.broker_id)
+            self.servers.setdefault(event.broker_id, time_ms)
         name = event.event or ""
         kind = BY_PARTITION.get(name)
         if kind is not None:
@@ -103,7 +124,7 @@ class Causes:
         if partition is None:
             return
         if leader is not None:
-            self._mark(partition, "unclean", time_ms, leader, event)
+            self._mark(partition, "unclean", time_ms, leader, event, epoch[1] if epoch else None)
         elif epoch:
             self._eligible.add((partition, epoch[1]))
 
@@ -134,9 +155,16 @@ class Causes:
                 _append(self._brokers.setdefault(broker_id, []), Mark(kind, time_ms, None, event.proof()))
 
     def _mark(
-        self, partition: TopicPartition, kind: str, time_ms: int, leader: int | None, event: Event
+        self,
+        partition: TopicPartition,
+        kind: str,
+        time_ms: int,
+        leader: int | None,
+        event: Event,
+        leader_epoch: int | None = None,
     ) -> None:
-        _append(self._partitions.setdefault(partition, []), Mark(kind, time_ms, leader, event.proof()))
+        marks = self._partitions.setdefault(partition, [])
+        _append(marks, Mark(kind, time_ms, leader, event.proof(), leader_epoch, event.logged_ms))
 
     def decide(self, before: Leadership | None, after: Leadership, known_isr: tuple[int, ...] | None) -> None:
         """Say how a leadership began, given the one before it (None where the logs do not have it).
@@ -157,6 +185,7 @@ class Causes:
             return "none", self._why_none(before, after)
         unclean = self._unclean(before, after, marks, known_isr)
         if unclean:
+            self._unclean_epochs.add((after.topic_partition, after.leader_epoch))
             return "unclean", unclean
         if after.from_state == "NewPartition" or (before is None and after.leader_epoch == 0):
             return "creation", ""
@@ -171,9 +200,25 @@ class Causes:
             return self._same_leader(before, after, marks)
         return self._new_leader(before, after, marks)
 
+    def announced(self) -> Iterator[Announced]:
+        """What announces an unclean election and made no leadership one, once every leadership is decided."""
+        for partition, marks in self._partitions.items():
+            for mark in marks:
+                place, epoch = _place(mark), (partition, mark.leader_epoch)
+                is_back = place in self._back
+                # Each controller tells of each epoch, again whenever it starts.
+                is_told = place in self._spent or epoch in self._unclean_epochs or epoch in self._eligible
+                if mark.proof["event"] in ANNOUNCING and (is_back or not is_told):
+                    yield Announced(partition, mark.leader, mark.leader_epoch, mark.proof, is_back)
+
     def _near(self, leadership: Leadership) -> list[Mark]:
         marks = self._partitions.get(leadership.topic_partition, [])
-        return [mark for mark in _near(marks, leadership) if mark.leader in (None, leadership.leader)]
+        return [
+            mark
+            for mark in _near(marks, leadership)
+            if mark.leader in (None, leadership.leader)
+            and mark.leader_epoch in (None, leadership.leader_epoch)
+        ]
 
     def _of_broker(self, broker_id: int, leadership: Leadership) -> list[Mark]:
         return [
@@ -211,8 +256,9 @@ class Causes:
         plain = [
             mark
             for mark in said
-            if mark.proof["event"] in ("E14", "L09", "Q05") and _place(mark) not in self._spent
+            if mark.proof["event"] in (*ANNOUNCING, "L09") and _place(mark) not in self._spent
         ]
+        plain = _of_one_election(plain, after.from_ms)
         self._spent.update(map(_place, plain))
         if (after.topic_partition, after.leader_epoch) in self._eligible:
             # A recovery state that an election before left behind is said again with every leader.
@@ -226,6 +272,8 @@ class Causes:
             plain = [mark for mark in plain if mark.proof["event"] != "L09"]
         decided = [mark for mark in plain if mark.proof["event"] != "E14"]
         if plain and not decided and self._is_back(before, after, known_isr):
+            self._back.update(map(_place, plain))
+            after.proofs.append(plain[0].proof)
             return ""
         if plain:
             after.proofs.append((decided or plain)[0].proof)
@@ -261,7 +309,8 @@ class Causes:
     def _isr_is_known(self, before: Leadership) -> bool:
         """Whether the last ISR in the logs was the last: decided without a leader, or by one whose log is here."""
         if before.leader == NO_LEADER:
-            return bool(before.isr) or self._last_leader.get(before.topic_partition) in self.servers
+            last = self._last_leader.get(before.topic_partition, NO_LEADER)
+            return bool(before.isr) or self.servers.get(last, before.from_ms) < before.from_ms
         return before.leader in self.servers
 
     def _same_leader(self, before: Leadership, after: Leadership, marks: list[Mark]) -> tuple[str, str]:
@@ -337,10 +386,27 @@ def _place(mark: Mark) -> tuple[object, object]:
     return mark.proof["file"], mark.proof["line"]
 
 
+def _of_one_election(marks: list[Mark], time_ms: int) -> list[Mark]:
+    """Of several warnings the nearest and its copies: one that was logged at another time is about another election."""
+    warned = [mark for mark in marks if mark.proof["event"] == "E14"]
+    if not warned:
+        return marks
+    nearest = min(warned, key=lambda mark: abs(mark.time_ms - time_ms))
+    return [mark for mark in marks if mark not in warned or mark.logged_ms == nearest.logged_ms]
+
+
 def _append(marks: list[Mark], mark: Mark) -> None:
     """Add a mark, unless it says again what the last one said a moment before."""
     last = marks[-1] if marks else None
-    if last and last.kind == mark.kind and last.leader == mark.leader and mark.time_ms - last.time_ms < 100:
+    # Of a line that a controller prints once, each counts.
+    is_said_once = mark.proof["event"] == "E14"
+    if (
+        last
+        and not is_said_once
+        and last.kind == mark.kind
+        and last.leader == mark.leader
+        and mark.time_ms - last.time_ms < 100
+    ):
         return
     if last and mark.time_ms < last.time_ms:
         mark = mark._replace(time_ms=last.time_ms)

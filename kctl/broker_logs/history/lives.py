@@ -49,6 +49,9 @@ ENDED = {
     "stopping": ("down", "halted"), "halted": ("down", "halted"), "down": ("down",),
     "controlled_shutdown": ("down", "halted"), "unclean_shutdown": ("down", "halted"),
 }  # fmt: skip
+# A process has said again how it ended by then; what comes later is of another, whose start is not in the logs.
+SAID_AGAIN_WITHIN = 60_000
+HOOK_WITHIN = 1_000
 # The first line that a process prints, from 1.1 and before 0.9; and others that come before it says that it starts.
 FIRST = re.compile(rb"Registered `?kafka:type=kafka\.Log4jController|Verifying properties|preRegister called")
 EARLY = re.compile(rb"KafkaConfig values:|Registered signal handlers|Setting -D jdk\.tls")
@@ -106,6 +109,7 @@ class _Life(Struct):
     """What a broker said of itself last."""
 
     state: str | None = None
+    since_ms: int = 0
     started: frozenset[str] = frozenset()
     """Templates with which its process said that it starts."""
     was_signalled: bool = False
@@ -114,6 +118,10 @@ class _Life(Struct):
     """The kill of the process before it, told when it started."""
     before: _Life | None = None
     """The life of the process before it, which goes on where this one only failed for want of what that one holds."""
+    is_start_missing: bool = False
+    """Whether the logs lack its start though they have the end of the process before it: they may lack its end too."""
+    other_failed_ms: int | None = None
+    """When another process ended that never became the broker; its hook then says that it is shutting down."""
 
 
 class Lives:
@@ -131,13 +139,12 @@ class Lives:
         self._replayed: Counter[str] = Counter()
         self._replayed_by: dict[int, Counter[str]] = {}
 
-    def seen(self, broker_id: int | None, time_ms: int) -> None:
+    def seen(self, broker_id: int, time_ms: int) -> None:
         """A broker printed something at this time."""
-        if broker_id is not None:
-            latest = self._latest.get(broker_id)
-            if latest is None:
-                latest = self._latest[broker_id] = deque(maxlen=200)
-            latest.append(time_ms)
+        latest = self._latest.get(broker_id)
+        if latest is None:
+            latest = self._latest[broker_id] = deque(maxlen=200)
+        latest.append(time_ms)
 
     def note(self, event: Event, time_ms: int, cluster: int = 1) -> None:
         """Take a line of a cluster into account."""
@@ -188,8 +195,14 @@ class Lives:
             b"Exiting Kafka" in one.record for one in itertools.islice(event.earlier(), 1)
         ):
             return  # by the hook of the process that exits, whose end was told
+        known = self._own.get(broker_id)
+        failed_ms = known.other_failed_ms if known is not None else None
+        if state == "stopping" and failed_ms is not None and time_ms - failed_ms < HOOK_WITHIN:
+            return
         how = _how(event) if state == "halted" else None
         life = self._own.setdefault(broker_id, _Life())
+        if life.state == "down" and broker_id is not None and time_ms - life.since_ms > SAID_AGAIN_WITHIN:
+            life = self._own[broker_id] = _Life(is_start_missing=True)
         # What is up has no error at its start: it is the process before it that says that it has started.
         is_of_last = life.state != "up" or event.event == STARTUP_FAILS
         is_nameless = broker_id is None or event.event == STARTUP_FAILS
@@ -203,13 +216,14 @@ class Lives:
         ):
             return
         else:
-            life.state = state
+            life.state, life.since_ms = state, time_ms
         self.states.append(BrokerState(broker_id, time_ms, state, [event.proof()], how))
         if how in TAKEN and is_of_last and life.before is not None and life.killed in self.states:
             self.states.remove(life.killed)
             life.killed = None
         elif state == "down" and life.before is not None and life.killed is None:
             self._own[broker_id] = life.before
+            life.before.other_failed_ms = time_ms
 
     def _begin(self, event: Event, time_ms: int) -> None:
         """A process says that it starts, which it may do more than once: as controller, then as broker."""
@@ -224,9 +238,13 @@ class Lives:
             return
         if life.before is not None and life.killed is None:
             life = life.before  # the process between them never became the broker
-        killed = self._killed(broker_id, event, time_ms) if life.state in OPEN else None
+        killed = (
+            self._killed(broker_id, event, time_ms)
+            if life.state in OPEN and not life.is_start_missing
+            else None
+        )
         before = life if killed is not None else None
-        self._own[broker_id] = _Life("starting", frozenset((name,)), killed=killed, before=before)
+        self._own[broker_id] = _Life("starting", time_ms, frozenset((name,)), killed=killed, before=before)
 
     def _killed(self, broker_id: int, event: Event, time_ms: int) -> BrokerState:
         """It starts, and never said that it had stopped: its process was killed, or its host died."""

@@ -20,8 +20,8 @@ CHANGES = {
     "X405": "snapshot_loaded", "X135": "snapshot_deleted", "Q29": "truncated",
 }  # fmt: skip
 # Offset and epoch of a snapshot; the offset alone.
-NAMED = re.compile(r"(\d{20})-(\d{10})|[oO]ffset=(\d+), (?:epoch|lastContainedEpoch)=(\d+)")
-OFFSET = re.compile(r"(?:offset|snapshot) (\d+)")
+NAMED = re.compile(r"(\d{20})-(\d{10})|[oO]ffset=(\d{1,19}), (?:epoch|lastContainedEpoch)=(\d{1,19})")
+OFFSET = re.compile(r"(?:offset|snapshot) (\d{1,19})")
 LEADERLESS = frozenset(("unattached", "voted", "prospective", "candidate"))
 MOST_PROOFS = 20
 Row = dict[str, object]

@@ -20,9 +20,9 @@ TAKES_ROLE, LOSES_MAJORITY, SHUTS_DOWN = "Q23", "Q41", "Q32"
 HEARS_NOTHING = frozenset(("Q25", "J41"))
 QUORUM_LINES = frozenset((TAKES_ROLE, LOSES_MAJORITY, SHUTS_DOWN)) | HEARS_NOTHING
 ROLE = re.compile(r"(Leader|Follower|Candidate|Prospective|Resigned|Unattached|Voted)(?:State)?\(")
-EPOCH = re.compile(r"\bepoch=(\d+)")
-LEADER = re.compile(r"\bleader(?:Id)?=(?:OptionalInt\[)?(\d+)")
-VOTED = re.compile(r"\bvoted(?:Id=|Key=(?:Optional\[)?ReplicaKey\(id=)(\d+)")
+EPOCH = re.compile(r"\bepoch=(\d{1,19})")
+LEADER = re.compile(r"\bleader(?:Id)?=(?:OptionalInt\[)?(\d{1,19})")
+VOTED = re.compile(r"\bvoted(?:Id=|Key=(?:Optional\[)?ReplicaKey\(id=)(\d{1,19})")
 MOST_PROOFS = 20
 
 

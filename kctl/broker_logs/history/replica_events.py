@@ -12,7 +12,7 @@ from kctl.findings import Finding, Place
 from kctl.findings import state_log as say
 from kctl.model import TopicPartition
 
-MINIMUM = re.compile(r"min\.insync\.replicas ?(?:->|=|:) ?(\d+)")
+MINIMUM = re.compile(r"min\.insync\.replicas ?(?:->|=|:) ?(\d{1,19})")
 # Template to the field with the offset that a log is cut to.
 CUTS = {
     "T04": "offset",
@@ -169,7 +169,7 @@ class ReplicaLines(Struct):
     def _note_watermark(self, event: Event, partition: TopicPartition, time_ms: int) -> None:
         watermark = event.number("high_watermark")
         if watermark is None:
-            said = re.search(r"offset=(\d+)", str(event.fields.get("new", "")))
+            said = re.search(r"offset=(\d{1,19})", str(event.fields.get("new", "")))
             watermark = int(said[1]) if said else None
         if watermark is not None:
             self._add_watermark(event, partition, time_ms, watermark)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from formats.values import Struct, field
 from kctl.broker_logs.events import Event
-from kctl.broker_logs.history.causes import BY_PARTITION, Causes
+from kctl.broker_logs.history.causes import BY_PARTITION, Announced, Causes
 from kctl.broker_logs.history.controller_terms import (
     BEGINS,
     CONTROLLER_LINES,
@@ -34,6 +35,8 @@ from kctl.model import TopicPartition
 
 # Says the id of the cluster that a broker belongs to.
 CLUSTER_ID = "U27"
+# Lines after which the logs may be about another cluster.
+TURNS = frozenset((CLUSTER_ID, *BEGINS))
 # Templates that a history is made of; the others need not be looked at.
 WANTED: frozenset[str] = frozenset().union(
     FINDERS, BY_PARTITION, OWN, SEEN, BEGINS, RESIGNS, REJECTIONS, CUTS, STARTS, WATERMARKS, DOUBTS, CHANGES, REFUSED,
@@ -73,16 +76,12 @@ class Timeline(Struct):
     members: list[dict[str, object]] = field(default_factory=list)
     """Rows of what the nodes of that quorum became, and did with the metadata log."""
 
+    announced: list[Announced] = field(default_factory=list)
+    """Lines that announce an unclean election and made no leadership one."""
+
     def of(self, partition: TopicPartition) -> list[Leadership]:
         """The leaderships of one partition; none where the logs do not name it."""
         return self.leaderships.get(partition, [])
-
-    def leader_at(self, partition: TopicPartition, time_ms: int) -> Leadership | None:
-        """The leadership in force at a time."""
-        for leadership in reversed(self.of(partition)):
-            if leadership.from_ms <= time_ms and (leadership.to_ms is None or time_ms <= leadership.to_ms):
-                return leadership
-        return None
 
     @property
     def unclean(self) -> list[Leadership]:
@@ -106,6 +105,15 @@ class Timeline(Struct):
                 if leadership.is_unclean:
                     yield _unclean(leadership, leaderships[:number])
             yield from self._below_minimum(leaderships, min_isr)
+        decided = {
+            (partition, one.leader_epoch)
+            for partition, leaderships in self.leaderships.items()
+            for one in leaderships
+            if one.is_decided
+        }
+        for line in self.announced:
+            if (line.topic_partition, line.leader_epoch) not in decided:
+                yield _announced(line)
         yield from self.lines.findings()
         yield from self.isr_lines.findings()
         for broker_id, levels in sorted(self.levels.items()):
@@ -161,10 +169,29 @@ def _unclean(leadership: Leadership, before: list[Leadership]) -> Finding:
         ),
         leader=leadership.leader,
         partition=leadership.topic_partition,
-        epoch=leadership.leader_epoch,
+        epoch=f"epoch {leadership.leader_epoch}",
         isr=",".join(map(str, isr)),
         where=where_of(proof),
     )
+
+
+def _announced(line: Announced) -> Finding:
+    place = Place(
+        topic=line.topic_partition.topic,
+        partition=line.topic_partition.partition,
+        broker_id=line.leader,
+        **shown_by(line.proof),
+    )
+    who: dict[str, Any] = {
+        "leader": line.leader,
+        "partition": line.topic_partition,
+        "where": where_of(line.proof),
+    }
+    if line.is_back:
+        return say.LAST_OF_ISR_ELECTED.at(place, **who)
+    epoch = line.leader_epoch
+    said = "an epoch that these logs do not name" if epoch is None else f"epoch {epoch}"
+    return say.UNCLEAN_LEADER_ELECTION.at(place, epoch=said, isr="", **who)
 
 
 class _Cluster(Struct):
@@ -204,8 +231,6 @@ class _Builder:
 
     def _choose_cluster(self, event: Event, time_ms: int) -> None:
         """Turn to the cluster that a line is about: its disks may have been wiped and another one made on them."""
-        if len(self.clusters) == 1 and event.event != CLUSTER_ID and event.event not in BEGINS:
-            return
         folder = os.path.dirname(event.source.path)
         known = self.of_folder.get(folder, self.clusters[0])
         if event.event == CLUSTER_ID:
@@ -245,19 +270,25 @@ class _Builder:
             return
         self.first_ms = time_ms if self.first_ms is None else self.first_ms
         self.last_ms = time_ms
-        self.lives.seen(event.broker_id, time_ms)
-        if event.logger == STATE_CHANGES and event.broker_id is not None:
-            self.levels.setdefault(event.broker_id, set()).add(event.level)
-            self.level_files.setdefault(event.broker_id, event.file)
-        if event.event not in WANTED:
+        broker_id, name = event.broker_id, event.event
+        if broker_id is not None:
+            self.lives.seen(broker_id, time_ms)
+            if event.logger == STATE_CHANGES:
+                levels = self.levels.get(broker_id)
+                if levels is None:
+                    levels = self.levels[broker_id] = set()
+                    self.level_files[broker_id] = event.file
+                levels.add(event.level)
+        if name not in WANTED:
             return
-        self._choose_cluster(event, time_ms)
+        if name in TURNS or len(self.clusters) > 1:
+            self._choose_cluster(event, time_ms)
         if self._is_known(event, time_ms):
             return
         self.cluster.causes.note(event, time_ms)
         self.cluster.terms.note(event, time_ms)
         self.lives.note(event, time_ms, self.cluster.number)
-        if event.event in QUORUM_LINES or event.event in METADATA_LOG_LINES:
+        if name in QUORUM_LINES or name in METADATA_LOG_LINES:
             self.cluster.quorum.note(event, time_ms)
             self.cluster.members.note(event, time_ms)
             return
@@ -268,7 +299,7 @@ class _Builder:
         for where, seen in observations(event):
             if self.wanted(where):
                 found = self._history(where).observe(seen, time_ms)
-                if event.event in REPEATED and event.shape.state and found is not None:
+                if name in REPEATED and event.shape.state and found is not None:
                     self._remember(event, found)
         self.lines.note(event, partition, time_ms)
         if partition is not None:
@@ -359,6 +390,12 @@ class _Builder:
             frozenset().union(*(cluster.causes.servers for cluster in self.clusters)),
             [row for cluster in self.clusters for row in cluster.quorum.rows(cluster.number)],
             [row for cluster in self.clusters for row in cluster.members.rows],
+            [
+                line
+                for cluster in self.clusters
+                for line in cluster.causes.announced()
+                if self.wanted(line.topic_partition)
+            ],
         )
 
     def _decide(self, cluster: _Cluster, leaderships: list[Leadership]) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from formats.values import Struct
 from kctl.changes.intents import Intent, UpdateFeatures
-from kctl.changes.plan import Plan, Stage
+from kctl.changes.plan import Plan, plan_of
 from kctl.changes.waiting import Waited
 from kctl.cluster.interface import Cluster, NoQuorum
 from kctl.cluster.state import ClusterState
@@ -191,15 +191,8 @@ def plan_levels(
             for name, level in after.items()
             for what in described_levels(name, level, before[name])
         ]
-    adds: dict[str, list[str]] = {
-        name: described_levels(name, *sorted((before[name], level))) for name, level in after.items()
-    }
-    return Plan(
-        title=title,
-        stages=(Stage(intent=intent, writes=cluster.writes_for(intent, state)),),
-        warnings=tuple(warnings),
-        details={"forecast": {name: list(lines) for name, lines in adds.items()}},
-    )
+    adds = {name: described_levels(name, *sorted((before[name], level))) for name, level in after.items()}
+    return plan_of([intent], cluster, state, title=title, warnings=warnings, details={"forecast": adds})
 
 
 def updated(intent: Intent, state: ClusterState) -> Waited:

@@ -9,7 +9,7 @@ Source: KIP-631 (UnregisterBroker); metadata/src/main/java/org/apache/kafka/cont
 from collections.abc import Iterator
 
 from kctl.changes.intents import Intent, UnregisterBroker, counted
-from kctl.changes.plan import Plan, Stage
+from kctl.changes.plan import Plan, plan_of
 from kctl.changes.waiting import Waited
 from kctl.cluster.interface import Cluster
 from kctl.cluster.reassignment.moves import some
@@ -31,8 +31,7 @@ def plan_unregistering(cluster: Cluster, state: ClusterState, broker_id: int) ->
     if broker_id not in state.brokers and state.kafka_version >= V4_0:
         known = ", ".join(map(str, sorted(state.brokers)))
         raise BadValue(f"no broker {broker_id}", f"there are {known}")
-    intent = UnregisterBroker(broker_id=broker_id)
-    return Plan(title=str(intent), stages=(Stage(intent=intent, writes=cluster.writes_for(intent, state)),))
+    return plan_of([UnregisterBroker(broker_id=broker_id)], cluster, state)
 
 
 def refuse_used(state: ClusterState, broker_id: int) -> None:

@@ -9,7 +9,7 @@ Source: KIP-853; raft/src/main/java/org/apache/kafka/raft/internals/{AddVoterHan
 from collections.abc import Mapping, Sequence
 
 from kctl.changes.intents import AddVoter, Intent, RemoveVoter
-from kctl.changes.plan import Plan, Stage
+from kctl.changes.plan import Plan, plan_of
 from kctl.changes.waiting import Waited
 from kctl.cluster.interface import Cluster, NoQuorum
 from kctl.cluster.state import ClusterState, Endpoint, Quorum, QuorumMember, is_majority
@@ -52,7 +52,7 @@ def plan_adding(
     quorum = changeable_quorum(state)
     wanted = [node for node in dict.fromkeys(nodes) if node not in quorum.voters]
     title = f"add {_nodes(wanted or nodes)} to the voters"
-    stages: list[Stage] = []
+    intents = []
     for node in wanted:
         observer = quorum.member(node)
         if observer is None:
@@ -79,8 +79,8 @@ def plan_adding(
         listeners = {at.listener or listener_of(quorum): f"{at.host}:{at.port}"}
         intent = AddVoter(node_id=node, directory_id=observer.directory_id, listeners=listeners)
         refuse_minority(quorum, intent)
-        stages.append(Stage(intent=intent, writes=() if stages else cluster.writes_for(intent, state)))
-    return Plan(title=title, stages=tuple(stages), warnings=_evenness(quorum, len(wanted)))
+        intents.append(intent)
+    return plan_of(intents, cluster, state, title=title, warnings=_evenness(quorum, len(wanted)))
 
 
 def plan_removing(cluster: Cluster, state: ClusterState, node: int) -> Plan:
@@ -96,8 +96,7 @@ def plan_removing(cluster: Cluster, state: ClusterState, node: int) -> Plan:
         listeners={at.listener: f"{at.host}:{at.port}" for at in voter.endpoints},
     )
     refuse_minority(quorum, intent)
-    stage = Stage(intent=intent, writes=cluster.writes_for(intent, state))
-    return Plan(title=str(intent), stages=(stage,), warnings=_evenness(quorum, -1))
+    return plan_of([intent], cluster, state, warnings=_evenness(quorum, -1))
 
 
 def refuse_minority(quorum: Quorum, intent: AddVoter | RemoveVoter) -> None:

@@ -11,19 +11,11 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from formats.values import Struct, field, replace
-from kctl.cluster.names import unknown_topics
+from kctl.cluster.names import refuse_unknown
 from kctl.cluster.placement import Draws, Racks, draw, is_rack_aware, place_replicas
+from kctl.cluster.reassignment import rebalance
 from kctl.cluster.reassignment.moves import Move, cut, ids, moves_of, some
 from kctl.cluster.reassignment.plan_files import identity_of
-from kctl.cluster.reassignment.rebalance import (
-    NOWHERE,
-    Bounds,
-    PreferredLeaders,
-    Rebalance,
-    ReplicaSets,
-    even_bounds,
-    level_bounds,
-)
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.errors import BadValue, Refused
 from kctl.model import TopicPartition
@@ -60,13 +52,7 @@ class Goal(Struct, frozen=True, kw_only=True):
 
 def check_goal(now: Situation, goal: Goal) -> None:
     """Raise what cannot be: targets that are dead, too few brokers, topics that are not there."""
-    targets = goal.brokers | goal.add | frozenset(goal.replace.values())
-    dead = targets - set(now.racks)
-    if dead:
-        raise Refused(f"brokers {ids(dead)} are not alive", f"alive are {ids(now.racks)}")
-    missing = (goal.topics or frozenset()) - {tp.topic for tp in now.replicas}
-    if missing:
-        raise unknown_topics(missing, {tp.topic for tp in now.replicas})
+    _check_targets(now, goal, goal.brokers | goal.add | frozenset(goal.replace.values()))
     if goal.replication_factor is not None and goal.replication_factor < 1:
         raise BadValue(
             f"replication factor {goal.replication_factor}; it must be larger than 0", "give 1 or more"
@@ -83,6 +69,12 @@ def check_goal(now: Situation, goal: Goal) -> None:
     if goal.rack_aware:
         is_rack_aware(now.racks)  # raises where only some brokers have a rack
     _check_numbers(now, goal)
+
+
+def _check_targets(now: Situation, goal: Goal, targets: frozenset[int]) -> None:
+    if dead := targets - set(now.racks):
+        raise Refused(f"brokers {ids(dead)} are not alive", f"alive are {ids(now.racks)}")
+    refuse_unknown(goal.topics, {tp.topic for tp in now.replicas})
 
 
 def _check_numbers(now: Situation, goal: Goal) -> None:
@@ -133,7 +125,7 @@ class _Planning:
         self.current = [tuple([index[b] for b in now.replicas[tp]]) for tp in self.scope]
         self.factors = [goal.replication_factor or len(replicas) for replicas in self.current]
         sizes = [now.sizes.get(tp, 0) for tp in self.scope] if now.sizes is not None else None
-        self.sets = ReplicaSets(self.current, self.factors, self.may_stay, self.rack, sizes)
+        self.sets = rebalance.ReplicaSets(self.current, self.factors, self.may_stay, self.rack, sizes)
 
     def _racks(self) -> list[int] | None:
         """A number for each broker's rack; a dead broker, whose rack nobody knows, has its own. None: no racks."""
@@ -157,7 +149,9 @@ class _Planning:
         bounds = self._bounds()
         topics = {name: i for i, name in enumerate(sorted({tp.topic for tp in self.scope}))}
         topic_of = [topics[tp.topic] for tp in self.scope]
-        Rebalance(self.sets, bounds, topic_of, self.targets, loads, may_uproot=bool(self.goal.brokers)).run()
+        rebalance.Rebalance(
+            self.sets, bounds, topic_of, self.targets, loads, may_uproot=bool(self.goal.brokers)
+        ).run()
         self._check_the_living()
         return self._ordered()
 
@@ -173,7 +167,7 @@ class _Planning:
         for partition, members in enumerate(sets.members):
             while len(members) > self.factors[partition]:
                 worst = max(members, key=lambda b: self._dispensable(partition, b))
-                sets.move(partition, worst, NOWHERE)
+                sets.move(partition, worst, rebalance.NOWHERE)
 
     def _dispensable(self, partition: int, broker: int) -> tuple[bool, bool, bool, int, int]:
         members = self.sets.members[partition]
@@ -208,22 +202,22 @@ class _Planning:
                 if len(covered) + self.factors[partition] - len(staying) >= needed:
                     break
                 repeated = [b for b in staying if sum(rack[o] == rack[b] for o in staying) > 1]
-                sets.move(partition, max(repeated, key=lambda b: (sets.load[b], -b)), NOWHERE)
+                sets.move(partition, max(repeated, key=lambda b: (sets.load[b], -b)), rebalance.NOWHERE)
 
-    def _bounds(self) -> Bounds:
+    def _bounds(self) -> rebalance.Bounds:
         sets = self.sets
         if self.goal.brokers:
-            return even_bounds(sets, self.targets)
+            return rebalance.even_bounds(sets, self.targets)
         if self.goal.add:
             # The old brokers keep what they have and give; only the new ones must come to their share.
-            even = even_bounds(sets, self.targets)
+            even = rebalance.even_bounds(sets, self.targets)
             new = {self.index[b] for b in self.goal.add}
             most = [max(sets.load[b], m) if b not in new else m for b, m in enumerate(even.most)]
-            return Bounds(
+            return rebalance.Bounds(
                 [min(sets.load[b], n) if b not in new else n for b, n in enumerate(even.least)], most
             )
         self._count_what_is_not_covered()
-        return level_bounds(sets, self.targets)
+        return rebalance.level_bounds(sets, self.targets)
 
     def _count_what_is_not_covered(self) -> None:
         """A drained replica goes where the whole cluster has most room, not only the topics covered."""
@@ -265,11 +259,11 @@ class _Planning:
         """Put a head first such that leaderships are as even as before, or more."""
         members: list[Sequence[int]] = list(self.current)
         heads: list[int | None] = [replicas[0] if replicas else None for replicas in self.current]
-        before = PreferredLeaders(list(heads), members, len(self.ids)).spread(self.targets)
+        before = rebalance.PreferredLeaders(list(heads), members, len(self.ids)).spread(self.targets)
         for partition, replicas in lists.items():
             members[partition] = replicas
             heads[partition] = heads[partition] if heads[partition] in replicas else None
-        leaders = PreferredLeaders(heads, members, len(self.ids))
+        leaders = rebalance.PreferredLeaders(heads, members, len(self.ids))
         for partition, replicas in lists.items():
             if heads[partition] is None:
                 kept = [b for b in replicas if b in self.current[partition]]
@@ -395,12 +389,7 @@ def plan_like_kafka(
     core/src/main/scala/kafka/admin/ReassignPartitionsCommand.scala @ 2.8.2 (`generateAssignment`)
     """
     now, notes = situation_of(state, goal, sizes)
-    dead = goal.brokers - set(now.racks)
-    if dead:
-        raise Refused(f"brokers {ids(dead)} are not alive", f"alive are {ids(now.racks)}")
-    missing = (goal.topics or frozenset()) - {tp.topic for tp in now.replicas}
-    if missing:
-        raise unknown_topics(missing, {tp.topic for tp in now.replicas})
+    _check_targets(now, goal, goal.brokers)
     racks = {b: now.racks[b] if goal.rack_aware else None for b in sorted(goal.brokers)}
     random = Random(seed)
     targets: dict[TopicPartition, Replicas] = {}

@@ -18,7 +18,7 @@ from formats.log_dir.checkpoints import parse_leader_epochs, parse_offset_checkp
 from formats.log_dir.file_names import LEADER_EPOCHS, FolderKind
 from formats.values import replace
 from kctl.errors import reason_of
-from kctl.evidence.model import Evidence, Replica
+from kctl.evidence.model import Evidence, LogDir, Replica
 from kctl.files import read_lenient
 from kctl.findings import Place
 from kctl.model import TopicPartition
@@ -43,6 +43,8 @@ class Copy:
     place: Place
     marks: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
     """Its offsets in the checkpoints of its log directory, by the keys of CHECKPOINTS."""
+    marks_problem: str | None = field(default=None, repr=False, compare=False)
+    """Why the high watermarks of its log directory cannot be read; None where they can, or there is no such file."""
 
     @property
     def partition(self) -> TopicPartition:
@@ -70,6 +72,11 @@ class Copy:
         return self.marks.get(what)
 
     @property
+    def was_never_cleaned(self) -> bool:
+        """Whether the cleaner of its broker has a checkpoint, and no entry for it there."""
+        return CHECKPOINTS["cleaner"] in self.replica.log_dir.files and "cleaner" not in self.marks
+
+    @property
     def recorded_epochs(self) -> Entries | None:
         """The entries of `leader-epoch-checkpoint` as they stand; None without a file that a broker would take."""
         return self._epochs[0]
@@ -84,9 +91,9 @@ class Copy:
         try:
             text = read_lenient(self.folder / LEADER_EPOCHS, MOST_OF_EPOCHS)
             entries = tuple((entry.epoch, entry.start_offset) for entry in parse_leader_epochs(text))
-        except (FileNotFoundError, FormatError):
+        except FileNotFoundError:
             return None, None
-        except OSError as error:
+        except (OSError, FormatError) as error:
             return None, f"{LEADER_EPOCHS} cannot be read: {reason_of(error)}"
         return (entries if all(min(entry) >= 0 for entry in entries) else None), None
 
@@ -113,17 +120,28 @@ def live_copies(evidence: Evidence, topics: Iterable[str] = ()) -> Iterator[Copy
         )
         offsets = {what: read(replica.log_dir.path / name) for what, name in CHECKPOINTS.items()}
         named = replica.topic, replica.partition
-        marks = {what: by_partition[named] for what, by_partition in offsets.items() if named in by_partition}
-        yield Copy(replica, NOBODY if replica.broker_id is None else replica.broker_id, place, marks)
+        marks = {
+            what: by_partition[named] for what, (by_partition, _) in offsets.items() if named in by_partition
+        }
+        problem = offsets["high_watermark"][1]
+        yield Copy(replica, NOBODY if replica.broker_id is None else replica.broker_id, place, marks, problem)
 
 
-def _read_checkpoint(path: Path) -> dict[tuple[str, int], int]:
-    """The offsets of a checkpoint by topic and partition; none where it cannot be read."""
+def partitions_in(log_dir: LogDir) -> set[TopicPartition]:
+    """The partitions that the checkpoints of a log directory name."""
+    names = (CHECKPOINTS[what] for what in ("high_watermark", "recovery_point"))
+    return {TopicPartition(*named) for name in names for named in _read_checkpoint(log_dir.path / name)[0]}
+
+
+def _read_checkpoint(path: Path) -> tuple[dict[tuple[str, int], int], str | None]:
+    """The offsets of a checkpoint by topic and partition, none where it cannot be read; and why it cannot."""
     try:
         entries = parse_offset_checkpoint(read_lenient(path))
-    except (OSError, FormatError):
-        return {}
-    return {(entry.topic, entry.partition): entry.offset for entry in entries}
+    except FileNotFoundError:
+        return {}, None
+    except (OSError, FormatError) as error:
+        return {}, f"{path.name} cannot be read: {reason_of(error)}"
+    return {(entry.topic, entry.partition): entry.offset for entry in entries}, None
 
 
 def every_copy(evidence: Evidence, topics: Iterable[str] = ()) -> list[Copy]:

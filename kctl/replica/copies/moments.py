@@ -49,6 +49,8 @@ class Znodes(Struct):
 
     moment: str | None
     file: str
+    is_zookeeper: bool = True
+    """Whether znodes say it, and not a metadata log."""
     states: dict[TopicPartition, PartitionState] = field(default_factory=dict)
     replicas: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
     live: set[int] = field(default_factory=set)
@@ -57,25 +59,30 @@ class Znodes(Struct):
     created: dict[str, int] = field(default_factory=dict)  # topic to the czxid of its znode
     created_ms: dict[str, int] = field(default_factory=dict)
     topic_ids: dict[str, str] = field(default_factory=dict)
-    policies: dict[str, str] = field(default_factory=dict)
-    minimum_isr: dict[str, int] = field(default_factory=dict)
-    """min.insync.replicas by topic; the brokers' default under ``""``."""
+    configs: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    """What was set for topics; the brokers' default has the name ``""``."""
+    newest: int = -1
+    """When the newest znode was changed, or the newest record of the metadata log written; milliseconds."""
     decisions: dict[TopicPartition, list[Decision]] = field(default_factory=dict)
     """Every state that a metadata log tells of, oldest first; znodes hold the last only."""
+    removed: set[str] = field(default_factory=set)
+    """Ids of topics that a metadata log tells to be gone; of znodes a topic that is not there is gone."""
 
     def is_compacted(self, topic: str) -> bool | None:
         """Whether the topic's own configuration or its name says that it is compacted; None where neither does."""
         if topic in INTERNAL_COMPACTED:
             return True
-        policy = self.policies.get(topic)
+        policy = self.configs.get(topic, {}).get("cleanup.policy")
         return None if policy is None else "compact" in policy
 
-    def take_config(self, topic: str, config: Mapping[str, str]) -> None:
-        """Remember what a topic's configuration says; the brokers' default has no name."""
-        if topic and "cleanup.policy" in config:
-            self.policies[topic] = config["cleanup.policy"]
-        if config.get("min.insync.replicas", "").isdecimal():
-            self.minimum_isr[topic] = int(config["min.insync.replicas"])
+    def is_tiered(self, topic: str) -> bool:
+        """Whether the topic's configuration says that its segments go to remote storage."""
+        return self.configs.get(topic, {}).get("remote.storage.enable") == "true"
+
+    def minimum_isr(self, topic: str) -> int:
+        """The topic's min.insync.replicas, else the brokers' default, where either was set."""
+        said = (self.configs.get(name, {}).get("min.insync.replicas", "") for name in (topic, ""))
+        return next((int(minimum) for minimum in said if minimum.isdecimal()), 1)
 
     def state(self, partition: TopicPartition) -> PartitionState | None:
         """The partition's state where it has a leader."""
@@ -109,6 +116,7 @@ def _decoded(exported: Mapping[str, ExportedZnode], moment: str | None, file: st
 
 
 def _take_znode(znodes: Znodes, path: str, znode: ExportedZnode) -> None:
+    znodes.newest = max(znodes.newest, znode.mtime)
     if match := STATE.fullmatch(path):
         state = parse_partition_state(znode.data)
         partition = TopicPartition(match[1], int(match[2]))
@@ -126,7 +134,7 @@ def _take_znode(znodes: Znodes, path: str, znode: ExportedZnode) -> None:
     elif match := BROKER.fullmatch(path):
         znodes.live.add(int(match[1]))
     elif match := CONFIG.fullmatch(path):
-        znodes.take_config(match[1], parse_config(znode.data).config)
+        znodes.configs[match[1]] = parse_config(znode.data).config
 
 
 def furthest_last(order: Sequence[Moment], copies: ByMoment) -> tuple[Moment, ...]:
@@ -169,7 +177,7 @@ def assigned_in(clusters: Mapping[Moment, Znodes]) -> set[TopicPartition]:
 
 def _read_metadata_log(evidence: Evidence, replica: Replica) -> Znodes:
     decided = read_decisions(evidence, replica)
-    found = Znodes(replica.moment, decided.file)
+    found = Znodes(replica.moment, decided.file, is_zookeeper=False, removed={*decided.removed})
     for decision in decided.decisions:
         if decision.topic_id in decided.image.names:  # no topic of that name from before
             found.decisions.setdefault(decision.topic_partition, []).append(decision)
@@ -190,6 +198,7 @@ def _state(partition: PartitionImage, found: Znodes) -> PartitionState:
 
 def _take_image(found: Znodes, image: ClusterImage) -> None:
     """The cluster as it was at the end of the log."""
+    found.newest = image.timestamp if image.timestamp is not None else -1
     for topic_id, name in image.names.items():
         found.topic_ids[name] = topic_id
         found.created[name] = 0  # there are no transactions of ZooKeeper; the ids tell topics apart
@@ -201,4 +210,4 @@ def _take_image(found: Znodes, image: ClusterImage) -> None:
     found.live |= {id for id, broker in image.brokers.items() if not broker.fenced}
     for (kind, name), configs in image.configs.items():
         if kind == "topic" or (kind, name) == ("broker", ""):
-            found.take_config(name, configs)
+            found.configs[name] = configs

@@ -6,6 +6,7 @@ offsets that are missing for it, so that another copy can be asked for them.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -52,6 +53,8 @@ class Batches(Struct, frozen=True):
     def __getitem__(self, rows: slice | npt.NDArray[np.bool_] | Int64s) -> Batches:
         return Batches(*(getattr(self, name)[rows] for name in NAMES))
 
+
+MOST_GAPS = 1000  # a cleaned log has as many as it has batches
 
 NAMES = Batches.__struct_fields__
 NO_BATCHES = Batches(*(EMPTY for _ in NAMES))
@@ -116,6 +119,11 @@ class ReplicaLog(Struct):
     damage: list[DamagedRange] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     has_gaps_inside: bool = False
+    """Whether a batch has fewer records than offsets, as compaction leaves it."""
+    gaps: list[tuple[int, int]] = field(default_factory=list)
+    """Offsets between two batches of a segment that no damage explains; the first `MOST_GAPS`."""
+    missing_segments: list[tuple[int, int]] = field(default_factory=list)
+    """Offsets between the end of a segment and the base offset of the next one, which no damage explains."""
     bytes_read: int = 0
     newest_timestamp: int = -1
     _last_epoch: int = -1
@@ -146,6 +154,8 @@ class ReplicaLog(Struct):
         if run.begins:
             if self.base_offset is None:
                 self.base_offset = self.next_offset = run.base_offset
+            if run.base_offset > self.next_offset and not self._is_damaged(self.next_offset, run.base_offset):
+                self.missing_segments.append((self.next_offset, run.base_offset))
             self.next_offset = max(self.next_offset, run.base_offset)
             self.files.append(run.path)
             self.bytes_read += run.size_in_bytes
@@ -230,11 +240,23 @@ class ReplicaLog(Struct):
             headers.max_timestamp,
         )
 
+    def _is_damaged(self, start: int, end: int) -> bool:
+        """Whether damage explains that offsets are missing; it is noted in their order."""
+        before = bisect_left(self.damage, end, key=lambda damage: damage.from_offset)
+        last = self.damage[before - 1] if before else None
+        return last is not None and (last.to_offset is None or last.to_offset > start)
+
     def _learn(self, batches: Batches) -> None:
         if not len(batches):
             return
         span = batches.last_offset - batches.first_offset + 1
         self.has_gaps_inside |= bool(((batches.records >= 0) & (batches.records < span)).any())
+        if len(self.gaps) < MOST_GAPS:
+            before = np.concatenate(([self.next_offset], batches.last_offset[:-1] + 1))
+            for row in np.flatnonzero(batches.first_offset > before)[:MOST_GAPS].tolist():
+                start, end = int(before[row]), int(batches.first_offset[row])
+                if not self._is_damaged(start, end):
+                    self.gaps.append((start, end))
         self.newest_timestamp = max(self.newest_timestamp, int(batches.max_timestamp.max()))
         epochs = batches.leader_epoch
         changes = np.flatnonzero(epochs != np.concatenate(([self._last_epoch], epochs[:-1])))

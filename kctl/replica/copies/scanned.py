@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -75,24 +76,69 @@ class Scanned(Struct, frozen=True):
     next_base: int | None = None  # of the segment behind, where this is the end of one
 
 
+class Packed(Struct, frozen=True):
+    """A column by its least value and what each lies above it, in as few bytes as that takes."""
+
+    least: Any
+    above: npt.NDArray[Any] | None  # None: nothing anywhere
+    kind: np.dtype[Any]
+    size: int
+
+    def column(self) -> npt.NDArray[Any]:
+        """As it was."""
+        if self.above is None:
+            return np.full(self.size, self.least, self.kind)
+        column = self.above.astype(self.kind)
+        column += self.least
+        return column
+
+
+def packed(column: npt.NDArray[Any]) -> Packed:
+    """A column of integers or truths."""
+    if not len(column):  # bytes without a sound batch
+        return Packed(column.dtype.type(0), None, column.dtype, 0)
+    least, most = column.min(), column.max()
+    if least == most:
+        return Packed(least, None, column.dtype, len(column))
+    if int(most) - int(least) >> 32:
+        return Packed(column.dtype.type(0), column, column.dtype, len(column))
+    kind = np.min_scalar_type(int(most) - int(least))
+    return Packed(least, np.subtract(column, least, dtype=np.int64).astype(kind), column.dtype, len(column))
+
+
 class NotedRun(Struct, frozen=True):
     """Sound bytes of a segment up to `end`, behind those of the run before, as another scan saw them."""
 
     end: int
-    columns: Columns
+    packed: tuple[Packed, ...]
+
+    @property
+    def columns(self) -> Columns:
+        """Its batches."""
+        return Columns(*(column.column() for column in self.packed))
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory."""
+        return A_RUN + sum(column.above.nbytes for column in self.packed if column.above is not None)
+
+
+def noted_run(end: int, headers: Headers) -> NotedRun:
+    """Batches to be kept; none where the bytes hold no sound one."""
+    return NotedRun(end, tuple(packed(getattr(headers, name)) for name in NAMES))
 
 
 class Notes:
     """What a scan of all of a segment saw, by path, so that it need not be read again; a part of it where that is much."""
 
     def __init__(self, most: int) -> None:
-        self.most = most  # batches
+        self.most = most  # bytes
         self.runs: dict[str, list[NotedRun]] = {}
         self.size = 0
 
     def add(self, path: Path, runs: Sequence[NotedRun]) -> None:
         """Keep the runs of a segment, where there is room."""
-        size = sum(len(run.columns) + A_RUN for run in runs)
+        size = sum(run.size for run in runs)
         if self.size + size <= self.most:
             self.runs[str(path)] = list(runs)
             self.size += size
@@ -104,7 +150,7 @@ class Notes:
         return runs if runs and runs[-1].end == segment.log.size_in_bytes else None
 
 
-A_RUN = 50  # batches that take as much memory as the frame of a run
+A_RUN = 2700  # bytes of the frame of a run
 NOTED: Inside[Notes] = Inside()
 """Segments that these hold are not read."""
 

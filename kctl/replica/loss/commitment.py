@@ -233,10 +233,11 @@ def _is_too_small(facts: PartitionFacts, isr: Sequence[int]) -> bool:
     topic = facts.partition.topic
     if any(znode.created.get(topic) and topic not in znode.topic_ids for znode in facts.znodes.values()):
         return False
-    said = [znode.minimum_isr for znode in facts.znodes.values()]
+    said = [znode.minimum_isr(topic) for znode in facts.znodes.values()]
     if facts.log_notes.history:
-        said.append(facts.log_notes.history.minimum_isr)
-    return len(isr) < max((one.get(topic, one.get("", 1)) for one in said), default=1)
+        told = facts.log_notes.history.minimum_isr
+        said.append(told.get(topic, told.get("", 1)))
+    return len(isr) < max(said, default=1)
 
 
 def _isr_of_one(
@@ -284,8 +285,8 @@ def gone_by(one: ExternalOffset, facts: PartitionFacts) -> int | None:
 def marks_beyond(facts: PartitionFacts) -> Iterator[ExternalOffset]:
     """High watermarks above the end of their own copies, as far as they were written before the present copy was."""
     for held in facts.held:
-        mark = held.copy.checkpoint("high_watermark")
-        if mark is None or mark <= held.lineage.log_end_offset or held.copy is facts.present.copy:
+        mark = _confirmed_mark(held, facts)
+        if mark <= held.lineage.log_end_offset:
             continue
         if _says_something(held, mark, facts):
             epoch = held.lineage.last_epoch if held.lineage.epochs else None
@@ -301,12 +302,28 @@ def marks_beyond(facts: PartitionFacts) -> Iterator[ExternalOffset]:
             )
 
 
+def _confirmed_mark(held: HeldCopy, facts: PartitionFacts) -> int:
+    """The high watermark of a copy; as far as another of its moment reaches, where that is to contradict its own log.
+
+    No checksum covers a checkpoint. What a broker that is down says of a leadership of others stands alone.
+    """
+    copy, mark = held.copy, held.copy.checkpoint("high_watermark") or 0
+    if copy is not facts.present.copy and not copy.replica.log_dir.is_clean:
+        return mark
+    of_then = (h.copy for h in facts.held if h.copy.moment == copy.moment and h.copy is not copy)
+    others = [said for other in of_then if (said := other.checkpoint("high_watermark")) is not None]
+    return min(mark, max(others)) if others else mark
+
+
 def _says_something(held: HeldCopy, mark: int, facts: PartitionFacts) -> bool:
     present, moment = facts.present, held.copy.moment
     of_then = facts.znodes.get(moment)
     if moment == present.moment:
+        # Of a broker that runs the checkpoint may have been copied after its log.
         was_down = of_then is not None and held.copy.broker_id not in of_then.live
-        return was_down and mark > present.log_end_offset
+        is_own = held.copy is present.copy
+        is_said = _is_whole(facts) if is_own else was_down or held.copy.replica.log_dir.is_clean
+        return is_said and mark > present.log_end_offset
     if not _is_of_older_leadership(facts, moment):
         return False
     if mark > present.log_end_offset:
@@ -314,6 +331,17 @@ def _says_something(held: HeldCopy, mark: int, facts: PartitionFacts) -> bool:
     following = next_epoch(present.recorded, held.lineage.last_epoch) if held.lineage.epochs else None
     # Then the mark is of the leadership before: what came later had not begun.
     return following is not None and facts.epoch_then[moment] < following
+
+
+def _is_whole(facts: PartitionFacts) -> bool:
+    """Whether the leader of now was shut down in order, and the copies of all replicas of then are there."""
+    present = facts.present
+    of_now = {held.copy.broker_id for held in facts.held if held.copy.moment == present.moment}
+    znodes = facts.znodes.get(present.moment)
+    if znodes is None or present.state is None or present.state.leader not in (present.copy.broker_id, -1):
+        return False
+    assigned = {*znodes.replicas.get(facts.partition, ()), *present.state.isr}
+    return present.copy.replica.log_dir.is_clean and assigned <= of_now
 
 
 def _is_of_older_leadership(facts: PartitionFacts, moment: Moment) -> bool:

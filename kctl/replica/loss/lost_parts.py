@@ -13,21 +13,25 @@ Source: clients/src/main/java/org/apache/kafka/clients/producer/internals/Sender
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from formats.errors import FormatError
 from formats.log.records import iterate_records
+from formats.log_dir.file_names import LEADER_EPOCHS
 from formats.values import Struct, field, replace
-from kctl.findings import Finding
+from kctl.findings import Finding, Severity
 from kctl.findings import replica as say
 from kctl.model import TopicPartition
 from kctl.replica.comparison.pairs import LIMIT, Content, Pair, compare_pairs, content_of, entries
-from kctl.replica.copies.copy import ByMoment, Copy, Moment
+from kctl.replica.copies.copy import CHECKPOINTS, ByMoment, Copy, Moment
 from kctl.replica.copies.moments import INTERNAL_COMPACTED, Znodes
-from kctl.replica.copies.replica_log import NO_END, HeldCopy, ReplicaLog, batches_between
+from kctl.replica.copies.replica_log import MOST_GAPS, NO_END, HeldCopy, ReplicaLog, batches_between
 from kctl.replica.loss.other_topics import origin_of, other_identity
 from kctl.replica.loss.present_lineage import Present
+from kctl.replication.epochs import loaded
+from kctl.scan.pool import Jobs
 
 
 class LostPart(Struct, frozen=True):
@@ -78,6 +82,7 @@ def find_lost_parts(
     is_compacted: bool | None = None,
     made_ms: int | None = None,
     is_tiered: bool = False,
+    jobs: Jobs = None,
 ) -> LostParts:
     """The records that each copy holds and the present leader's lacks; fills in the present lineage.
 
@@ -87,7 +92,7 @@ def find_lost_parts(
     lost = LostParts(partition, present, znodes, findings=list(present.findings))
     copies = _same_topic(lost, by_moment)
     logs = [ReplicaLog(copy) for copy in copies]
-    pairs = compare_pairs(logs, [(0, index) for index in range(1, len(logs))])
+    pairs = compare_pairs(logs, [(0, index) for index in range(1, len(logs))], jobs)
     lost.held = [HeldCopy(c, log, log.lineage()) for c, log in zip(copies, logs, strict=True)]
     lineage = lost.held[0].lineage
     present.lineage = lineage
@@ -102,19 +107,133 @@ def find_lost_parts(
     compacted = _is_compacted(lost) if is_compacted is None else is_compacted
     for pair in pairs:
         _add_parts(lost, pair, compacted=compacted)
+    lost.findings += _damaged_everywhere(lost.held, compacted=compacted)
     if not compacted:  # else a copy may lack what its cleaner took
-        lost.findings += _damaged_everywhere(lost.held)
+        lost.findings += _missing_everywhere(lost)
+    lost.findings += [*_beyond_the_copies(lost), *_before_the_copy(lost)]
     return lost
 
 
-def _damaged_everywhere(held: Sequence[HeldCopy]) -> Iterator[Finding]:
-    """Damage inside the present log at offsets that no other copy holds whole."""
+def _damaged_everywhere(held: Sequence[HeldCopy], *, compacted: bool) -> Iterator[Finding]:
+    """Damage of the present log at offsets that no other copy holds whole; at its end below the high watermark."""
     present, *others = held
+    mark = present.copy.checkpoint("high_watermark") or 0
+    lacking = [_lacking(other.log, compacted=True) for other in others] if compacted else []
     for damage in present.log.damage:
-        if damage.to_offset is None or damage.to_offset <= damage.from_offset:
-            continue  # an append that was cut off, or bytes between two batches
-        if not any(_holds(other.copy, damage.from_offset, damage.to_offset) for other in others):
+        # At the end it is an append that was cut off, if none of it was committed.
+        start, end = damage.from_offset, mark if damage.to_offset is None else damage.to_offset
+        if end <= start:
+            continue  # or between two batches that follow each other
+        if compacted:  # what is not there a cleaner may have taken
+            is_held = not all(any(_common([(start, end)], spans)) for spans in lacking)
+        else:
+            is_held = any(_holds(other.copy, start, end) for other in others)
+        if not is_held:
             yield damage.finding(present.copy, "no other copy in the evidence holds them whole")
+
+
+def _beyond_the_copies(lost: LostParts) -> Iterator[Finding]:
+    """Marks of the last moment that lie beyond every copy: the log was copied before the mark, or it lost its end."""
+    end = lost.present.log_end_offset
+    for held in lost.held:
+        if held.copy.moment != lost.present.moment:
+            continue
+        recorded = loaded(held.copy.recorded_epochs or ())
+        for name, said in (
+            (CHECKPOINTS["high_watermark"], held.copy.checkpoint("high_watermark") or 0),
+            (LEADER_EPOCHS, recorded[-1][1] if recorded else 0),
+        ):
+            if said > max(end, held.lineage.log_end_offset):
+                place = replace(held.copy.place, base_offset=end, last_offset=said - 1)
+                details = {"broker_id": held.copy.broker_id, "end": held.log.next_offset}
+                yield say.INCOMPLETE_COPY.at(
+                    place, severity=_certain(held.copy), checkpoint=name, said=said, **details
+                )
+
+
+def _before_the_copy(lost: LostParts) -> Iterator[Finding]:
+    """Leader epochs that begin below the present log: brokers delete them with the segments that they take."""
+    present, topic = lost.held[0], lost.partition.topic
+    recorded = loaded(present.copy.recorded_epochs or ())
+    start = lost.present.lineage.log_start_offset if lost.present.lineage else 0
+    if any(znodes.is_tiered(topic) for znodes in lost.znodes.values()):
+        return  # what is below lies in the tier
+    if recorded and recorded[0][1] < start and present.lineage.local_log_start_offset == start:
+        place = replace(present.copy.place, base_offset=recorded[0][1], last_offset=start - 1)
+        yield say.START_MISSING.at(place, broker_id=present.copy.broker_id, said=recorded[0][1], start=start)
+
+
+def _certain(copy: Copy) -> Severity:
+    """How bad it is that a copy and its checkpoints do not fit: no more than odd where its broker may have run."""
+    return Severity.WARNING if copy.replica.log_dir.is_clean else Severity.INFO
+
+
+def _missing_everywhere(lost: LostParts) -> Iterator[Finding]:
+    """Offsets inside the present log that no other copy holds; nothing where a cleaner seems to have taken them.
+
+    Whether a topic is compacted its configuration alone says, and not of the time before it was changed.
+    """
+    present, *others = lost.held
+    if any(h.log.has_gaps_inside or h.copy.checkpoint("cleaner") is not None for h in lost.held):
+        return
+    has_gaps = any(h.log.gaps for h in lost.held)
+    is_known = any(znodes.is_compacted(lost.partition.topic) is False for znodes in lost.znodes.values())
+    of_now = [h.copy for h in lost.held if h.copy.moment == lost.present.moment]
+    if has_gaps and not is_known and not all(copy.was_never_cleaned for copy in of_now):
+        return
+    file, first = present.copy.place.file, max(map(_begun_at, of_now))
+    missing = sorted(
+        [
+            (start, end, "/".join(filter(None, (file, f"{end:020d}.log"))))
+            for start, end in present.log.missing_segments
+        ]
+        + [(start, end, file) for start, end in present.log.gaps]
+    )
+    missing = [span for span in missing if span[1] > max(first, present.lineage.log_start_offset)]
+    lacking = [span[:2] for span in missing]
+    for other in others:
+        lacking = list(_common(lacking, _lacking(other.log)))
+    if not lacking:
+        return
+    start, end = lacking[0]
+    behind = missing[bisect_right(missing, start, key=lambda span: span[0]) - 1][2]
+    # Retention that is at work takes segments from the front, of one copy sooner than of another.
+    begins = max(other.log.local_log_start_offset for other in lost.held)
+    is_certain = is_known and not has_gaps and end > begins
+    more = f" and {len(lacking) - 1:,} more ranges" if len(lacking) > 1 else ""
+    place = replace(present.copy.place, file=behind, base_offset=start, last_offset=end - 1)
+    yield (say.HOLE_EVERYWHERE if is_certain else say.GAP_EVERYWHERE).at(
+        place, broker_id=present.copy.broker_id, start=start, end=end, more=more
+    )
+
+
+def _begun_at(copy: Copy) -> int:
+    """Where a log begins by its checkpoints, which brokers write before they delete what is below."""
+    recorded = loaded(copy.recorded_epochs or ())
+    return max(copy.checkpoint("log_start") or 0, recorded[0][1] if recorded else 0)
+
+
+def _lacking(log: ReplicaLog, *, compacted: bool = False) -> list[tuple[int, int]]:
+    """The offsets that no sound batch of a log covers, but for those that a cleaner took or may have taken."""
+    damaged = [(d.from_offset, NO_END if d.to_offset is None else d.to_offset) for d in log.damage]
+    outside = [(0, log.local_log_start_offset), (log.next_offset, NO_END)]
+    missing = [] if compacted else [*log.missing_segments, *log.gaps]
+    if not compacted and len(log.gaps) >= MOST_GAPS:
+        missing.append((log.gaps[-1][1], NO_END))  # who knows
+    return merged_spans(span for span in [*outside, *missing, *damaged] if span[0] < span[1])
+
+
+def _common(one: Sequence[tuple[int, int]], other: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The offsets that are in ranges of both; each has them ascending, and apart."""
+    i = j = 0
+    while i < len(one) and j < len(other):
+        start, end = max(one[i][0], other[j][0]), min(one[i][1], other[j][1])
+        if start < end:
+            yield start, end
+        if one[i][1] <= other[j][1]:
+            i += 1
+        else:
+            j += 1
 
 
 def _holds(copy: Copy, start: int, end: int) -> bool:

@@ -38,6 +38,7 @@ from kctl.replica.loss.commitment import (
 from kctl.replica.loss.log_claims import Claim, find_claims
 from kctl.replica.loss.lost_parts import LostPart, LostParts, find_lost_parts, merged_spans
 from kctl.replica.loss.present_lineage import choose_present
+from kctl.scan.pool import Jobs
 
 
 class Loss(Struct):
@@ -102,8 +103,12 @@ def losses_of(
     given_leader: int | None = None,
     is_compacted: bool | None = None,
     external: Sequence[ExternalOffset] = (),
+    jobs: Jobs = None,
 ) -> PartitionLosses:
-    """The losses of a partition. Copies of another topic of the same name are left out and named."""
+    """The losses of a partition, large logs read by so many processes.
+
+    Copies of another topic of the same name are left out and named.
+    """
     result = PartitionLosses(partition)
     if is_deleted(partition, order, znodes):
         return result
@@ -123,9 +128,11 @@ def losses_of(
         is_compacted=is_compacted,
         made_ms=made or log_notes.began_at(partition) or None,
         is_tiered=any(one.kind == "remote_segment" for one in external),
+        jobs=jobs,
     )
     for held in lost_parts.held:
-        for problem in dict.fromkeys(held.log.problems):
+        problems = [*held.log.problems, *filter(None, [held.copy.marks_problem])]
+        for problem in dict.fromkeys(problems):
             place = held.copy.place
             result.findings.append(
                 say.COPY_UNREADABLE.at(place, broker_id=held.copy.broker_id, reason=problem)

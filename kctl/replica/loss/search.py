@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 
-from formats.values import Struct
+from formats.values import Struct, replace
 from kctl.broker_logs.sources import Sources, sources_in
 from kctl.errors import KctlError
 from kctl.evidence.model import Evidence
@@ -16,7 +16,7 @@ from kctl.findings import replica as say
 from kctl.judging.judgement import Judgement
 from kctl.judging.loss import Leadership, LossFacts, judge_loss
 from kctl.model import SILENT, Progress, TopicPartition
-from kctl.replica.copies.copy import ByMoment, Moment, copies_of
+from kctl.replica.copies.copy import ByMoment, Moment, copies_of, partitions_in
 from kctl.replica.copies.leaders import leaders_of, of_present_topic
 from kctl.replica.copies.log_notes import LogNotes, read_log_notes
 from kctl.replica.copies.moments import Znodes, assigned_in, clusters_of, furthest_last
@@ -112,8 +112,8 @@ class LossSearch:
             return Sources(())
         return sources_in(self.evidence)
 
-    def of(self, partition: TopicPartition) -> PartitionLosses:
-        """The losses of one partition."""
+    def of(self, partition: TopicPartition, jobs: Jobs = None) -> PartitionLosses:
+        """The losses of one partition, large logs read by so many processes."""
         compacted = True if partition.topic in self.options.compacted else None
         result = losses_of(
             partition,
@@ -124,6 +124,7 @@ class LossSearch:
             given_leader=self.options.leader,
             is_compacted=compacted,
             external=self.external.get(partition, ()),
+            jobs=jobs,
         )
         facts = self._facts(partition)
         if len(facts.copies) == 1 and facts.assigned != facts.copies:  # others may hold what is damaged in it
@@ -133,15 +134,37 @@ class LossSearch:
     def judgement(self, result: PartitionLosses) -> Judgement:
         """Whether something committed is gone from a partition."""
         classes = {loss.loss_class for loss in result.losses}
-        return judge_loss(self._facts(result.partition), classes, result.findings)
+        facts = self._facts(result.partition)
+        lineage = result.facts.present.lineage if result.facts else None
+        if lineage and lineage.log_start_offset < (lineage.local_log_start_offset or 0):
+            facts = replace(facts, remote_only=(lineage.log_start_offset, lineage.local_log_start_offset))
+        return judge_loss(facts, classes, result.findings)
 
     def without_copies(self) -> Iterator[Judgement]:
-        """Judgements on partitions that were named and of which the evidence has metadata or log lines alone."""
-        told = assigned_in(self.znodes)
-        wanted = self.options.partitions
-        for partition in sorted(told - self.partitions.keys()):
-            if partition.topic in self.options.topics and (not wanted or partition.partition in wanted):
+        """Judgements on partitions of which the evidence has metadata or log lines alone.
+
+        Those that were named, and those that a broker's own checkpoints name: its log directory is here without them.
+        """
+        told = assigned_in(self.znodes) - self.partitions.keys()
+        topics, numbers = self.options.topics, self.options.partitions
+        kept = frozenset() if topics else self._in_checkpoints
+        for partition in sorted(told):
+            is_wanted = partition.topic in topics if topics else partition in kept
+            if is_wanted and (not numbers or partition.partition in numbers):
                 yield judge_loss(self._facts(partition), ())
+
+    @cached_property
+    def _in_checkpoints(self) -> frozenset[TopicPartition]:
+        """The partitions that checkpoints of the last moment's log directories name."""
+        last = self.order[-1]
+        replicas = self.znodes[last].replicas if last in self.znodes else {}
+        return frozenset(
+            partition
+            for log_dir in self.evidence.log_dirs
+            if log_dir.moment == last and log_dir.is_whole
+            for partition in partitions_in(log_dir)  # entries of replicas that went elsewhere may be left
+            if log_dir.broker_id in replicas.get(partition, (log_dir.broker_id,))
+        )
 
     def _facts(self, partition: TopicPartition) -> LossFacts:
         moments = [self.znodes[moment] for moment in self.order if moment in self.znodes]
@@ -167,6 +190,9 @@ class LossSearch:
             was_there=any(partition.topic in znodes.created for znodes in moments),
             is_metadata_there=bool(self.znodes),
             unopened=self.evidence.unopened,
+            is_folder_missing=bool(by_moment)
+            and self.order[-1] not in by_moment
+            and partition in self._in_checkpoints,
             newest_epoch=self._newest_epoch(partition),
         )
 
@@ -179,11 +205,11 @@ class LossSearch:
         told = [epoch for _, epoch in epochs_of(copies.values(), znodes)]
         return max([*told, state.leader_epoch if state else -1])
 
-    def results(self, progress: Progress = SILENT) -> Iterator[PartitionLosses]:
+    def results(self, progress: Progress = SILENT, jobs: Jobs = None) -> Iterator[PartitionLosses]:
         """The losses of each partition in order."""
         progress.start("look for losses", len(self.partitions), "partitions")
         for number, partition in enumerate(self.partitions):
-            result = self.of(partition)
+            result = self.of(partition, jobs)
             if not number:
                 result.findings += [*self.left_out, *self.undated]
             yield result
@@ -196,12 +222,13 @@ class LossSearch:
 
         Lost records are written below the folder, by this process alone.
         """
+        reading = jobs
         if folder is not None or not forks():
             jobs = 1
         progress.start("look for losses", len(self.partitions), "partitions")
         # Read before other processes are made from this one, so that they have it too.
         _ = self.order, self.log_notes, self.external, self.tier
-        _shared.append((self, folder))
+        _shared.append((self, folder, reading))
         try:
             once = (*self.left_out, *self.undated, *self.log_notes.zones)
             left_out = iter([finding.row() for finding in once])
@@ -212,13 +239,16 @@ class LossSearch:
             _shared.pop()
 
 
-_shared: list[tuple[LossSearch, Path | None]] = []
+_shared: list[tuple[LossSearch, Path | None, Jobs]] = []
 
 
 def _rows_of(partition: TopicPartition) -> list[Row | Judgement]:
     """The rows of one partition of the search that processes share; work for a process."""
-    search, folder = _shared[-1]
-    result = search.of(partition)
+    from multiprocessing import parent_process
+
+    search, folder, jobs = _shared[-1]
+    # A worker has what it works on to itself; before there are any, one large partition may have all processes.
+    result = search.of(partition, jobs if parent_process() is None else 1)
     losses = [
         loss_row(loss, None if folder is None else export_loss(loss, folder), search.tier)
         for loss in result.losses

@@ -9,30 +9,13 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from kctl.changes.intents import (
-    AbortTransaction,
-    AddPartitions,
-    AlterConfig,
-    AlterReplicaLogDirs,
-    ClearThrottle,
-    CreateTopic,
-    DeleteGroup,
-    DeleteRecords,
-    DeleteTopic,
-    ElectPreferred,
-    ElectUnclean,
-    Intent,
-    Reassign,
-    RemoveMembers,
-    SetGroupOffsets,
-    offset_rows,
-    partition_rows,
-)
+from kctl.changes import intents
+from kctl.changes.intents import AlterConfig, Intent, offset_rows, partition_rows
 from kctl.changes.plan import Write
+from kctl.cluster import names
 from kctl.cluster.config_keys import BROKERS_ONLY
 from kctl.cluster.disks import places
 from kctl.cluster.interface import Conflict, refuse_changed
-from kctl.cluster.names import being_moved, topic_exists, topic_leaving, unknown_partition, unknown_topics
 from kctl.cluster.reassignment.cancellation import refuse_without_leader
 from kctl.cluster.reassignment.disk_moves import check_log_dirs
 from kctl.cluster.reassignment.throttles import LISTS, RATES, clearing_changes, rates_of_dead, split
@@ -79,19 +62,19 @@ def existing(state: ClusterState, name: str) -> Topic:
                     f"{problem.place}: {problem.reason}",
                     "ask again; where it stays so, the server.log of the controller says why",
                 )
-        raise unknown_topics([name], state.topic_names)
+        raise names.unknown_topics([name], state.topic_names)
     if name in state.deleting:
-        raise topic_leaving(name)
+        raise names.topic_leaving(name)
     return state.topics[name]
 
 
 # --- topics -------------------------------------------------------------------------------------------
 
 
-def create_topic(fresh: ClusterState, intent: CreateTopic, _: ClusterState) -> list[Write]:
+def create_topic(fresh: ClusterState, intent: intents.CreateTopic, _: ClusterState) -> list[Write]:
     """The topic with explicit replicas."""
     if intent.topic in fresh.topic_names:
-        raise topic_exists(intent.topic)
+        raise names.topic_exists(intent.topic)
     after: dict[str, Json] = {
         "topic": intent.topic,
         "assignments": {str(p): list(ids) for p, ids in sorted(intent.replicas.items())},
@@ -100,14 +83,14 @@ def create_topic(fresh: ClusterState, intent: CreateTopic, _: ClusterState) -> l
     return [request("CreateTopics", intent.topic, after)]
 
 
-def delete_topic(fresh: ClusterState, intent: DeleteTopic, _: ClusterState) -> list[Write]:
+def delete_topic(fresh: ClusterState, intent: intents.DeleteTopic, _: ClusterState) -> list[Write]:
     """The topic by its id, where the cluster has ids: never another one of the same name."""
     topic = existing(fresh, intent.topic)
     after: dict[str, Json] = {"topic": intent.topic, "topic_id": topic.topic_id}
     return [request("DeleteTopics", intent.topic, after, {"topic_id": topic.topic_id, "exists": True})]
 
 
-def add_partitions(fresh: ClusterState, intent: AddPartitions, planned: ClusterState) -> list[Write]:
+def add_partitions(fresh: ClusterState, intent: intents.AddPartitions, planned: ClusterState) -> list[Write]:
     """The new total, and the replicas of the new partitions."""
     topic = existing(fresh, intent.topic)
     known = planned.topics.get(intent.topic)
@@ -117,13 +100,10 @@ def add_partitions(fresh: ClusterState, intent: AddPartitions, planned: ClusterS
         raise Conflict(f"topic {intent.topic} was changed by somebody else; nothing was written")
     first, total = len(topic.partitions), len(topic.partitions) + len(intent.replicas)
     if sorted(intent.replicas) != list(range(first, total)):
-        raise Refused(
-            f"partitions of {intent.topic} would not be numbered 0 to {total - 1} without a gap",
-            "`kctl topic describe` shows the partitions that are there",
-        )
+        raise names.not_consecutive(intent.topic, total - 1)
     moving = [p for p in topic.partitions if topic.is_reassigning(p)]
     if moving:
-        raise being_moved(TopicPartition(intent.topic, moving[0]))
+        raise names.being_moved(TopicPartition(intent.topic, moving[0]))
     after: dict[str, Json] = {
         "topic": intent.topic,
         "count": total,
@@ -143,7 +123,7 @@ def alter_config(fresh: ClusterState, intent: AlterConfig, _: ClusterState) -> l
     return [_alter(fresh, intent)]
 
 
-def clear_throttle(fresh: ClusterState, intent: ClearThrottle, _: ClusterState) -> list[Write]:
+def clear_throttle(fresh: ClusterState, intent: intents.ClearThrottle, _: ClusterState) -> list[Write]:
     """The configurations without a reassignment's throttles, as far as they are still there; of dead brokers last."""
     writes = [_alter(fresh, change) for change in clearing_changes(intent, fresh)]
     for broker, rates in rates_of_dead(intent, fresh).items() if fresh.quorum is not None else ():
@@ -208,7 +188,7 @@ def operations(change: AlterConfig) -> list[Json]:
 # --- moving and electing ------------------------------------------------------------------------------
 
 
-def reassign(fresh: ClusterState, intent: Reassign, _: ClusterState) -> list[Write]:
+def reassign(fresh: ClusterState, intent: intents.Reassign, _: ClusterState) -> list[Write]:
     """Throttles first, then what runs and is to go back is cancelled, then the targets."""
     cancelled: dict[TopicPartition, Replicas] = {}
     moved: dict[TopicPartition, Replicas] = {}
@@ -224,7 +204,7 @@ def reassign(fresh: ClusterState, intent: Reassign, _: ClusterState) -> list[Wri
             if running == set(target):
                 continue  # under way already, so that nothing is to be asked for
             if origin is None or running != set(origin) or not goes_back:
-                raise being_moved(tp)
+                raise names.being_moved(tp)
             cancelled[tp] = target
         elif present != target:
             if origin is not None and present != tuple(origin):
@@ -263,7 +243,9 @@ def reassign(fresh: ClusterState, intent: Reassign, _: ClusterState) -> list[Wri
     return writes
 
 
-def alter_replica_log_dirs(fresh: ClusterState, intent: AlterReplicaLogDirs, _: ClusterState) -> list[Write]:
+def alter_replica_log_dirs(
+    fresh: ClusterState, intent: intents.AlterReplicaLogDirs, _: ClusterState
+) -> list[Write]:
     """Throttles first, then a request a broker, those for replicas that it is still to get apart."""
     check_log_dirs(intent.log_dirs, fresh)
     placed = places(fresh.log_dirs)
@@ -296,7 +278,7 @@ def _present(state: ClusterState, tp: TopicPartition) -> Replicas:
     partitions = existing(state, tp.topic).partitions
     present = partitions.get(tp.partition)
     if present is None:
-        raise unknown_partition(tp, partitions)
+        raise names.unknown_partition(tp, partitions)
     return present
 
 
@@ -339,23 +321,16 @@ def _is_so(state: ClusterState, change: AlterConfig) -> bool:
 def check_target(tp: TopicPartition, target: Replicas, state: ClusterState) -> None:
     """Refuse what a controller takes and never ends, or would lose data. Raises BadValue, Refused."""
     if not target:
-        raise Refused(
-            f"{tp} would have no replicas; nothing was written", "name at least one broker for it in the plan"
-        )
+        raise names.no_replicas(tp)
     if len(set(target)) < len(target):
         raise BadValue(
             f"{tp} would have a broker twice: {list(target)}", "name each broker once for it in the plan"
         )
-    dead = sorted(b for b in target if not state.is_alive(b))
-    if dead:
-        ids = ", ".join(map(str, dead))
-        raise Refused(
-            f"{tp} would be on broker{'' if len(dead) == 1 else 's'} {ids}, not alive; nothing was written",
-            "start them, or name other brokers in the plan",
-        )
+    if dead := sorted(b for b in target if not state.is_alive(b)):
+        raise names.dead_targets(tp, dead)
 
 
-def elect_preferred(fresh: ClusterState, intent: ElectPreferred, _: ClusterState) -> list[Write]:
+def elect_preferred(fresh: ClusterState, intent: intents.ElectPreferred, _: ClusterState) -> list[Write]:
     """The election of partitions whose first replica can lead."""
     wanted = []
     for tp in sorted(intent.partitions):
@@ -363,11 +338,7 @@ def elect_preferred(fresh: ClusterState, intent: ElectPreferred, _: ClusterState
         if found is not None and found.leader == replicas[0]:
             continue
         if not fresh.is_alive(replicas[0]) or found is None or replicas[0] not in found.isr:
-            why = "in the ISR" if fresh.is_alive(replicas[0]) else "alive"
-            raise Refused(
-                f"broker {replicas[0]}, the preferred leader of {tp}, is not {why}; nothing was written",
-                "start that broker, or wait until it is back in the ISR; `kctl elect status` shows who is not",
-            )
+            raise names.not_electable(tp, replicas[0], is_alive=fresh.is_alive(replicas[0]))
         wanted.append({**_row(tp), "preferred": replicas[0], "leader": found.leader})
     if not wanted:
         return []
@@ -375,7 +346,7 @@ def elect_preferred(fresh: ClusterState, intent: ElectPreferred, _: ClusterState
     return [request("ElectLeaders", f"preferred {len(wanted)}", after)]
 
 
-def elect_unclean(fresh: ClusterState, intent: ElectUnclean, _: ClusterState) -> list[Write]:
+def elect_unclean(fresh: ClusterState, intent: intents.ElectUnclean, _: ClusterState) -> list[Write]:
     """The chosen replica first where the controller would take another one, the election, and the order as it was."""
     ordered: dict[TopicPartition, Replicas] = {}
     wanted: list[Json] = []
@@ -408,7 +379,7 @@ def elect_unclean(fresh: ClusterState, intent: ElectUnclean, _: ClusterState) ->
     return writes
 
 
-def abort_transaction(fresh: ClusterState, intent: AbortTransaction, _: ClusterState) -> list[Write]:
+def abort_transaction(fresh: ClusterState, intent: intents.AbortTransaction, _: ClusterState) -> list[Write]:
     """The marker, to the partition's leader."""
     tp = TopicPartition(intent.topic, intent.partition)
     _present(fresh, tp)
@@ -422,7 +393,7 @@ def abort_transaction(fresh: ClusterState, intent: AbortTransaction, _: ClusterS
     return [request("WriteTxnMarkers", f"abort {tp}", after)]
 
 
-def delete_records(fresh: ClusterState, intent: DeleteRecords, _: ClusterState) -> list[Write]:
+def delete_records(fresh: ClusterState, intent: intents.DeleteRecords, _: ClusterState) -> list[Write]:
     """The first offset that stays in each partition, to the partitions' leaders."""
     topic = existing(fresh, intent.topic)
     for partition in intent.to_offsets:
@@ -438,15 +409,15 @@ def delete_records(fresh: ClusterState, intent: DeleteRecords, _: ClusterState) 
 # --- groups -------------------------------------------------------------------------------------------
 
 
-def set_group_offsets(fresh: ClusterState, intent: SetGroupOffsets, _: ClusterState) -> list[Write]:
+def set_group_offsets(fresh: ClusterState, intent: intents.SetGroupOffsets, _: ClusterState) -> list[Write]:
     """The offsets that are set, then those that are deleted."""
     writes = []
-    names = (
+    kinds = (
         ("AlterShareGroupOffsets", "DeleteShareGroupOffsets")
         if intent.is_share
         else ("OffsetCommit", "OffsetDelete")
     )
-    for name, wanted in zip(names, (True, False), strict=True):
+    for name, wanted in zip(kinds, (True, False), strict=True):
         chosen = {tp: at for tp, at in intent.offsets.items() if (at is not None) is wanted}
         if chosen:
             for tp in chosen if wanted else ():
@@ -457,13 +428,13 @@ def set_group_offsets(fresh: ClusterState, intent: SetGroupOffsets, _: ClusterSt
     return writes
 
 
-def delete_group(fresh: ClusterState, intent: DeleteGroup, _: ClusterState) -> list[Write]:
+def delete_group(fresh: ClusterState, intent: intents.DeleteGroup, _: ClusterState) -> list[Write]:
     """The group, if its offsets are still those that the journal keeps."""
     before: Json = {"offsets": offset_rows(intent.previous), "all": True}
     return [request("DeleteGroups", f"group {intent.group}", {"group": intent.group}, before)]
 
 
-def remove_members(fresh: ClusterState, intent: RemoveMembers, _: ClusterState) -> list[Write]:
+def remove_members(fresh: ClusterState, intent: intents.RemoveMembers, _: ClusterState) -> list[Write]:
     """The members, by their ids."""
     after: dict[str, Json] = {"group": intent.group, "members": list(intent.members)}
     return [request("LeaveGroup", f"group {intent.group}", after)]

@@ -1,0 +1,225 @@
+"""A large partition folder as many pieces of work: slices of its logs are read first, wherever there is a process.
+
+What they hold lies in files beside the tables until one process goes through the folder as if it had read it: the
+process that leads could not hold it. Only folders that would keep others waiting are cut. Objects of a store are read
+once and whole; a log on a disk is cut at proven boundaries, and read once more for its digest.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from functools import partial
+from itertools import groupby, pairwise
+from pathlib import Path
+from secrets import token_hex
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from kctl.audit.read_files import ReadFiles, digest
+from kctl.checks.parallel import (
+    Part,
+    PartRead,
+    Parts,
+    SlicedTask,
+    Task,
+    hints_in,
+    part_of,
+    pieces_of,
+    scan_of,
+)
+from kctl.checks.replica import shown_name
+from kctl.checks.report import CheckOptions, ReplicaTask
+from kctl.errors import KctlError
+from kctl.log.folder import read_folder
+from kctl.model import SILENT, Progress
+from kctl.scan.options import ScanOptions
+from kctl.scan.packed import PackedPiece, packed, unpacked
+from kctl.scan.pieces import Piece
+from kctl.scan.pool import Jobs, default_jobs, ordered
+from kctl.scan.source import opened_source
+from kctl.scan.splits import Split, most_splits, plan_splits
+from kctl.stores.mirror import mirror_of
+
+TARGET = 64 << 20  # bytes of a slice
+LARGE = 4 * TARGET  # bytes of a folder from which on it may be cut
+FEWEST = 2  # slices of a folder that is cut
+OF_A_CORE = 4  # parts of all work that a core shall have at the least, so that all end at about one time
+NO_HINTS = np.empty(0, np.int64)
+SIZE = 8  # bytes before a piece in a file, which say how many it has
+
+
+class Slice(NamedTuple):
+    """What a worker is to read of a log: one of its parts, or all of it for its digest alone."""
+
+    log: Path
+    offset_index: Path | None
+    size: int  # as it was listed
+    options: ScanOptions
+    target: int = 0
+    number: int = 0
+    of: int = 0  # 0: for its digest alone
+
+
+class ReadSlice(NamedTuple):
+    """What a slice came to; one without bytes has no file."""
+
+    log: str
+    split: Split = Split(0, 0)
+    file: str = ""
+    size: int = 0  # of the file
+    error: OSError | None = None
+    digest: str | None = None  # of the log
+
+
+# --- cutting, and reading -----------------------------------------------------------------------------
+
+
+def with_slices(
+    tasks: Sequence[ReplicaTask], options: CheckOptions, jobs: Jobs, progress: Progress, *, to: Path,
+    algorithm: str | None, is_kept: Callable[[ReplicaTask, CheckOptions], bool],
+) -> Sequence[Task]:  # fmt: skip
+    """The tasks; the logs of those that would keep others waiting are read, unless what they gave is kept."""
+    cores = jobs.cores if not isinstance(jobs, int | None) else jobs or default_jobs()
+    if cores < 2:
+        return tasks
+    sizes = [_size_of(task.folder) for task in tasks]
+    least = max(LARGE, sum(sizes) // (cores * OF_A_CORE))
+    cut: dict[int, list[Slice]] = {}
+    for number, task in enumerate(tasks):
+        if sizes[number] >= least and not is_kept(task, options):
+            slices = list(_slices(task, options, algorithm))
+            if len(slices) >= FEWEST:
+                cut[number] = slices
+    read = partial(read_slice, to=to, algorithm=algorithm)
+    results = ordered(read, (one for slices in cut.values() for one in slices), jobs=jobs, at_once=True)
+    done: list[Task] = [*tasks]
+    owners = [number for number, slices in cut.items() for _ in slices]
+    for number, of_task in groupby(zip(owners, results, strict=True), key=lambda pair: pair[0]):
+        found = []
+        for _, one in of_task:
+            progress.advance(one.split.end - one.split.start)
+            found.append(one)
+        size = sum(one.split.end - one.split.start for one in found)
+        given = {name: getattr(tasks[number], name) for name in ReplicaTask.__struct_fields__}
+        done[number] = SlicedTask(**given, slices=tuple(found), size_in_bytes=size)
+    return done
+
+
+def _size_of(folder: Path) -> int:
+    try:
+        with os.scandir(folder) as entries:
+            return sum(one.stat(follow_symlinks=False).st_size for one in entries)
+    except OSError:
+        return 0
+
+
+def _slices(task: ReplicaTask, options: CheckOptions, algorithm: str | None) -> Iterator[Slice]:
+    try:
+        folder = read_folder(task.folder)
+    except OSError:
+        return
+    for segment in (*folder.segments, *folder.leftovers):
+        log, index = segment.log, segment.index
+        if log is None or not log.size_in_bytes:
+            continue
+        scan = scan_of(task.place_of(shown_name(log)), options)
+        whole = Slice(log.path, index.path if index else None, log.size_in_bytes, scan, TARGET)
+        of = 1 if mirror_of(str(log.path)) else most_splits(log.size_in_bytes, TARGET)
+        if of > 1 and algorithm:
+            yield whole
+        yield from (whole._replace(number=number, of=of) for number in range(of))
+
+
+def read_slice(one: Slice, to: Path, algorithm: str | None) -> ReadSlice:
+    """Read a slice into a file below `to`. Runs in worker processes."""
+    name = one.log.name
+    if not one.of:
+        return ReadSlice(name, digest=digest(one.log, algorithm or "")[0])
+    split, failed = Split(0, one.size), list[OSError]()
+    try:
+        hints = hints_in(one.offset_index)
+    except OSError:
+        hints = NO_HINTS
+    try:
+        if one.of > 1:
+            with opened_source(one.log) as source:
+                split = dict(enumerate(plan_splits(source, hints, one.target)))[one.number]
+    except (
+        KeyError,
+        OSError,
+    ):  # fewer boundaries than there might be; or whoever goes through the folder will say
+        return ReadSlice(name)
+    part = part_of(one.log, one.options, split, hints)
+    file, read = to / f"{token_hex(8)}.slice", ReadFiles(algorithm or "sha256")
+    with read.looking() if algorithm and one.of == 1 else nullcontext():
+        to.mkdir(parents=True, exist_ok=True)
+        _write(file, _until_failed(pieces_of(part), failed))
+    error = failed[0] if failed else None
+    return ReadSlice(name, split, file.name, file.stat().st_size, error, read.found.get(str(one.log)))
+
+
+def _until_failed(pieces: Iterator[Piece], failed: list[OSError]) -> Iterator[Piece]:
+    """What can be read: a disk that is full is none of the evidence's errors."""
+    try:
+        yield from pieces
+    except OSError as error:
+        failed.append(error)
+
+
+# --- putting together ---------------------------------------------------------------------------------
+
+
+def read_before(sliced: SlicedTask, folder: Path) -> tuple[Parts, dict[str, str]]:
+    """The logs that were read into files of a folder, but for those that have changed since, and digests by path."""
+    planned: list[Part] = []
+    results: list[PartRead] = []
+    digests: dict[str, str] = {}
+    for log, slices in groupby(sliced.slices, key=lambda one: str(one.log)):
+        path, found = sliced.folder / log, list(slices)
+        read = [one for one in found if one.file]
+        edges = [0, *(edge for one in read for edge in one.split), _size(path)]
+        if not read or any(one != other for one, other in list(pairwise(edges))[::2]):
+            continue
+        digests |= {str(path): one.digest for one in found if one.digest}
+        for one in read:
+            start, end = one.split
+            planned.append(Part(path, ScanOptions(start=start), end, NO_HINTS, -1))
+            results.append(PartRead(_pieces_in(folder / one.file, one.size), one.error))
+    return Parts(planned, iter(results), SILENT), digests
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1
+
+
+# --- the files ----------------------------------------------------------------------------------------
+
+
+def _write(file: Path, pieces: Iterable[Piece]) -> None:
+    with file.open("xb") as out:
+        for piece in pieces:
+            data = msgspec.msgpack.encode(packed(piece))
+            out.write(len(data).to_bytes(SIZE) + data)
+
+
+def _pieces_in(file: Path, size: int) -> Iterator[Piece]:
+    """The pieces; `KctlError` where the file is not as it was written."""
+    try:
+        if file.stat().st_size != size:
+            raise OSError(f"{size:,} bytes were written")
+        with file.open("rb") as source:
+            while head := source.read(SIZE):
+                data = source.read(min(int.from_bytes(head), size))
+                yield unpacked(msgspec.msgpack.decode(data, type=PackedPiece))
+    except (OSError, ValueError, TypeError, OverflowError, MemoryError, msgspec.MsgspecError) as error:
+        raise KctlError(
+            f"{file} is not as a task wrote it: {error}",
+            "executors and this machine must share the folder of --out",
+        ) from error
