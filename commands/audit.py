@@ -18,7 +18,7 @@ import click
 from commands.cli.answer import with_answer
 from commands.cli.evidence_options import EvidenceOptions, evidence
 from commands.cli.frame import Frame, command
-from commands.cli.options import GIVEN, GIVEN_PATH, STORE_OR_PATH
+from commands.cli.options import GIVEN, GIVEN_PATH, STORE_OR_PATH, flag, option
 from commands.cli.render import Outcome, Page, Row, folding
 from kctl.errors import BadValue, KctlError, UnreadableFile, file_error
 from kctl.files import read_text
@@ -32,68 +32,44 @@ if TYPE_CHECKING:
 
 SEVERITIES = ("error", "warning")
 SHOWN = 10  # losses on a terminal
-MASTER = click.option(
-    "--master",
+MASTER = option(
+    "--master URL",
+    "Spark master for --engine spark: spark://..., yarn, k8s://..., sc://..., local[N].",
     default="local[*]",
-    show_default=True,
-    metavar="URL",
-    help="Spark master for --engine spark: spark://..., yarn, k8s://..., sc://..., local[N].",
 )
 
 
 @command(
     "run",
-    examples="""
-    kctl audit run evidence/ --out report
-    kctl audit run broker-1/ broker-2/ broker-3/ --out report --jobs 8
-    kctl audit run /var/lib/kafka/data --out /tmp/report --digests none --output jsonl
-    kctl audit run /mnt/evidence --out /mnt/report --engine spark --master spark://host:7077
-    kctl audit run /mnt/evidence --out /mnt/report --resume
-    kctl audit run s3://incident-42/evidence --out s3://incident-42/report
-    kctl audit run s3://incident-42/evidence --out /mnt/report --engine spark --master yarn
-    kctl audit run s3://incident-42/evidence --out report --dry-run
-    kctl audit run --merge broker-1-report/ broker-2-report/ --out report
-    """,
     status="0 all that was asked is whole · 3 a path could not be opened, or not judged · 4 --out holds something else · 5 something is wrong",
 )
 @evidence("broker", "moment", "jobs", "compacted", "acks")
-@click.option(
-    "--out",
-    "where",
+@option(
+    "--out DIRECTORY",
+    "Write tables and report to this folder or URL.",
+    into="where",
     required=True,
     type=STORE_OR_PATH,
-    metavar="DIRECTORY",
-    help="Write tables and report to this folder or URL.",
 )
-@click.option(
-    "--engine", type=click.Choice(["local", "spark"]), default="local", show_default=True,
-    help="Run on this machine or on Spark.",
-)  # fmt: skip
+@option(
+    "--engine", "Run on this machine or on Spark.", type=click.Choice(["local", "spark"]), default="local"
+)
 @MASTER
-@click.option(
-    "--merge",
-    is_flag=True,
-    help="Join the tables of audits made on the brokers and compare; EVIDENCE are their folders.",
+@flag("--merge", "Join the tables of audits made on the brokers and compare; EVIDENCE are their folders.")
+@flag("--resume", "Keep finished work in DIRECTORY/.resume and continue a killed run.")
+@flag("--overwrite", "Replace an earlier report in DIRECTORY.")
+@flag("--dry-run", "Print tasks, files, bytes, requests and an estimate of time; write nothing.")
+@option(
+    "--questions LIST",
+    f"Judge these questions only, comma-separated: {', '.join(Question)}.  [default: all that the evidence tells of]",
 )
-@click.option(
-    "--resume", is_flag=True, help="Keep finished work in DIRECTORY/.resume and continue a killed run."
+@option(
+    "--digests",
+    "Digest of each file, computed as it is read.",
+    type=click.Choice(["none", "sha256", "blake2b"]),
+    default="sha256",
 )
-@click.option("--overwrite", is_flag=True, help="Replace an earlier report in DIRECTORY.")
-@click.option(
-    "--dry-run",
-    is_flag=True,
-    help="Print tasks, files, bytes, requests and an estimate of time; write nothing.",
-)
-@click.option(
-    "--questions",
-    metavar="LIST",
-    help=f"Judge these questions only, comma-separated: {', '.join(Question)}.  [default: all that the evidence tells of]",
-)
-@click.option(
-    "--digests", type=click.Choice(["none", "sha256", "blake2b"]), default="sha256", show_default=True,
-    help="Digest of each file, computed as it is read.",
-)  # fmt: skip
-@click.option("--no-sha256", is_flag=True, help="Do not compute the SHA-256 of each file.")
+@flag("--no-sha256", "Do not compute the SHA-256 of each file.")
 def run(
     frame: Frame,
     options: EvidenceOptions,
@@ -112,6 +88,16 @@ def run(
 
     EVIDENCE is one or more folders with log directories, broker logs, znode exports and tiers, of one moment or
     several, nested in any way. The evidence is never written to.
+
+    $ kctl audit run evidence/ --out report
+    $ kctl audit run broker-1/ broker-2/ broker-3/ --out report --jobs 8
+    $ kctl audit run /var/lib/kafka/data --out /tmp/report --digests none --output jsonl
+    $ kctl audit run /mnt/evidence --out /mnt/report --engine spark --master spark://host:7077
+    $ kctl audit run /mnt/evidence --out /mnt/report --resume
+    $ kctl audit run s3://incident-42/evidence --out s3://incident-42/report
+    $ kctl audit run s3://incident-42/evidence --out /mnt/report --engine spark --master yarn
+    $ kctl audit run s3://incident-42/evidence --out report --dry-run
+    $ kctl audit run --merge broker-1-report/ broker-2-report/ --out report
     """
     from kctl.audit.parts import Audit
     from kctl.audit.run import merge as merge_audits
@@ -130,9 +116,17 @@ def run(
     checks = CheckOptions(compacted=frozenset(options.compacted))
     digest = None if digests == "none" or (no_sha256 and digests == "sha256") else digests
     audit = Audit(
-        evidence, paths, frame.report, checks, options.jobs, digest, questions=parse_questions(questions),
-        options=options.named(), progress=frame.progress(), out_name=target.given if target else "",
-    )  # fmt: skip
+        evidence,
+        paths,
+        frame.report,
+        checks,
+        options.jobs,
+        digest,
+        questions=parse_questions(questions),
+        options=options.named(),
+        progress=frame.progress(),
+        out_name=target.given if target else "",
+    )
 
     def rows() -> Iterator[Row]:
         shown: list[Row] = []
@@ -230,9 +224,12 @@ def _engine(name: str, master: str, progress: Progress) -> Iterator[Engine | Non
     if name == "local":
         yield None
         return
-    from kctl.spark.tasks import SparkEngine, cores_of
-
     with _spark(master) as spark:
+        from kctl.spark.tasks import (
+            SparkEngine,
+            cores_of,
+        )  # behind the session, which says what is not installed
+
         yield SparkEngine(spark, cores_of(spark), progress)
 
 
@@ -324,28 +321,23 @@ def _last_lines(row: Row, page: Page, out: Path | None, following: list[str]) ->
         following.append(answer.commands[0][0])
 
 
-@command(
-    "report",
-    examples="""
-    kctl audit report report/
-    kctl audit report report/ --format markdown > ticket.md
-    """,
-    status="0 written · 3 no audit found",
-)
+@command("report", status="0 written · 3 no audit found")
 @click.argument("folder", type=GIVEN_PATH)
-@click.option(
+@option(
     "--format",
-    "form",
+    "Write report.html to the folder, or print its first screen as Markdown.",
+    into="form",
     type=click.Choice(["html", "markdown"]),
     default="html",
-    show_default=True,
-    help="Write report.html to the folder, or print its first screen as Markdown.",
 )
 def report(frame: Frame, folder: Path, form: str) -> Outcome | None:
     """Write the HTML report again from the tables of an audit.
 
     With --format markdown nothing is written: what happened, what to run next, what is lost and what was not
     judged are printed, for a ticket.
+
+    $ kctl audit report report/
+    $ kctl audit report report/ --format markdown > ticket.md
     """
     if form == "markdown":
         from kctl.audit.tables import Tables
@@ -365,31 +357,22 @@ def report(frame: Frame, folder: Path, form: str) -> Outcome | None:
 
 
 @command(
-    "sql",
-    examples="""
-    kctl audit sql report/ "SELECT code, count(*) FROM findings GROUP BY code ORDER BY 2 DESC"
-    kctl audit sql report/ --file docs/sql/largest-batches.sql --output jsonl
-    kctl audit sql /mnt/report --file docs/sql/late-timestamps.sql --engine spark --master spark://host:7077
-    """,
-    status="0 done · 2 the statement is refused · 3 no audit found, or the engine is not installed",
+    "sql", status="0 done · 2 the statement is refused · 3 no audit found, or the engine is not installed"
 )
 @click.argument("folder", type=GIVEN_PATH)
 @click.argument("statement", required=False)
-@click.option(
-    "--file", type=GIVEN, metavar="FILE", help="Read the statement from FILE; `-` is standard input."
-)
-@click.option(
-    "--engine",
-    type=click.Choice(["duckdb", "spark"]),
-    default="duckdb",
-    show_default=True,
-    help="Query engine.",
-)
+@option("--file FILE", "Read the statement from FILE; `-` is standard input.", type=GIVEN)
+@option("--engine", "Query engine.", type=click.Choice(["duckdb", "spark"]), default="duckdb")
 @MASTER
 def sql(
     frame: Frame, folder: Path, statement: str | None, file: str | None, engine: str, master: str
 ) -> Outcome:
-    """Query the tables of an audit with SQL."""
+    """Query the tables of an audit with SQL.
+
+    $ kctl audit sql report/ "SELECT code, count(*) FROM findings GROUP BY code ORDER BY 2 DESC"
+    $ kctl audit sql report/ --file docs/sql/largest-batches.sql --output jsonl
+    $ kctl audit sql /mnt/report --file docs/sql/late-timestamps.sql --engine spark --master spark://host:7077
+    """
     from kctl.audit.tables import Tables
 
     if (statement is None) == (file is None):
@@ -402,9 +385,9 @@ def sql(
 
             yield from ({"kind": "row", **row} for row in query(tables, asked))
             return
-        from kctl.spark.sql import query as query_spark
-
         with _spark(master) as spark:
+            from kctl.spark.sql import query as query_spark
+
             yield from ({"kind": "row", **row} for row in query_spark(spark, tables, asked))
 
     return Outcome(rows())

@@ -12,11 +12,7 @@ from commands.segment.dump_text import dump_text
 
 @command(
     "show",
-    examples="""
-        kctl checkpoint show /var/lib/kafka/data
-        kctl checkpoint show data/replication-offset-checkpoint data/orders-0/leader-epoch-checkpoint
-        kctl checkpoint show broker-1/ --output jsonl | jq 'select(.topic == "orders")'
-    """,
+    paged=True,
     status="0 all were read · 3 a path could not be opened, or Kafka would refuse a checkpoint · "
     "5 Kafka would refuse a checkpoint below a folder",
 )
@@ -26,6 +22,10 @@ def show(frame: Frame, paths: tuple[str, ...]) -> Outcome:
 
     PATH is an offset checkpoint, a leader-epoch-checkpoint, or a folder: then all checkpoint files in it and
     below it. For a checkpoint that Kafka would refuse, the line and Kafka's reaction are shown.
+
+    $ kctl checkpoint show /var/lib/kafka/data
+    $ kctl checkpoint show data/replication-offset-checkpoint data/orders-0/leader-epoch-checkpoint
+    $ kctl checkpoint show broker-1/ --output jsonl | jq 'select(.topic == "orders")'
     """
     from kctl.dump.checkpoints import checkpoint_rows
 

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from commands.cli import completing
 from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import At, answer_timeout, open_for_change, reads
 from commands.cli.frame import Frame, command
-from commands.cli.options import SNAPSHOT, Decorator, Duration
+from commands.cli.options import SNAPSHOT, Decorator, Duration, flag, option
 from commands.cli.render import Outcome, Page, Row, folded
+from kctl.errors import BadValue, KctlError
+from kctl.rows.cluster import CONFIG
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,18 +31,16 @@ QUOTAS = ("clients", "users", "ips")
 
 def entity_type(required: bool = True) -> Decorator:
     """The option that says what kind of thing is configured."""
-    return click.option(
-        "--entity-type", type=click.Choice(TYPES), required=required, help="Type of the entity."
-    )
+    return option("--entity-type", "Type of the entity.", type=click.Choice(TYPES), required=required)
 
 
 def entity_name(required: bool = True) -> Decorator:
     """The option that names the entity."""
-    return click.option(
-        "--entity-name",
-        metavar="NAME",
+    return option(
+        "--entity-name NAME",
+        "Name or id; <default> for the default entity.",
+        shell_complete=completing.entities,
         required=required,
-        help="Name or id; <default> for the default entity.",
     )
 
 
@@ -48,7 +49,6 @@ def rows_of(
 ) -> Iterator[Row]:
     """A row for each value that is set, sorted by entity and key."""
     from formats.secrets import REDACTED, is_secret_key, redact_text
-    from kctl.rows.cluster import CONFIG
 
     for (entity_type, entity), config in sorted(state.configs.items()):
         if entity_type != kind or name not in (None, entity):
@@ -70,8 +70,6 @@ def _effective_rows(
 ) -> list[Row]:
     from formats.secrets import REDACTED, is_secret_key, redact_text
     from kctl.cluster.configs import entity_path
-    from kctl.errors import BadValue, KctlError
-    from kctl.rows.cluster import CONFIG
     from kctl.wire.configs import in_force, names_of
 
     if at.snapshot is not None:
@@ -137,26 +135,14 @@ def effective_text(rows: Iterable[Row], page: Page, *, verbose: bool) -> Iterato
 NOTHING_SET = "nothing is set; the defaults apply"
 
 
-@command(
-    "get",
-    examples="""
-    kctl config get --entity-type topics --entity-name orders
-    kctl config get --entity-type brokers
-    kctl config get --entity-type topics --entity-name orders retention.ms
-    kctl config get --effective --entity-type topics --entity-name orders --bootstrap-server kafka1:9092
-    kctl config get --effective --explain --entity-type brokers --entity-name 1 num.io.threads
-    """,
-    status="0 done · 2 wrong usage · 3 no such topic, no connection",
-)
+@command("get", paged=True, status="0 done · 2 wrong usage · 3 no such topic, no connection")
 @reads
 @entity_type(required=False)
 @entity_name(required=False)
 @click.argument("key", nargs=-1)
-@click.option(
-    "--effective", is_flag=True, help="Show every key as it holds now, and where its value comes from."
-)
-@click.option("--explain", is_flag=True, help="With --effective: show the documentation of each key.")
-@click.option("--show-secrets", is_flag=True, help="Show credentials and passwords.")
+@flag("--effective", "Show every key as it holds now, and where its value comes from.")
+@flag("--explain", "With --effective: show the documentation of each key.")
+@flag("--show-secrets", "Show credentials and passwords.")
 def get(
     frame: Frame,
     at: At,
@@ -171,12 +157,17 @@ def get(
 
     With --effective brokers are asked for every key: dynamic values, those of their files, defaults. Without a type
     topics and brokers are shown.
+
+    $ kctl config get --entity-type topics --entity-name orders
+    $ kctl config get --entity-type brokers
+    $ kctl config get --entity-type topics --entity-name orders retention.ms
+    $ kctl config get --effective --entity-type topics --entity-name orders --bootstrap-server kafka1:9092
+    $ kctl config get --effective --explain --entity-type brokers --entity-name 1 num.io.threads
     """
     from kctl.cluster.config_keys import BROKERS_ONLY
     from kctl.cluster.configs import entity_path
     from kctl.cluster.names import unknown_topics
     from kctl.cluster.state import DEFAULT
-    from kctl.errors import BadValue, KctlError
 
     if effective:
         listed = _effective_rows(frame, at, entity_type, entity_name, key, explain, show_secrets)
@@ -202,53 +193,44 @@ def get(
     if cluster.backend == "admin" and entity_type in ("brokers", "broker-loggers"):
         for broker in map(str, sorted(state.brokers)) if name is None else (name,):
             if broker != DEFAULT and not state.is_alive(int(broker)):
-                frame.report(
-                    KctlError(
-                        f"broker {broker} is not alive, and only it tells its configuration",
-                        "start it, or ask without it",
-                    )
+                frame.fail(
+                    f"broker {broker} is not alive, and only it tells its configuration",
+                    "start it, or ask without it",
                 )
     rows = rows_of(state, entity_type, name, key, show_secrets=show_secrets)
     return Outcome(rows, nothing=NOTHING_SET)
 
 
-@command(
-    "set",
-    examples="""
-    kctl config set --entity-type topics --entity-name orders retention.ms=86400000
-    kctl config set --entity-type clients --entity-name billing producer_byte_rate=1048576 --yes
-    kctl config set --entity-type broker-loggers --entity-name 1 kafka.server.KafkaApis=DEBUG --for 10m
-    """,
-    status=CHANGE_STATUS,
-)
+@command("set", status=CHANGE_STATUS)
 @changes(timeout=60)
 @entity_type()
 @entity_name()
 @click.argument("value", nargs=-1, required=True, metavar="K=V...")
-@click.option("--for", "seconds", type=Duration(), metavar="DURATION", help="Set them back after this time.")
+@option("--for DURATION", "Set them back after this time.", into="seconds", type=Duration())
 def set_values(
     frame: Frame, how: How, entity_type: str, entity_name: str, value: tuple[str, ...], seconds: float | None
 ) -> Outcome:
     """Set values of one entity and notify the brokers.
 
     With --for the command waits and sets them back. If it is cut off, `kctl journal resume` does that.
+
+    $ kctl config set --entity-type topics --entity-name orders retention.ms=86400000
+    $ kctl config set --entity-type clients --entity-name billing producer_byte_rate=1048576 --yes
+    $ kctl config set --entity-type broker-loggers --entity-name 1 kafka.server.KafkaApis=DEBUG --for 10m
     """
     return change_values(frame, how, entity_type, entity_name, value, (), seconds)
 
 
-@command(
-    "unset",
-    examples="""
-    kctl config unset --entity-type topics --entity-name orders retention.ms
-    """,
-    status=CHANGE_STATUS,
-)
+@command("unset", status=CHANGE_STATUS)
 @changes(timeout=60)
 @entity_type()
 @entity_name()
 @click.argument("key", nargs=-1, required=True)
 def unset(frame: Frame, how: How, entity_type: str, entity_name: str, key: tuple[str, ...]) -> Outcome:
-    """Remove values of one entity, back to the defaults, and notify the brokers."""
+    """Remove values of one entity, back to the defaults, and notify the brokers.
+
+    $ kctl config unset --entity-type topics --entity-name orders retention.ms
+    """
     return change_values(frame, how, entity_type, entity_name, (), key)
 
 
@@ -263,7 +245,6 @@ def change_values(
 ) -> Outcome:
     """Plan and carry out a change of configuration."""
     from kctl.cluster.configs import parse_assignments, plan_configs
-    from kctl.errors import KctlError
 
     given = parse_assignments(values)
     with open_for_change(frame) as cluster:
@@ -278,16 +259,7 @@ def change_values(
         return carry_out(frame, how, cluster, plan)
 
 
-@command(
-    "config",
-    examples="""
-    kctl topic config get orders
-    kctl topic config get orders --snapshot znodes.jsonl
-    kctl topic config set orders retention.ms=86400000 cleanup.policy=compact
-    kctl topic config unset orders retention.ms
-    """,
-    status=CHANGE_STATUS,
-)
+@command("config", status=CHANGE_STATUS)
 @changes(timeout=60)
 @click.argument("action", type=click.Choice(("get", "set", "unset")))
 @click.argument("name")
@@ -299,9 +271,13 @@ def topic_config(
     """Show, set or unset the configuration of a topic.
 
     Only `get` takes --snapshot.
+
+    $ kctl topic config get orders
+    $ kctl topic config get orders --snapshot znodes.jsonl
+    $ kctl topic config set orders retention.ms=86400000 cleanup.policy=compact
+    $ kctl topic config unset orders retention.ms
     """
     from kctl.cluster.names import unknown_topics
-    from kctl.errors import BadValue
 
     if action == "get":
         at = At(snapshot, allow_stale=False, timeout=answer_timeout(), kafka_version=how.kafka_version)

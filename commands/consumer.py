@@ -8,7 +8,11 @@ import click
 
 from commands.cli.connecting import At, reads
 from commands.cli.frame import Frame, command
+from commands.cli.options import option
 from commands.cli.render import Outcome, Row
+from kctl.errors import KctlError
+from kctl.model import TopicPartition
+from kctl.rows.consumer import ASSIGNMENT, GROUP, MEMBER, OFFSET
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,25 +20,20 @@ if TYPE_CHECKING:
     from kctl.cluster.interface import Cluster
     from kctl.cluster.old_consumers import OldGroup
     from kctl.cluster.state import ClusterState
-    from kctl.model import TopicPartition
 
 STATUS = "0 done · 2 wrong usage · 3 no such group, no connection"
 
 
-@command(
-    "list",
-    examples="""
-    kctl consumer list
-    kctl consumer list --snapshot znodes.jsonl --output jsonl
-    """,
-    status=STATUS,
-)
+@command("list", paged=True, status=STATUS)
 @reads
 def list_groups(frame: Frame, at: At) -> Outcome:
-    """List old consumer groups, with their lag if brokers answer."""
+    """List old consumer groups, with their lag if brokers answer.
+
+    $ kctl consumer list
+    $ kctl consumer list --snapshot znodes.jsonl --output jsonl
+    """
     from kctl.cluster.log_ends import log_end_offsets, total_lag
     from kctl.cluster.old_consumers import topics_of
-    from kctl.rows.consumer import GROUP
 
     with at.open(frame) as cluster:
         groups = cluster.read_old_groups()
@@ -55,18 +54,15 @@ def list_groups(frame: Frame, at: At) -> Outcome:
     return Outcome(rows, nothing="ZooKeeper holds no consumer group")
 
 
-@command(
-    "describe",
-    examples="""
-    kctl consumer describe billing
-    kctl consumer describe billing --output jsonl
-    """,
-    status=STATUS,
-)
+@command("describe", paged=True, status=STATUS)
 @reads
 @click.argument("group")
 def describe(frame: Frame, at: At, group: str) -> Outcome:
-    """Describe an old consumer group: members, owners, offsets, lag."""
+    """Describe an old consumer group: members, owners, offsets, lag.
+
+    $ kctl consumer describe billing
+    $ kctl consumer describe billing --output jsonl
+    """
     from kctl.cluster.log_ends import log_end_offsets
 
     with at.open(frame) as cluster:
@@ -82,7 +78,6 @@ def _described(
 ) -> Iterator[Row]:
     from kctl.cluster.log_ends import lag_of
     from kctl.cluster.old_consumers import member_of
-    from kctl.rows.consumer import MEMBER, OFFSET
 
     for member in group.members:
         yield MEMBER.of(member, group=group.name, subscription=dict(member.subscription))
@@ -102,27 +97,24 @@ def _described(
         )
 
 
-@command(
-    "assign",
-    examples="""
-    kctl consumer assign billing
-    kctl consumer assign billing --algorithm roundrobin
-    """,
-    status=STATUS + " · 4 round robin does not allow this group",
-)
+@command("assign", status=STATUS + " · 4 round robin does not allow this group")
 @reads
 @click.argument("group")
-@click.option(
-    "--algorithm", type=click.Choice(("range", "roundrobin")), default="range", show_default=True,
-    help="Assignment algorithm of the consumer.",
-)  # fmt: skip
+@option(
+    "--algorithm",
+    "Assignment algorithm of the consumer.",
+    type=click.Choice(("range", "roundrobin")),
+    default="range",
+)
 def assign(frame: Frame, at: At, group: str, algorithm: str) -> Outcome:
     """Show which consumer thread an algorithm gives each partition to.
 
     The rows also have the thread that owns the partition now.
+
+    $ kctl consumer assign billing
+    $ kctl consumer assign billing --algorithm roundrobin
     """
     from kctl.cluster.old_consumers import deal
-    from kctl.rows.consumer import ASSIGNMENT
 
     with at.open(frame) as cluster:
         old_group, state = _find(cluster, at, group)
@@ -153,8 +145,6 @@ def assign(frame: Frame, at: At, group: str, algorithm: str) -> Outcome:
 
 
 def _find(cluster: Cluster, at: At, name: str) -> tuple[OldGroup, ClusterState]:
-    from kctl.errors import KctlError
-
     for group in cluster.read_old_groups():
         if group.name == name:
             return group, cluster.read_state(kafka_version=at.version)
@@ -164,7 +154,6 @@ def _find(cluster: Cluster, at: At, name: str) -> tuple[OldGroup, ClusterState]:
 def _partitions(group: OldGroup, state: ClusterState) -> list[TopicPartition]:
     """The partitions with an owner or offset, and all others of the topics that it subscribes to by name."""
     from kctl.cluster.old_consumers import topics_of
-    from kctl.model import TopicPartition
 
     named = {
         TopicPartition(topic, p)
@@ -176,8 +165,6 @@ def _partitions(group: OldGroup, state: ClusterState) -> list[TopicPartition]:
 
 
 def _report_problems(frame: Frame, *groups: OldGroup) -> None:
-    from kctl.errors import KctlError
-
     for group in groups:
         for problem in group.problems:
-            frame.report(KctlError(problem, "`kctl znode show` prints what the znode holds"))
+            frame.fail(problem, "`kctl znode show` prints what the znode holds")

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from commands.cli import completing
 from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import At, open_brokers_for_change, open_for_change, reads
 from commands.cli.frame import Frame, command
-from commands.cli.options import TOPICS
+from commands.cli.options import TOPICS, flag, option
 from commands.cli.render import Outcome, Row
 from commands.topic import note_problems
+from kctl.rows.cluster_wide import CANDIDATE, ELECTION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,15 +25,7 @@ if TYPE_CHECKING:
     from kctl.cluster.versions import KafkaVersion
 
 
-@command(
-    "preferred",
-    examples="""
-    kctl elect preferred
-    kctl elect preferred --topics orders,payments --yes
-    kctl elect preferred --dry-run
-    """,
-    status=CHANGE_STATUS,
-)
+@command("preferred", status=CHANGE_STATUS)
 @changes(timeout=120)
 @TOPICS
 def preferred(frame: Frame, how: How, topics: frozenset[str] | None) -> Outcome:
@@ -39,6 +33,10 @@ def preferred(frame: Frame, how: How, topics: frozenset[str] | None) -> Outcome:
 
     The preferred leader is the first replica; it must be alive and in sync. A row shows the result for each
     partition that had another leader.
+
+    $ kctl elect preferred
+    $ kctl elect preferred --topics orders,payments --yes
+    $ kctl elect preferred --dry-run
     """
     from kctl.cluster.elections import WANTED, candidates, plan_preferred_election
 
@@ -59,21 +57,13 @@ def preferred(frame: Frame, how: How, topics: frozenset[str] | None) -> Outcome:
         return Outcome([*_rows(shown, after), *outcome.rows], text=outcome.text)
 
 
-@command(
-    "unclean",
-    examples="""
-    kctl elect unclean orders:3 --dry-run
-    kctl elect unclean orders:3 --accept-loss
-    kctl elect unclean orders --to 2 --accept-loss --yes
-    """,
-    status=CHANGE_STATUS,
-)
+@command("unclean", status=CHANGE_STATUS)
 @changes(timeout=120)
-@click.argument("partitions", nargs=-1, required=True, metavar="TOPIC[:PARTITION]...")
-@click.option(
-    "--to", type=int, metavar="BROKER", help="Elect this broker instead of the one that loses least."
+@click.argument(
+    "partitions", nargs=-1, required=True, metavar="TOPIC[:PARTITION]...", shell_complete=completing.topics
 )
-@click.option("--accept-loss", is_flag=True, help="Elect it although nothing brings back what is lost.")
+@option("--to BROKER", "Elect this broker instead of the one that loses least.", type=int)
+@flag("--accept-loss", "Elect it although nothing brings back what is lost.")
 def unclean(
     frame: Frame, how: How, partitions: tuple[str, ...], to: int | None, accept_loss: bool
 ) -> Outcome:
@@ -81,10 +71,13 @@ def unclean(
 
     Only of partitions without a leader. A row for each replica says what it has and how many records are lost if it
     leads, at least and at most; the best one is proposed. Afterwards the new leader is asked what it has.
+
+    $ kctl elect unclean orders:3 --dry-run
+    $ kctl elect unclean orders:3 --accept-loss
+    $ kctl elect unclean orders --to 2 --accept-loss --yes
     """
     from kctl.cluster.topics import partitions_named, topics_named
     from kctl.cluster.unclean import is_leaderless, plan_unclean_election
-    from kctl.rows.cluster_wide import CANDIDATE
     from kctl.wire.replicas.epochs import read_candidates, really_lost
 
     with open_brokers_for_change(frame) as cluster:
@@ -105,8 +98,6 @@ def unclean(
 
 
 def _elected_row(one: UncleanCandidate, after: ClusterState, lost: int | None) -> Row:
-    from kctl.rows.cluster_wide import ELECTION
-
     tp = one.partition
     replicas, now = after.replicas(tp) or (), after.partition_states.get(tp)
     leads = now is not None and now.leader == one.broker_id
@@ -123,20 +114,17 @@ def _elected_row(one: UncleanCandidate, after: ClusterState, lost: int | None) -
     )
 
 
-@command(
-    "status",
-    examples="""
-    kctl elect status
-    kctl elect status --topics orders --all --output jsonl
-    kctl elect status --snapshot znodes.jsonl
-    """,
-    status="0 every partition is led by its preferred leader · 3 failed · 5 some are not",
-)
+@command("status", status="0 every partition is led by its preferred leader · 3 failed · 5 some are not")
 @reads
 @TOPICS
-@click.option("--all", "everything", is_flag=True, help="Include partitions led by their preferred leader.")
+@flag("--all", "Include partitions led by their preferred leader.", into="everything")
 def status(frame: Frame, at: At, topics: frozenset[str] | None, everything: bool) -> Outcome:
-    """Show partitions not led by their preferred leader, and what an election would do."""
+    """Show partitions not led by their preferred leader, and what an election would do.
+
+    $ kctl elect status
+    $ kctl elect status --topics orders --all --output jsonl
+    $ kctl elect status --snapshot znodes.jsonl
+    """
     from kctl.cluster.elections import LED, candidates
 
     with at.open(frame) as cluster:
@@ -154,18 +142,14 @@ def status(frame: Frame, at: At, topics: frozenset[str] | None, everything: bool
 
 def _read(cluster: Cluster, topics: frozenset[str] | None, version: KafkaVersion | None) -> ClusterState:
 
-    from kctl.cluster.names import unknown_topics
+    from kctl.cluster.names import refuse_unknown
 
     state = cluster.read_state(topics, kafka_version=version)
-    missing = sorted((topics or frozenset()) - set(state.topic_names))
-    if missing:
-        raise unknown_topics(missing, state.topic_names)
+    refuse_unknown(topics, state.topic_names)
     return state
 
 
 def _rows(chosen: Iterable[Candidate], state: ClusterState) -> Iterator[Row]:
-    from kctl.rows.cluster_wide import ELECTION
-
     waiting = set(state.election.partitions) if state.election else set()
     for candidate in chosen:
         replicas = state.replicas(candidate.partition) or ()

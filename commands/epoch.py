@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
-import click
-
 from commands.cli.answer import with_answer
 from commands.cli.connecting import wire
 from commands.cli.evidence_options import EvidenceOptions, evidence
 from commands.cli.frame import Frame, command
-from commands.cli.options import GIVEN, RULES_OF_VERSION
+from commands.cli.options import GIVEN, RULES_OF_VERSION, option
 from commands.cli.render import Outcome, Page, Row, cell, epochs, finding_line, folding
 from commands.replica.compare_text import VERDICT_STYLES
 
@@ -27,16 +25,14 @@ def _copies(frame: Frame, options: EvidenceOptions, evidence: Evidence) -> list[
     return every_copy(evidence, options.topics)
 
 
-@command(
-    "show",
-    examples="""
-    kctl epoch show /data/kafka/orders-0
-    kctl epoch show broker-1/data --topic orders
-    """,
-)
+@command("show", paged=True)
 @evidence("broker", "moment", "topic")
 def show(frame: Frame, options: EvidenceOptions) -> Outcome:
-    """Show the leader epochs of each replica from its checkpoint and its batches."""
+    """Show the leader epochs of each replica from its checkpoint and its batches.
+
+    $ kctl epoch show /data/kafka/orders-0
+    $ kctl epoch show broker-1/data --topic orders
+    """
     from kctl.replica.epoch_rows import show_rows
 
     evidence = options.find(frame, reads_once=True)
@@ -50,21 +46,18 @@ def _with_findings(evidence: Evidence, rows: Iterator[Row]) -> Iterator[Row]:
     yield from rows
 
 
-@command(
-    "end-offset",
-    examples="""
-    kctl epoch end-offset --epoch 3 /data/kafka/orders-0
-    kctl epoch end-offset --epoch 3 --kafka-version 1.1 broker-1/data
-    kctl epoch end-offset --epoch 3 --bootstrap-server kafka1:9092 orders-0
-    """,
-)
+@command("end-offset", paged=True)
 @evidence("broker", "moment", "topic")
-@click.option("--epoch", type=int, required=True, metavar="N", help="Ask for this leader epoch.")
+@option("--epoch N", "Ask for this leader epoch.", type=int, required=True)
 @RULES_OF_VERSION
 def end_offset(frame: Frame, options: EvidenceOptions, epoch: int, kafka_version: str) -> Outcome:
     """Show how each replica would answer OffsetsForLeaderEpoch.
 
     For a topic or partition of a running cluster the leader is asked as well, and the rows show differences.
+
+    $ kctl epoch end-offset --epoch 3 /data/kafka/orders-0
+    $ kctl epoch end-offset --epoch 3 --kafka-version 1.1 broker-1/data
+    $ kctl epoch end-offset --epoch 3 --bootstrap-server kafka1:9092 orders-0
     """
     from kctl.replica.epoch_rows import end_offset_rows
     from kctl.replication.rules import rules_for
@@ -107,20 +100,16 @@ def _leaders_answers(frame: Frame, paths: tuple[str, ...], rows: Sequence[Row], 
         yield LEADER_END_OFFSET.of(answer, broker_id=broker_id, requested_epoch=epoch, difference=difference)
 
 
-@command(
-    "truncation",
-    examples="""
-    kctl epoch truncation broker-1/data/orders-0 --leader broker-2/data/orders-0
-    kctl epoch truncation broker-1/data --leader broker-2/data --kafka-version 0.10.2
-    """,
-)
+@command("truncation", paged=True)
 @evidence("broker", "moment", "topic")
-@click.option(
-    "--leader", "leaders", required=True, type=GIVEN, metavar="FOLDER", help="Log directory of the leader."
-)
+@option("--leader FOLDER", "Log directory of the leader.", into="leaders", required=True, type=GIVEN)
 @RULES_OF_VERSION
 def truncation(frame: Frame, options: EvidenceOptions, leaders: str, kafka_version: str) -> Outcome:
-    """Show to which offset each follower would truncate under a leader."""
+    """Show to which offset each follower would truncate under a leader.
+
+    $ kctl epoch truncation broker-1/data/orders-0 --leader broker-2/data/orders-0
+    $ kctl epoch truncation broker-1/data --leader broker-2/data --kafka-version 0.10.2
+    """
     from kctl.replica.epoch_rows import truncation_rows
     from kctl.replication.rules import rules_for
 
@@ -131,17 +120,14 @@ def truncation(frame: Frame, options: EvidenceOptions, leaders: str, kafka_versi
     return Outcome(rows, text=folding(truncation_text))
 
 
-@command(
-    "compare",
-    examples="""
-    kctl epoch compare broker-1/data/orders-0 broker-2/data/orders-0
-    kctl epoch compare evidence/moments/during --topic ledger
-    """,
-    status="0 all lineages agree · 3 failed, or not judged · 5 lineages diverge",
-)
+@command("compare", status="0 all lineages agree · 3 failed, or not judged · 5 lineages diverge")
 @evidence("broker", "moment", "topic")
 def compare(frame: Frame, options: EvidenceOptions) -> Outcome:
-    """Compare the leader epochs of replicas and show where they diverge."""
+    """Compare the leader epochs of replicas and show where they diverge.
+
+    $ kctl epoch compare broker-1/data/orders-0 broker-2/data/orders-0
+    $ kctl epoch compare evidence/moments/during --topic ledger
+    """
     from kctl.judging.judgement import Question, judgement_rows
     from kctl.replica.copies.copy import every_copy
     from kctl.replica.copies.moments import assigned_in, clusters_of

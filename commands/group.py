@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from commands.cli import completing
 from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import open_brokers_for_change, wire
 from commands.cli.frame import Frame, command
-from commands.cli.options import GIVEN_PATH, TIMEOUT, TOPIC, Duration, as_one_value
+from commands.cli.options import GIVEN_PATH, TIMEOUT, TOPIC, Duration, as_one_value, flag, option
 from commands.cli.render import Outcome, Page, Row, table
+from kctl.errors import BadValue, KctlError, file_error
+from kctl.rows.live_groups import GROUP, MEMBER, OFFSET, RESET
 
 if TYPE_CHECKING:
     from kctl.changes.intents import GroupOffset
@@ -21,28 +24,21 @@ if TYPE_CHECKING:
     from kctl.wire.group_changes import Reset, ResetGoal
 
 STATUS = "0 done · 2 wrong usage · 3 no such group, no connection"
-TO = click.option("--to", type=GIVEN_PATH, metavar="FILE", help="Write the offsets to FILE as well.")
-PARTITIONS = click.option(
-    "--topic", "topics", multiple=True, metavar="TOPIC[:PARTITION]",
-    help="Only this topic or partition; repeatable.",
-)  # fmt: skip
-
-
-@command(
-    "list",
-    examples="""
-    kctl group list --bootstrap-server kafka1:9092
-    kctl group list --state Empty --output jsonl
-    """,
-    status=STATUS,
+TO = option("--to FILE", "Write the offsets to FILE as well.", type=GIVEN_PATH)
+PARTITIONS = option(
+    "--topic TOPIC[:PARTITION]...", "Only this topic or partition; repeatable.", into="topics"
 )
+
+
+@command("list", paged=True, status=STATUS)
 @TIMEOUT
-@click.option(
-    "--state", "states", multiple=True, metavar="STATE", help="Only groups in this state; repeatable."
-)
+@option("--state STATE...", "Only groups in this state; repeatable.", into="states")
 def list_groups(frame: Frame, timeout: float, states: tuple[str, ...]) -> Outcome:
-    """List the groups of all coordinators, of every group protocol."""
-    from kctl.rows.live_groups import GROUP
+    """List the groups of all coordinators, of every group protocol.
+
+    $ kctl group list --bootstrap-server kafka1:9092
+    $ kctl group list --state Empty --output jsonl
+    """
     from kctl.wire.groups import list_groups as listed
 
     with wire(frame, timeout=timeout) as connected:
@@ -57,25 +53,18 @@ def list_groups(frame: Frame, timeout: float, states: tuple[str, ...]) -> Outcom
     )
 
 
-@command(
-    "describe",
-    examples="""
-    kctl group describe billing
-    kctl group describe billing reports --output jsonl
-    kctl group describe billing --every 5s
-    """,
-    every="",
-    status=STATUS,
-)
+@command("describe", paged=True, every="", status=STATUS)
 @TIMEOUT
-@click.argument("groups", nargs=-1, required=True, metavar="GROUP...")
+@click.argument("groups", nargs=-1, required=True, metavar="GROUP...", shell_complete=completing.groups)
 def describe(frame: Frame, timeout: float, groups: tuple[str, ...]) -> Outcome:
     """Describe groups: members, assignments, offsets and lag.
 
     A partition that a member reads and nothing was committed of has no lag: it is not known.
-    """
-    from kctl.errors import KctlError
 
+    $ kctl group describe billing
+    $ kctl group describe billing reports --output jsonl
+    $ kctl group describe billing --every 5s
+    """
     rows: list[Row] = []
     with wire(frame, timeout=timeout) as connected:
         for group in dict.fromkeys(groups):
@@ -87,7 +76,6 @@ def describe(frame: Frame, timeout: float, groups: tuple[str, ...]) -> Outcome:
 
 
 def _described(connected: Wire, name: str) -> Iterator[Row]:
-    from kctl.rows.live_groups import GROUP, MEMBER, OFFSET
     from kctl.wire.groups import lags_of, read_group, total_lag
 
     group = read_group(connected, name)
@@ -108,24 +96,18 @@ def _described(connected: Wire, name: str) -> Iterator[Row]:
         yield OFFSET.of(one, group=name, **at)
 
 
-@command(
-    "export",
-    examples="""
-    kctl group export billing --to billing.csv
-    kctl group export billing --output jsonl
-    """,
-    status=STATUS,
-)
+@command("export", status=STATUS)
 @TIMEOUT
-@click.argument("group")
+@click.argument("group", shell_complete=completing.groups)
 @TO
 def export(frame: Frame, timeout: float, group: str, to: Path | None) -> Outcome:
     """Export the committed offsets of a group for kafka-consumer-groups --from-file.
 
     The file has a line TOPIC,PARTITION,OFFSET for each partition.
-    """
-    from kctl.rows.live_groups import OFFSET
 
+    $ kctl group export billing --to billing.csv
+    $ kctl group export billing --output jsonl
+    """
     with wire(frame, timeout=timeout) as connected:
         committed = _known_offsets(connected, group)
     if to is not None:
@@ -142,8 +124,6 @@ def _known_offsets(connected: Wire, group: str) -> dict[TopicPartition, GroupOff
 
 
 def _write(path: Path, offsets: Iterable[tuple[TopicPartition, int]]) -> None:
-    from kctl.errors import KctlError, file_error
-
     text = "".join(f"{tp.topic},{tp.partition},{offset}\n" for tp, offset in offsets)
     try:
         path.write_text(text, "utf-8")
@@ -167,7 +147,6 @@ class Goal(NamedTuple):
         """The goal. Raises BadValue where not exactly one is given, KctlError for a file that cannot be read."""
         import time
 
-        from kctl.errors import BadValue, KctlError, file_error
         from kctl.files import read_text
         from kctl.times import parse_time
         from kctl.wire.group_changes import ResetGoal, parse_offsets
@@ -204,59 +183,54 @@ ONE_GOAL = (
 resets = as_one_value(
     Goal,
     [
-        click.option("--to-earliest", is_flag=True, help="Reset to the log start offset."),
-        click.option("--to-latest", is_flag=True, help="Reset to the high watermark."),
+        flag("--to-earliest", "Reset to the log start offset."),
+        flag("--to-latest", "Reset to the high watermark."),
+        flag("--to-current", "Keep the offset; the high watermark where there is none."),
+        option("--to-offset OFFSET", "Reset to this offset.", type=int),
         click.option(
-            "--to-current", is_flag=True, help="Keep the offset; the high watermark where there is none."
-        ),
-        click.option("--to-offset", type=int, metavar="OFFSET", help="Reset to this offset."),
-        click.option(
-            "--shift", "--shift-by", "shift", type=int, metavar="N",
+            "--shift",
+            "--shift-by",
+            "shift",
+            type=int,
+            metavar="N",
             help="Move by N offsets; back if N is negative.",
         ),
-        click.option(
-            "--to-time", metavar="TIME",
-            help="Reset to the first record at or after this time (ISO 8601, -2h, epoch ms).",
+        option(
+            "--to-time TIME", "Reset to the first record at or after this time (ISO 8601, -2h, epoch ms)."
         ),
-        click.option(
-            "--by-duration", type=Duration(), metavar="DURATION",
-            help="Reset to the first record at or after this long ago.",
+        option(
+            "--by-duration DURATION", "Reset to the first record at or after this long ago.", type=Duration()
         ),
-        click.option(
-            "--from-file", type=GIVEN_PATH, metavar="FILE",
-            help="Reset to the offsets in FILE, lines TOPIC,PARTITION,OFFSET.",
+        option(
+            "--from-file FILE", "Reset to the offsets in FILE, lines TOPIC,PARTITION,OFFSET.", type=GIVEN_PATH
         ),
     ],
-)  # fmt: skip
+)
 
 
 def reset_rows(group: str, resets: Sequence[Reset]) -> list[Row]:
     """A row for each partition."""
-    from kctl.rows.live_groups import RESET
+    return [
+        RESET.of(reset, group=group, from_offset=reset.offset, to_offset=reset.new_offset) for reset in resets
+    ]
 
-    return [RESET.of(reset, group=group) for reset in resets]
 
-
-@command(
-    "reset",
-    examples="""
-    kctl group reset billing --to-earliest
-    kctl group reset billing --topic orders:0 --to-offset 1200 --execute
-    kctl group reset billing --by-duration 2h --execute --yes
-    kctl group reset billing --from-file billing.csv --execute
-    """,
-    status=CHANGE_STATUS,
-)
+@command("reset", status=CHANGE_STATUS)
 @changes(timeout=60)
-@click.argument("group")
+@click.argument("group", shell_complete=completing.groups)
 @PARTITIONS
 @resets
-@click.option("--execute", is_flag=True, help="Write the new offsets.")
+@flag("--execute", "Write the new offsets.")
 def reset(frame: Frame, how: How, goal: Goal, group: str, topics: tuple[str, ...], execute: bool) -> Outcome:
     """Reset the offsets of a group; without --execute only show the new ones.
 
     Refused while the group has members. The old offsets are in the journal, and `kctl journal undo` brings them back.
     With --topic all its partitions are reset, also those without an offset; of a group that does not exist too.
+
+    $ kctl group reset billing --to-earliest
+    $ kctl group reset billing --topic orders:0 --to-offset 1200 --execute
+    $ kctl group reset billing --by-duration 2h --execute --yes
+    $ kctl group reset billing --from-file billing.csv --execute
     """
     from kctl.wire.group_changes import choose_reset, plan_reset
 
@@ -270,17 +244,9 @@ def reset(frame: Frame, how: How, goal: Goal, group: str, topics: tuple[str, ...
         return carry_out(frame, how, cluster, plan_reset(cluster, group, chosen), rows)
 
 
-@command(
-    "reset-plan",
-    examples="""
-    kctl group reset-plan billing --to-earliest
-    kctl group reset-plan billing --to-time 2026-01-31T09:00:00Z --topic orders --to reset.csv
-    kctl group reset-plan billing --shift-by -100
-    """,
-    status="0 planned · 2 wrong usage · 3 no such group, no connection",
-)
+@command("reset-plan", status="0 planned · 2 wrong usage · 3 no such group, no connection")
 @TIMEOUT
-@click.argument("group")
+@click.argument("group", shell_complete=completing.groups)
 @resets
 @TOPIC
 @TO
@@ -291,6 +257,10 @@ def reset_plan(
 
     Nothing is written to the cluster. The file of --to is for `kctl group reset --from-file` and
     kafka-consumer-groups --reset-offsets --from-file, while the group is empty.
+
+    $ kctl group reset-plan billing --to-earliest
+    $ kctl group reset-plan billing --to-time 2026-01-31T09:00:00Z --topic orders --to reset.csv
+    $ kctl group reset-plan billing --shift-by -100
     """
     from kctl.wire.group_changes import resets_to
 
@@ -308,25 +278,19 @@ def reset_plan(
     return Outcome(reset_rows(group, planned))
 
 
-@command(
-    "delete-offsets",
-    examples="""
-    kctl group delete-offsets billing --topic orders
-    kctl group delete-offsets billing --topic orders:3 --yes
-    """,
-    status=CHANGE_STATUS,
-)
+@command("delete-offsets", status=CHANGE_STATUS)
 @changes(timeout=60)
-@click.argument("group")
+@click.argument("group", shell_complete=completing.groups)
 @PARTITIONS
 def delete_offsets(frame: Frame, how: How, group: str, topics: tuple[str, ...]) -> Outcome:
     """Delete offsets of a group.
 
     Of a deleted topic too. Refused while the group has members. `kctl journal undo` brings them back.
+
+    $ kctl group delete-offsets billing --topic orders
+    $ kctl group delete-offsets billing --topic orders:3 --yes
     """
     from kctl.cluster.topics import is_named
-    from kctl.errors import BadValue, KctlError
-    from kctl.rows.live_groups import RESET
     from kctl.wire.group_changes import plan_offset_deletion
     from kctl.wire.groups import read_group, read_offsets
 
@@ -357,20 +321,16 @@ def delete_offsets(frame: Frame, how: How, group: str, topics: tuple[str, ...]) 
         return carry_out(frame, how, cluster, plan_offset_deletion(cluster, described, present, gone), rows)
 
 
-@command(
-    "delete",
-    examples="""
-    kctl group delete billing
-    kctl group delete billing reports --yes
-    """,
-    status=CHANGE_STATUS,
-)
+@command("delete", status=CHANGE_STATUS)
 @changes(timeout=60)
-@click.argument("groups", nargs=-1, required=True, metavar="GROUP...")
+@click.argument("groups", nargs=-1, required=True, metavar="GROUP...", shell_complete=completing.groups)
 def delete(frame: Frame, how: How, groups: tuple[str, ...]) -> Outcome:
     """Delete groups and their offsets.
 
     Refused while one has members. `kctl journal undo` makes them again with their offsets.
+
+    $ kctl group delete billing
+    $ kctl group delete billing reports --yes
     """
     from kctl.wire.group_changes import plan_group_deletion
 
@@ -378,21 +338,17 @@ def delete(frame: Frame, how: How, groups: tuple[str, ...]) -> Outcome:
         return carry_out(frame, how, cluster, plan_group_deletion(cluster, cluster.wire, groups))
 
 
-@command(
-    "remove-member",
-    examples="""
-    kctl group describe billing
-    kctl group remove-member billing consumer-1-5c7d8b2e --yes
-    """,
-    status=CHANGE_STATUS,
-)
+@command("remove-member", status=CHANGE_STATUS)
 @changes(timeout=60)
-@click.argument("group")
+@click.argument("group", shell_complete=completing.groups)
 @click.argument("members", nargs=-1, required=True, metavar="MEMBER...")
 def remove_member(frame: Frame, how: How, group: str, members: tuple[str, ...]) -> Outcome:
     """Remove members from a group.
 
     By member id or group instance id. A consumer that still runs joins again by itself.
+
+    $ kctl group describe billing
+    $ kctl group remove-member billing consumer-1-5c7d8b2e --yes
     """
     from kctl.wire.group_changes import plan_member_removal
 
@@ -425,7 +381,6 @@ def _offsets(rows: list[Row], page: Page) -> Iterator[str]:
     yield from table(
         [
             {
-                "kind": "group_offset",
                 "partition": f"  {row['topic']}-{row['partition']}",
                 "offset": row["offset"],
                 "high watermark": row["high_watermark"],

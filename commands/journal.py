@@ -7,22 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from commands.cli.changing import (
-    CHANGE_STATUS,
-    How,
-    carry_out,
-    change_text,
-    changes,
-    course_of,
-    journal_rows,
-    journal_text,
-    no_terminal,
-    run,
-)
+from commands.cli import changing, completing
 from commands.cli.connecting import open_for_change
 from commands.cli.frame import Frame, command
 from commands.cli.leaving import visible
 from commands.cli.render import Outcome
+from kctl.errors import Refused
 
 if TYPE_CHECKING:
     from kctl.changes.entry import Entry
@@ -31,16 +21,13 @@ if TYPE_CHECKING:
 STATUS = "0 done · 2 wrong usage · 3 no such change, or the journal cannot be read"
 
 
-@command(
-    "list",
-    examples="""
-    kctl journal list
-    kctl journal list --output jsonl | jq 'select(.state == "partly_applied")'
-    """,
-    status=STATUS,
-)
+@command("list", paged=True, status=STATUS)
 def list_changes(frame: Frame) -> Outcome:
-    """List changes, oldest first."""
+    """List changes, oldest first.
+
+    $ kctl journal list
+    $ kctl journal list --output jsonl | jq 'select(.state == "partly_applied")'
+    """
     from kctl.changes.entry import change_row
     from kctl.changes.journal import Journal
 
@@ -49,30 +36,24 @@ def list_changes(frame: Frame) -> Outcome:
     return Outcome(map(change_row, entries), nothing=f"the journal {journal.folder} has no change")
 
 
-@command(
-    "show",
-    examples="""
-    kctl journal show 2026-11-21T14:03:11Z-5f2c1a
-    """,
-    status=STATUS,
-)
-@click.argument("id")
+@command("show", paged=True, status=STATUS)
+@click.argument("id", shell_complete=completing.journal_entries)
 def show(frame: Frame, id: str) -> Outcome:
-    """Show a change: stages, writes, and how to undo it."""
+    """Show a change: stages, writes, and how to undo it.
+
+    $ kctl journal show 2026-11-21T14:03:11Z-5f2c1a
+    """
     from kctl.changes.journal import Journal
 
-    return Outcome(journal_rows(Journal().find(id)), text=journal_text)
+    return Outcome(changing.journal_rows(Journal().find(id)), text=changing.journal_text)
 
 
-@command(
-    "verify",
-    examples="""
-    kctl journal verify
-    """,
-    status="0 unchanged · 3 the journal cannot be read · 5 an entry was changed",
-)
+@command("verify", status="0 unchanged · 3 the journal cannot be read · 5 an entry was changed")
 def verify(frame: Frame) -> Outcome:
-    """Check that no entry was changed, removed or added since it was written."""
+    """Check that no entry was changed, removed or added since it was written.
+
+    $ kctl journal verify
+    """
     from kctl.changes.journal import Journal
     from kctl.findings import Place
     from kctl.findings.journal import JOURNAL_BROKEN
@@ -86,55 +67,48 @@ def verify(frame: Frame) -> Outcome:
     )
 
 
-@command(
-    "undo",
-    examples="""
-    kctl journal undo 2026-11-21T14:03:11Z-5f2c1a
-    kctl journal undo 5f2c1a --yes
-    """,
-    status=CHANGE_STATUS,
-)
-@changes(timeout=600)
-@click.argument("id")
-def undo(frame: Frame, how: How, id: str) -> Outcome:
-    """Undo a change, if the cluster is still as the change left it."""
+@command("undo", status=changing.CHANGE_STATUS)
+@changing.changes(timeout=600)
+@click.argument("id", shell_complete=completing.journal_entries)
+def undo(frame: Frame, how: changing.How, id: str) -> Outcome:
+    """Undo a change, if the cluster is still as the change left it.
+
+    $ kctl journal undo 2026-11-21T14:03:11Z-5f2c1a
+    $ kctl journal undo 5f2c1a --yes
+    """
     from kctl.changes.journal import Journal
     from kctl.changes.undo import plan_undo
 
     entry = Journal().find_sealed(id)
     how = how._replace(kafka_version=how.kafka_version or entry.kafka_version)
     with cluster_of(frame, entry) as cluster:
-        plan = plan_undo(entry, course_of(frame, how, cluster))
-        return carry_out(frame, how, cluster, plan)
+        plan = plan_undo(entry, changing.course_of(frame, how, cluster))
+        return changing.carry_out(frame, how, cluster, plan)
 
 
-@command(
-    "resume",
-    examples="""
-    kctl journal resume 2026-11-21T14:03:11Z-5f2c1a
-    """,
-    status=CHANGE_STATUS,
-)
-@changes(timeout=600)
-@click.argument("id")
-def resume(frame: Frame, how: How, id: str) -> Outcome:
-    """Resume an interrupted change."""
+@command("resume", status=changing.CHANGE_STATUS)
+@changing.changes(timeout=600)
+@click.argument("id", shell_complete=completing.journal_entries)
+def resume(frame: Frame, how: changing.How, id: str) -> Outcome:
+    """Resume an interrupted change.
+
+    $ kctl journal resume 2026-11-21T14:03:11Z-5f2c1a
+    """
     from kctl.changes import apply
     from kctl.changes.entry import change_row
     from kctl.changes.journal import Journal
-    from kctl.errors import Refused
 
     entry = Journal().find_sealed(id)
     how = how._replace(kafka_version=how.kafka_version or entry.kafka_version)
     if how.dry_run:
-        return Outcome(journal_rows(entry), text=journal_text)
+        return Outcome(changing.journal_rows(entry), text=changing.journal_text)
     if not how.yes and not sys.stdin.isatty():
-        raise no_terminal()
+        raise changing.no_terminal()
     if not how.yes and not click.confirm(f"{visible(entry.title)}: continue?", err=True):
         raise Refused("nothing was written", "answer y to go on")
     with cluster_of(frame, entry) as cluster:
-        refused = run(frame, how, cluster, entry, apply.resume)
-    return Outcome([*refused, change_row(entry)], text=change_text)
+        refused = changing.run(frame, how, cluster, entry, apply.resume)
+    return Outcome([*refused, change_row(entry)], text=changing.change_text)
 
 
 def cluster_of(frame: Frame, entry: Entry) -> Cluster:
@@ -142,8 +116,6 @@ def cluster_of(frame: Frame, entry: Entry) -> Cluster:
 
     Raises Refused if the one named now is another.
     """
-    from kctl.errors import Refused
-
     if not (frame.context.zookeeper or frame.context.bootstrap_server):
         frame.reach(entry.backend, entry.location)
     cluster = open_for_change(frame)

@@ -9,9 +9,10 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from errno import EDQUOT, EFBIG, EIO, ENOSPC
 from importlib import import_module
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -20,6 +21,9 @@ from commands.cli.frame import ReaderGone, global_options, remember_globals
 from commands.cli.leaving import say, say_error
 from kctl.errors import KctlError, failure_of, file_error
 from kctl.version import __version__
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 EXIT_STATUS = (
     "Exit status: 0 done, nothing wrong · 1 a bug in kctl · 2 wrong usage · 3 failed · 4 refused · "
@@ -53,6 +57,14 @@ class Listed(click.Group):
         if isinstance(entry, Group):
             return Listed(entry.verbs, name=cmd_name, help=entry.help, epilog=EXIT_STATUS)
         return load(entry) if entry else None
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """Commands with their help whole, where click cuts it, and without importing each."""
+        from click.shell_completion import CompletionItem
+
+        names = [name for name in self.table if name.startswith(incomplete)]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [CompletionItem(name, help=self.table[name].help) for name in names] + options
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -198,14 +210,32 @@ def main(args: Sequence[str] | None = None) -> int:
         return 1
 
 
-class WithoutPandas:
-    """pyarrow imports pandas wherever it is installed, to see that no value is one of its own: 45 MB, 0.4 s a process."""
+class AsImported:
+    """What is done as a library is imported."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> None:
-        """Let every other import pass; Spark Connect needs pandas."""
+        """Let every import pass but that of pandas; Spark Connect needs it."""
+        if name == "numpy":
+            keep_freed_memory()
+        # pyarrow imports it wherever it is installed, to see that no value is one of its own: 45 MB, 0.4 s a process.
         if name == "pandas" and "pyspark" not in sys.modules:
             raise ModuleNotFoundError("kctl goes without pandas", name=name)
+
+
+LARGEST_KEPT = 32 << 20  # bytes; the most that glibc takes from its heap
+MOST_KEPT = 256 << 20
+
+
+def keep_freed_memory() -> None:
+    """Let glibc take arrays of some megabytes from memory that was freed, and not each from the kernel, page by page."""
+    import ctypes  # numpy imports it too
+
+    # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of <malloc.h>; other C libraries have no such function.
+    with suppress(AttributeError, OSError, TypeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(-1, MOST_KEPT)
+        mallopt(-3, LARGEST_KEPT)
 
 
 def run() -> NoReturn:
@@ -214,7 +244,7 @@ def run() -> NoReturn:
     gc.set_threshold(100_000, 50, 100)
     # numpy's linear algebra, which is not used, would start a thread for each core at import.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    sys.meta_path.insert(0, WithoutPandas)
+    sys.meta_path.insert(0, AsImported)
     if stand_in_for_closed_streams():
         complain("standard output is closed")
         sys.exit(3)

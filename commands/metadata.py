@@ -8,17 +8,21 @@ from pathlib import Path
 from commands.cli.evidence_options import EvidenceOptions, evidence
 from commands.cli.frame import Frame, command
 from commands.cli.render import Outcome
+from kctl.errors import KctlError, near_names
 
 
 @command(
     "show",
-    examples="kctl metadata show /var/lib/kafka/data\nkctl metadata show evidence/ --as-of 1042 --topic orders",
+    paged=True,
     status="0 read · 3 no metadata log or topic found, or the log does not reach back that far · 5 some of its records cannot be read",
 )
 @evidence("broker", "moment", "as-of", "topic")
 def show(frame: Frame, options: EvidenceOptions) -> Outcome:
-    """Show topics, partitions, brokers, features and configurations of a KRaft cluster."""
-    from kctl.errors import KctlError
+    """Show topics, partitions, brokers, features and configurations of a KRaft cluster.
+
+    $ kctl metadata show /var/lib/kafka/data
+    $ kctl metadata show evidence/ --as-of 1042 --topic orders
+    """
     from kctl.internal_topics.cluster_image import CLUSTER_METADATA
     from kctl.internal_topics.rows import furthest_image, metadata_folders, metadata_rows, unreadable_rows
 
@@ -35,10 +39,8 @@ def show(frame: Frame, options: EvidenceOptions) -> Outcome:
 
 def _report_unknown(frame: Frame, topics: Iterable[str], known: Iterable[str]) -> None:
     """Report topics that were asked for and do not exist; the others go on."""
-    from kctl.errors import KctlError, near_names
-
     names = sorted(known)
     for topic in dict.fromkeys(topics):
         if topic not in names:
             hint = near_names(topic, names, otherwise="`kctl metadata show` without --topic shows all")
-            frame.report(KctlError(f"no topic {topic} in the metadata log", hint))
+            frame.fail(f"no topic {topic} in the metadata log", hint)

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import click
-
 from commands.cli.connecting import At, reads, wire
 from commands.cli.frame import Frame, command
-from commands.cli.options import GIVEN, as_one_value
+from commands.cli.options import GIVEN, as_one_value, option
 from commands.cli.render import Outcome, Page, Row, cell, finding_line, table
 from commands.znode import reader_of
+from kctl.errors import KctlError
+from kctl.rows.migration import COMPARISON, DIFFERENCE, MIGRATION
 
 if TYPE_CHECKING:
     from kctl.cluster.migration.comparison import Comparison, Difference
@@ -52,34 +52,34 @@ class Kraft(NamedTuple):
 with_kraft = as_one_value(
     Kraft,
     [
-        click.option(
-            "--metadata", "folders", type=GIVEN, multiple=True, metavar="FOLDER", envvar="KCTL_METADATA",
-            help="Read this copy of a KRaft controller's __cluster_metadata-0; repeatable.",
+        option(
+            "--metadata FOLDER...",
+            "Read this copy of a KRaft controller's __cluster_metadata-0; repeatable.",
+            into="folders",
+            type=GIVEN,
+            envvar="KCTL_METADATA",
         ),
-        click.option(
-            "--controllers", metavar="HOSTS", envvar="KCTL_CONTROLLERS",
-            help="Read the metadata from these KRaft controllers.",
+        option(
+            "--controllers HOSTS",
+            "Read the metadata from these KRaft controllers.",
+            envvar="KCTL_CONTROLLERS",
         ),
     ],
-)  # fmt: skip
+)
 SHOWN = 3  # differences of one reason that are named without --verbose
 AT_OFFSET = re.compile(r" at offset \d+")
 
 
-@command(
-    "status",
-    examples="""
-    kctl migration status --zookeeper zk1:2181/kafka
-    kctl migration status --snapshot znodes.jsonl --metadata /var/lib/kafka/__cluster_metadata-0
-    """,
-    status="0 shown · 2 wrong usage · 3 nothing to read, no connection",
-)
+@command("status", status="0 shown · 2 wrong usage · 3 nothing to read, no connection")
 @reads
 @with_kraft
 def status(frame: Frame, at: At, metadata: Kraft) -> Outcome:
     """Show the phase of a migration from ZooKeeper to KRaft.
 
     Znodes alone do not tell a final migration from dual write; the metadata of a controller does.
+
+    $ kctl migration status --zookeeper zk1:2181/kafka
+    $ kctl migration status --snapshot znodes.jsonl --metadata /var/lib/kafka/__cluster_metadata-0
     """
     from kctl.cluster.migration.phase import standing_of
 
@@ -93,11 +93,6 @@ def status(frame: Frame, at: At, metadata: Kraft) -> Outcome:
 
 @command(
     "check",
-    examples="""
-    kctl migration check --zookeeper zk1:2181/kafka --bootstrap-server kafka1:9092
-    kctl migration check --zookeeper zk1:2181/kafka --controllers controller1:9093,controller2:9093
-    kctl migration check --snapshot znodes.jsonl --metadata /var/lib/kafka/__cluster_metadata-0
-    """,
     status="0 nothing is lost or in the way · 2 wrong usage · 3 nothing to compare, no connection · "
     "5 lost, wrong, or in the way",
 )
@@ -108,10 +103,13 @@ def check(frame: Frame, at: At, metadata: Kraft) -> Outcome:
 
     Before a migration: what would stop or spoil it; with --bootstrap-server too the settings of the brokers. In it and after it: what one side lacks or has otherwise, and
     whether that is meant to be. An export from before and the metadata from after prove that nothing was lost.
+
+    $ kctl migration check --zookeeper zk1:2181/kafka --bootstrap-server kafka1:9092
+    $ kctl migration check --zookeeper zk1:2181/kafka --controllers controller1:9093,controller2:9093
+    $ kctl migration check --snapshot znodes.jsonl --metadata /var/lib/kafka/__cluster_metadata-0
     """
     from kctl.cluster.migration.phase import standing_of
     from kctl.cluster.migration.preflight import Seen
-    from kctl.errors import KctlError
 
     kraft = metadata.read(frame, at)
     with at.open(frame) as cluster:
@@ -121,18 +119,15 @@ def check(frame: Frame, at: At, metadata: Kraft) -> Outcome:
         settings = settings_of_brokers(frame, at) if is_asked else None
         rows = list(check_rows(frame, Seen(znodes, kraft, standing, settings)))
     if kraft is None and rows[0]["phase"] not in ("none", "preparing"):
-        frame.report(
-            KctlError(
-                "there is nothing to compare the znodes with",
-                "name a copy of a controller's metadata with --metadata",
-            )
+        frame.fail(
+            "there is nothing to compare the znodes with",
+            "name a copy of a controller's metadata with --metadata",
         )
     return Outcome(rows, text=lambda rows, page: check_text(rows, page, is_verbose=frame.verbose))
 
 
 def metadata_logs(folder: Path) -> list[Path]:
     """The copies of the metadata log at and below a folder. Raises KctlError where there is none."""
-    from kctl.errors import KctlError
     from kctl.evidence.discover import discover
     from kctl.internal_topics.cluster_image import CLUSTER_METADATA
     from kctl.internal_topics.rows import metadata_folders
@@ -160,15 +155,12 @@ def zookeeper_side(frame: Frame, cluster: object) -> ZookeeperSide:
 
 def row_of(standing: Standing) -> Row:
     """The row of kind `migration`."""
-    from kctl.rows.migration import MIGRATION
-
     return MIGRATION.of(standing, phase=str(standing.phase))
 
 
 def settings_of_brokers(frame: Frame, at: At) -> Settings | None:
     """What the brokers run with, over Kafka's protocol; None where it is not known how to reach them."""
     from kctl.cluster.migration.preflight import SETTINGS
-    from kctl.errors import KctlError
     from kctl.wire.reading import read_broker_settings
 
     if not frame.context.bootstrap_server:
@@ -177,7 +169,7 @@ def settings_of_brokers(frame: Frame, at: At) -> Settings | None:
         settings = read_broker_settings(connected, SETTINGS)
     for id, found in settings.items():
         if isinstance(found, KctlError):
-            frame.report(KctlError(f"settings of broker {id} were not examined: {found.message}", found.hint))
+            frame.fail(f"settings of broker {id} were not examined: {found.message}", found.hint)
     return {id: found for id, found in settings.items() if not isinstance(found, KctlError)}
 
 
@@ -206,7 +198,6 @@ def check_rows(frame: Frame, seen: Seen) -> Iterator[Row]:
 def difference_row(difference: Difference) -> Row:
     """The row of kind `difference`."""
     from kctl.cluster.migration.entities import shown
-    from kctl.rows.migration import DIFFERENCE
 
     return DIFFERENCE(
         entity_type=difference.entity.type,
@@ -221,8 +212,6 @@ def difference_row(difference: Difference) -> Row:
 
 def comparison_rows(comparison: Comparison) -> Iterator[Row]:
     """A row a type of entity."""
-    from kctl.rows.migration import COMPARISON
-
     for one in comparison.compared.values():
         errors, infos = (one.found[severity] for severity in ("error", "info"))
         yield COMPARISON.of(one, errors=errors, infos=infos)

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from commands.cli import completing
 from commands.cli.evidence_options import EvidenceOptions, evidence
 from commands.cli.frame import Frame, command
 from commands.cli.leaving import visible
+from commands.cli.options import option
 from commands.cli.render import Outcome, Row
+from kctl.errors import KctlError, near_names
 
 if TYPE_CHECKING:
     from kctl.internal_topics.groups import Groups
@@ -44,24 +47,20 @@ def groups_of(frame: Frame, options: EvidenceOptions) -> tuple[Groups, list[Row]
 
 def check_known(groups: Groups, group: str) -> None:
     """Raise KctlError where nothing is known of the group."""
-    from kctl.errors import KctlError, near_names
-
     if group not in groups.names():
         hint = near_names(group, groups.names(), otherwise="`kctl offsets list` lists the groups")
         raise KctlError(f"no group {group!r} in {TOPIC}", hint)
 
 
-@command(
-    "list",
-    examples="kctl offsets list /var/lib/kafka/data\nkctl offsets list evidence/ --as-of 2026-11-21T13:00Z",
-    status=STATUS,
-)
+@command("list", paged=True, status=STATUS)
 @evidence("broker", "moment", "as-of")
-@click.option(
-    "--idle", metavar="TIME", help="Only groups without a commit since this time (ISO 8601, -30d, epoch ms)."
-)
+@option("--idle TIME", "Only groups without a commit since this time (ISO 8601, -30d, epoch ms).")
 def list_groups(frame: Frame, options: EvidenceOptions, idle: str | None) -> Outcome:
-    """List the consumer groups in __consumer_offsets."""
+    """List the consumer groups in __consumer_offsets.
+
+    $ kctl offsets list /var/lib/kafka/data
+    $ kctl offsets list evidence/ --as-of 2026-11-21T13:00Z
+    """
     from kctl.internal_topics.rows import group_row
     from kctl.times import parse_time
 
@@ -75,15 +74,15 @@ def list_groups(frame: Frame, options: EvidenceOptions, idle: str | None) -> Out
     return Outcome([*rows, *findings])
 
 
-@command(
-    "show",
-    examples="kctl offsets show billing /var/lib/kafka/data\nkctl offsets show billing evidence/ --as-of -2h",
-    status=STATUS,
-)
+@command("show", paged=True, status=STATUS)
 @click.argument("group")
 @evidence("broker", "moment", "as-of")
 def show(frame: Frame, options: EvidenceOptions, group: str) -> Outcome:
-    """Show the members and committed offsets of a group."""
+    """Show the members and committed offsets of a group.
+
+    $ kctl offsets show billing /var/lib/kafka/data
+    $ kctl offsets show billing evidence/ --as-of -2h
+    """
     from kctl.internal_topics.rows import commit_row, member_row
 
     groups, findings = groups_of(frame, options)
@@ -93,16 +92,16 @@ def show(frame: Frame, options: EvidenceOptions, group: str) -> Outcome:
     return Outcome([*members, *commits, *findings])
 
 
-@command(
-    "history",
-    examples="kctl offsets history billing evidence/\nkctl offsets history billing evidence/ --topic orders",
-    status=STATUS,
-)
+@command("history", paged=True, status=STATUS)
 @click.argument("group")
 @evidence("broker", "moment", "as-of")
-@click.option("--topic", metavar="NAME", help="Only commits for this topic.")
+@option("--topic NAME", "Only commits for this topic.", shell_complete=completing.topics)
 def history(frame: Frame, options: EvidenceOptions, group: str, topic: str | None) -> Outcome:
-    """Show every commit of a group that the log still holds, oldest first."""
+    """Show every commit of a group that the log still holds, oldest first.
+
+    $ kctl offsets history billing evidence/
+    $ kctl offsets history billing evidence/ --topic orders
+    """
     from kctl.internal_topics.groups import Groups, commit_of, read_group_records
     from kctl.internal_topics.rows import commit_row, unreadable_rows
 
@@ -123,15 +122,14 @@ def history(frame: Frame, options: EvidenceOptions, group: str, topic: str | Non
     return Outcome(rows())
 
 
-@command(
-    "reset-file",
-    examples="kctl offsets reset-file billing evidence/ --as-of 2026-11-21T13:00Z > billing.csv",
-    status="0 printed · 3 no such group",
-)
+@command("reset-file", status="0 printed · 3 no such group")
 @click.argument("group")
 @evidence("broker", "moment", "as-of")
 def reset_file(frame: Frame, options: EvidenceOptions, group: str) -> Outcome:
-    """Print the offsets of a group as a file for kafka-consumer-groups --from-file."""
+    """Print the offsets of a group as a file for kafka-consumer-groups --from-file.
+
+    $ kctl offsets reset-file billing evidence/ --as-of 2026-11-21T13:00Z > billing.csv
+    """
     from kctl.internal_topics.groups import reset_lines
 
     groups, _ = groups_of(frame, options)

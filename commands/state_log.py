@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from commands.cli import completing
 from commands.cli.answer import with_answer
 from commands.cli.frame import Frame, command
 from commands.cli.leaving import OWN_COLOUR
-from commands.cli.options import GIVEN, Decorator, as_one_value
+from commands.cli.options import GIVEN, Decorator, as_one_value, flag, option
 from commands.cli.render import Outcome, Row, folding
-from kctl.errors import KctlError
-from kctl.judging.judgement import Judgement, Question, judgement_rows
+from kctl.errors import BadValue, KctlError, near_names
+from kctl.times import iso, parse_time
 
 if TYPE_CHECKING:
     from kctl.broker_logs.blocks import Filter
     from kctl.broker_logs.merging import Merge
     from kctl.broker_logs.sources import Sources
     from kctl.internal_topics.decisions import Decided
+    from kctl.judging.judgement import Judgement
     from kctl.model import TopicPartition
 
 
@@ -41,23 +43,23 @@ class LogOptions(NamedTuple):
     def sources(self, frame: Frame, *, or_metadata_log: bool = False) -> Sources:
         """The logs that the arguments name; each path that cannot be opened is reported."""
         from kctl.broker_logs.sources import find_sources, layouts_of, only_brokers
-        from kctl.internal_topics.decisions import metadata_logs
 
         folders = [text for text in self.brokers if "=" in text]
         only = [text for text in self.brokers if "=" not in text]
         sources = find_sources(self.source, brokers=folders, layouts=layouts_of(self.patterns, self.layouts))
         for failure in sources.failures:
             frame.report(failure)
-        is_told = or_metadata_log and sources.evidence is not None and metadata_logs(sources.evidence)
         others = sources.of_other_systems
-        is_read = sources.sources or sources.failures or "-" in self.source or is_told
+        is_read = bool(sources.sources or sources.failures or "-" in self.source)
+        if not is_read and or_metadata_log and sources.evidence is not None:
+            from kctl.internal_topics.decisions import metadata_logs
+
+            is_read = bool(metadata_logs(sources.evidence))
         if not is_read and len(others) == len(sources.findings):
             why = f" ({others[0].message.rstrip('.')})" if others else ""
-            frame.report(
-                KctlError(
-                    f"{', '.join(self.source)}: no broker log of Kafka found here{why}",
-                    "name folders or files such as server.log, controller.log and state-change.log",
-                )
+            frame.fail(
+                f"{', '.join(self.source)}: no broker log of Kafka found here{why}",
+                "name folders or files such as server.log, controller.log and state-change.log",
             )
         return only_brokers(sources, only) if only else sources
 
@@ -94,8 +96,6 @@ class LogOptions(NamedTuple):
 
     def time_range(self) -> tuple[int | None, int | None]:
         """The times of --from and --to in milliseconds; None where they were not given."""
-        from kctl.times import parse_time
-
         return (
             None if self.start is None else parse_time(self.start, "--from"),
             None if self.end is None else parse_time(self.end, "--to"),
@@ -128,62 +128,67 @@ def log_options(*, required: bool) -> Decorator:
 
 
 LOG_OPTIONS = (
-    click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only lines about this topic; repeatable."),
-    click.option("--partitions", "--partition", "partitions", metavar="LIST", help="Only these partitions, such as 0,3-5."),
-    click.option("--from", "start", metavar="TIME", help="Only lines from this time on: ISO 8601, -2h, or epoch milliseconds."),
-    click.option("--to", "end", metavar="TIME", help="Only lines up to this time."),
-    click.option(
-        "--broker", "brokers", multiple=True, metavar="ID[=FOLDER]",
-        help="Only logs of this broker, or set the broker id of a folder; repeatable.",
+    option(
+        "--topic TOPIC...",
+        "Only lines about this topic; repeatable.",
+        into="topics",
+        shell_complete=completing.topics,
     ),
     click.option(
-        "--time-zone", "zones", multiple=True, metavar="[ID=]ZONE",
-        help="Time zone of a broker's logs, such as Asia/Tokyo or +09:00.  [default: from start-up lines, else UTC]",
+        "--partitions",
+        "--partition",
+        "partitions",
+        metavar="LIST",
+        help="Only these partitions, such as 0,3-5.",
     ),
-    click.option(
-        "--pattern", "patterns", multiple=True, metavar="PATTERN",
-        help="Log4j pattern of the logs, or `json`; repeatable.",
+    option(
+        "--from TIME", "Only lines from this time on: ISO 8601, -2h, or epoch milliseconds.", into="start"
     ),
-    click.option(
-        "--layout", "layouts", multiple=True, metavar="NAME|REGEX",
-        help="Layout of the logs: its name, as `log-not-text` gives it, or a regular expression of a line with groups "
+    option("--to TIME", "Only lines up to this time.", into="end"),
+    option(
+        "--broker ID[=FOLDER]...",
+        "Only logs of this broker, or set the broker id of a folder; repeatable.",
+        into="brokers",
+    ),
+    option(
+        "--time-zone [ID=]ZONE...",
+        "Time zone of a broker's logs, such as Asia/Tokyo or +09:00.  [default: from start-up lines, else UTC]",
+        into="zones",
+    ),
+    option("--pattern PATTERN...", "Log4j pattern of the logs, or `json`; repeatable.", into="patterns"),
+    option(
+        "--layout NAME|REGEX...",
+        "Layout of the logs: its name, as `log-not-text` gives it, or a regular expression of a line with groups "
         "time and message, and maybe level and logger; repeatable.",
+        into="layouts",
     ),
-    click.option("--fix-skew", is_flag=True, help="Estimate the clock skew of brokers from causes and effects, and correct it."),
-)  # fmt: skip
+    flag("--fix-skew", "Estimate the clock skew of brokers from causes and effects, and correct it."),
+)
 
 
 @command(
     "merge",
-    examples="""
-    kctl state-log merge evidence/                            every broker's logs in one order of time
-    kctl state-log merge --topic orders --partitions 0,3-5 broker-*/logs/state-change.log*
-    kctl state-log merge --from 2026-11-21T13:18:00Z --level WARN --output jsonl evidence/
-    kctl state-log merge --format kafka --topic orders logs/  as Kafka's own tool of 0.8.2 printed it
-    """,
+    paged=True,
     status="0 merged · 2 wrong usage · 3 a path could not be opened · 5 a log was damaged or unreadable",
 )
 @log_options(required=False)
-@click.option(
-    "--event",
-    "events",
-    multiple=True,
-    metavar="ID",
-    help="Only lines of this template, such as C15; repeatable.",
-)
-@click.option(
+@option("--event ID...", "Only lines of this template, such as C15; repeatable.", into="events")
+@option(
     "--level",
+    "Only lines of this level or worse.",
     type=click.Choice(["TRACE", "DEBUG", "INFO", "WARN", "ERROR"]),
-    help="Only lines of this level or worse.",
 )
-@click.option("--grep", "expression", metavar="REGEX", help="Only records that match.")
-@click.option(
-    "--format", "form", type=click.Choice(["marked", "lines", "kafka"]), default="marked", show_default=True,
-    help="Text output: lines with broker and file, plain lines, or the output of Kafka's StateChangeLogMerger.",
-)  # fmt: skip
-@click.option("--logs-regex", metavar="DIR/REGEX", help="With --format kafka: files of DIR that match.")
-@click.option("--start-time", metavar="TIME", help="With --format kafka: yyyy-MM-dd HH:mm:ss,SSS.")
-@click.option("--end-time", metavar="TIME", help="With --format kafka: yyyy-MM-dd HH:mm:ss,SSS.")
+@option("--grep REGEX", "Only records that match.", into="expression")
+@option(
+    "--format",
+    "Text output: lines with broker and file, plain lines, or the output of Kafka's StateChangeLogMerger.",
+    into="form",
+    type=click.Choice(["marked", "lines", "kafka"]),
+    default="marked",
+)
+@option("--logs-regex DIR/REGEX", "With --format kafka: files of DIR that match.")
+@option("--start-time TIME", "With --format kafka: yyyy-MM-dd HH:mm:ss,SSS.")
+@option("--end-time TIME", "With --format kafka: yyyy-MM-dd HH:mm:ss,SSS.")
 def merge(
     frame: Frame,
     options: LogOptions,
@@ -200,6 +205,11 @@ def merge(
     SOURCE is a file, a folder of logs, an evidence folder, or `-` for standard input. Logs may differ in Kafka
     version, rotation, compression and time zone. Lines on standard input that name their containers, as `docker
     compose logs` prints them, are written to a temporary file (TMPDIR) and read once they end: do not follow (`-f`).
+
+    $ kctl state-log merge evidence/                            every broker's logs in one order of time
+    $ kctl state-log merge --topic orders --partitions 0,3-5 broker-*/logs/state-change.log*
+    $ kctl state-log merge --from 2026-11-21T13:18:00Z --level WARN --output jsonl evidence/
+    $ kctl state-log merge --format kafka --topic orders logs/  as Kafka's own tool of 0.8.2 printed it
     """
     from kctl.broker_logs.filters import TopicFilter, all_of, expression_filter, shape_filter
 
@@ -227,7 +237,6 @@ def event_rows(frame: Frame, merging: Merge, keep: Filter | None) -> Iterator[Ro
     """Rows of events, then of findings; the count of lines goes to standard error."""
     from kctl.broker_logs.merging import Count
     from kctl.rows.state_log import EVENT
-    from kctl.times import iso
 
     count = Count()
     for event in merging.events(keep):
@@ -295,37 +304,33 @@ def like_kafka(
     yield from merge_like_kafka(
         paths,
         wanted,
-        lambda reason: frame.report(
-            KctlError(reason, "what follows in the file cannot be read; look for another copy of it")
+        lambda reason: frame.fail(
+            reason, "what follows in the file cannot be read; look for another copy of it"
         ),
     )
 
 
 @command(
     "timeline",
-    examples="""
-    kctl state-log timeline evidence/                         every partition, controller and broker
-    kctl state-log timeline evidence/ --topic ledger --partition 0
-    kctl state-log timeline logs/ --output jsonl | jq 'select(.kind == "leader" and .how == "unclean")'
-    """,
+    paged=True,
     status="0 nothing wrong · 2 wrong usage · 3 a path could not be opened · "
     "5 an unclean election, an ISR below its minimum, a stale leader, or a log that was damaged",
 )
 @log_options(required=True)
-@click.option(
-    "--min-isr",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Assume this min.insync.replicas.  [default: from the logs]",
-)
+@option("--min-isr N", "Assume this min.insync.replicas.  [default: from the logs]", type=click.IntRange(1))
 def timeline(frame: Frame, options: LogOptions, min_isr: int | None) -> Outcome:
     """Show the leadership history of partitions, controllers and brokers.
 
     SOURCE is a file, a folder of logs, an evidence folder, or `-` for standard input. Each row says how a
     leadership began and which log line proves it; controller terms, broker states and findings follow. Where the
     evidence has a copy of `__cluster_metadata`, its records decide who led and whether an election was unclean.
+
+    $ kctl state-log timeline evidence/                         every partition, controller and broker
+    $ kctl state-log timeline evidence/ --topic ledger --partition 0
+    $ kctl state-log timeline logs/ --output jsonl | jq 'select(.kind == "leader" and .how == "unclean")'
     """
     from commands.state_log_chart import chart
+    from kctl.judging.judgement import Question, judgement_rows
 
     filters, partitions = options.time_filters(), options.partition_numbers()
     merging = options.merge(frame, notes_zones=True, or_metadata_log=True)
@@ -348,12 +353,11 @@ def _note_missing(
     frame: Frame, items: Iterator[Row | Judgement], topics: tuple[str, ...], named: set[TopicPartition]
 ) -> Iterator[Row | Judgement]:
     """The rows; an error for each topic that was asked for and that no line names."""
-    from kctl.errors import BadValue, near_names
     from kctl.judging.leadership import judge_silent
 
     missing = dict.fromkeys(topics)
     for item in items:
-        if not isinstance(item, Judgement) and item["kind"] == "leader":
+        if isinstance(item, Mapping) and item["kind"] == "leader":
             missing.pop(str(item["topic"]), None)
         yield item
     known = {tp.topic for tp in named}
@@ -407,10 +411,7 @@ def timeline_rows(
 
 @command(
     "explain",
-    examples="""
-    kctl state-log explain broker-3/logs/state-change.log:214
-    kctl state-log explain '[2026-11-21 13:18:45,240] TRACE [Controller id=3 epoch=1] ... (state.change.logger)'
-    """,
+    paged=True,
     status="0 explained · 2 wrong usage · 3 the file could not be opened · 5 no template fits the line",
 )
 @click.argument("line")
@@ -418,6 +419,9 @@ def explain(frame: Frame, line: str) -> Outcome:
     """Explain a line of a broker log.
 
     LINE is the text of a line, with or without its timestamp and level, or FILE:NUMBER.
+
+    $ kctl state-log explain broker-3/logs/state-change.log:214
+    $ kctl state-log explain '[2026-11-21 13:18:45,240] TRACE [Controller id=3 epoch=1] ... (state.change.logger)'
     """
     from commands.state_log_chart import explained
     from kctl.broker_logs.explain import explain_line

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from commands.cli import completing
 from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import At, open_brokers_for_change, open_for_change, reads
 from commands.cli.frame import Frame, command
-from commands.cli.options import PARTITION
+from commands.cli.options import PARTITION, flag, option
 from commands.cli.render import Outcome, Page, Row, ids, table
+from kctl.errors import BadValue
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,7 +92,6 @@ def _about(row: Row) -> str:
 def _partitions(rows: list[Row], page: Page) -> Iterator[str]:
     shown = [
         {
-            "kind": "partition",
             "partition": f"  {row['topic']}-{row['partition']}",
             "leader": "none" if row["leader"] in (-1, None) else str(row["leader"]),
             "epoch": row["leader_epoch"],
@@ -119,7 +120,6 @@ def list_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
     yield from table(
         [
             {
-                "kind": "topic",
                 "topic": row["topic"],
                 "partitions": row["partition_count"],
                 "replication factor": row["replication_factor"],
@@ -134,19 +134,16 @@ def list_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
 READ_STATUS = "0 done · 2 wrong usage · 3 no such topic, no connection"
 
 
-@command(
-    "list",
-    examples="""
-    kctl topic list --zookeeper zk1:2181/kafka
-    kctl topic list --exclude-internal --output jsonl
-    kctl topic list --snapshot znodes.jsonl
-    """,
-    status=READ_STATUS,
-)
+@command("list", paged=True, status=READ_STATUS)
 @reads
-@click.option("--exclude-internal", is_flag=True, help="Omit internal topics of Kafka.")
+@flag("--exclude-internal", "Omit internal topics of Kafka.")
 def list_topics(frame: Frame, at: At, exclude_internal: bool) -> Outcome:
-    """List topics, including those marked for deletion."""
+    """List topics, including those marked for deletion.
+
+    $ kctl topic list --zookeeper zk1:2181/kafka
+    $ kctl topic list --exclude-internal --output jsonl
+    $ kctl topic list --snapshot znodes.jsonl
+    """
     from kctl.cluster.names import is_internal
 
     with at.open(frame) as cluster:
@@ -156,30 +153,24 @@ def list_topics(frame: Frame, at: At, exclude_internal: bool) -> Outcome:
     return Outcome((topic_row(name, state, with_configs=False) for name in names), text=list_text)
 
 
-@command(
-    "describe",
-    examples="""
-    kctl topic describe orders payments
-    kctl topic describe --under-replicated
-    kctl topic describe --offline --output jsonl
-    """,
-    status=READ_STATUS,
-)
+@command("describe", paged=True, status=READ_STATUS)
 @reads
-@click.argument("topic", nargs=-1)
-@click.option(
-    "--under-replicated", is_flag=True, help="Only partitions with fewer in-sync replicas than replicas."
-)
-@click.option("--offline", is_flag=True, help="Only partitions without a live leader.")
-@click.option("--under-min-isr", is_flag=True, help="Only partitions below min.insync.replicas.")
-@click.option("--at-min-isr", is_flag=True, help="Only partitions exactly at min.insync.replicas.")
-@click.option("--non-preferred", is_flag=True, help="Only partitions not led by their first replica.")
-@click.option("--overrides", is_flag=True, help="Only topics with configuration overrides; no partitions.")
+@click.argument("topic", nargs=-1, shell_complete=completing.topics)
+@flag("--under-replicated", "Only partitions with fewer in-sync replicas than replicas.")
+@flag("--offline", "Only partitions without a live leader.")
+@flag("--under-min-isr", "Only partitions below min.insync.replicas.")
+@flag("--at-min-isr", "Only partitions exactly at min.insync.replicas.")
+@flag("--non-preferred", "Only partitions not led by their first replica.")
+@flag("--overrides", "Only topics with configuration overrides; no partitions.")
 def describe(frame: Frame, at: At, topic: tuple[str, ...], overrides: bool, **filters: bool) -> Outcome:
     """Describe topics: replicas, leaders, ISR, configuration.
 
     With a filter only matching partitions are shown, without the row of their topic. With --offline the exit status is
     5 if there are any.
+
+    $ kctl topic describe orders payments
+    $ kctl topic describe --under-replicated
+    $ kctl topic describe --offline --output jsonl
     """
 
     from kctl.cluster.names import unknown_topics
@@ -224,60 +215,33 @@ def _described(
 
 def note_problems(frame: Frame, state: ClusterState) -> None:
     """Report what could not be read (status 3); the command goes on."""
-    from kctl.errors import KctlError
-
     for problem in state.problems:
-        frame.report(
-            KctlError(
-                f"{problem.place}: {problem.reason}",
-                "what is shown leaves it out; ask again, as a user that may read it",
-            )
+        frame.fail(
+            f"{problem.place}: {problem.reason}",
+            "what is shown leaves it out; ask again, as a user that may read it",
         )
 
 
 def note_unknown_moves(frame: Frame, state: ClusterState) -> None:
     """Report that nobody tells what is being moved (status 3), where it is so."""
-    from kctl.errors import KctlError
-
     if state.quorum is not None and state.quorum.lost:
-        frame.report(
-            KctlError(
-                "what is being moved is not known: nobody but an active controller tells",
-                "`kctl quorum describe` shows which controllers answer",
-            )
+        frame.fail(
+            "what is being moved is not known: nobody but an active controller tells",
+            "`kctl quorum describe` shows which controllers answer",
         )
 
 
-@command(
-    "create",
-    examples="""
-    kctl topic create orders --partitions 12 --replication-factor 3
-    kctl topic create orders --partitions 3 --replication-factor 2 --config retention.ms=86400000 --yes
-    kctl topic create orders --replica-assignment 1:2,2:3,3:1 --dry-run
-    """,
-    status=CHANGE_STATUS,
-)
+@command("create", status=CHANGE_STATUS)
 @changes(timeout=60)
 @click.argument("name")
-@click.option("--partitions", type=int, metavar="N", help="Number of partitions.")
-@click.option("--replication-factor", type=int, metavar="R", help="Number of replicas of each partition.")
-@click.option(
-    "--replica-assignment", metavar="1:2,2:3", help="Brokers of each partition, the preferred leader first."
-)
-@click.option(
-    "--config", "config", multiple=True, metavar="K=V", help="Set a configuration value; repeatable."
-)
-@click.option("--disable-rack-aware", is_flag=True, help="Ignore racks when placing replicas.")
-@click.option(
-    "--allow-dead-brokers", is_flag=True, help="Allow brokers that are not alive in --replica-assignment."
-)
-@click.option(
-    "--start-index",
-    type=int,
-    metavar="N",
-    help="Index of the broker that gets the first replica, as in Kafka's tests.",
-)
-@click.option("--if-not-exists", is_flag=True, help="Do nothing if the topic exists.")
+@option("--partitions N", "Number of partitions.", type=int)
+@option("--replication-factor R", "Number of replicas of each partition.", type=int)
+@option("--replica-assignment 1:2,2:3", "Brokers of each partition, the preferred leader first.")
+@option("--config K=V...", "Set a configuration value; repeatable.", into="config")
+@flag("--disable-rack-aware", "Ignore racks when placing replicas.")
+@flag("--allow-dead-brokers", "Allow brokers that are not alive in --replica-assignment.")
+@option("--start-index N", "Index of the broker that gets the first replica, as in Kafka's tests.", type=int)
+@flag("--if-not-exists", "Do nothing if the topic exists.")
 def create(
     frame: Frame,
     how: How,
@@ -291,12 +255,16 @@ def create(
     start_index: int | None,
     if_not_exists: bool,
 ) -> Outcome:
-    """Create a topic, with replicas placed as Kafka does."""
+    """Create a topic, with replicas placed as Kafka does.
+
+    $ kctl topic create orders --partitions 12 --replication-factor 3
+    $ kctl topic create orders --partitions 3 --replication-factor 2 --config retention.ms=86400000 --yes
+    $ kctl topic create orders --replica-assignment 1:2,2:3,3:1 --dry-run
+    """
     from kctl.changes.plan import Plan
     from kctl.cluster.configs import parse_assignments
     from kctl.cluster.placement import Draws
     from kctl.cluster.topics import NewTopic, parse_replica_assignment, plan_creation
-    from kctl.errors import BadValue
 
     if replica_assignment is not None and (partitions is not None or replication_factor is not None):
         raise BadValue(
@@ -320,27 +288,19 @@ def create(
         return carry_out(frame, how, cluster, plan_creation(cluster, new, how.version))
 
 
-@command(
-    "delete",
-    examples="""
-    kctl topic delete orders
-    kctl topic delete orders --yes --timeout 5m
-    """,
-    status=CHANGE_STATUS,
-)
+@command("delete", status=CHANGE_STATUS)
 @changes(timeout=60)
-@click.argument("name")
-@click.option(
-    "--deletion-is-enabled",
-    is_flag=True,
-    help="Assert that delete.topic.enable is true on all brokers (up to 0.11).",
-)
-@click.option("--if-exists", is_flag=True, help="Do nothing if the topic does not exist.")
+@click.argument("name", shell_complete=completing.topics)
+@flag("--deletion-is-enabled", "Assert that delete.topic.enable is true on all brokers (up to 0.11).")
+@flag("--if-exists", "Do nothing if the topic does not exist.")
 def delete(frame: Frame, how: How, name: str, deletion_is_enabled: bool, if_exists: bool) -> Outcome:
     """Delete a topic and all its records.
 
     The name is taken literally. Warns beforehand about anything that would block the controller, and with --wait
     says why the deletion is stuck.
+
+    $ kctl topic delete orders
+    $ kctl topic delete orders --yes --timeout 5m
     """
     from kctl.changes.plan import Plan
     from kctl.cluster.topics import plan_deletion
@@ -352,19 +312,12 @@ def delete(frame: Frame, how: How, name: str, deletion_is_enabled: bool, if_exis
         return carry_out(frame, how, cluster, plan)
 
 
-@command(
-    "alter",
-    examples="""
-    kctl topic alter orders --partitions 24
-    kctl topic alter orders --partitions 14 --replica-assignment 1:2,2:3
-    """,
-    status=CHANGE_STATUS,
-)
+@command("alter", status=CHANGE_STATUS)
 @changes(timeout=60)
-@click.argument("name")
-@click.option("--partitions", type=int, metavar="N", help="New total number of partitions.")
-@click.option("--replica-assignment", metavar="1:2,2:3", help="Brokers of each new partition.")
-@click.option("--disable-rack-aware", is_flag=True, help="Ignore racks when placing replicas.")
+@click.argument("name", shell_complete=completing.topics)
+@option("--partitions N", "New total number of partitions.", type=int)
+@option("--replica-assignment 1:2,2:3", "Brokers of each new partition.")
+@flag("--disable-rack-aware", "Ignore racks when placing replicas.")
 def alter(
     frame: Frame,
     how: How,
@@ -376,9 +329,11 @@ def alter(
     """Add partitions to a topic.
 
     Partitions cannot be removed again, and records with a key go to other partitions than before.
+
+    $ kctl topic alter orders --partitions 24
+    $ kctl topic alter orders --partitions 14 --replica-assignment 1:2,2:3
     """
     from kctl.cluster.topics import parse_replica_assignment, plan_growth
-    from kctl.errors import BadValue
 
     if partitions is None and replica_assignment is None:
         raise BadValue("nothing to alter", "give --partitions")
@@ -397,24 +352,14 @@ def alter(
         return carry_out(frame, how, cluster, plan)
 
 
-@command(
-    "delete-records",
-    examples="""
-    kctl topic delete-records orders --before -7d --dry-run
-    kctl topic delete-records orders --partition 3 --to-offset 120000 --accept-loss
-    kctl topic delete-records orders --read-by-all-groups --accept-loss --yes
-    """,
-    status=CHANGE_STATUS,
-)
+@command("delete-records", status=CHANGE_STATUS)
 @changes(timeout=60)
-@click.argument("topic")
+@click.argument("topic", shell_complete=completing.topics)
 @PARTITION
-@click.option("--to-offset", type=int, metavar="OFFSET", help="Delete below this offset; -1: everything.")
-@click.option(
-    "--before", metavar="TIME", help="Delete up to the first record of this time (ISO 8601, -2h, epoch ms)."
-)
-@click.option("--read-by-all-groups", is_flag=True, help="Delete what every group of the partition has read.")
-@click.option("--accept-loss", is_flag=True, help="Delete them although nothing brings them back.")
+@option("--to-offset OFFSET", "Delete below this offset; -1: everything.", type=int)
+@option("--before TIME", "Delete up to the first record of this time (ISO 8601, -2h, epoch ms).")
+@flag("--read-by-all-groups", "Delete what every group of the partition has read.")
+@flag("--accept-loss", "Delete them although nothing brings them back.")
 def delete_records(
     frame: Frame,
     how: How,
@@ -428,8 +373,11 @@ def delete_records(
     """Delete the oldest records of a topic.
 
     Shows what goes and which groups have not read it. Brokers delete files once all of a segment is deleted.
+
+    $ kctl topic delete-records orders --before -7d --dry-run
+    $ kctl topic delete-records orders --partition 3 --to-offset 120000 --accept-loss
+    $ kctl topic delete-records orders --read-by-all-groups --accept-loss --yes
     """
-    from kctl.errors import BadValue
     from kctl.rows.live import DELETION
     from kctl.times import parse_time
     from kctl.wire.records import choose_deletions, plan_deletion

@@ -13,7 +13,9 @@ from commands.cli.connecting import open_for_change
 from commands.cli.evidence_options import EvidenceOptions, evidence
 from commands.cli.frame import Frame, command
 from commands.cli.leaving import visible
+from commands.cli.options import flag, option
 from commands.cli.render import Outcome, Page, Row, aligned, finding_line, folding, readable
+from kctl.errors import BadValue, KctlError, Refused
 
 if TYPE_CHECKING:
     from kctl.internal_topics.transactions import Transactions
@@ -34,21 +36,15 @@ def known(frame: Frame, options: EvidenceOptions) -> tuple[Transactions, list[Ro
     return state, list(unreadable_rows(TOPIC, state.unreadable, trouble))
 
 
-@command(
-    "list",
-    examples="kctl transactions list /var/lib/kafka/data\nkctl transactions list evidence/ --state Ongoing",
-    status=STATUS,
-)
+@command("list", paged=True, status=STATUS)
 @evidence("broker", "moment", "as-of")
-@click.option(
-    "--state",
-    "states",
-    multiple=True,
-    metavar="STATE",
-    help="Only transactions in this state, such as Ongoing; repeatable.",
-)
+@option("--state STATE...", "Only transactions in this state, such as Ongoing; repeatable.", into="states")
 def list_transactions(frame: Frame, options: EvidenceOptions, states: tuple[str, ...]) -> Outcome:
-    """List the transactional ids that coordinators know."""
+    """List the transactional ids that coordinators know.
+
+    $ kctl transactions list /var/lib/kafka/data
+    $ kctl transactions list evidence/ --state Ongoing
+    """
     from kctl.internal_topics.rows import transaction_row
 
     state, findings = known(frame, options)
@@ -80,13 +76,15 @@ def known_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
     yield from (finding_line(row, page) for row in listed if row["kind"] == "finding")
 
 
-@command("show", examples="kctl transactions show payments-7 evidence/", status=STATUS)
+@command("show", status=STATUS)
 @click.argument("transactional_id")
 @evidence("broker", "moment", "as-of")
 def show(frame: Frame, options: EvidenceOptions, transactional_id: str) -> Outcome:
-    """Show the history of a transactional id, oldest first."""
+    """Show the history of a transactional id, oldest first.
+
+    $ kctl transactions show payments-7 evidence/
+    """
     from formats.errors import FormatError
-    from kctl.errors import KctlError
     from kctl.internal_topics.reading import copies_to_read, topic_records
     from kctl.internal_topics.rows import transaction_row
     from kctl.internal_topics.transactions import transaction_of
@@ -109,18 +107,17 @@ def show(frame: Frame, options: EvidenceOptions, transactional_id: str) -> Outco
 
 @command(
     "hanging",
-    examples="kctl transactions hanging evidence/\nkctl transactions hanging evidence/ --all",
+    paged=True,
     status="0 none hangs · 3 a path could not be opened, or a partition not judged · 5 one hangs, or a log could not be read",
 )
 @evidence("broker", "moment")
-@click.option(
-    "--all",
-    "known_too",
-    is_flag=True,
-    help="Show open transactions that their coordinator still has as well.",
-)
+@flag("--all", "Show open transactions that their coordinator still has as well.", into="known_too")
 def hanging(frame: Frame, options: EvidenceOptions, known_too: bool) -> Outcome:
-    """Find transactions that are open in data logs and that no coordinator will end."""
+    """Find transactions that are open in data logs and that no coordinator will end.
+
+    $ kctl transactions hanging evidence/
+    $ kctl transactions hanging evidence/ --all
+    """
     from kctl.internal_topics.rows import open_rows
     from kctl.judging.judgement import Question, judgement_rows
 
@@ -143,30 +140,20 @@ def hanging_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
         yield f"{page.style('error', 'error')} {row['code']}: {row['file']}: {row['message']}"
 
 
-@command(
-    "abort",
-    examples="""
-    kctl transactions abort orders-0 --bootstrap-server kafka1:9092 --dry-run
-    kctl transactions abort orders-0 --start-offset 752 --reason OPS-812
-    """,
-    status=CHANGE_STATUS,
-)
+@command("abort", status=CHANGE_STATUS)
 @changes(timeout=60)
 @click.argument("partition", metavar="TOPIC-PARTITION")
-@click.option(
-    "--start-offset",
-    type=int,
-    metavar="OFFSET",
-    help="First offset of the transaction, when several are open.",
-)
-@click.option("--force", is_flag=True, help="Abort it even if its coordinator still has the transaction.")
+@option("--start-offset OFFSET", "First offset of the transaction, when several are open.", type=int)
+@flag("--force", "Abort it even if its coordinator still has the transaction.")
 def abort(frame: Frame, how: How, partition: str, start_offset: int | None, force: bool) -> Outcome:
     """Abort a hanging transaction of a partition.
 
     Writes an abort marker to the leader of the partition, so that read_committed consumers continue. Refused while
     a coordinator still has the transaction, because the coordinator will end it.
+
+    $ kctl transactions abort orders-0 --bootstrap-server kafka1:9092 --dry-run
+    $ kctl transactions abort orders-0 --start-offset 752 --reason OPS-812
     """
-    from kctl.errors import BadValue, Refused
     from kctl.model import TopicPartition
 
     topic, dash, number = partition.rpartition("-")

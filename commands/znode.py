@@ -11,8 +11,10 @@ import click
 from commands.cli.connecting import At, reads
 from commands.cli.frame import Frame, command
 from commands.cli.leaving import json_chunks
-from commands.cli.options import GIVEN_PATH
+from commands.cli.options import GIVEN_PATH, flag, option
 from commands.cli.render import Outcome, Page, Row, table
+from kctl.errors import BadValue, KctlError
+from kctl.rows.znodes import EXPORT, ZNODE, ZNODE_CONTENT
 
 if TYPE_CHECKING:
     from kctl.zookeeper.store import Znode, ZnodeReader
@@ -25,7 +27,6 @@ EXPLAINED_STATUS = (
 
 def reader_of(frame: Frame, cluster: Any) -> ZnodeReader:
     """The znodes of a cluster. Raises KctlError for a cluster without ZooKeeper."""
-    from kctl.errors import KctlError
     from kctl.zookeeper.cluster import RecordedCluster, ZookeeperCluster
 
     if isinstance(cluster, ZookeeperCluster):
@@ -37,8 +38,6 @@ def reader_of(frame: Frame, cluster: Any) -> ZnodeReader:
 
 def clean(path: str) -> str:
     """The path with one slash at the start and none at the end."""
-    from kctl.errors import BadValue
-
     parts = [part for part in path.split("/") if part]
     if any(part in (".", "..") for part in parts) or "\0" in path:
         raise BadValue(f"{path!r} is not a znode path", "write it as /brokers/topics")
@@ -65,21 +64,16 @@ def stat_values(path: str, node: Znode) -> dict[str, object]:
     }
 
 
-@command(
-    "tree",
-    examples="""
-    kctl znode tree
-    kctl znode tree /brokers/topics --depth 1
-    """,
-    status=STATUS,
-)
+@command("tree", paged=True, status=STATUS)
 @reads
 @click.argument("path", default="/")
-@click.option("--depth", type=click.IntRange(0), metavar="N", help="Maximum number of levels below PATH.")
+@option("--depth N", "Maximum number of levels below PATH.", type=click.IntRange(0))
 def tree(frame: Frame, at: At, path: str, depth: int | None) -> Outcome:
-    """List znodes with sizes, ages and ephemeral owners."""
-    from kctl.errors import KctlError
-    from kctl.rows.znodes import ZNODE
+    """List znodes with sizes, ages and ephemeral owners.
+
+    $ kctl znode tree
+    $ kctl znode tree /brokers/topics --depth 1
+    """
     from kctl.zookeeper.store import walk
 
     root = clean(path)
@@ -111,7 +105,6 @@ def tree_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
         assert isinstance(ctime, int) and isinstance(mtime, int)
         shown.append(
             {
-                "kind": "znode",
                 "znode": "  " * max(depth - 1, 0) + ("/" + path.rsplit("/", 1)[1]),
                 "bytes": row["size_in_bytes"],
                 "version": row["version"],
@@ -133,32 +126,23 @@ def age(milliseconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-@command(
-    "show",
-    examples="""
-    kctl znode show /controller
-    kctl znode show /brokers/topics/orders/partitions/0/state
-    """,
-    status=EXPLAINED_STATUS,
-)
+@command("show", paged=True, status=EXPLAINED_STATUS)
 @reads
 @click.argument("path", nargs=-1, required=True)
-@click.option("--show-secrets", is_flag=True, help="Show credentials and passwords.")
+@flag("--show-secrets", "Show credentials and passwords.")
 def show(frame: Frame, at: At, path: tuple[str, ...], show_secrets: bool) -> Outcome:
-    """Explain znodes: purpose, writer and content."""
-    from kctl.errors import KctlError
+    """Explain znodes: purpose, writer and content.
 
+    $ kctl znode show /controller
+    $ kctl znode show /brokers/topics/orders/partitions/0/state
+    """
     rows = []
     with at.open(frame) as cluster:
         reader = reader_of(frame, cluster)
         names = list(map(clean, path))
         for name, node in zip(names, reader.get_many(names), strict=True):
             if node is None:
-                frame.report(
-                    KctlError(
-                        f"no znode {name} at {reader.location}", "`kctl znode tree` lists what is there"
-                    )
-                )
+                frame.fail(f"no znode {name} at {reader.location}", "`kctl znode tree` lists what is there")
             else:
                 rows.append(explained(name, node, show_secrets=show_secrets))
     if any(row["problem"] for row in rows):
@@ -173,7 +157,6 @@ def explained(path: str, node: Znode, *, show_secrets: bool) -> Row:
     from formats.errors import FormatError
     from formats.secrets import redact
     from formats.znodes.catalogue import kind_of_znode
-    from kctl.rows.znodes import ZNODE_CONTENT
 
     content = node.data if show_secrets else redact(path, node.data)
     match = kind_of_znode(path)
@@ -223,23 +206,18 @@ def show_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
             yield f"  {row['data']}"
 
 
-@command(
-    "export",
-    examples="""
-    kctl znode export znodes.jsonl
-    kctl topic describe --snapshot znodes.jsonl
-    """,
-    status=STATUS,
-)
+@command("export", status=STATUS)
 @reads
 @click.argument("file", type=GIVEN_PATH)
-@click.option("--show-secrets", is_flag=True, help="Show credentials and passwords.")
+@flag("--show-secrets", "Show credentials and passwords.")
 def export(frame: Frame, at: At, file: Path, show_secrets: bool) -> Outcome:
     """Export all znodes to a file.
 
     FILE is for --snapshot of the commands that read a cluster; `-` is standard output.
+
+    $ kctl znode export znodes.jsonl
+    $ kctl topic describe --snapshot znodes.jsonl
     """
-    from kctl.rows.znodes import EXPORT
     from kctl.zookeeper.connection import Ensemble
     from kctl.zookeeper.export import export_lines, export_to
 

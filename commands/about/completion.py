@@ -21,16 +21,13 @@ def script(shell: str) -> str:
     return text.replace('string split ","', 'string split --max 1 ","') if shell == "fish" else text
 
 
-@command(
-    "completion",
-    examples="""
-    kctl completion bash > /etc/bash_completion.d/kctl
-    kctl completion zsh > "${fpath[1]}/_kctl"
-    kctl completion fish > ~/.config/fish/completions/kctl.fish
-    """,
-    status="0 printed · 2 unknown shell",
-)
+@command("completion", status="0 printed · 2 unknown shell")
 @click.argument("shell", type=click.Choice([*FILES]))
 def completion(frame: Frame, shell: str) -> Outcome:
-    """Print the completion script for a shell."""
+    """Print the completion script for a shell.
+
+    $ kctl completion bash > /etc/bash_completion.d/kctl
+    $ kctl completion zsh > "${fpath[1]}/_kctl"
+    $ kctl completion fish > ~/.config/fish/completions/kctl.fish
+    """
     return Outcome(encoded=lambda _: [script(shell).encode()])

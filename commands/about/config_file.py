@@ -9,6 +9,7 @@ from pathlib import Path
 
 from commands.cli.frame import Frame, command
 from commands.cli.render import Outcome, Row
+from kctl.errors import Refused
 
 TEMPLATE = """\
 # Contexts of kctl: named clusters. `--context NAME` chooses one; docs/settings.md explains every key.
@@ -35,13 +36,14 @@ read_only = true                               # every change is refused
 FILES = ("tls_ca", "tls_certificate", "tls_key", "sasl_token_file")
 
 
-@command("init", examples="kctl config-file init", status="0 written · 4 there is one already")
+@command("init", status="0 written · 4 there is one already")
 def init(frame: Frame) -> Outcome:
     """Write a file of contexts to fill in, with every key explained.
 
     Only you can read it. A file that is there is left as it is.
+
+    $ kctl config-file init
     """
-    from kctl.errors import Refused
     from kctl.settings import settings_path
 
     path = settings_path()
@@ -57,13 +59,13 @@ def init(frame: Frame) -> Outcome:
     return Outcome(encoded=lambda _: [f"{path}\n".encode()])
 
 
-@command(
-    "check", examples="kctl config-file check", status="0 in order · 3 not TOML · 5 a context has a problem"
-)
+@command("check", status="0 in order · 3 not TOML · 5 a context has a problem")
 def check(frame: Frame) -> Outcome:
     """Check every context: keys, values, files.
 
     No cluster is asked; `kctl cluster describe --context NAME` does.
+
+    $ kctl config-file check
     """
     rows = list(contexts())
     for row in rows:
@@ -72,9 +74,12 @@ def check(frame: Frame) -> Outcome:
     return Outcome(rows, nothing="no context: `kctl config-file init` writes a file to fill in")
 
 
-@command("show", examples="kctl config-file show --output json", status="0 printed · 3 not TOML")
+@command("show", status="0 printed · 3 not TOML")
 def show(frame: Frame) -> Outcome:
-    """Show the contexts, without their secrets."""
+    """Show the contexts, without their secrets.
+
+    $ kctl config-file show --output json
+    """
     return Outcome(contexts(), nothing="no context: `kctl config-file init` writes a file to fill in")
 
 

@@ -8,16 +8,13 @@ from commands.cli.render import Outcome, Page, Row
 STYLE_OF = {"ok": "good", "slow": "warning", "missing": "warning", "wrong": "error"}
 
 
-@command(
-    "doctor",
-    examples="""
-    kctl doctor
-    kctl doctor --output jsonl | jq 'select(.state != "ok")'
-    """,
-    status="0 all requirements are met · 5 a requirement is not met (missing extras give 0)",
-)
+@command("doctor", status="0 all requirements are met · 5 a requirement is not met (missing extras give 0)")
 def doctor(frame: Frame) -> Outcome:
-    """Show settings and their origin, and check codecs, CRC, Java and Spark."""
+    """Show settings and their origin, and check codecs, CRC, Java and Spark.
+
+    $ kctl doctor
+    $ kctl doctor --output jsonl | jq 'select(.state != "ok")'
+    """
     from kctl.doctor import machine_checks, settings_in_force
     from kctl.rows.house import CHECK, SETTING
 

@@ -9,6 +9,7 @@ from click.shell_completion import CompletionItem
 
 from commands.cli.frame import Frame, command
 from commands.cli.render import Outcome, Page, Row, folding
+from kctl.errors import BadValue, near_names
 
 
 def codes(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -22,18 +23,14 @@ def codes(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionI
     ]
 
 
-@command(
-    "finding",
-    examples="""
-    kctl finding
-    kctl finding batch-crc-mismatch
-    """,
-    status="0 printed · 2 no such code",
-)
+@command("finding", paged=True, status="0 printed · 2 no such code")
 @click.argument("code", required=False, shell_complete=codes)
 def finding(frame: Frame, code: str | None) -> Outcome:
-    """Explain a finding: meaning, cause and action; without CODE list all."""
-    from kctl.errors import BadValue, near_names
+    """Explain a finding: meaning, cause and action; without CODE list all.
+
+    $ kctl finding
+    $ kctl finding batch-crc-mismatch
+    """
     from kctl.findings import all_findings
     from kctl.rows.house import FINDING_TYPE
 

@@ -1,4 +1,4 @@
-"""Man pages from the command tree: one page for each command, in plain roff.
+"""Man pages from the command tree, in plain roff: a page for each group, which a page for each of its verbs points to.
 
 `python -m commands.about.man PAGES COMPLETIONS` writes them, and the completion scripts; a test compares what is committed
 with the commands.
@@ -12,7 +12,7 @@ import click
 
 from commands.about.completion import FILES as COMPLETIONS
 from commands.about.completion import script
-from commands.catalogue import COMMANDS, Group
+from commands.catalogue import COMMANDS, Group, Verb
 from commands.cli.frame import GlobalOption, KctlCommand
 from commands.main import EXIT_STATUS, load, root
 from kctl.version import __date__, __version__
@@ -54,48 +54,28 @@ def option_lines(options: Sequence[click.Option], ctx: click.Context) -> Iterato
 def heading(name: str, title: str) -> list[str]:
     """The first lines of a page."""
     return [
-        f'.TH "{name.upper().replace(" ", "-")}" "1" "{__date__}" "kctl {__version__}" "kctl manual"',
+        f'.TH "{name.upper().replace(" ", "-")}" "1" "{__date__}" "kctl {__version__}"',
         ".ad l",  # ragged right: names of options and values are long, and stretched lines hard to read
         ".SH NAME",
         f"{escape(name.replace(' ', '-'))} \\- {escape(title.rstrip('.'))}",
     ]
 
 
-def page_of_command(words: list[str], entry: KctlCommand) -> str:
-    """The page of one command."""
-    name = " ".join(["kctl", *words])
-    ctx = click.Context(entry, info_name=name)
-    text = entry.help or ""
-    title, _, rest = text.partition("\n")
-    own = [p for p in entry.params if isinstance(p, click.Option) and not isinstance(p, GlobalOption)]
-    shared = [p for p in entry.params if isinstance(p, GlobalOption)]
-    usage = " ".join(entry.collect_usage_pieces(ctx))
-    out = [*heading(name, title), ".SH SYNOPSIS", f".B {escape(name)}\n{escape(usage)}"]
-    out += [".SH DESCRIPTION", escape(title)]
-    if rest.strip():
-        out += [".PP", *paragraphs(rest.strip("\n"))]
-    if own:
-        out += [".SH OPTIONS", *option_lines(own, ctx)]
-    # Said once, in the page of all: ninety pages would repeat it.
-    names = ", ".join(f"\\fB{escape(option.opts[-1])}\\fR" for option in shared)
-    out += [".SH GLOBAL OPTIONS", f"{names}: described, with the files that kctl uses, in", ".BR kctl (1)."]
-    out += [
-        ".SH EXAMPLES",
-        ".nf",
-        escape("\n".join(line.strip() for line in entry.examples.splitlines())),
-        ".fi",
-    ]
-    out += [".SH EXIT STATUS", escape(entry.status_text), ".SH SEE ALSO", *see_also(words)]
-    return "\n".join(out) + "\n"
-
-
-def see_also(words: list[str]) -> Iterator[str]:
-    """The other pages of the group, then the page of all."""
-    group = COMMANDS[words[0]]
-    for verb in group.verbs if isinstance(group, Group) else ():
-        if verb != words[-1]:
-            yield f".BR {escape(f'kctl-{words[0]}-{verb}')} (1),"
-    yield ".BR kctl (1)"
+def page_of_commands(page: str, text: str, commands: dict[str, Verb]) -> str:
+    """The page of a group, or of one command that is in none."""
+    synopsis, described = [], []
+    for words, verb in commands.items():
+        command = load(verb)
+        assert isinstance(command, KctlCommand), words
+        ctx = click.Context(command, info_name=words)
+        own = [p for p in command.params if isinstance(p, click.Option) and not isinstance(p, GlobalOption)]
+        synopsis += [f".B {escape(words)}\n{escape(' '.join(command.collect_usage_pieces(ctx)))}", ".br"]
+        described += [f".SS {escape(words)}", *paragraphs((command.help or "").strip("\n"))]
+        described += [*option_lines(own, ctx), ".PP", "Examples:", ".PP", ".nf"]
+        described += [escape("\n".join(command.examples)), ".fi", ".PP"]
+        described += [f"Exit status: {escape(command.status_text)}"]
+    out = [*heading(page, text), ".SH SYNOPSIS", *synopsis[:-1], ".SH DESCRIPTION", *described]
+    return "\n".join([*out, ".SH SEE ALSO", ".BR kctl (1)"]) + "\n"
 
 
 def page_of_root() -> str:
@@ -105,8 +85,7 @@ def page_of_root() -> str:
     out += [".SH DESCRIPTION", escape(root.help or ""), ".SH COMMANDS"]
     for name, entry in COMMANDS.items():
         verbs = entry.verbs.items() if isinstance(entry, Group) else ()
-        page = name if isinstance(entry, Group) else f"kctl-{name}(1)"
-        out.append(f".SS {escape(page)}\n{escape(entry.help)}")
+        out.append(f".SS {escape(f'kctl-{name}(1)')}\n{escape(entry.help)}")
         out += [f".TP\n.BR {escape(f'kctl-{name}-{verb}')} (1)\n{escape(row.help)}" for verb, row in verbs]
     options = [p for p in root.params if isinstance(p, click.Option)]
     out += [".SH OPTIONS", *option_lines(options, ctx)]
@@ -123,15 +102,11 @@ def pages() -> Iterator[tuple[str, str]]:
     """File name and text of every page."""
     yield "kctl.1", page_of_root()
     for name, entry in COMMANDS.items():
-        verbs = (
-            [([name, verb], row) for verb, row in entry.verbs.items()]
-            if isinstance(entry, Group)
-            else [([name], entry)]
-        )
-        for words, row in verbs:
-            command = load(row)
-            assert isinstance(command, KctlCommand), words
-            yield f"kctl-{'-'.join(words)}.1", page_of_command(words, command)
+        page = f"kctl-{name}"
+        verbs = entry.verbs if isinstance(entry, Group) else {"": entry}
+        commands = {f"kctl {name} {verb}".strip(): row for verb, row in verbs.items()}
+        yield f"{page}.1", page_of_commands(page, entry.help, commands)
+        yield from ((f"{page}-{verb}.1", f".so man1/{page}.1\n") for verb in verbs if verb)
 
 
 def write(folder: Path) -> None:

@@ -33,17 +33,14 @@ def next_words(ctx: click.Context, _: click.Parameter, begun: str) -> list[Compl
     return [CompletionItem(name, help=entry.help) for name, entry in table.items() if name.startswith(begun)]
 
 
-@command(
-    "schema",
-    examples="""
-    kctl schema segment verify
-    kctl schema finding > finding.schema.json
-    """,
-    status="0 printed · 2 no such command",
-)
+@command("schema", paged=True, status="0 printed · 2 no such command")
 @click.argument("words", nargs=-1, required=True, metavar="COMMAND", shell_complete=next_words)
 def schema(frame: Frame, words: tuple[str, ...]) -> Outcome:
-    """Print the JSON Schema of the rows of a command."""
+    """Print the JSON Schema of the rows of a command.
+
+    $ kctl schema segment verify
+    $ kctl schema finding > finding.schema.json
+    """
     from kctl.rows import row_type
 
     verb = named(words)

@@ -1,6 +1,6 @@
 """What every changing command shares: its options, showing and confirming a plan, and carrying it out.
 
-@command("create", examples="...", status=CHANGE_STATUS)
+@command("create", status=CHANGE_STATUS)
 @changes(timeout=60)
 @click.argument("topic")
 def create(frame: Frame, how: How, topic: str) -> Outcome:
@@ -22,7 +22,7 @@ import click
 from commands.cli.connecting import pinned
 from commands.cli.frame import Frame
 from commands.cli.leaving import say, visible
-from commands.cli.options import KAFKA_VERSION, Decorator, Duration, as_one_value
+from commands.cli.options import KAFKA_VERSION, Decorator, Duration, as_one_value, flag, option
 from commands.cli.render import Outcome, Page, Row, aligned
 from formats import bounded_json
 from kctl.errors import KctlError, NotFinished, Refused
@@ -60,17 +60,8 @@ def write_text(row: Row, page: Page) -> Iterator[str]:
     yield from difference(row["before"], row["after"], page)
 
 
-NAMED = (
-    "entity_type",
-    "entity_name",
-    "topic",
-    "group",
-    "keep_factor",
-    "election",
-    "broker_id",
-)  # the target says it, or nobody asks
-
-
+# What the target of a request says, or nobody asks.
+NAMED = ["entity_type", "entity_name", "topic", "group", "keep_factor", "election", "broker_id"]
 ENDED = {("replicas", None): "(cancelled)", ("offset", -1): "(none)"}
 
 
@@ -225,20 +216,11 @@ def changes(*, timeout: float = 60) -> Decorator:
     return as_one_value(
         How,
         [
-            click.option("--yes", is_flag=True, envvar="KCTL_YES", help="Do not ask for confirmation."),
-            click.option("--dry-run", is_flag=True, help="Show the plan and exit; change nothing."),
-            click.option(
-                "--wait/--no-wait",
-                default=True,
-                show_default=True,
-                help="Wait until the brokers have finished.",
-            ),
-            click.option(
-                "--timeout", type=Duration(), default=f"{timeout:g}s", show_default=True, help="Maximum wait."
-            ),
-            click.option(
-                "--reason", metavar="TEXT", envvar="KCTL_REASON", help="Record this reason in the journal."
-            ),
+            flag("--yes", "Do not ask for confirmation.", envvar="KCTL_YES"),
+            flag("--dry-run", "Show the plan and exit; change nothing."),
+            option("--wait/--no-wait", "Wait until the brokers have finished.", default=True),
+            option("--timeout", "Maximum wait.", type=Duration(), default=f"{timeout:g}s"),
+            option("--reason TEXT", "Record this reason in the journal.", envvar="KCTL_REASON"),
             KAFKA_VERSION,
         ],
     )

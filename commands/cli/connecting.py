@@ -1,6 +1,6 @@
 """The cluster that a command works on: a live one, or with `--snapshot` a recorded one.
 
-@command("list", examples="...")
+@command("list")
 @reads
 def list_topics(frame: Frame, at: At) -> Outcome:
     with at.open(frame) as cluster: ...
@@ -14,10 +14,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-import click
-
 from commands.cli.frame import Frame
-from commands.cli.options import KAFKA_VERSION, SNAPSHOT, Duration, as_one_value
+from commands.cli.options import KAFKA_VERSION, SNAPSHOT, Duration, as_one_value, flag, option
 from kctl.errors import BadValue, Refused
 
 if TYPE_CHECKING:
@@ -78,16 +76,17 @@ reads = as_one_value(
     At,
     [
         SNAPSHOT,
-        click.option(
-            "--allow-stale", is_flag=True, help="Accept a ZooKeeper server that is cut off from its quorum."
-        ),
-        click.option(
-            "--timeout", type=Duration(), default="10s", show_default=True, envvar="KCTL_ANSWER_TIMEOUT",
-            help="Maximum wait for each answer.",
+        flag("--allow-stale", "Accept a ZooKeeper server that is cut off from its quorum."),
+        option(
+            "--timeout",
+            "Maximum wait for each answer.",
+            type=Duration(),
+            default="10s",
+            envvar="KCTL_ANSWER_TIMEOUT",
         ),
         KAFKA_VERSION,
     ],
-)  # fmt: skip
+)
 
 
 def connect(

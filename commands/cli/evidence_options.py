@@ -1,6 +1,6 @@
 """The arguments of commands that read evidence, as one value.
 
-@command("compare", examples="...")
+@command("compare")
 @evidence("broker", "moment", "topic", "partition")
 def compare(frame: Frame, options: EvidenceOptions) -> Outcome:
     evidence = options.find(frame)
@@ -13,41 +13,38 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from commands.cli.frame import Frame
-from commands.cli.options import GIVEN, JOBS, PARTITION, TOPIC, Decorator, as_one_value
+from commands.cli.options import GIVEN, JOBS, PARTITION, TOPIC, Decorator, as_one_value, option
+from kctl.errors import BadValue, KctlError, near_names
 from kctl.stores.mirror import given_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from kctl.errors import KctlError
     from kctl.evidence.model import Arriving, Evidence
     from kctl.internal_topics.reading import AsOf
     from kctl.model import TopicPartition
 
 OPTIONS: dict[str, Decorator] = {
-    "broker": click.option(
-        "--broker", "brokers", multiple=True, metavar="ID=FOLDER", help="Set the broker id of a folder; repeatable."
-    ),
-    "moment": click.option(
-        "--moment", "moments", multiple=True, metavar="NAME=FOLDER",
-        help="Name the moment that a folder was copied at; repeatable.",
+    "broker": option("--broker ID=FOLDER...", "Set the broker id of a folder; repeatable.", into="brokers"),
+    "moment": option(
+        "--moment NAME=FOLDER...", "Name the moment that a folder was copied at; repeatable.", into="moments"
     ),
     "topic": TOPIC,
     "partition": PARTITION,
-    "compacted": click.option(
-        "--compacted", multiple=True, metavar="TOPIC", help="Treat this topic as compacted; repeatable."
-    ),
-    "acks": click.option(
-        "--acks", type=click.Choice(["0", "1", "all"]), default="all", show_default=True,
-        help="How producers wrote. With 0 or 1, uncommitted records that a handover dropped end with status 5.",
+    "compacted": option("--compacted TOPIC...", "Treat this topic as compacted; repeatable."),
+    "acks": option(
+        "--acks",
+        "How producers wrote. With 0 or 1, uncommitted records that a handover dropped end with status 5.",
+        type=click.Choice(["0", "1", "all"]),
+        default="all",
     ),
     "jobs": JOBS,
-    "as-of": click.option(
-        "--as-of", metavar="OFFSET|TIME",
-        help="Show the state before this offset of the internal topic, or at this time (ISO 8601, -2h, epoch ms).",
+    "as-of": option(
+        "--as-of OFFSET|TIME",
+        "Show the state before this offset of the internal topic, or at this time (ISO 8601, -2h, epoch ms).",
     ),
-}  # fmt: skip
+}
 
 # Digits from here on are milliseconds, not an offset: 2001-09-09.
 FIRST_MILLISECONDS = 1_000_000_000_000
@@ -111,7 +108,21 @@ class EvidenceOptions(NamedTuple):
             frame.report(failure)
         if not may_be_nothing:
             refuse_nothing(evidence)
+        self._note_strangers(frame, evidence)
         return evidence
+
+    def _note_strangers(self, frame: Frame, evidence: Evidence) -> None:
+        """Say which topics of --compacted nothing here has: no error, for a script names them for every broker."""
+        if not self.compacted:
+            return
+
+        known = {replica.topic for replica in evidence.replicas}
+        for topic in self.compacted:
+            if topic not in known:
+                hint = near_names(topic, known, otherwise="")
+                frame.note(
+                    f"--compacted {topic}: nothing in the evidence has this name{hint and f'; {hint}'}"
+                )
 
     def report_absent(self, frame: Frame, evidence: Evidence, told: Iterable[TopicPartition] = ()) -> None:
         """Report topics and partitions that were asked for and that nothing has; the others go on.
@@ -119,8 +130,6 @@ class EvidenceOptions(NamedTuple):
         `told` are partitions that the evidence has metadata of. A name that nothing has is wrong usage, but where a
         path could not be opened: it may lie there.
         """
-        from kctl.errors import BadValue, KctlError, near_names
-
         absent = KctlError if evidence.unopened else BadValue
         known: dict[str, set[int]] = {}
         for partition in (*(replica.topic_partition for replica in evidence.replicas), *told):
@@ -137,14 +146,10 @@ class EvidenceOptions(NamedTuple):
                 has = ", ".join(map(str, sorted(set().union(*numbers))[:10]))
                 frame.report(absent(f"no copy of {names} is in the evidence", f"it has partitions {has}"))
         if not known and not evidence.failures and not self.topics:
-            frame.report(
-                KctlError("no copy of any partition is in the evidence", "name brokers' log directories")
-            )
+            frame.fail("no copy of any partition is in the evidence", "name brokers' log directories")
 
     def no_copy(self, topic: str) -> KctlError:
         """The error that there is no copy of an internal topic."""
-        from kctl.errors import KctlError
-
         return KctlError(
             f"no copy of {topic} in {given_name(' '.join(self.paths))}", "name a broker's log directory"
         )
@@ -158,7 +163,6 @@ def evidence(*names: str, metavar: str = "EVIDENCE...") -> Decorator:
 
 def refuse_nothing(evidence: Evidence) -> None:
     """Raise KctlError where folders were opened and hold nothing that kctl knows: silence would read as health."""
-    from kctl.errors import KctlError
     from kctl.findings.evidence import OF_ANOTHER_SYSTEM
 
     known = (evidence.log_dirs, evidence.broker_logs, evidence.tiers, evidence.znode_exports, evidence.files)
@@ -170,5 +174,5 @@ def refuse_nothing(evidence: Evidence) -> None:
         raise KctlError(
             f"{', '.join(root.given for root in evidence.roots)}: no log directory, broker log, znode export or tier "
             "found here",
-            "nothing was examined",
+            "nothing was examined; name a folder that holds one",
         )

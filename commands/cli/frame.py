@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -17,6 +19,7 @@ from commands.cli.leaving import Chunk, say, say_error, write
 from commands.cli.options import Duration
 from commands.cli.render import Outcome, Row, deliver, json_encoder
 from commands.cli.selection import Conditions, Selection, keys_of
+from kctl.errors import KctlError
 
 if TYPE_CHECKING:
     from commands.cli.progress import Bar
@@ -37,7 +40,6 @@ class GlobalOption(click.Option):
 
 def context_names(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
     """The contexts of the configuration file, for shell completion."""
-    from kctl.errors import KctlError
     from kctl.settings import contexts_of
 
     try:
@@ -65,7 +67,7 @@ def global_options() -> list[click.Parameter]:
         ),
         GlobalOption(
             ["--where", "rows_where"], type=Conditions(), multiple=True, metavar="KEY=VALUE",
-            help="Only rows that are so; repeatable. Operators: = != > >= < <= and ~ (contains).",
+            help="Only rows that match; repeatable. Operators: = != > >= < <= and ~ (contains).",
         ),
         GlobalOption(
             ["--columns", "rows_columns"], metavar="A,B", callback=lambda _, __, given: given and tuple(given.split(",")),
@@ -164,6 +166,10 @@ class Frame:
         say_error(error)
         self.raise_status(getattr(error, "exit_code", 3))
 
+    def fail(self, message: str, hint: str) -> None:
+        """Print what failed and what to do next, and go on."""
+        self.report(KctlError(message, hint))
+
     def note(self, text: str) -> None:
         """Print a line on standard error, unless quiet."""
         if not self.quiet:
@@ -196,10 +202,18 @@ class KctlCommand(click.Command):
     """A command with the global options, examples in its help, and rows as its result."""
 
     def __init__(
-        self, *args: Any, examples: str = "", status: str = "", every: str | None = None, **attributes: Any
+        self,
+        *args: Any,
+        status: str = "",
+        every: str | None = None,
+        paged: bool = False,
+        **attributes: Any,
     ) -> None:
         super().__init__(*args, **attributes)
+        text, *examples = re.split(r"^\$ ", inspect.cleandoc(self.help or ""), flags=re.MULTILINE)
+        self.help, self.examples = text.strip(), [line.strip() for line in examples]
         self.every = every
+        self.paged = paged
         if every is not None:
             self.params.append(
                 click.Option(
@@ -207,7 +221,6 @@ class KctlCommand(click.Command):
                     help="Show it again after so long, until Ctrl-C.",
                 )
             )  # fmt: skip
-        self.examples = examples.strip()
         self.status_text = status or "0 done, nothing wrong · 3 failed · 5 something is wrong"
         self.params += global_options()
 
@@ -215,8 +228,8 @@ class KctlCommand(click.Command):
         super().format_help_text(ctx, formatter)
         if self.examples:
             with formatter.section("Examples"):
-                for line in self.examples.splitlines():
-                    formatter.write(f"{'':>{formatter.current_indent}}{line.strip()}".rstrip() + "\n")
+                for line in self.examples:
+                    formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, is_global in (("Options", False), ("Global options", True)):
@@ -257,7 +270,7 @@ class KctlCommand(click.Command):
                     if any(selection):
                         words = ctx.command_path.split()[1:]
                         chosen = selection.of(chosen, keys_of(words), ctx.command_path, frame.note)
-                    deliver(chosen, frame.output, frame.color, frame.make_room)
+                    deliver(chosen, frame.output, frame.color, frame.make_room, paged=self.paged)
         except BrokenPipeError as error:
             raise ReaderGone from error  # click would end with 1, the status of a bug
         finally:
@@ -271,8 +284,6 @@ def _is_default(ctx: click.Context, name: str) -> bool:
 
 def repeated(look: Callable[[], int], pause: float) -> int:
     """Look again and again until Ctrl-C; gives the last exit status. A terminal gets a screen of its own meanwhile."""
-    from kctl.errors import KctlError
-
     is_screen = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
     status = 0
     try:
@@ -295,10 +306,11 @@ Callback = Callable[..., Outcome | Iterable[dict[str, object]] | None]
 
 
 def command(
-    name: str, *, examples: str, status: str = "", every: str | None = None, **attributes: Any
+    name: str, *, status: str = "", every: str | None = None, paged: bool = False, **attributes: Any
 ) -> Callable[[Callback], click.Command]:
-    """Make a function a command: its docstring is the help, `examples` are shown line by line.
+    """Make a function a command: its docstring is the help, and what follows a `$` there an example.
 
-    `every` gives it `--every`, with this as its default; the empty text is none.
+    `every` gives it `--every`, with this as its default; the empty text is none. `paged` sends long text on a terminal
+    through a pager: not where work goes on, or a question is asked, while rows come.
     """
-    return click.command(name, cls=KctlCommand, examples=examples, status=status, every=every, **attributes)
+    return click.command(name, cls=KctlCommand, status=status, every=every, paged=paged, **attributes)

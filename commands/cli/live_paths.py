@@ -14,6 +14,7 @@ import click
 
 from commands.cli.connecting import wire
 from commands.cli.frame import Frame
+from kctl.errors import KctlError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,8 +117,6 @@ def _chosen(connected: Wire, names: list[str]) -> tuple[ClusterState, list[Topic
 
 
 def _split(name: str, state: ClusterState) -> tuple[str, int | None]:
-    from kctl.errors import KctlError
-
     if name in state.topic_names:
         return name, None
     topic, dash, number = name.rpartition("-")
@@ -130,7 +129,6 @@ def _split(name: str, state: ClusterState) -> tuple[str, int | None]:
 
 
 def _partitions(name: str, chosen: tuple[str, int | None], state: ClusterState) -> list[TopicPartition]:
-    from kctl.errors import KctlError
     from kctl.model import TopicPartition
 
     topic, number = chosen

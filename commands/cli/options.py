@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 
 import click
 
+from commands.cli import completing
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -61,6 +63,24 @@ def as_one_value(kind: Any, options: Sequence[Decorator]) -> Decorator:
         return decorated
 
     return decorate
+
+
+def option(declaration: str, help: str, *, into: str | None = None, **attributes: Any) -> Decorator:
+    """An option, `--jobs N` or, repeatable, `--topic TOPIC...`; its type may have the metavar. Its default is shown.
+
+    `into` is the parameter that gets it, where that has another name.
+    """
+    flags, _, metavar = declaration.partition(" ")
+    names = (flags, into) if into else (flags,)
+    if metavar.endswith("..."):
+        metavar, attributes["multiple"] = metavar.removesuffix("..."), True
+    attributes = {"show_default": "default" in attributes, **attributes}
+    return click.option(*names, metavar=metavar or None, help=help, **attributes)
+
+
+def flag(declaration: str, help: str, *, into: str | None = None, **attributes: Any) -> Decorator:
+    """An option without a value."""
+    return option(declaration, help, into=into, is_flag=True, **attributes)
 
 
 class Size(click.ParamType[int]):
@@ -146,26 +166,22 @@ class Names(click.ParamType[frozenset[str]]):
         return names
 
 
-TOPIC = click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic; repeatable.")
-PARTITION = click.option(
-    "--partition", "partitions", multiple=True, type=int, metavar="N", help="Only this partition; repeatable."
+TOPIC = option(
+    "--topic TOPIC...", "Only this topic; repeatable.", into="topics", shell_complete=completing.topics
 )
-TOPICS = click.option("--topics", type=Names(), metavar="A,B", help="Only these topics.")
-JOBS = click.option(
-    "--jobs", type=click.IntRange(1), metavar="N", help="Number of worker processes.  [default: one per core]"
+PARTITION = option("--partition N...", "Only this partition; repeatable.", into="partitions", type=int)
+TOPICS = option("--topics A,B", "Only these topics.", type=Names(), shell_complete=completing.topics)
+JOBS = option("--jobs N", "Number of worker processes.  [default: one per core]", type=click.IntRange(1))
+RULES_OF_VERSION = option("--kafka-version VERSION", "Apply the rules of this Kafka version.", default="3.9")
+TIMEOUT = option("--timeout", "Maximum wait for each answer.", type=Duration(), default="10s")
+KAFKA_VERSION = option(
+    "--kafka-version VERSION",
+    "Version of the oldest broker, when ZooKeeper does not show it.",
+    envvar="KCTL_KAFKA_VERSION",
 )
-RULES_OF_VERSION = click.option(
-    "--kafka-version", metavar="VERSION", default="3.9", show_default=True,
-    help="Apply the rules of this Kafka version.",
-)  # fmt: skip
-TIMEOUT = click.option(
-    "--timeout", type=Duration(), default="10s", show_default=True, help="Maximum wait for each answer."
+SNAPSHOT = option(
+    "--snapshot FILE",
+    "Read this export of `kctl znode export` instead of a live ZooKeeper.",
+    type=GIVEN_PATH,
+    envvar="KCTL_SNAPSHOT",
 )
-KAFKA_VERSION = click.option(
-    "--kafka-version", metavar="VERSION", envvar="KCTL_KAFKA_VERSION",
-    help="Version of the oldest broker, when ZooKeeper does not show it.",
-)  # fmt: skip
-SNAPSHOT = click.option(
-    "--snapshot", type=GIVEN_PATH, metavar="FILE", envvar="KCTL_SNAPSHOT",
-    help="Read this export of `kctl znode export` instead of a live ZooKeeper.",
-)  # fmt: skip

@@ -117,18 +117,22 @@ def in_unit(size: float) -> tuple[float, str]:
     return size, SIZES[unit]
 
 
-def deliver(outcome: Outcome, output: str, color: str, make_room: Callable[[], None]) -> None:
+def deliver(
+    outcome: Outcome, output: str, color: str, make_room: Callable[[], None], *, paged: bool = False
+) -> None:
     """Write the outcome to standard output in an output form ("text", "json", "jsonl").
 
-    `make_room` is called before each line on a terminal, where progress may be shown.
+    `make_room` is called before each line on a terminal, where progress may be shown. `paged`: text that is longer than
+    the terminal goes through a pager.
     """
     is_terminal = sys.stdout.isatty()
     is_laid_out = output == "text" and (is_terminal or color == "always")
+    put = _way_out(is_terminal, paged and output == "text")
     if outcome.encoded is not None and not (outcome.text and is_laid_out):
         encoded = outcome.encoded(output)
         if encoded is not None:
             is_exact = outcome.is_exact and not is_terminal
-            write(encoded if is_exact else (text_chunks if output == "text" else json_chunks)(encoded))
+            put(encoded if is_exact else (text_chunks if output == "text" else json_chunks)(encoded))
             return
     if output == "jsonl":
         write(json_chunks(_json_lines(outcome.rows)))
@@ -138,13 +142,35 @@ def deliver(outcome: Outcome, output: str, color: str, make_room: Callable[[], N
         from shutil import get_terminal_size
 
         page = Page(get_terminal_size().columns, color != "never")
-        for line in (outcome.text or aligned)(outcome.rows, page):
-            make_room()
-            write([f"{laid_out(line)}\n".encode()])
+        put(_lines(outcome, page, make_room))
     elif outcome.text and color == "always":
-        write(f"{laid_out(line)}\n".encode() for line in outcome.text(outcome.rows, Page(80, color=True)))
+        write(_lines(outcome, Page(80, color=True), make_room))
     else:
         write(text_chunks(f"{line}\n".encode() for line in tab_separated(outcome.rows)))
+
+
+def _lines(outcome: Outcome, page: Page, make_room: Callable[[], None]) -> Iterator[bytes]:
+    for line in (outcome.text or aligned)(outcome.rows, page):
+        make_room()
+        yield f"{laid_out(line)}\n".encode()
+
+
+def _way_out(is_terminal: bool, paged: bool) -> Callable[[Iterable[Chunk]], None]:
+    """What takes text: a pager once it is long, else the terminal, which shows each line at once, or a file."""
+    if paged and is_terminal and sys.stdin.isatty():
+        from functools import partial
+        from shutil import get_terminal_size
+
+        from commands.cli.pager import page_through, pager
+
+        if command := pager():
+            return partial(page_through, size=get_terminal_size(), command=command)
+    return _line_by_line if is_terminal else write
+
+
+def _line_by_line(lines: Iterable[Chunk]) -> None:
+    for line in lines:
+        write([line])
 
 
 def json_encoder() -> Callable[[Row], bytes]:

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from commands.cli import completing
 from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import At, open_for_change, reads
 from commands.cli.frame import Frame, command
-from commands.cli.options import TOPICS, OrderedBrokers
+from commands.cli.options import TOPICS, OrderedBrokers, flag, option
 from commands.cli.render import Outcome, Page, Row, ids, table
 from commands.cluster.quorum import member_rows, quorum_row
 from commands.topic import READ_STATUS, note_problems, note_unknown_moves
+from kctl.errors import BadValue, KctlError, Refused
+from kctl.rows.cluster_wide import BROKER, CLUSTER, CONTROLLER, HEALTH, LOG_DIR, PREDICTION, RESTART
 
 if TYPE_CHECKING:
     from kctl.cluster.disks import LogDir
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
 def cluster_row(state: ClusterState, backend: str) -> Row:
     """The cluster in one row."""
     from kctl.cluster.partition_health import health_of
-    from kctl.rows.cluster_wide import CLUSTER
 
     healths = [health_of(tp, state) for tp in state.partitions()]
     return CLUSTER(
@@ -59,7 +61,6 @@ def feature_rows(state: ClusterState) -> Iterator[Row]:
 def broker_rows(state: ClusterState) -> Iterator[Row]:
     """Every broker that is alive or holds a replica, by id."""
     from kctl.cluster.election_rules import leader_imbalance
-    from kctl.rows.cluster_wide import BROKER
 
     replicas: Counter[int] = Counter()
     leaders: Counter[int] = Counter()
@@ -102,7 +103,6 @@ def brokers_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
         )
         shown.append(
             {
-                "kind": "broker",
                 "broker": row["broker_id"],
                 "state": f"{state}, controller" if row["is_controller"] else state,
                 "address": None if row["host"] is None else f"{row['host']}:{row['port']}",
@@ -117,8 +117,6 @@ def brokers_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
 
 def controller_row(state: ClusterState) -> Row:
     """The controller; without a broker id if there is none."""
-    from kctl.rows.cluster_wide import CONTROLLER
-
     controller = state.controller
     broker = (
         state.brokers.get(controller.broker_id) if controller and controller.broker_id is not None else None
@@ -160,7 +158,6 @@ def prediction_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
     yield from table(
         [
             {
-                "kind": "prediction",
                 "partition": f"{row['topic']}-{row['partition']}",
                 "outcome": str(row["outcome"]).replace("_", " "),
                 "leader": f"{row['leader_before']} -> {'none' if row['leader'] == -1 else row['leader']}",
@@ -177,17 +174,14 @@ def prediction_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
     yield page.style(summary or "no partition is affected", "bold")
 
 
-@command(
-    "describe",
-    examples="""
-    kctl cluster describe
-    kctl cluster describe --snapshot znodes.jsonl --output json
-    """,
-    status=READ_STATUS,
-)
+@command("describe", paged=True, status=READ_STATUS)
 @reads
 def describe(frame: Frame, at: At) -> Outcome:
-    """Describe the cluster: version, controller, counts, KRaft quorum and features."""
+    """Describe the cluster: version, controller, counts, KRaft quorum and features.
+
+    $ kctl cluster describe
+    $ kctl cluster describe --snapshot znodes.jsonl --output json
+    """
     with at.open(frame) as cluster:
         state = cluster.read_state(configs=("topics", "brokers"), kafka_version=at.version)
         backend = cluster.backend
@@ -196,19 +190,15 @@ def describe(frame: Frame, at: At) -> Outcome:
     return Outcome([cluster_row(state, backend), *member_rows(state.quorum), *feature_rows(state)])
 
 
-@command(
-    "brokers",
-    examples="""
-    kctl cluster brokers
-    kctl cluster brokers --output jsonl
-    """,
-    status=READ_STATUS,
-)
+@command("brokers", paged=True, status=READ_STATUS)
 @reads
 def brokers(frame: Frame, at: At) -> Outcome:
     """List brokers with their replicas and leaders.
 
     Brokers that are dead but have replicas are listed too.
+
+    $ kctl cluster brokers
+    $ kctl cluster brokers --output jsonl
     """
     with at.open(frame) as cluster:
         state = cluster.read_state(kafka_version=at.version)
@@ -218,8 +208,6 @@ def brokers(frame: Frame, at: At) -> Outcome:
 
 def log_dir_row(found: LogDir) -> Row:
     """The row of a log directory; what nobody tells of one that failed is null."""
-    from kctl.rows.cluster_wide import LOG_DIR
-
     is_told = found.path is not None and found.error is None
     return LOG_DIR.of(
         found,
@@ -234,7 +222,6 @@ def disks_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
     """A line for each log directory, those that are not online last in words."""
     shown = [
         {
-            "kind": "log_dir",
             "broker": row["broker_id"],
             "log directory": row["log_dir"] or "?",
             "state": row["state"],
@@ -252,22 +239,20 @@ def disks_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
 
 @command(
     "disks",
-    examples="""
-    kctl cluster disks
-    kctl cluster disks 2 3 --output jsonl
-    """,
+    paged=True,
     status="0 every directory is in use · 2 no such broker · 3 failed · 5 one has failed, or a broker does not answer",
 )
 @reads
-@click.argument("brokers", nargs=-1, type=int, metavar="[BROKER]...")
+@click.argument("brokers", nargs=-1, type=int, metavar="[BROKER]...", shell_complete=completing.brokers)
 def disks(frame: Frame, at: At, brokers: tuple[int, ...]) -> Outcome:
     """Show the log directories of brokers: state, bytes, replicas.
 
     Without BROKER those of all brokers, and of dead ones that replicas are assigned to. Which replicas a failed
     directory holds no broker tells; `kctl topic describe` has them as offline replicas.
-    """
-    from kctl.errors import BadValue, KctlError
 
+    $ kctl cluster disks
+    $ kctl cluster disks 2 3 --output jsonl
+    """
     with at.open(frame) as cluster:
         state = cluster.read_state(kafka_version=at.version)
         assigned = {id for tp in state.partitions() for id in state.topics[tp.topic].partitions[tp.partition]}
@@ -282,17 +267,14 @@ def disks(frame: Frame, at: At, brokers: tuple[int, ...]) -> Outcome:
     return Outcome(map(log_dir_row, found), text=disks_text)
 
 
-@command(
-    "controller",
-    examples="""
-    kctl cluster controller
-    kctl cluster controller --output jsonl
-    """,
-    status="0 there is a controller · 3 failed · 5 there is none, or it is not alive",
-)
+@command("controller", status="0 there is a controller · 3 failed · 5 there is none, or it is not alive")
 @reads
 def controller(frame: Frame, at: At) -> Outcome:
-    """Show the controller, its epoch and since when it is controller."""
+    """Show the controller, its epoch and since when it is controller.
+
+    $ kctl cluster controller
+    $ kctl cluster controller --output jsonl
+    """
     with at.open(frame) as cluster:
         state = cluster.read_state((), partition_states=False, kafka_version=at.version)
     row = controller_row(state)
@@ -301,27 +283,23 @@ def controller(frame: Frame, at: At) -> Outcome:
     return Outcome([row])
 
 
-@command(
-    "health",
-    examples="""
-    kctl cluster health
-    kctl cluster health --watch 10
-    kctl cluster health --every 30s
-    kctl cluster health --snapshot znodes.jsonl --output jsonl
-    """,
-    every="",
-    status="0 nothing is wrong · 3 failed · 5 a check found a warning or an error",
-)
+@command("health", every="", status="0 nothing is wrong · 3 failed · 5 a check found a warning or an error")
 @reads
-@click.option(
-    "--watch",
+@option(
+    "--watch SECONDS",
+    "Watch the controller epoch for SECONDS to find repeated elections.",
     type=click.FloatRange(0),
     default=0,
-    metavar="SECONDS",
-    help="Watch the controller epoch for SECONDS to find repeated elections.",
+    show_default=False,
 )
 def health(frame: Frame, at: At, watch: float) -> Outcome:
-    """Check the health of the cluster, one row per check."""
+    """Check the health of the cluster, one row per check.
+
+    $ kctl cluster health
+    $ kctl cluster health --watch 10
+    $ kctl cluster health --every 30s
+    $ kctl cluster health --snapshot znodes.jsonl --output jsonl
+    """
     with at.open(frame) as cluster:
         growth = _epoch_growth(cluster, watch) if watch and at.snapshot is None else 0
         state = cluster.read_state(configs=("topics", "brokers"), kafka_version=at.version)
@@ -332,7 +310,6 @@ def health(frame: Frame, at: At, watch: float) -> Outcome:
 def health_rows(frame: Frame, cluster: Cluster, state: ClusterState, at: At, growth: int = 0) -> list[Row]:
     """A row for each check; the exit status becomes 5 where one finds something."""
     from kctl.cluster.health import Seen, check_health
-    from kctl.rows.cluster_wide import HEALTH
 
     now = int(time.time() * 1000)
     if at.snapshot is not None:
@@ -355,31 +332,23 @@ def _epoch_growth(cluster: Cluster, seconds: float) -> int:
 
 @command(
     "predict",
-    examples="""
-    kctl cluster predict --stop 3
-    kctl cluster predict --stop 3,5 --how controlled --topics orders
-    kctl cluster predict --stop 1,2 --unclean --snapshot znodes.jsonl
-    """,
     status="0 nothing goes offline or under min ISR · 2 a broker is not alive · 3 failed · 5 something does",
 )
 @reads
-@click.option(
-    "--stop",
-    type=OrderedBrokers(),
-    required=True,
-    metavar="IDS",
-    help="Brokers, or KRaft controllers, to stop.",
+@option("--stop IDS", "Brokers, or KRaft controllers, to stop.", type=OrderedBrokers(), required=True)
+@option(
+    "--how",
+    "Stop all at once, or shut down one after the other in the order given.",
+    type=click.Choice(("crash", "controlled")),
+    default="crash",
 )
-@click.option(
-    "--how", type=click.Choice(("crash", "controlled")), default="crash", show_default=True,
-    help="Stop all at once, or shut down one after the other in the order given.",
-)  # fmt: skip
 @TOPICS
-@click.option(
-    "--unclean/--no-unclean", default=None,
-    help="Value of unclean.leader.election.enable in the brokers' files.  [default: the default of the version]",
-)  # fmt: skip
-@click.option("--all", "everything", is_flag=True, help="Include partitions that are not affected.")
+@option(
+    "--unclean/--no-unclean",
+    "Value of unclean.leader.election.enable in the brokers' files.  [default: the default of the version]",
+    default=None,
+)
+@flag("--all", "Include partitions that are not affected.", into="everything")
 def predict(
     frame: Frame,
     at: At,
@@ -393,18 +362,19 @@ def predict(
 
     In a KRaft cluster voters that do not answer now count as dead; where no majority would be left nobody elects
     leaders, which a row `quorum` says.
+
+    $ kctl cluster predict --stop 3
+    $ kctl cluster predict --stop 3,5 --how controlled --topics orders
+    $ kctl cluster predict --stop 1,2 --unclean --snapshot znodes.jsonl
     """
-    from kctl.cluster.names import unknown_topics
+    from kctl.cluster.names import refuse_unknown
     from kctl.cluster.prediction import has_majority_after
     from kctl.cluster.prediction import predict as predicted
-    from kctl.rows.cluster_wide import PREDICTION
 
     with at.open(frame) as cluster:
         state = cluster.read_state(topics, configs=("topics", "brokers"), kafka_version=at.version)
     note_problems(frame, state)
-    missing = sorted((topics or frozenset()) - set(state.topic_names))
-    if missing:
-        raise unknown_topics(missing, state.topic_names)
+    refuse_unknown(topics, state.topic_names)
     predictions = list(predicted(state, stop, how=how, unclean=unclean))
     affected = [prediction for prediction in predictions if prediction.outcome != "unaffected"]
     if any(p.outcome in ("offline", "unclean") or p.is_under_min_isr for p in affected):
@@ -437,28 +407,23 @@ def _quorum_after(quorum: Quorum, stopped: tuple[int, ...], has_majority: bool) 
 
 @command(
     "rolling",
-    examples="""
-    kctl cluster rolling
-    kctl cluster rolling --watch 3
-    kctl cluster rolling 1 2 --output jsonl
-    """,
     status="0 done, or with --watch the first one can be stopped · 2 no such node · 3 failed · 5 with --watch: it cannot",
 )
 @reads
-@click.argument("nodes", nargs=-1, type=int, metavar="[BROKER]...")
-@click.option(
-    "--watch", is_flag=True, help="End with status 5 if the first of the nodes cannot be stopped safely now."
-)
+@click.argument("nodes", nargs=-1, type=int, metavar="[BROKER]...", shell_complete=completing.brokers)
+@flag("--watch", "End with status 5 if the first of the nodes cannot be stopped safely now.")
 def rolling(frame: Frame, at: At, nodes: tuple[int, ...], watch: bool) -> Outcome:
     """Show the order of a rolling restart, and whether the next one can be stopped now.
 
     Racks one after the other, the active controller last. With BROKER only those: name the ones that were not restarted
     yet. One can be stopped when no partition would go offline or under min.insync.replicas, all other replicas are in
     sync, nothing is being moved, everybody else is alive, and a majority of the voters would be left.
+
+    $ kctl cluster rolling
+    $ kctl cluster rolling --watch 3
+    $ kctl cluster rolling 1 2 --output jsonl
     """
     from kctl.cluster.rolling import rolling_restart
-    from kctl.errors import BadValue
-    from kctl.rows.cluster_wide import RESTART
 
     with at.open(frame) as cluster:
         state = cluster.read_state(configs=("topics", "brokers"), kafka_version=at.version)
@@ -491,21 +456,17 @@ def rolling_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
         yield from (f"       {line}" for line in waits_for)
 
 
-@command(
-    "unregister",
-    examples="""
-    kctl cluster unregister 3
-    kctl cluster unregister 3 --dry-run
-    """,
-    status=CHANGE_STATUS,
-)
+@command("unregister", status=CHANGE_STATUS)
 @changes(timeout=60)
-@click.argument("broker", type=int, metavar="BROKER")
+@click.argument("broker", type=int, metavar="BROKER", shell_complete=completing.brokers)
 def unregister(frame: Frame, how: How, broker: int) -> Outcome:
     """Remove the registration of a broker that is gone for good.
 
     Refused while it is alive or takes connections, and while a replica is assigned to it: Kafka itself checks nothing,
     and would take even a live leader out of the cluster. Nothing takes it back; a broker that is started registers.
+
+    $ kctl cluster unregister 3
+    $ kctl cluster unregister 3 --dry-run
     """
     from kctl.cluster.kraft.unregistering import plan_unregistering
 
@@ -521,7 +482,6 @@ def _refuse_running(state: ClusterState, broker_id: int) -> None:
     if found is None or found.host is None or not found.is_fenced:
         return
     from kctl.cluster.state import Endpoint
-    from kctl.errors import Refused
     from kctl.wire.quorum import listening
 
     if listening({Endpoint("", found.host, found.port)}, 3.0):

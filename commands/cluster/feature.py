@@ -9,6 +9,7 @@ import click
 from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import At, open_for_change, reads
 from commands.cli.frame import Frame, command
+from commands.cli.options import flag
 from commands.cli.render import Outcome, Page, Row, table
 from formats.values import replace
 from kctl.errors import BadValue
@@ -20,7 +21,6 @@ def list_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
     yield from table(
         [
             {
-                "kind": "feature",
                 "feature": row["name"],
                 "level": row["finalized_level"],
                 "supported": None
@@ -39,19 +39,15 @@ def list_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
             yield from (f"  {line}" for line in row["adds"])
 
 
-@command(
-    "list",
-    examples="""
-    kctl feature list
-    kctl feature list --output jsonl
-    """,
-    status="0 done · 3 failed",
-)
+@command("list", paged=True, status="0 done · 3 failed")
 @reads
 def list_features(frame: Frame, at: At) -> Outcome:
     """List features: levels in force and supported, and what an upgrade adds.
 
     Levels are those that every broker that answers supports; controllers are asked when a level is set.
+
+    $ kctl feature list
+    $ kctl feature list --output jsonl
     """
     from kctl.cluster.interface import NoQuorum
     from kctl.cluster.kraft.features import features_of
@@ -89,14 +85,7 @@ LEVELS: Callable[[Callable[..., Outcome]], Callable[..., Outcome]] = click.argum
 )
 
 
-@command(
-    "upgrade",
-    examples="""
-    kctl feature upgrade metadata.version=30 --dry-run
-    kctl feature upgrade group.version=1 transaction.version=2
-    """,
-    status=CHANGE_STATUS,
-)
+@command("upgrade", status=CHANGE_STATUS)
 @changes(timeout=60)
 @LEVELS
 def upgrade(frame: Frame, how: How, levels: tuple[str, ...]) -> Outcome:
@@ -104,25 +93,24 @@ def upgrade(frame: Frame, how: How, levels: tuple[str, ...]) -> Outcome:
 
     The controller is asked first whether all nodes support them. What has no way back is said before the question;
     `kctl feature list` says what each level adds.
+
+    $ kctl feature upgrade metadata.version=30 --dry-run
+    $ kctl feature upgrade group.version=1 transaction.version=2
     """
     return _levels(frame, how, levels, is_downgrade=False)
 
 
-@command(
-    "downgrade",
-    examples="""
-    kctl feature downgrade group.version=0 --dry-run
-    kctl feature downgrade group.version=0 --accept-downgrade
-    """,
-    status=CHANGE_STATUS,
-)
+@command("downgrade", status=CHANGE_STATUS)
 @changes(timeout=60)
 @LEVELS
-@click.option("--accept-downgrade", is_flag=True, help="Accept that what the higher levels added is lost.")
+@flag("--accept-downgrade", "Accept that what the higher levels added is lost.")
 def downgrade(frame: Frame, how: How, levels: tuple[str, ...], accept_downgrade: bool) -> Outcome:
     """Lower the levels of features.
 
     Only where no metadata is lost: the controller refuses anything else, and is asked first.
+
+    $ kctl feature downgrade group.version=0 --dry-run
+    $ kctl feature downgrade group.version=0 --accept-downgrade
     """
     needs = "" if accept_downgrade else "--accept-downgrade"
     return _levels(frame, how, levels, is_downgrade=True, needs=needs)

@@ -10,8 +10,10 @@ import click
 from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import At, open_for_change, reads
 from commands.cli.frame import Frame, command
+from commands.cli.options import option
 from commands.cli.render import Outcome, Page, Row, ids, table
 from kctl.errors import BadValue, Refused
+from kctl.rows.kraft import QUORUM, QUORUM_MEMBER
 
 if TYPE_CHECKING:
     from kctl.cluster.interface import Cluster
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
 
 def quorum_row(quorum: Quorum) -> Row:
     """The quorum in one row."""
-    from kctl.rows.kraft import QUORUM
-
     is_led = quorum.leader_id >= 0
     return QUORUM(
         leader_id=quorum.leader_id if is_led else None,
@@ -36,8 +36,6 @@ def quorum_row(quorum: Quorum) -> Row:
 
 def member_rows(quorum: Quorum | None) -> Iterator[Row]:
     """The members, voters first; nothing for a cluster with ZooKeeper."""
-    from kctl.rows.kraft import QUORUM_MEMBER
-
     members = (
         sorted(quorum.members, key=lambda member: (not member.is_voter, member.node_id)) if quorum else []
     )
@@ -77,7 +75,6 @@ def describe_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
     yield from table(
         [
             {
-                "kind": "quorum_member",
                 "node": row["node_id"],
                 "role": row["role"],
                 "log end": row["log_end_offset"],
@@ -93,12 +90,7 @@ def describe_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
 
 
 @command(
-    "describe",
-    examples="""
-    kctl quorum describe
-    kctl quorum describe --output jsonl
-    """,
-    status="0 all voters answer · 3 failed · 5 a voter does not answer, or there is no leader",
+    "describe", status="0 all voters answer · 3 failed · 5 a voter does not answer, or there is no leader"
 )
 @reads
 def describe(frame: Frame, at: At) -> Outcome:
@@ -106,6 +98,9 @@ def describe(frame: Frame, at: At) -> Outcome:
 
     A voter answers while it has fetched from the leader in the last 2 s. Without a leader the voters are those in the
     file of a broker, and answer while they take a connection.
+
+    $ kctl quorum describe
+    $ kctl quorum describe --output jsonl
     """
     from kctl.cluster.interface import NoQuorum
 
@@ -118,26 +113,18 @@ def describe(frame: Frame, at: At) -> Outcome:
     return Outcome([quorum_row(state.quorum), *member_rows(state.quorum)], text=describe_text)
 
 
-@command(
-    "add",
-    examples="""
-    kctl quorum add 104
-    kctl quorum add 104 --endpoint CONTROLLER://kafka-104:9093
-    """,
-    status=CHANGE_STATUS,
-)
+@command("add", status=CHANGE_STATUS)
 @changes(timeout=60)
 @click.argument("nodes", nargs=-1, required=True, type=int, metavar="NODE...")
-@click.option(
-    "--endpoint",
-    metavar="LISTENER://HOST:PORT",
-    help="Where the node listens.  [default: as the voters know it]",
-)
+@option("--endpoint LISTENER://HOST:PORT", "Where the node listens.  [default: as the voters know it]")
 def add(frame: Frame, how: How, nodes: tuple[int, ...], endpoint: str | None) -> Outcome:
     """Add controllers to the voters.
 
     NODE runs as an observer and has caught up. Refused where it does not take a connection, since Kafka would record a
     dead address, and where no majority of the new voters would answer (KIP-853, Kafka 3.9).
+
+    $ kctl quorum add 104
+    $ kctl quorum add 104 --endpoint CONTROLLER://kafka-104:9093
     """
     from kctl.cluster.kraft.voters import changeable_quorum, plan_adding
 
@@ -179,14 +166,7 @@ def _parsed(text: str) -> Endpoint:
     return Endpoint(listener, host, int(port))
 
 
-@command(
-    "remove",
-    examples="""
-    kctl quorum remove 103
-    kctl quorum remove 103 --dry-run
-    """,
-    status=CHANGE_STATUS,
-)
+@command("remove", status=CHANGE_STATUS)
 @changes(timeout=60)
 @click.argument("node", type=int, metavar="NODE")
 def remove(frame: Frame, how: How, node: int) -> Outcome:
@@ -194,6 +174,9 @@ def remove(frame: Frame, how: How, node: int) -> Outcome:
 
     It goes on as an observer where it runs. Refused where no majority of the voters that are left answers: Kafka would
     take it, and could then commit nothing until enough of them are back (KIP-853, Kafka 3.9).
+
+    $ kctl quorum remove 103
+    $ kctl quorum remove 103 --dry-run
     """
     from kctl.cluster.kraft.voters import plan_removing
 

@@ -15,14 +15,7 @@ MOST_GROUPS = 10
 
 
 @command(
-    "top",
-    examples="""
-    kctl top
-    kctl top --every 10s
-    kctl top --output jsonl --every 1m >> top.jsonl
-    """,
-    every="2s",
-    status="0 nothing wrong at the last look · 3 failed · 5 something was wrong, or moving",
+    "top", every="2s", status="0 nothing wrong at the last look · 3 failed · 5 something was wrong, or moving"
 )
 @reads
 def top(frame: Frame, at: At) -> Outcome:
@@ -30,6 +23,10 @@ def top(frame: Frame, at: At) -> Outcome:
 
     Ctrl-C ends it. In a pipe it looks once, unless --every is given. The groups are those that are furthest behind; ZooKeeper
     alone knows of none.
+
+    $ kctl top
+    $ kctl top --every 10s
+    $ kctl top --output jsonl --every 1m >> top.jsonl
     """
     from commands.reassign.rows import standing_row
     from kctl.cluster.reassignment.moves import moving_targets

@@ -10,9 +10,10 @@ import click
 from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import open_for_change
 from commands.cli.frame import Frame, command
-from commands.cli.options import GIVEN_PATH, Size
+from commands.cli.options import GIVEN_PATH, Size, flag, option
 from commands.cli.render import Outcome
 from commands.reassign.plan import DISK_SIZES, batch_options
+from kctl.errors import BadValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,23 +24,10 @@ if TYPE_CHECKING:
     from kctl.model import TopicPartition
 
 
-@command(
-    "execute",
-    examples="""
-    kctl reassign execute drain-2.json --throttle 50MiB
-    kctl reassign execute even.json --throttle 50MiB --disk-sizes log-dirs.json --yes --timeout 6h
-    kctl reassign execute even.001.json --no-wait --reason OPS-812
-    """,
-    status=CHANGE_STATUS,
-)
+@command("execute", status=CHANGE_STATUS)
 @changes(timeout=3600)
 @click.argument("plan", type=GIVEN_PATH)
-@click.option(
-    "--throttle",
-    type=Size(),
-    metavar="BYTES",
-    help="Limit of bytes per second, in and out, of each broker involved.",
-)
+@option("--throttle BYTES", "Limit of bytes per second, in and out, of each broker involved.", type=Size())
 @DISK_SIZES
 @batch_options
 def execute(
@@ -59,6 +47,10 @@ def execute(
 
     With --no-wait only the first batch is requested; `kctl journal resume` continues, and `kctl reassign verify`
     removes the throttle once everything is in place.
+
+    $ kctl reassign execute drain-2.json --throttle 50MiB
+    $ kctl reassign execute even.json --throttle 50MiB --disk-sizes log-dirs.json --yes --timeout 6h
+    $ kctl reassign execute even.001.json --no-wait --reason OPS-812
     """
     from commands.reassign.rows import disk_move_row, move_row
     from kctl.cluster.reassignment.disk_moves import disk_moves
@@ -66,7 +58,6 @@ def execute(
     from kctl.cluster.reassignment.moves import cut, moves_of
     from kctl.cluster.reassignment.plan_files import read_plan
     from kctl.cluster.reassignment.replica_sizes import partition_sizes, read_disk_sizes
-    from kctl.errors import BadValue
 
     file = read_plan(plan)
     if max_batch_data is not None and disk_sizes is None:
@@ -125,28 +116,20 @@ def read_for(
     )
 
 
-@command(
-    "cancel",
-    examples="""
-    kctl reassign cancel drain-2.json
-    kctl reassign cancel drain-2.json --timeout 10m
-    kctl reassign cancel drain-2.json --move-controller --reason "broker 4 is gone for good"
-    """,
-    status=CHANGE_STATUS,
-)
+@command("cancel", status=CHANGE_STATUS)
 @changes(timeout=600)
 @click.argument("plan", type=GIVEN_PATH)
-@click.option(
-    "--move-controller",
-    is_flag=True,
-    help="For a request that never ends: replace it and elect another controller.",
-)
+@flag("--move-controller", "For a request that never ends: replace it and elect another controller.")
 def cancel(frame: Frame, how: How, plan: Path, move_controller: bool) -> Outcome:
     """Cancel the moves of a plan, restore the original replicas and remove its throttle.
 
     Brokers end a running move at once; a replica on its way to another disk stays where it was. Through ZooKeeper kctl
     waits until the controller has removed the request, then requests the original replicas. A request with a dead
     target never ends; --move-controller is for that, and refused unless all original brokers are alive.
+
+    $ kctl reassign cancel drain-2.json
+    $ kctl reassign cancel drain-2.json --timeout 10m
+    $ kctl reassign cancel drain-2.json --move-controller --reason "broker 4 is gone for good"
     """
     from kctl.changes.journal import Journal
     from kctl.cluster.reassignment.cancellation import plan_cancellation

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from commands.cli import completing
 from commands.cli.connecting import At, reads
 from commands.cli.frame import Frame, command
-from commands.cli.options import GIVEN_PATH, PARTITION, TOPICS, Brokers, Size
+from commands.cli.options import GIVEN_PATH, PARTITION, TOPICS, Brokers, Size, flag, option
 from commands.cli.render import Outcome
 from commands.topic import note_problems
+from kctl.errors import BadValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,85 +24,67 @@ PLAN_STATUS = (
     "0 planned, or nothing to move · 2 wrong usage · 3 unknown topic, no connection · "
     "4 refused: not possible, or a file exists"
 )
-DISK_SIZES = click.option(
-    "--disk-sizes", type=GIVEN_PATH, metavar="FILE",
-    help="Sizes of replicas: output of kafka-log-dirs, or a folder of log directories.",
-)  # fmt: skip
-BATCHES = (
-    click.option(
-        "--max-batch-bytes",
-        type=Size(),
-        default="500000",
-        show_default=True,
-        help="Maximum size of a batch's request.",
-    ),
-    click.option("--max-batch-data", type=Size(), help="Maximum bytes moved by a batch; needs --disk-sizes."),
-    click.option(
-        "--max-batch-moves", type=click.IntRange(1), metavar="N", help="Maximum partitions in a batch."
-    ),
+DISK_SIZES = option(
+    "--disk-sizes FILE",
+    "Sizes of replicas: output of kafka-log-dirs, or a folder of log directories.",
+    type=GIVEN_PATH,
 )
+BATCHES = (
+    option("--max-batch-bytes", "Maximum size of a batch's request.", type=Size(), default="500000"),
+    option("--max-batch-data", "Maximum bytes moved by a batch; needs --disk-sizes.", type=Size()),
+    option("--max-batch-moves N", "Maximum partitions in a batch.", type=click.IntRange(1)),
+)
+
+
+def _of_brokers(name: str, does: str) -> Callable[..., Any]:
+    return option(f"{name} IDS", does, type=Brokers(), shell_complete=completing.brokers)
 
 
 def batch_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the limits of a batch."""
-    for option in reversed(BATCHES):
-        function = option(function)
+    for limit in reversed(BATCHES):
+        function = limit(function)
     return function
 
 
-@command(
-    "plan",
-    examples="""
-    kctl reassign plan --drain 2 --to drain-2.json
-    kctl reassign plan --brokers 1,2,3,4 --to even.json --disk-sizes log-dirs.json
-    kctl reassign plan --topics orders,payments --replication-factor 3 --to rf3.json
-    kctl reassign plan --replace 2=5 --to replace.json --snapshot znodes.jsonl
-    kctl reassign plan --balance-disks 2 --to disks-2.json
-    kctl reassign plan --topics orders --partition 0 --log-dir 2=/data-2/kafka --to orders-0.json
-    """,
-    status=PLAN_STATUS,
-)
+@command("plan", status=PLAN_STATUS)
 @reads
 @TOPICS
 @PARTITION
-@click.option(
-    "--brokers", type=Brokers(), metavar="IDS", help="Spread all replicas evenly over these brokers."
-)
-@click.option("--add", type=Brokers(), metavar="IDS", help="Move a fair share of replicas to these brokers.")
-@click.option("--drain", type=Brokers(), metavar="IDS", help="Move all replicas off these brokers.")
-@click.option("--replace", multiple=True, metavar="OLD=NEW", help="Replace broker OLD with NEW; repeatable.")
-@click.option(
-    "--replication-factor", type=int, metavar="N", help="Set the replication factor (can also lower it)."
-)
-@click.option(
-    "--balance-disks",
-    type=click.IntRange(0),
-    metavar="BROKER",
-    help="Even out the bytes of BROKER's log directories.",
-)
-@click.option(
-    "--log-dir",
-    metavar="BROKER=DIR",
-    help="Move BROKER's replicas to its log directory DIR; with --topics and --partition these.",
+@_of_brokers("--brokers", "Spread all replicas evenly over these brokers.")
+@_of_brokers("--add", "Move a fair share of replicas to these brokers.")
+@_of_brokers("--drain", "Move all replicas off these brokers.")
+@option("--replace OLD=NEW...", "Replace broker OLD with NEW; repeatable.")
+@option("--replication-factor N", "Set the replication factor (can also lower it).", type=int)
+@option("--balance-disks BROKER", "Even out the bytes of BROKER's log directories.", type=click.IntRange(0))
+@option(
+    "--log-dir BROKER=DIR",
+    "Move BROKER's replicas to its log directory DIR; with --topics and --partition these.",
 )
 @DISK_SIZES
-@click.option("--disable-rack-aware", is_flag=True, help="Ignore racks when placing replicas.")
-@click.option("--like-kafka", is_flag=True, help="Place all replicas with the algorithm of Kafka's tool.")
-@click.option("--seed", type=int, metavar="N", help="With --like-kafka: seed of the random start.")
+@flag("--disable-rack-aware", "Ignore racks when placing replicas.")
+@flag("--like-kafka", "Place all replicas with the algorithm of Kafka's tool.")
+@option("--seed N", "With --like-kafka: seed of the random start.", type=int)
 @batch_options
-@click.option("--to", required=True, type=GIVEN_PATH, metavar="FILE", help="Write the plan to FILE.")
+@option("--to FILE", "Write the plan to FILE.", required=True, type=GIVEN_PATH)
 def plan(frame: Frame, at: At, to: Path, **given: Any) -> Outcome:
     """Plan replica moves, as few as possible, and write the plan to files.
 
     PLAN.json is the whole plan in the format of Kafka's tool, PLAN.rollback.json undoes it, and PLAN.001.json
     and so on are its batches. Nothing in the cluster changes.
+
+    $ kctl reassign plan --drain 2 --to drain-2.json
+    $ kctl reassign plan --brokers 1,2,3,4 --to even.json --disk-sizes log-dirs.json
+    $ kctl reassign plan --topics orders,payments --replication-factor 3 --to rf3.json
+    $ kctl reassign plan --replace 2=5 --to replace.json --snapshot znodes.jsonl
+    $ kctl reassign plan --balance-disks 2 --to disks-2.json
+    $ kctl reassign plan --topics orders --partition 0 --log-dir 2=/data-2/kafka --to orders-0.json
     """
     from commands.reassign.rows import plan_rows, plan_text
     from kctl.cluster.reassignment.plan_files import write_plan
     from kctl.cluster.reassignment.planner import plan as plan_moves
     from kctl.cluster.reassignment.planner import plan_like_kafka
     from kctl.cluster.reassignment.replica_sizes import partition_sizes, read_disk_sizes
-    from kctl.errors import BadValue
 
     if given["partitions"] and not given["log_dir"]:
         raise BadValue("--partition goes with --log-dir only", "give --log-dir, or leave --partition out")
@@ -131,7 +115,6 @@ def plan(frame: Frame, at: At, to: Path, **given: Any) -> Outcome:
 
 def _goal(given: dict[str, Any]) -> Goal:
     from kctl.cluster.reassignment.planner import Goal
-    from kctl.errors import BadValue
 
     goals = _goals(given)
     if not goals and given["replication_factor"] is None:
@@ -158,8 +141,6 @@ def _goal(given: dict[str, Any]) -> Goal:
 
 def _goals(given: dict[str, Any]) -> list[str]:
     """The options given of which there can be one."""
-    from kctl.errors import BadValue
-
     names = ("balance_disks", "log_dir", "brokers", "add", "drain", "replace")
     goals = [name.replace("_", "-") for name in names if given[name] not in (None, frozenset(), ())]
     if len(goals) > 1:
@@ -175,7 +156,6 @@ def _plan_disks(frame: Frame, at: At, to: Path, given: dict[str, Any]) -> Outcom
     from kctl.cluster.reassignment.disk_moves import refuse_backend
     from kctl.cluster.reassignment.moves import cut
     from kctl.cluster.reassignment.plan_files import write_plan
-    from kctl.errors import BadValue
 
     _goals(given)
     path = ""
@@ -218,8 +198,6 @@ def _plan_disks(frame: Frame, at: At, to: Path, given: dict[str, Any]) -> Outcom
 
 
 def _pairs(texts: tuple[str, ...]) -> dict[int, int]:
-    from kctl.errors import BadValue
-
     pairs: dict[int, int] = {}
     for text in texts:
         old, equals, new = text.partition("=")

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 from commands.cli.render import Page, Row, ids, in_unit, json_encoder, tab_separated, table, text_cell
+from kctl.rows.reassign import BATCH, LOAD, MOVE, PARTITION, PLAN
 
 if TYPE_CHECKING:
     from kctl.cluster.reassignment.disk_balance import DiskPlan
@@ -54,8 +55,6 @@ def disk_plan_rows(
     planned: DiskPlan, names: PlanNames, batches: Sequence[Mapping[TopicPartition, tuple[int, ...]]]
 ) -> Iterator[Row]:
     """Moves, loads of log directories, batches, and the plan itself last."""
-    from kctl.rows.reassign import LOAD
-
     yield from (disk_move_row(move) for move in planned.moves)
     yield from (LOAD.of(load, rack=None) for load in planned.loads)
     data = {move.partition: move.size_in_bytes or 0 for move in planned.moves}
@@ -71,7 +70,6 @@ def _file_rows(
 ) -> Iterator[Row]:
     """A row for each file of a plan. `data`: bytes that move for a partition."""
     from kctl.cluster.reassignment.moves import EMPTY_REQUEST, encoded_size
-    from kctl.rows.reassign import BATCH, PLAN
 
     for number, (batch, path) in enumerate(zip(batches, names.batches, strict=True), 1):
         yield BATCH(
@@ -94,16 +92,12 @@ def _file_rows(
 
 def move_row(move: Move) -> Row:
     """The row of one move."""
-    from kctl.rows.reassign import MOVE
-
     no_disks = {"broker_id": None, "from_log_dir": None, "to_log_dir": None}
     return MOVE.of(move, **{"from": list(move.origin), "to": list(move.target)}, **no_disks)
 
 
 def disk_move_row(move: DiskMove) -> Row:
     """The row of a replica that goes to another directory of its broker."""
-    from kctl.rows.reassign import MOVE
-
     replicas = list(move.replicas)
     return MOVE.of(move, **{"from": replicas, "to": replicas}, adding=[], removing=[])
 
@@ -124,8 +118,6 @@ def load_rows(planned: Planned) -> Iterator[Row]:
 
 
 def _load_row(broker: int | None, rack: str | None, before: Holding, after: Holding, *, sized: bool) -> Row:
-    from kctl.rows.reassign import LOAD
-
     return LOAD(
         broker_id=broker,
         log_dir=None,
@@ -160,7 +152,6 @@ def plan_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
 def _shown_move(row: Row) -> Row:
     if row["to_log_dir"] is not None:
         return {
-            "kind": "move",
             "partition": f"{row['topic']}-{row['partition']}",
             "broker": row["broker_id"],
             "from": row["from_log_dir"],
@@ -168,7 +159,6 @@ def _shown_move(row: Row) -> Row:
             "size": amount(row["size_in_bytes"]) or None,
         }
     return {
-        "kind": "move",
         "partition": f"{row['topic']}-{row['partition']}",
         "from": ids(row["from"]),
         "to": ids(row["to"]),
@@ -184,7 +174,6 @@ def _shown_load(row: Row) -> Row:
         name = str(row["log_dir"])
     rack = row["rack"] if row["broker_id"] is not None else None
     return {
-        "kind": "load",
         "": name,
         "rack": rack,
         "replicas before": row["replicas_before"],
@@ -202,14 +191,12 @@ def _plan_lines(row: Row, moves: Sequence[Row], page: Page) -> Iterator[str]:
     else:
         data = f", {amount(row['data_in_bytes'])}" if row["data_in_bytes"] is not None else ""
         yield page.style(f"{row['partitions']} partitions, {row['replicas_to_move']} replicas{data}", "bold")
-    yield f"plan     {row['file']} (in {row['batches']} batches), identity {str(row['identity'])[:12]}"
+    yield f"plan     {row['file']} (in {row['batches']} batch{'' if row['batches'] == 1 else 'es'}), identity {str(row['identity'])[:12]}"
     yield f"undo     {row['rollback_file']}"
 
 
 def standing_row(standing: Standing) -> Row:
     """The row of a partition of a plan."""
-    from kctl.rows.reassign import PARTITION
-
     is_done = standing.state == "done"
     return PARTITION(  # not `PARTITION.of`, which takes longer: a plan may have 10,000
         topic=standing.partition.topic,
@@ -249,7 +236,6 @@ def standing_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
 def _shown_standing(row: Row) -> Row:
     seconds = row["seconds_left"]
     return {
-        "kind": "partition",
         "partition": f"{row['topic']}-{row['partition']}",
         "state": str(row["state"]).replace("_", " "),
         "replicas": ids(row["replicas"]),
@@ -270,8 +256,6 @@ def standing_lines(standings: Iterable[Standing], form: str) -> Iterator[bytes] 
 
     Of 10,000 partitions most are done and differ only in their name: the rest of such a line is encoded once.
     """
-    from kctl.rows.reassign import PARTITION
-
     if form == "json":
         return None
     if form == "jsonl":

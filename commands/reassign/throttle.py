@@ -10,9 +10,10 @@ import click
 from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import At, connect, open_for_change
 from commands.cli.frame import Frame, command
-from commands.cli.options import GIVEN_PATH, SNAPSHOT, Size
+from commands.cli.options import GIVEN_PATH, SNAPSHOT, Size, flag
 from commands.cli.render import Outcome
 from commands.reassign.execute import origins_known, read_for
+from kctl.errors import BadValue
 
 if TYPE_CHECKING:
     from kctl.changes.intents import ClearThrottle
@@ -22,21 +23,12 @@ if TYPE_CHECKING:
 ACTIONS = ("list", "set", "clear")
 
 
-@command(
-    "throttle",
-    examples="""
-    kctl reassign throttle list
-    kctl reassign throttle list --snapshot znodes.jsonl
-    kctl reassign throttle set drain-2.json 100MiB --yes
-    kctl reassign throttle clear drain-2.json --yes
-    """,
-    status=CHANGE_STATUS,
-)
+@command("throttle", status=CHANGE_STATUS)
 @changes(timeout=60)
 @click.argument("action", type=click.Choice(ACTIONS))
 @click.argument("plan", required=False, type=GIVEN_PATH)
 @click.argument("rate", required=False, type=Size())
-@click.option("--unused", is_flag=True, help="With clear: all throttles that no running move needs.")
+@flag("--unused", "With clear: all throttles that no running move needs.")
 @SNAPSHOT
 def throttle(
     frame: Frame,
@@ -51,9 +43,12 @@ def throttle(
 
     The throttle of a plan is what its execution set, by the journal, else what is set on its partitions.
     Throttles of other plans are not touched. Only `list` takes --snapshot.
-    """
-    from kctl.errors import BadValue
 
+    $ kctl reassign throttle list
+    $ kctl reassign throttle list --snapshot znodes.jsonl
+    $ kctl reassign throttle set drain-2.json 100MiB --yes
+    $ kctl reassign throttle clear drain-2.json --yes
+    """
     if action == "list":
         return _list(frame, how, snapshot)
     if snapshot is not None:
@@ -100,7 +95,7 @@ def _read(cluster: Cluster, how: How) -> ClusterState:
 def _set(frame: Frame, how: How, cluster: Cluster, plan: Path, rate: int) -> Outcome:
     """Set the rate on every broker of the plan, and the lists of throttled replicas if they are missing."""
     from kctl.changes.intents import intent_to_json
-    from kctl.changes.plan import Plan, Stage
+    from kctl.changes.plan import plan_of
     from kctl.cluster.reassignment.moves import moves_of
     from kctl.cluster.reassignment.plan_files import read_plan
     from kctl.cluster.reassignment.throttles import (
@@ -121,16 +116,9 @@ def _set(frame: Frame, how: How, cluster: Cluster, plan: Path, rate: int) -> Out
     brokers = brokers_of(lists)
     intents = [*list_changes(lists, state), *rate_changes(brokers, rate, state)]
     clear = intent_to_json(clearing(lists, state))
-    stages = tuple(
-        Stage(intent=intent, writes=cluster.writes_for(intent, state) if number == 0 else ())
-        for number, intent in enumerate(intents)
-    )
-    change = Plan(
-        title=f"throttle {plan.name} to {rate:,} bytes a second on {len(brokers)} brokers",
-        stages=stages,
-        details={"plan": file.identity, "throttle": clear, "rate": rate},
-    )
-    return carry_out(frame, how, cluster, change)
+    title = f"throttle {plan.name} to {rate:,} bytes a second on {len(brokers)} brokers"
+    details = {"plan": file.identity, "throttle": clear, "rate": rate}
+    return carry_out(frame, how, cluster, plan_of(intents, cluster, state, title=title, details=details))
 
 
 def _clear(frame: Frame, how: How, cluster: Cluster, plan: Path) -> Outcome:
@@ -165,10 +153,9 @@ def _carry_out(
     title: str,
     warnings: tuple[str, ...] = (),
 ) -> Outcome:
-    from kctl.changes.plan import Plan, Stage
+    from kctl.changes.plan import Plan, plan_of
     from kctl.cluster.reassignment.throttles import left_over
 
     if not left_over(clear, state):
         return carry_out(frame, how, cluster, Plan(title=title, stages=()))
-    stage = Stage(intent=clear, writes=cluster.writes_for(clear, state))
-    return carry_out(frame, how, cluster, Plan(title=title, stages=(stage,), warnings=warnings))
+    return carry_out(frame, how, cluster, plan_of([clear], cluster, state, title=title, warnings=warnings))

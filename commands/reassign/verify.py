@@ -11,10 +11,11 @@ import click
 from commands.cli.changing import How, carry_out
 from commands.cli.connecting import At, reads, refuse_other_cluster
 from commands.cli.frame import Frame, command
-from commands.cli.options import GIVEN_PATH, Duration
+from commands.cli.options import GIVEN_PATH, Duration, flag, option
 from commands.cli.render import Outcome
 from commands.reassign.execute import read_for
 from commands.reassign.plan import DISK_SIZES
+from kctl.errors import NotFinished
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -26,34 +27,32 @@ if TYPE_CHECKING:
     from kctl.cluster.state import ClusterState
     from kctl.model import TopicPartition
 
-SAMPLE = click.option(
-    "--sample", type=Duration(), default="5s", show_default=True,
-    help="Time between two measurements of replica sizes while something moves; 0 measures once.",
-)  # fmt: skip
+SAMPLE = option(
+    "--sample",
+    "Time between two measurements of replica sizes while something moves; 0 measures once.",
+    type=Duration(),
+    default="5s",
+)
 VERIFY_STATUS = (
     "0 everything is in place, in sync, and the plan's throttle is gone · 3 failed · "
     "5 something is missing, or still throttled"
 )
 
 
-@command(
-    "verify",
-    examples="""
-    kctl reassign verify drain-2.json
-    until kctl reassign verify drain-2.json; do sleep 10; done
-    kctl reassign verify drain-2.json --keep-throttle --output jsonl
-    """,
-    status=VERIFY_STATUS,
-)
+@command("verify", status=VERIFY_STATUS)
 @reads
 @click.argument("plan", type=GIVEN_PATH)
 @SAMPLE
-@click.option("--keep-throttle", is_flag=True, help="Keep the throttle of the plan even if it is finished.")
+@flag("--keep-throttle", "Keep the throttle of the plan even if it is finished.")
 def verify(frame: Frame, at: At, plan: Path, sample: float, keep_throttle: bool) -> Outcome:
     """Check whether each partition of a plan is in place and in sync.
 
     Over Kafka's protocol the rows also have the bytes copied and the rate; ZooKeeper does not have them. Once all
     partitions are done, the throttle of this plan is removed, with an entry in the journal.
+
+    $ kctl reassign verify drain-2.json
+    $ until kctl reassign verify drain-2.json; do sleep 10; done
+    $ kctl reassign verify drain-2.json --keep-throttle --output jsonl
     """
     from commands.reassign.rows import standing_lines, standing_row, standing_text
     from kctl.changes.journal import Journal
@@ -139,9 +138,8 @@ def settle_throttle(
     finished: bool,
 ) -> None:
     """Remove a plan's throttle if it is finished and the cluster may be changed; else note what is set (5)."""
-    from kctl.changes.plan import Plan, Stage
+    from kctl.changes.plan import plan_of
     from kctl.cluster.reassignment.throttles import left_over
-    from kctl.errors import NotFinished
 
     left = left_over(clear, state)
     if not left:
@@ -151,10 +149,8 @@ def settle_throttle(
         frame.note(f"still throttled: {', '.join(left[:4])}{' and more' if len(left) > 4 else ''}")
         return
     refuse_other_cluster(frame, cluster)
-    stage = Stage(intent=clear, writes=cluster.writes_for(clear, state))
-    change = Plan(
-        title=f"clear the throttle of plan {plan_id[:12]}", stages=(stage,), details={"clears": plan_id}
-    )
+    title = f"clear the throttle of plan {plan_id[:12]}"
+    change = plan_of([clear], cluster, state, title=title, details={"clears": plan_id})
     how = How(
         yes=True,
         dry_run=False,
@@ -178,11 +174,6 @@ def settle_throttle(
 
 @command(
     "status",
-    examples="""
-    kctl reassign status
-    kctl reassign status drain-2.json --disk-sizes /mnt/brokers
-    kctl reassign status --snapshot znodes.jsonl --output jsonl
-    """,
     every="",
     status="0 nothing is moving, or all of the plan is done · 3 failed · 5 something is moving, or stuck",
 )
@@ -194,6 +185,10 @@ def status(frame: Frame, at: At, plan: Path | None, disk_sizes: Path | None, sam
     """Show running moves, their progress and what they wait for.
 
     With PLAN, show all its partitions.
+
+    $ kctl reassign status
+    $ kctl reassign status drain-2.json --disk-sizes /mnt/brokers
+    $ kctl reassign status --snapshot znodes.jsonl --output jsonl
     """
     from commands.reassign.rows import standing_row, standing_text
     from kctl.changes.journal import Journal

@@ -4,46 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
 from commands.cli.answer import with_answer
 from commands.cli.evidence_options import EvidenceOptions, evidence, refuse_nothing
 from commands.cli.frame import Frame, command
-from commands.cli.options import STORE_OR_PATH, WRITTEN
+from commands.cli.options import STORE_OR_PATH, WRITTEN, flag, option
 from commands.cli.render import Outcome, folding
 from commands.remote.text import audit_text
+from kctl.errors import UnreadableFile
 
 if TYPE_CHECKING:
     from formats.tier.object_names import Layout
     from kctl.tier.metadata.asking import AsOf
 
-TIER = click.option(
-    "--tier",
+TIER = option(
+    "--tier URI-or-FOLDER", "Use this tier instead of one found in the evidence.", type=STORE_OR_PATH
+)
+LAYOUT = option(
+    "--layout NAME-or-FILE",
+    "Naming scheme of objects: local-tiered-storage, aiven, or a file.",
     type=STORE_OR_PATH,
-    metavar="URI-or-FOLDER",
-    help="Use this tier instead of one found in the evidence.",
 )
-LAYOUT = click.option(
-    "--layout", type=STORE_OR_PATH, metavar="NAME-or-FILE",
-    help="Naming scheme of objects: local-tiered-storage, aiven, or a file.",
-)  # fmt: skip
-NOW = click.option(
-    "--now",
-    metavar="TIME",
-    help="Apply retention as of this time.  [default: the newest time in the evidence]",
-)
-AS_OF = click.option(
-    "--as-of", metavar="WHEN", help="Use metadata up to a time, an offset, or PARTITION:OFFSET."
-)
+NOW = option("--now TIME", "Apply retention as of this time.  [default: the newest time in the evidence]")
+AS_OF = option("--as-of WHEN", "Use metadata up to a time, an offset, or PARTITION:OFFSET.")
 
 
 @command(
     "audit",
-    examples="""
-    kctl remote audit evidence/
-    kctl remote audit /var/lib/kafka/data --tier 's3://bucket/prefix?region=eu-west-1'
-    kctl remote audit evidence/brokers --tier copy-of-tier/ --plan-cleanup orphans.jsonl
-    """,
     status="0 complete · 3 a path or the tier could not be opened, or a partition not judged · 5 something is wrong (see `kctl finding`)",
 )
 @evidence("broker", "moment")
@@ -51,18 +37,14 @@ AS_OF = click.option(
 @LAYOUT
 @NOW
 @AS_OF
-@click.option("--no-content", is_flag=True, help="List objects without reading them.")
-@click.option(
-    "--plan-cleanup",
-    type=WRITTEN,
-    metavar="FILE",
-    help="Write unreferenced objects to FILE as JSON lines; delete nothing.",
+@flag("--no-content", "List objects without reading them.")
+@option(
+    "--plan-cleanup FILE", "Write unreferenced objects to FILE as JSON lines; delete nothing.", type=WRITTEN
 )
-@click.option(
+@flag(
     "--all",
-    "everything",
-    is_flag=True,
-    help="Show every finding on a terminal, not only the first of each code in a partition.",
+    "Show every finding on a terminal, not only the first of each code in a partition.",
+    into="everything",
 )
 def audit(
     frame: Frame,
@@ -78,6 +60,10 @@ def audit(
 
     EVIDENCE is one or more log directories, or folders that hold those of several brokers, tiers and znode
     exports.
+
+    $ kctl remote audit evidence/
+    $ kctl remote audit /var/lib/kafka/data --tier 's3://bucket/prefix?region=eu-west-1'
+    $ kctl remote audit evidence/brokers --tier copy-of-tier/ --plan-cleanup orphans.jsonl
     """
     from functools import partial
 
@@ -115,7 +101,6 @@ def read_layout(text: str | None) -> Layout | None:
     """A layout by its name or from a file; None where none was given."""
     from formats.errors import FormatError
     from formats.tier.object_names import LAYOUTS, parse_layout
-    from kctl.errors import UnreadableFile
     from kctl.files import read_text
 
     if text is None or text in LAYOUTS:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from commands.cli import completing
 from commands.cli.frame import Frame, command
-from commands.cli.options import GIVEN
+from commands.cli.options import GIVEN, flag, option
 from commands.cli.render import Outcome, Page, Row, folding
 from kctl.errors import BadValue
+from kctl.rows.remote import DELETION_STATES, SEGMENT_STATES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,54 +24,36 @@ if TYPE_CHECKING:
     from kctl.tier.metadata.asking import MetadataSelection
     from kctl.tier.metadata.log import ValueChunk
 
-STATES = (
-    "COPY_SEGMENT_STARTED",
-    "COPY_SEGMENT_FINISHED",
-    "DELETE_SEGMENT_STARTED",
-    "DELETE_SEGMENT_FINISHED",
-    "DELETE_PARTITION_MARKED",
-    "DELETE_PARTITION_STARTED",
-    "DELETE_PARTITION_FINISHED",
-)
+STATES = f"{SEGMENT_STATES}|{DELETION_STATES}".split("|")
 
 
 @command(
     "format",
-    examples="""
-    kctl remote format /var/lib/kafka/data
-    kctl remote format --format kafka evidence/ > records.txt
-    kctl remote format --topic orders --partition 0 --state COPY_SEGMENT_STARTED evidence/
-    kafka-console-consumer.sh --topic __remote_log_metadata ... | kctl remote format -
-    """,
+    paged=True,
     status="0 all printed · 3 a source could not be opened · 5 a record or batch is wrong, or replicas differ",
 )
 @click.argument("sources", metavar="SOURCE...", type=GIVEN, nargs=-1, required=True)
-@click.option(
-    "--format", "form", type=click.Choice(("rows", "kafka", "kip")), default="rows",
-    help="Print rows, Kafka's format, or KIP-405's.",
-)  # fmt: skip
-@click.option("--topic", metavar="NAME", help="Only records of this topic.")
-@click.option("--topic-id", metavar="ID", help="Only records of this topic id.")
-@click.option("--partition", type=int, metavar="N", help="Only records of this partition.")
-@click.option("--segment", "segment_id", metavar="ID", help="Only records of this remote segment.")
-@click.option("--broker", "broker_id", type=int, metavar="ID", help="Only records that this broker wrote.")
-@click.option(
-    "--state",
-    type=click.Choice(STATES),
-    metavar="STATE",
-    help="Only records with this state, such as COPY_SEGMENT_STARTED.",
+@option(
+    "--format",
+    "Print rows, Kafka's format, or KIP-405's.",
+    into="form",
+    type=click.Choice(("rows", "kafka", "kip")),
+    default="rows",
+    show_default=False,
 )
-@click.option(
-    "--from", "since", metavar="TIME", help="Only records from this event time on (ms or ISO 8601)."
+@option("--topic NAME", "Only records of this topic.", shell_complete=completing.topics)
+@option("--topic-id ID", "Only records of this topic id.")
+@option("--partition N", "Only records of this partition.", type=int)
+@option("--segment ID", "Only records of this remote segment.", into="segment_id")
+@option("--broker ID", "Only records that this broker wrote.", into="broker_id", type=int)
+@option(
+    "--state STATE", "Only records with this state, such as COPY_SEGMENT_STARTED.", type=click.Choice(STATES)
 )
-@click.option("--until", metavar="TIME", help="Only records up to this event time.")
-@click.option(
-    "--property", "properties", multiple=True, metavar="KEY=VALUE", help="Set a property of --format kip."
-)
-@click.option("--follow", is_flag=True, help="Wait for new records and print them.")
-@click.option(
-    "--until-idle", type=float, metavar="SECONDS", help="With --follow: stop after SECONDS without a record."
-)
+@option("--from TIME", "Only records from this event time on (ms or ISO 8601).", into="since")
+@option("--until TIME", "Only records up to this event time.")
+@option("--property KEY=VALUE...", "Set a property of --format kip.", into="properties")
+@flag("--follow", "Wait for new records and print them.")
+@option("--until-idle SECONDS", "With --follow: stop after SECONDS without a record.", type=float)
 def remote_format(
     frame: Frame,
     sources: tuple[str, ...],
@@ -89,8 +73,17 @@ def remote_format(
 
     Properties of KIP-405's format: print.partition, print.message.offset, print.version,
     print.all.event.value.fields (true or false), separator.
+
+    $ kctl remote format /var/lib/kafka/data
+    $ kctl remote format --format kafka evidence/ > records.txt
+    $ kctl remote format --topic orders --partition 0 --state COPY_SEGMENT_STARTED evidence/
+    $ kafka-console-consumer.sh --topic __remote_log_metadata ... | kctl remote format -
     """
+    from functools import partial
+
+    from formats.kafka_text.remote_log_metadata import format_kafka_line, format_kip_line
     from kctl.tier.metadata.asking import MetadataSelection
+    from kctl.tier.metadata.rows import lines_of_chunk
     from kctl.times import parse_time
 
     wanted = MetadataSelection(
@@ -107,12 +100,24 @@ def remote_format(
     chunks = _chunks(frame, sources, arriving, findings, follow, until_idle)
     if form == "rows":
         return Outcome(_rows(chunks, wanted, findings), text=folding(_text))
-    lines = (
-        _kafka(chunks, wanted, findings)
-        if form == "kafka"
-        else _kip(chunks, wanted, findings, _kip_properties(properties))
-    )
-    return Outcome(encoded=lambda _: _with_findings(frame, lines, findings), is_exact=True)
+    text = format_kafka_line
+    if form == "kip":
+        text = partial(format_kip_line, properties=_kip_properties(properties))
+
+    def lines() -> Iterator[bytes]:
+        """The lines; findings go to standard error."""
+        for chunk in chunks:
+            if form == "kafka" and wanted.is_everything:
+                yield from lines_of_chunk(chunk, findings.append)
+                continue
+            for offset, record in _typed(chunk, wanted, findings):
+                yield f"{text(chunk.metadata_partition, offset, record)}\n".encode()
+        for finding in findings:
+            frame.note(f"{finding.severity}: {finding.code}: {finding.message}")
+            if finding.is_wrong:
+                frame.raise_status(5)
+
+    return Outcome(encoded=lambda _: lines(), is_exact=True)
 
 
 def _chunks(
@@ -156,33 +161,6 @@ def _rows(chunks: Iterable[ValueChunk], wanted: MetadataSelection, findings: lis
     yield from (finding.row() for finding in findings)
 
 
-def _kafka(
-    chunks: Iterable[ValueChunk], wanted: MetadataSelection, findings: list[Finding]
-) -> Iterator[bytes]:
-    from formats.kafka_text.remote_log_metadata import format_kafka_line
-    from kctl.tier.metadata.rows import lines_of_chunk
-
-    for chunk in chunks:
-        if wanted.is_everything:
-            yield from lines_of_chunk(chunk, findings.append)
-        else:
-            for offset, record in _typed(chunk, wanted, findings):
-                yield f"{format_kafka_line(chunk.metadata_partition, offset, record)}\n".encode()
-
-
-def _kip(
-    chunks: Iterable[ValueChunk],
-    wanted: MetadataSelection,
-    findings: list[Finding],
-    properties: KipProperties,
-) -> Iterator[bytes]:
-    from formats.kafka_text.remote_log_metadata import format_kip_line
-
-    for chunk in chunks:
-        for offset, record in _typed(chunk, wanted, findings):
-            yield f"{format_kip_line(chunk.metadata_partition, offset, record, properties)}\n".encode()
-
-
 def _kip_properties(texts: tuple[str, ...]) -> KipProperties:
     from formats.kafka_text.remote_log_metadata import KipProperties
 
@@ -198,15 +176,6 @@ def _kip_properties(texts: tuple[str, ...]) -> KipProperties:
             value.encode().decode("unicode_escape") if key == "separator" else value == "true"
         )
     return KipProperties(**values)
-
-
-def _with_findings(frame: Frame, lines: Iterable[bytes], findings: list[Finding]) -> Iterator[bytes]:
-    """The lines; findings go to standard error."""
-    yield from lines
-    for finding in findings:
-        frame.note(f"{finding.severity}: {finding.code}: {finding.message}")
-        if finding.is_wrong:
-            frame.raise_status(5)
 
 
 def _text(rows: Iterable[Row], page: Page) -> Iterator[str]:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from commands.cli import completing
 from commands.cli.evidence_options import EvidenceOptions, evidence
 from commands.cli.frame import Frame, command
+from commands.cli.options import flag, option
 from commands.cli.render import Outcome, Page, Row, folding
 from commands.remote.audit import AS_OF, LAYOUT, NOW, TIER, parse_bound, read_layout
 from commands.remote.text import finding, follower_text, offsets, plan_text, size
@@ -18,30 +20,20 @@ if TYPE_CHECKING:
     from kctl.findings import Finding
     from kctl.tier.metadata.asking import AsOf
 
-TOPIC = click.option("--topic", required=True, metavar="NAME", help="The topic.")
-PARTITION = click.option(
-    "--partition", required=True, type=click.IntRange(0), metavar="N", help="The partition."
-)
+TOPIC = option("--topic NAME", "The topic.", required=True, shell_complete=completing.topics)
+PARTITION = option("--partition N", "The partition.", required=True, type=click.IntRange(0))
 
 
 @command(
     "lookup",
-    examples="""
-    kctl remote lookup evidence/ --topic orders --partition 0 --offset 217
-    kctl remote lookup evidence/ --topic orders --partition 0 --offset 217 --epoch 3 --layout aiven
-    """,
+    paged=True,
     status="0 answered · 3 a path could not be opened, or the partition is unknown · 5 nothing serves it",
 )
 @evidence()
 @TOPIC
 @PARTITION
-@click.option("--offset", required=True, type=click.IntRange(0), metavar="N", help="The offset.")
-@click.option(
-    "--epoch",
-    type=click.IntRange(0),
-    metavar="N",
-    help="Leader epoch.  [default: the leader's epoch of the offset]",
-)
+@option("--offset N", "The offset.", required=True, type=click.IntRange(0))
+@option("--epoch N", "Leader epoch.  [default: the leader's epoch of the offset]", type=click.IntRange(0))
 @AS_OF
 @LAYOUT
 def lookup(
@@ -56,6 +48,9 @@ def lookup(
     """Find the remote segment and objects that serve an offset.
 
     If none does, say why.
+
+    $ kctl remote lookup evidence/ --topic orders --partition 0 --offset 217
+    $ kctl remote lookup evidence/ --topic orders --partition 0 --offset 217 --epoch 3 --layout aiven
     """
     from formats.tier.object_names import LOCAL_TIERED_STORAGE
     from kctl.tier.rules.lookup import lookup as answer
@@ -91,17 +86,10 @@ def _keys(keys: list[str], width: int) -> Iterator[str]:
     yield from (f"  {key}" for key in keys)
 
 
-@command(
-    "plan",
-    examples="""
-    kctl remote plan evidence/
-    kctl remote plan evidence/ --topic orders --now 2026-11-21T14:00:00Z --output jsonl
-    """,
-    status="0 planned · 3 a path could not be opened · 5 the metadata are not right",
-)
+@command("plan", status="0 planned · 3 a path could not be opened · 5 the metadata are not right")
 @evidence()
-@click.option("--topic", metavar="NAME", help="Only this topic.")
-@click.option("--partition", type=click.IntRange(0), metavar="N", help="Only this partition.")
+@option("--topic NAME", "Only this topic.", shell_complete=completing.topics)
+@option("--partition N", "Only this partition.", type=click.IntRange(0))
 @NOW
 @AS_OF
 def plan(
@@ -110,6 +98,9 @@ def plan(
     """Show the next tasks of each leader: copy, delete remote segments, delete local segments.
 
     Retention limits that a topic does not set are unknown broker defaults; nothing is planned for them.
+
+    $ kctl remote plan evidence/
+    $ kctl remote plan evidence/ --topic orders --now 2026-11-21T14:00:00Z --output jsonl
     """
     from kctl.times import parse_time
 
@@ -138,23 +129,13 @@ def _plan(
 
 @command(
     "follower",
-    examples="""
-    kctl remote follower evidence/ --topic orders --partition 0 --broker 4
-    kctl remote follower evidence/ --topic orders --partition 0 --broker 2 --as-leader
-    """,
     status="0 answered · 3 a path could not be opened, or the partition is unknown · 5 its state cannot be built",
 )
 @evidence()
 @TOPIC
 @PARTITION
-@click.option(
-    "--broker",
-    required=True,
-    type=click.IntRange(0),
-    metavar="ID",
-    help="Broker of the replica; need not have one yet.",
-)
-@click.option("--as-leader", is_flag=True, help="Show what it does when it becomes leader.")
+@option("--broker ID", "Broker of the replica; need not have one yet.", required=True, type=click.IntRange(0))
+@flag("--as-leader", "Show what it does when it becomes leader.")
 @AS_OF
 @TIER
 @LAYOUT
@@ -168,7 +149,11 @@ def follower(
     tier: str | None,
     layout: str | None,
 ) -> Outcome:
-    """Show how a new, lagging or returning follower rebuilds its state."""
+    """Show how a new, lagging or returning follower rebuilds its state.
+
+    $ kctl remote follower evidence/ --topic orders --partition 0 --broker 4
+    $ kctl remote follower evidence/ --topic orders --partition 0 --broker 2 --as-leader
+    """
     from kctl.tier.audit.audit import stores_in
     from kctl.tier.rules.follower_row import as_leader_row, epoch_index, follower_row
     from kctl.tier.rules.partition_facts import subject_of

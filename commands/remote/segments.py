@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from commands.cli import completing
 from commands.cli.frame import Frame, command
-from commands.cli.options import GIVEN
+from commands.cli.options import GIVEN, flag, option
 from commands.cli.render import Outcome, Page, Row, folding, json_encoder
 from commands.remote.text import segments_text
 
@@ -18,27 +19,14 @@ if TYPE_CHECKING:
 
     from kctl.evidence.model import Arriving
     from kctl.findings import Finding
-    from kctl.tier.metadata.asking import AsOf
 
 
-@command(
-    "segments",
-    examples="""
-    kctl remote segments evidence/
-    kctl remote segments evidence/ --topic orders --as-of 2026-11-21T13:24:08Z
-    kctl remote segments evidence/ --all --output jsonl | jq 'select(.state == "COPY_SEGMENT_STARTED")'
-    """,
-    status="0 listed · 3 a source could not be opened · 5 the records are wrong",
-)
+@command("segments", paged=True, status="0 listed · 3 a source could not be opened · 5 the records are wrong")
 @click.argument("sources", metavar="SOURCE...", type=GIVEN, nargs=-1, required=True)
-@click.option("--topic", metavar="NAME", help="Only this topic.")
-@click.option("--partition", type=int, metavar="N", help="Only this partition.")
-@click.option(
-    "--as-of",
-    metavar="WHEN",
-    help="Show the state at a time, an offset, or PARTITION:OFFSET of the metadata topic.",
-)
-@click.option("--all", "everything", is_flag=True, help="Include segments whose deletion has finished.")
+@option("--topic NAME", "Only this topic.", shell_complete=completing.topics)
+@option("--partition N", "Only this partition.", type=int)
+@option("--as-of WHEN", "Show the state at a time, an offset, or PARTITION:OFFSET of the metadata topic.")
+@flag("--all", "Include segments whose deletion has finished.", into="everything")
 def segments(
     frame: Frame,
     sources: tuple[str, ...],
@@ -50,8 +38,15 @@ def segments(
     """List remote segments by their metadata records.
 
     SOURCE is the same as for `kctl remote format`. Deleted segments are listed only with --all.
+
+    $ kctl remote segments evidence/
+    $ kctl remote segments evidence/ --topic orders --as-of 2026-11-21T13:24:08Z
+    $ kctl remote segments evidence/ --all --output jsonl | jq 'select(.state == "COPY_SEGMENT_STARTED")'
     """
     from kctl.tier.metadata.asking import NOW, parse_as_of
+    from kctl.tier.metadata.fold import fold_findings, folded
+    from kctl.tier.metadata.rows import Totals, segment_lines, segment_rows
+    from kctl.tier.metadata.sources import open_sources
 
     arriving: dict[Path, Arriving] = {}
     if frame.given.get("bootstrap_server"):
@@ -59,63 +54,40 @@ def segments(
 
         sources, arriving = live_paths.sources(frame, sources)
     when = parse_as_of(as_of) if as_of else NOW
-    given = (frame, sources, arriving, topic, partition, when, everything)
+
+    def rows(*, in_lines: bool = False) -> Iterator[Any]:
+        """Rows; those of segments as JSON lines with `in_lines`."""
+        findings: list[Finding] = []
+        opened = open_sources(sources, findings.append, sys.stdin.buffer.read, arriving)
+        for failure in opened.failures:
+            frame.report(failure)
+        fold = folded(opened.chunks, findings.append, when, keep_deleted=everything)
+        yield from (finding.row() for finding in (*findings, *fold_findings(fold, opened.log)))
+
+        totals = Totals()
+        if in_lines:
+            yield from segment_lines(fold, totals, json_encoder(), topic, partition)
+        else:
+            yield from segment_rows(fold, totals, topic, partition)
+        yield from totals.rows()
 
     def encoded(form: str) -> Iterator[bytes | memoryview] | None:
-        return frame.json_lines(_segments(*given, in_lines=True)) if form == "jsonl" else None
+        return frame.json_lines(rows(in_lines=True)) if form == "jsonl" else None
 
-    return Outcome(_segments(*given), text=folding(segments_text), encoded=encoded)
-
-
-def _segments(
-    frame: Frame,
-    sources: tuple[str, ...],
-    arriving: dict[Path, Arriving],
-    topic: str | None,
-    partition: int | None,
-    when: AsOf,
-    everything: bool,
-    *,
-    in_lines: bool = False,
-) -> Iterator[Any]:
-    """Rows; those of segments as JSON lines with `in_lines`."""
-    from kctl.tier.metadata.fold import fold_findings, folded
-    from kctl.tier.metadata.rows import Totals, segment_lines, segment_rows
-    from kctl.tier.metadata.sources import open_sources
-
-    findings: list[Finding] = []
-    opened = open_sources(sources, findings.append, sys.stdin.buffer.read, arriving)
-    for failure in opened.failures:
-        frame.report(failure)
-    fold = folded(opened.chunks, findings.append, when, keep_deleted=everything)
-    yield from (finding.row() for finding in (*findings, *fold_findings(fold, opened.log)))
-
-    totals = Totals()
-    if in_lines:
-        yield from segment_lines(fold, totals, json_encoder(), topic, partition)
-    else:
-        yield from segment_rows(fold, totals, topic, partition)
-    yield from totals.rows()
+    return Outcome(rows(), text=folding(segments_text), encoded=encoded)
 
 
-@command(
-    "partition-of",
-    examples="""
-    kctl remote partition-of LWgrMmVrT0a__7a4SasuPA:0
-    kctl remote partition-of LWgrMmVrT0a__7a4SasuPA:orders-7 --partitions 5
-    """,
-    status="0 done · 2 not a topic id and partition",
-)
+@command("partition-of", status="0 done · 2 not a topic id and partition")
 @click.argument("topic_id_partition", metavar="TOPIC-ID:PARTITION")
-@click.option(
-    "--partitions", type=click.IntRange(1), metavar="N", default=50, show_default=True,
-    help="Number of partitions of the metadata topic.",
-)  # fmt: skip
+@option("--partitions N", "Number of partitions of the metadata topic.", type=click.IntRange(1), default=50)
 def partition_of(frame: Frame, topic_id_partition: str, partitions: int) -> Outcome:
     """Show which metadata partition holds the records of a partition.
 
     With the topic's name (TOPIC-ID:TOPIC-PARTITION) the row also has the partition by the text of KIP-405, which
     no release follows.
+
+    $ kctl remote partition-of LWgrMmVrT0a__7a4SasuPA:0
+    $ kctl remote partition-of LWgrMmVrT0a__7a4SasuPA:orders-7 --partitions 5
     """
     from kctl.tier.metadata.partitioner import metadata_partition_row
 

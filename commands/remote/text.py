@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import Any, cast
 
 from commands.cli.render import Page, Row, in_unit
@@ -83,43 +84,44 @@ def _total(row: Row) -> Iterator[str]:
 
 def audit_text(rows: Iterable[Row], page: Page, *, everything: bool = False) -> Iterator[str]:
     """Findings, those of a partition with one code as one entry unless all are asked for; a line a partition; totals."""
-    pending: list[Row] = []
-    for row in rows:
-        if row["kind"] == "finding":
-            if pending and (pending[-1]["topic"], pending[-1]["partition"]) != (
-                row["topic"],
-                row["partition"],
-            ):
-                yield from _grouped(pending, page, everything)
-                pending = []
-            pending.append(row)
+    for partition, same in groupby(rows, _partition_of_finding):
+        if partition is not None:
+            yield from _grouped(same, page, everything)
             continue
-        yield from _grouped(pending, page, everything)
-        pending = []
-        if row["kind"] == "tier_partition":
-            gaps = ", ".join(f"[{a}, {b})" for a, b in cast(Pairs, row["gaps"]))
-            parts = [
-                f"{row['segments']:,} segments",
-                f"{row['objects']:,} objects",
-                size(row["size_in_bytes"]),
-            ]
-            parts += [f"missing {gaps}"] if gaps else []
-            parts += [f"{row['outside_lineage']} outside the lineage"] if row["outside_lineage"] else []
-            log = ""
-            if row["log_start_offset"] is not None:
-                log = f"log [{row['log_start_offset']}, {row['log_end_offset']}), local from {row['local_log_start_offset']}"
-            name = page.style(f"{row['topic']}-{row['partition']}", "bold")
-            yield "  ".join(part for part in (name, log, ", ".join(parts)) if part)
-        else:
-            yield ""
-            yield (
-                f"{row['partitions']:,} partitions, {row['segments']:,} segments, {row['objects']:,} objects,"
-                f" {size(row['bytes'])}; {size(row['orphan_bytes'])} unreferenced"
-            )
-            yield f"{row['errors']:,} errors, {row['warnings']:,} warnings"
+        for row in same:
+            yield from _row_text(row, page)
 
 
-def _grouped(rows: list[Row], page: Page, everything: bool) -> Iterator[str]:
+def _partition_of_finding(row: Row) -> tuple[object, object] | None:
+    return (row["topic"], row["partition"]) if row["kind"] == "finding" else None
+
+
+def _row_text(row: Row, page: Page) -> Iterator[str]:
+    """A line of a partition, or the totals."""
+    if row["kind"] == "tier_partition":
+        gaps = ", ".join(f"[{a}, {b})" for a, b in cast(Pairs, row["gaps"]))
+        parts = [
+            f"{row['segments']:,} segments",
+            f"{row['objects']:,} objects",
+            size(row["size_in_bytes"]),
+        ]
+        parts += [f"missing {gaps}"] if gaps else []
+        parts += [f"{row['outside_lineage']} outside the lineage"] if row["outside_lineage"] else []
+        log = ""
+        if row["log_start_offset"] is not None:
+            log = f"log [{row['log_start_offset']}, {row['log_end_offset']}), local from {row['local_log_start_offset']}"
+        name = page.style(f"{row['topic']}-{row['partition']}", "bold")
+        yield "  ".join(part for part in (name, log, ", ".join(parts)) if part)
+    else:
+        yield ""
+        yield (
+            f"{row['partitions']:,} partitions, {row['segments']:,} segments, {row['objects']:,} objects,"
+            f" {size(row['bytes'])}; {size(row['orphan_bytes'])} unreferenced"
+        )
+        yield f"{row['errors']:,} errors, {row['warnings']:,} warnings"
+
+
+def _grouped(rows: Iterable[Row], page: Page, everything: bool) -> Iterator[str]:
     """The findings of a partition, the worst first; the first of each code, and the number of the others."""
     by_code: dict[tuple[object, object], list[Row]] = {}
     for row in sorted(rows, key=lambda row: ("error", "warning", "info").index(str(row["severity"]))):

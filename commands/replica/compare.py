@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from commands.cli import completing
 from commands.cli.answer import with_answer
 from commands.cli.evidence_options import EvidenceOptions, evidence
 from commands.cli.frame import Frame, command
-from commands.cli.options import RULES_OF_VERSION, WRITTEN
+from commands.cli.options import RULES_OF_VERSION, WRITTEN, flag, option
 from commands.cli.render import Outcome, Row, folding
 
 if TYPE_CHECKING:
@@ -19,30 +20,24 @@ if TYPE_CHECKING:
     from kctl.replica.comparison.search import ComparedEvidence
     from kctl.replica.loss.search import LossSearch
 
-LEADER = click.option(
-    "--leader", type=int, metavar="ID", help="Take the log of this broker as the present one."
-)
+LEADER = option("--leader ID", "Take the log of this broker as the present one.", type=int)
 
 
 @command(
-    "compare",
-    examples="""
-    kctl replica compare evidence/moments/during
-    kctl replica compare broker-1/data broker-2/data broker-3/data --topic orders
-    kctl replica compare evidence/ --if-leader 2 --kafka-version 2.8
-    """,
-    status="0 replicas agree · 3 failed, or not judged · 5 replicas differ, or a copy is damaged",
+    "compare", status="0 replicas agree · 3 failed, or not judged · 5 replicas differ, or a copy is damaged"
 )
 @evidence("broker", "moment", "topic", "partition", "compacted", "jobs")
-@click.option(
-    "--if-leader", type=int, metavar="ID", help="Show what each replica would drop if this broker led."
-)
+@option("--if-leader ID", "Show what each replica would drop if this broker led.", type=int)
 @RULES_OF_VERSION
 def compare(frame: Frame, options: EvidenceOptions, if_leader: int | None, kafka_version: str) -> Outcome:
     """Compare the replicas of every partition that two or more brokers hold.
 
     Bytes are compared batch by batch; records are decoded only where bytes differ. Copies of several moments
     are compared within each moment.
+
+    $ kctl replica compare evidence/moments/during
+    $ kctl replica compare broker-1/data broker-2/data broker-3/data --topic orders
+    $ kctl replica compare evidence/ --if-leader 2 --kafka-version 2.8
     """
     from commands.replica.compare_text import compare_text
     from kctl.judging.judgement import Question, judgement_rows
@@ -79,22 +74,12 @@ def _compared(frame: Frame, compared: ComparedEvidence) -> Iterator[Row | Judgem
 
 @command(
     "loss",
-    examples="""
-    kctl replica loss evidence/
-    kctl replica loss evidence/ --topic ledger --partition 0 --output jsonl
-    kctl replica loss broker-1/data broker-2/data --leader 2
-    kctl replica loss evidence/ --export lost/
-    """,
     status="0 no record lost · 3 failed, or not judged · 5 records were lost, or loss cannot be ruled out",
 )
 @evidence("broker", "moment", "topic", "partition", "compacted", "acks", "jobs")
 @LEADER
-@click.option(
-    "--export", type=WRITTEN, metavar="DIR", help="Write the lost records to DIR, to be produced again."
-)
-@click.option(
-    "--all", "everything", is_flag=True, help="Show every loss on a terminal, not only the first ten."
-)
+@option("--export DIR", "Write the lost records to DIR, to be produced again.", type=WRITTEN)
+@flag("--all", "Show every loss on a terminal, not only the first ten.", into="everything")
 def loss(
     frame: Frame, options: EvidenceOptions, leader: int | None, export: str | None, everything: bool
 ) -> Outcome:
@@ -102,6 +87,11 @@ def loss(
 
     Uses copies of all moments, broker logs, znode exports and checkpoints. Lost records are those that a leader
     once held and the present lineage lacks; deletion by retention is not loss.
+
+    $ kctl replica loss evidence/
+    $ kctl replica loss evidence/ --topic ledger --partition 0 --output jsonl
+    $ kctl replica loss broker-1/data broker-2/data --leader 2
+    $ kctl replica loss evidence/ --export lost/
     """
     from functools import partial
 
@@ -138,22 +128,19 @@ def _looked_through(
     yield from search.without_copies()
 
 
-@command(
-    "explain",
-    examples="""
-    kctl replica explain evidence/ --topic ledger --partition 0 --offset 55
-    """,
-    status="0 explained · 3 failed",
-)
+@command("explain", paged=True, status="0 explained · 3 failed")
 @evidence("broker", "moment")
-@click.option("--topic", required=True, metavar="TOPIC", help="The topic.")
-@click.option("--partition", type=int, required=True, metavar="N", help="The partition.")
-@click.option("--offset", type=click.IntRange(0), required=True, metavar="N", help="The offset.")
+@option("--topic TOPIC", "The topic.", required=True, shell_complete=completing.topics)
+@option("--partition N", "The partition.", type=int, required=True)
+@option("--offset N", "The offset.", type=click.IntRange(0), required=True)
 @LEADER
 def explain(
     frame: Frame, options: EvidenceOptions, topic: str, partition: int, offset: int, leader: int | None
 ) -> Outcome:
-    """Show the history of one offset: who wrote it, where it is, why it is gone."""
+    """Show the history of one offset: who wrote it, where it is, why it is gone.
+
+    $ kctl replica explain evidence/ --topic ledger --partition 0 --offset 55
+    """
     from commands.replica.explain_text import explain_text
     from kctl.model import TopicPartition
     from kctl.replica.explain import explain_offset

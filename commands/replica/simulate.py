@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from commands.cli.frame import Frame, command
-from commands.cli.options import GIVEN, RULES_OF_VERSION
+from commands.cli.options import GIVEN, RULES_OF_VERSION, flag, option
 from commands.cli.render import Outcome, Page, Row, epochs
+from kctl.rows.replica import EXPLORATION, REPLICA_STATE, SIMULATION, VIOLATION
 
 if TYPE_CHECKING:
     from kctl.replication.rules import Rules
@@ -18,22 +19,14 @@ if TYPE_CHECKING:
 
 @command(
     "simulate",
-    examples="""
-    kctl replica simulate high-watermark-loss --kafka-version 0.10.2
-    kctl replica simulate high-watermark-divergence --compare 0.10,2.8
-    kctl replica simulate my-scenario.toml --kafka-version 3.9 --output jsonl
-    kctl replica simulate --random 10000 --seed 7 --kafka-version 0.10
-    """,
     status="0 simulated · 2 not a scenario or version · 3 no such file · 5 random faults broke a guarantee",
 )
 @click.argument("scenario", required=False, type=GIVEN)
 @RULES_OF_VERSION
-@click.option("--compare", metavar="V,V", help="Apply the rules of two versions and show them side by side.")
-@click.option(
-    "--random", "random_steps", type=click.IntRange(1, 10_000_000), metavar="N", help="Take N random steps."
-)
-@click.option("--seed", type=int, metavar="N", default=1, show_default=True, help="Seed of the random steps.")
-@click.option("--power-failures", is_flag=True, help="Let random crashes lose data that is not flushed.")
+@option("--compare V,V", "Apply the rules of two versions and show them side by side.")
+@option("--random N", "Take N random steps.", into="random_steps", type=click.IntRange(1, 10_000_000))
+@option("--seed N", "Seed of the random steps.", type=int, default=1)
+@flag("--power-failures", "Let random crashes lose data that is not flushed.")
 def simulate(
     frame: Frame,
     scenario: str | None,
@@ -47,6 +40,11 @@ def simulate(
 
     SCENARIO is a TOML file or one of: high-watermark-loss, high-watermark-divergence, unclean-election,
     power-failure. With --random the steps are random, and the guarantees of the protocol are checked after each.
+
+    $ kctl replica simulate high-watermark-loss --kafka-version 0.10.2
+    $ kctl replica simulate high-watermark-divergence --compare 0.10,2.8
+    $ kctl replica simulate my-scenario.toml --kafka-version 3.9 --output jsonl
+    $ kctl replica simulate --random 10000 --seed 7 --kafka-version 0.10
     """
     from kctl.replication.rules import rules_for
     from kctl.replication.scenario import read_scenario
@@ -66,7 +64,6 @@ def simulate(
 
 def _played(scenario: Scenario, rules: Rules) -> Iterator[Row]:
     from kctl.replication.scenario import play
-    from kctl.rows.replica import SIMULATION
 
     run = None
     for number, step, note, run in play(scenario, rules):
@@ -83,8 +80,6 @@ def _played(scenario: Scenario, rules: Rules) -> Iterator[Row]:
 
 
 def _states(kafka_version: str, number: int, step: Step | None, note: str, run: Run) -> Iterator[Row]:
-    from kctl.rows.replica import REPLICA_STATE
-
     part = run.partition
     for broker_id, replica in part.replicas.items():
         role = "leader" if broker_id == part.leader else "follower"
@@ -105,7 +100,6 @@ def _states(kafka_version: str, number: int, step: Step | None, note: str, run: 
 
 def _explored(rules: Rules, steps: int, seed: int, power_failures: bool) -> Iterator[Row]:
     from kctl.replication.exploration import explore
-    from kctl.rows.replica import EXPLORATION, VIOLATION
 
     counts: dict[str, int] = {}
     for violation in explore(rules, steps=steps, seed=seed, power_failures=power_failures):

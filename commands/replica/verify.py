@@ -8,13 +8,12 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from commands.cli.connecting import wire
 from commands.cli.frame import Frame, command
-from commands.cli.options import GIVEN_PATH, PARTITION, TIMEOUT, TOPIC, Size
+from commands.cli.options import GIVEN_PATH, PARTITION, TIMEOUT, TOPIC, Size, option
 from commands.cli.render import Outcome, Page, Row, finding_line
 from commands.replica.compare_text import divergence_line, verdict_line
+from kctl.rows.live import VERIFICATION, VERIFIED
 
 if TYPE_CHECKING:
     from kctl.cluster.state import ClusterState
@@ -24,24 +23,12 @@ if TYPE_CHECKING:
 
 @command(
     "verify",
-    examples="""
-    kctl replica verify --bootstrap-server kafka1:9092
-    kctl replica verify --topic orders --topic payments --max-rate 50MiB
-    kctl replica verify --resume verified.json --output jsonl
-    """,
     status="0 all replicas are equal · 3 failed · 5 replicas differ, are damaged, or were not all compared",
 )
 @TOPIC
 @PARTITION
-@click.option(
-    "--max-rate", type=Size(), metavar="BYTES", help="Limit on bytes read per second, over all brokers."
-)
-@click.option(
-    "--resume",
-    type=GIVEN_PATH,
-    metavar="FILE",
-    help="Keep the progress of each partition in FILE and continue from it.",
-)
+@option("--max-rate BYTES", "Limit on bytes read per second, over all brokers.", type=Size())
+@option("--resume FILE", "Keep the progress of each partition in FILE and continue from it.", type=GIVEN_PATH)
 @TIMEOUT
 def verify(
     frame: Frame,
@@ -55,38 +42,34 @@ def verify(
 
     Batches are fetched from leaders and followers up to the high watermark. Equal bytes with a valid CRC are
     sound; where bytes differ the records are compared. Nothing is written to the cluster.
+
+    $ kctl replica verify --bootstrap-server kafka1:9092
+    $ kctl replica verify --topic orders --topic payments --max-rate 50MiB
+    $ kctl replica verify --resume verified.json --output jsonl
     """
-    return Outcome(_rows(frame, topics, partitions, max_rate, resume, timeout), text=verify_text)
-
-
-def _rows(
-    frame: Frame,
-    topics: tuple[str, ...],
-    partitions: tuple[int, ...],
-    max_rate: int | None,
-    resume: Path | None,
-    timeout: float,
-) -> Iterator[Row]:
     from kctl.wire.reading import read_cluster
     from kctl.wire.replicas.verification import Options, Progressed, ReplicaVerification
 
-    begun = time.monotonic()
-    with wire(frame, timeout=timeout) as connected:
-        state = read_cluster(connected, topics or None, configs=("topics",))
-        chosen = _chosen(frame, state, topics, partitions)
-        counts: dict[str, int] = {}
-        batches = 0
-        with Progressed(resume, state.cluster_id) if resume else nullcontext() as done:
-            options = Options(max_rate=max_rate, begin=done.offsets(state) if done else {})
-            run = ReplicaVerification(connected, state, options, frame.progress())
-            for verified in run.results(chosen):
-                yield from _partition_rows(verified)
-                counts[verified.verdict] = counts.get(verified.verdict, 0) + 1
-                batches += verified.batches
-                if done and verified.verdict == "equal":
-                    tp = verified.partition
-                    done.remember(tp, state.topics[tp.topic].topic_id, verified.offset)
-    yield _summary(counts, batches, run, time.monotonic() - begun)
+    def rows() -> Iterator[Row]:
+        begun = time.monotonic()
+        with wire(frame, timeout=timeout) as connected:
+            state = read_cluster(connected, topics or None, configs=("topics",))
+            chosen = _chosen(frame, state, topics, partitions)
+            counts: dict[str, int] = {}
+            batches = 0
+            with Progressed(resume, state.cluster_id) if resume else nullcontext() as done:
+                options = Options(max_rate=max_rate, begin=done.offsets(state) if done else {})
+                run = ReplicaVerification(connected, state, options, frame.progress())
+                for verified in run.results(chosen):
+                    yield from _partition_rows(verified)
+                    counts[verified.verdict] = counts.get(verified.verdict, 0) + 1
+                    batches += verified.batches
+                    if done and verified.verdict == "equal":
+                        tp = verified.partition
+                        done.remember(tp, state.topics[tp.topic].topic_id, verified.offset)
+        yield _summary(counts, batches, run, time.monotonic() - begun)
+
+    return Outcome(rows(), text=verify_text)
 
 
 def _chosen(
@@ -108,7 +91,6 @@ def _chosen(
 
 
 def _partition_rows(verified: Verified) -> Iterator[Row]:
-    from kctl.rows.live import VERIFIED
     from kctl.rows.replica import DIVERGENCE
 
     for divergence in verified.divergences:
@@ -129,8 +111,6 @@ def _partition_rows(verified: Verified) -> Iterator[Row]:
 
 
 def _summary(counts: dict[str, int], batches: int, run: ReplicaVerification, seconds: float) -> Row:
-    from kctl.rows.live import VERIFICATION
-
     return VERIFICATION(
         partitions=sum(counts.values()),
         equal=counts.get("equal", 0),

@@ -11,8 +11,9 @@ import click
 
 from commands.cli.evidence_options import EvidenceOptions
 from commands.cli.frame import Frame, command
-from commands.cli.options import GIVEN, GIVEN_PATH
+from commands.cli.options import GIVEN, GIVEN_PATH, flag, option
 from commands.cli.render import Outcome, Page, Row
+from kctl.errors import KctlError
 
 if TYPE_CHECKING:
     from kctl.checks.report import ReplicaTask
@@ -24,35 +25,33 @@ RULES = ("0.8", "2.0", "3.8")
 
 @command(
     "rebuild",
-    examples="""
-    kctl segment rebuild data/orders-3 --to rebuilt/
-    kctl segment rebuild data/orders-3 --check
-    kctl segment rebuild data/ --to rebuilt/ --rules 2.0
-    """,
     status="0 written, or equal or equivalent · 3 failed · 4 OUT lies in the evidence"
     " · 5 an existing file is different",
 )
 @click.argument("folder", type=GIVEN)
-@click.option("--to", "out", type=GIVEN_PATH, metavar="OUT", help="Write to OUT/TOPIC-PARTITION/.")
-@click.option(
+@option("--to OUT", "Write to OUT/TOPIC-PARTITION/.", into="out", type=GIVEN_PATH)
+@option(
     "--rules",
+    "Apply the rules of this version and later.  [default: the newest; with --check those that match]",
     type=click.Choice(RULES),
-    help="Apply the rules of this version and later.  [default: the newest; with --check those that match]",
 )
-@click.option(
-    "--index-interval-bytes",
-    "interval",
+@option(
+    "--index-interval-bytes N",
+    "Bytes between index entries.  [default: as in the existing indexes, else 4096]",
+    into="interval",
     type=click.IntRange(0),
-    metavar="N",
-    help="Bytes between index entries.  [default: as in the existing indexes, else 4096]",
 )
-@click.option("--check", is_flag=True, help="Compare with the existing files.")
+@flag("--check", "Compare with the existing files.")
 def rebuild(
     frame: Frame, folder: str, out: Path | None, rules: str | None, interval: int | None, check: bool
 ) -> Outcome:
     """Rebuild indexes, producer snapshots and epochs from the log.
 
     FOLDER is a partition folder, or a log directory of one broker. It is never written to.
+
+    $ kctl segment rebuild data/orders-3 --to rebuilt/
+    $ kctl segment rebuild data/orders-3 --check
+    $ kctl segment rebuild data/ --to rebuilt/ --rules 2.0
     """
     from kctl.log.index_rules import Rules
     from kctl.log.rebuilding import RebuildOptions, refuse_evidence
@@ -72,7 +71,6 @@ def _tasks(folder: str, evidence: Evidence) -> list[ReplicaTask]:
     from formats.log_dir.file_names import FolderKind
     from kctl.checks.evidence import loose_task, open_directory, task_of
     from kctl.checks.report import CheckOptions
-    from kctl.errors import KctlError
 
     options = CheckOptions()
     directories = {log_dir.path: open_directory(log_dir, evidence, options) for log_dir in evidence.log_dirs}
@@ -90,7 +88,6 @@ def _tasks(folder: str, evidence: Evidence) -> list[ReplicaTask]:
 
 
 def _rebuilt(frame: Frame, tasks: list[ReplicaTask], options: RebuildOptions) -> Iterator[Row]:
-    from kctl.errors import KctlError
     from kctl.log.rebuilding import is_different
     from kctl.log.rebuilding import rebuild as rebuild_folder
     from kctl.rows.verify import REBUILT

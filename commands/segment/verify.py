@@ -12,7 +12,7 @@ import click
 from commands.cli.answer import with_answer
 from commands.cli.evidence_options import EvidenceOptions, evidence
 from commands.cli.frame import Frame, command
-from commands.cli.options import Size
+from commands.cli.options import Size, flag, option
 from commands.cli.render import Outcome, Page, Row, folding, in_unit
 from formats.values import Struct
 
@@ -147,42 +147,28 @@ LEVELS = ("header", "crc", "records")
 
 @command(
     "verify",
-    examples="""
-    kctl segment verify /var/lib/kafka/data
-    kctl segment verify --level crc orders-3/ --output jsonl | jq 'select(.severity == "error")'
-    kctl segment verify evidence/ --compacted profiles --jobs 4
-    """,
     status="0 every byte is whole · 3 a path or file could not be read · 5 something is wrong (see `kctl finding`)",
 )
 @evidence("compacted", "jobs", "broker", "moment", metavar="PATH...")
-@click.option(
+@option(
     "--level",
+    "Check batch headers only, CRCs as well, or every record.",
     type=click.Choice(LEVELS),
     default="records",
-    show_default=True,
-    help="Check batch headers only, CRCs as well, or every record.",
 )
-@click.option(
+@option(
     "--max-decompressed-bytes",
+    "Do not decompress a batch to more than this size.",
     type=Size(),
     default="256MiB",
-    show_default=True,
-    help="Do not decompress a batch to more than this size.",
 )
-@click.option(
-    "--max-findings",
+@option(
+    "--max-findings N",
+    "List at most N findings per file and count the rest.",
     type=click.IntRange(1),
-    metavar="N",
     default=10_000,
-    show_default=True,
-    help="List at most N findings per file and count the rest.",
 )
-@click.option(
-    "--all",
-    "everything",
-    is_flag=True,
-    help="Show every finding on a terminal, not only the first of each code.",
-)
+@flag("--all", "Show every finding on a terminal, not only the first of each code.", into="everything")
 def verify(
     frame: Frame, options: EvidenceOptions, level: str, max_decompressed_bytes: int, max_findings: int, everything: bool
 ) -> Outcome:  # fmt: skip
@@ -190,6 +176,10 @@ def verify(
 
     PATH is a segment, a partition folder, a log directory, or a folder that holds any of them.
     Nothing is written; a broker may be running.
+
+    $ kctl segment verify /var/lib/kafka/data
+    $ kctl segment verify --level crc orders-3/ --output jsonl | jq 'select(.severity == "error")'
+    $ kctl segment verify evidence/ --compacted profiles --jobs 4
     """
     from functools import partial
 
@@ -218,7 +208,6 @@ def verify(
 
 def _unexamined(frame: Frame, evidence: Evidence) -> Iterator[str]:
     """The folders in which nothing was found to examine, which are reported."""
-    from kctl.errors import KctlError
     from kctl.judging.integrity import WANTED
 
     for tier in evidence.tiers:
@@ -229,7 +218,7 @@ def _unexamined(frame: Frame, evidence: Evidence) -> Iterator[str]:
         known += [other for _, other in evidence.files]
         is_replica = any(replica.folder.is_relative_to(root.path) for replica in evidence.replicas)
         if root not in known and not is_replica and not evidence.findings:
-            frame.report(KctlError(f"{root.given}: no {WANTED} found here", "name a folder that holds one"))
+            frame.fail(f"{root.given}: no {WANTED} found here", "name a folder that holds one")
             yield root.given
 
 
