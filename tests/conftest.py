@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,10 +96,6 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 # --- recordings ---------------------------------------------------------------------------------------
 
 
-def _without_time(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo:
-    return tarfile.data_filter(member, folder).replace(mtime=None)  # type: ignore[arg-type]
-
-
 def recording(name: str) -> Path:
     """The folder of a recording such as `incidents/unclean-2.8`, unpacked once. Never write to it."""
     archive = RECORDINGS / f"{name}.tar.xz"
@@ -107,8 +104,11 @@ def recording(name: str) -> Path:
     if not folder.exists():
         partial = folder.with_name(f"{folder.name}.{os.getpid()}")
         with tarfile.open(archive) as tar:
+            tar.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.4 and later
             # Archives hold one time for all files, years before the records in them: files are as old as their copy.
-            tar.extractall(partial, filter=_without_time)
+            for member in (members := tar.getmembers()):
+                member.mtime = time.time()
+            tar.extractall(partial, members)
         with contextlib.suppress(OSError):  # another test process was quicker
             partial.rename(folder)
         shutil.rmtree(partial, ignore_errors=True)

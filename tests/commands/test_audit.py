@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kctl.audit import batch_rows
-from kctl.audit.parts import PARTS, Audit, files_and_findings
+from kctl.audit.parts import PARTS, Audit, files_and_findings, has_tier
 from kctl.audit.run import _covered
 from kctl.audit.tables import TABLES, Tables, table_writer, write_summary
 from kctl.evidence.discover import discover
@@ -136,6 +136,17 @@ def test_parts_that_could_not_be_done_are_in_the_verdict(tmp_path: Path, out: Pa
     assert ran.of("audit")[0]["verdict"] == (
         "Not everything could be examined: join, compare; the evidence has nothing on divergence."
     )
+
+
+def test_a_broker_that_may_have_remote_segments_and_has_none_asks_nothing_of_a_tier(tmp_path: Path) -> None:
+    cache = tmp_path / "remote-log-index-cache"
+    cache.mkdir()
+    (tmp_path / "meta.properties").write_text("version=0\nbroker.id=1\n")
+    assert not has_tier(discover([str(tmp_path)]))
+    (cache / "0_8_U4ndxsg1RhONNEJJ9lrdrg.index").write_bytes(b"")
+    assert has_tier(discover([str(tmp_path)]))
+    (tmp_path / "orders-0").mkdir()
+    assert not has_tier(discover([str(tmp_path / "orders-0")]))
 
 
 def test_a_finding_without_a_file_names_its_partition() -> None:
@@ -355,9 +366,9 @@ def scanned_folders(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     seen: list[Path] = []
     check = batch_rows.check_replica
 
-    def counted(task: Any, *args: Any) -> Any:
+    def counted(task: Any, *args: Any, **options: Any) -> Any:
         seen.append(task.folder)
-        return check(task, *args)
+        return check(task, *args, **options)
 
     monkeypatch.setattr(batch_rows, "check_replica", counted)
     return seen

@@ -14,6 +14,7 @@ import pyarrow.dataset as ds
 import pytest
 from numpy.typing import NDArray
 
+from benchmarks.in_memory import InMemory
 from formats.compression import Codec
 from formats.log.message_set import write_wrapper
 from formats.log.record_batch import Record, write_batch
@@ -21,9 +22,9 @@ from kctl.audit import read_files
 from kctl.audit.batch_rows import NotedLogs
 from kctl.log.folder import read_folder
 from kctl.replica.copies import scanned
-from kctl.replica.copies.scanned import A_RUN, Notes
+from kctl.replica.copies.scanned import A_RUN, Notes, packed
 from kctl.scan.segment import scan_segment
-from kctl.scan.source import InMemory, LocalFile, opened_source
+from kctl.scan.source import LocalFile, opened_source
 from tests.conftest import kctl, recording, recordings
 
 QUICK = ("segments/3.9.1-kraft", "segments/0.8.2.2")
@@ -145,24 +146,46 @@ def batches(count: int) -> bytes:
 
 
 def test_headers_of_sound_logs_are_kept_as_far_as_there_is_room(tmp_path: Path) -> None:
-    assert noted(tmp_path, batches(10), most=100).runs
+    assert noted(tmp_path, batches(10), most=2 * A_RUN).runs
     assert not noted(tmp_path, batches(10), most=0).runs
-    assert not noted(tmp_path, batches(10), most=9).runs
-    assert not noted(tmp_path, batches(10) + b"\1" * 90, most=100).runs
+    assert not noted(tmp_path, batches(10), most=A_RUN + 9).runs
+    assert not noted(tmp_path, batches(10) + b"\1" * 90, most=2 * A_RUN).runs
     sets = [write_wrapper(magic, [Record(0, 0, None, b"v", ())], codec=Codec.GZIP) for magic in (0, 1)]
-    assert not any(noted(tmp_path, data, most=100).runs for data in sets)
+    assert not any(noted(tmp_path, data, most=2 * A_RUN).runs for data in sets)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([7], np.int64),
+        np.array([-1, -1, -1], np.int32),
+        np.array([-(2**62), 2**62, 5], np.int64),
+        np.array([2**63 - 1, 2**63 - 2**32, 2**63 - 2], np.int64),
+        np.array([2**63 - 1, -(2**63)], np.int64),
+        np.array([0, 2**32 - 1], np.uint32),
+        np.array([-128, 127], np.int8),
+        np.array([2**31 - 1, -(2**31)], np.int32),
+        np.array([True, True]),
+        np.array([False, True]),
+        np.arange(300, dtype=np.int64) + 2**40,
+    ],
+)
+def test_a_packed_column_is_as_it_was(values: NDArray[Any]) -> None:
+    column = packed(values).column()
+    assert column.dtype == values.dtype
+    assert column.tolist() == values.tolist()
 
 
 def test_no_more_headers_are_kept_than_may_be(tmp_path: Path) -> None:
-    runs = next(iter(noted(tmp_path, batches(10), most=100).runs.values()))
-    notes = Notes(most=10 + A_RUN)
+    runs = next(iter(noted(tmp_path, batches(10), most=2 * A_RUN).runs.values()))
+    notes = Notes(most=sum(run.size for run in runs))
     for name in ("a", "b"):
         notes.add(tmp_path / name, runs)
     assert [*notes.runs] == [str(tmp_path / "a")]
 
 
 def test_headers_are_kept_of_a_log_of_the_same_size_alone(tmp_path: Path) -> None:
-    notes = noted(tmp_path, batches(10), most=100)
+    notes = noted(tmp_path, batches(10), most=2 * A_RUN)
     assert notes.of(read_folder(tmp_path).logs[0])
     (tmp_path / f"{0:020d}.log").write_bytes(batches(11))
     assert notes.of(read_folder(tmp_path).logs[0]) is None

@@ -28,7 +28,7 @@ def test_the_table_is_what_the_command_says(name: str, verb: Verb) -> None:
     assert isinstance(command, KctlCommand)
     assert command.help, name
     assert command.help.strip().splitlines()[0] == verb.help
-    assert f"kctl {name}" in command.examples, f"an example that starts with `kctl {name}`"
+    assert any(f"kctl {name}" in line for line in command.examples), f"an example with `kctl {name}`"
     for parameter in command.params:
         if isinstance(parameter, click.Option):
             assert parameter.help, f"{name} {parameter.name}"

@@ -71,6 +71,16 @@ def test_schema_describes_what_is_printed() -> None:
     assert json.loads(kctl("schema", "finding").out)["anyOf"][0]["title"] == "finding_type"
 
 
+def test_shells_show_the_help_of_commands_whole() -> None:
+    import click
+
+    from commands.main import root
+
+    proposed = {item.value: item.help for item in root.shell_complete(click.Context(root), "")}
+    assert proposed["segment"] == "Print, check and rebuild segments and the files beside them."
+    assert "--output" in {item.value for item in root.shell_complete(click.Context(root), "--o")}
+
+
 def test_completion_of_each_shell() -> None:
     for shell, word in (
         ("bash", b"complete -o"),

@@ -88,6 +88,19 @@ def test_harmless_text_leaves_as_it_is(text: str) -> None:
     assert json.loads(b"".join(map(bytes, json_chunks([json.dumps(text).encode()])))) == text
 
 
+@pytest.mark.parametrize("loaded", [True, False])
+def test_each_byte_leaves_the_same_way_with_numpy_and_without(
+    monkeypatch: pytest.MonkeyPatch, loaded: bool
+) -> None:
+    pytest.importorskip("numpy")
+    if not loaded:
+        monkeypatch.delitem(sys.modules, "numpy")
+    for byte in (bytes([number]) for number in range(256)):
+        text = b"a" + byte + b"b\r\n"
+        left = b"".join(map(bytes, text_chunks([text])))
+        assert (left == text) == (byte in b"\t\n" or 0x20 <= byte[0] < 0x7F), byte
+
+
 def test_forms_of_escapes() -> None:
     assert visible("a\x1b[2Jb\u202ec\td\udcff\x9b") == "a\\x1b[2Jb\\u202ec\\td\\udcff\\x9b"
     assert cell("a\tb\n\\") == "a\\tb\\n\\\\"

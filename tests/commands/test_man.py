@@ -23,3 +23,12 @@ def test_roff_prints_text_as_it_stands() -> None:
 def test_the_completions_of_the_wheel_are_up_to_date() -> None:
     for shell, file in FILES.items():
         assert (ROOT / "completions" / file).read_text("utf-8") == script(shell), "run `make man`"
+
+
+def test_a_verb_is_found_under_its_own_name_and_says_all_of_its_help() -> None:
+    texts = dict(pages())
+    assert texts["kctl-topic-alter.1"] == ".so man1/kctl-topic.1\n"
+    _, _, described = texts["kctl-topic.1"].partition("\n.SS kctl topic alter\n")
+    section = described.partition("\n.SS ")[0]
+    for said in ("Add partitions", "\\-\\-replica\\-assignment", "kctl topic alter orders", "Exit status: 0"):
+        assert said in section

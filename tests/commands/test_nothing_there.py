@@ -146,6 +146,21 @@ sys.exit(main(sys.argv[1:]))
         assert "needs kafka-python, which is not installed; pip install 'kctl[wire]'" in said
 
 
+def test_without_pyspark_the_engine_that_needs_it_says_so(
+    evidence: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, out, engine = str(evidence(UNCLEAN)), str(tmp_path / "report"), ("--engine", "spark")
+    assert kctl("audit", "run", source, "--out", out).status == 5
+    loaded = [name for name in sys.modules if name.startswith(("kctl.spark", "pyspark"))]
+    for name in loaded:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    for words in (("audit", "run", source, "--out", f"{out}-2"), ("audit", "sql", out, "select 1")):
+        ran = kctl(*words, *engine)
+        assert ran.status == 3, ran.err
+        assert "Spark is not installed" in ran.err and "pip install 'kctl[spark]'" in ran.err
+
+
 @pytest.mark.parametrize(
     ("folder", "name"), [("ledger-1", "remote_log_snapshot"), ("", "_rlmm_committed_offsets")]
 )

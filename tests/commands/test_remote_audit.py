@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import socket
 import threading
@@ -16,6 +17,7 @@ import pytest
 from commands.cli.render import Page
 from commands.remote.text import audit_text
 from formats.compression.writers import compress
+from formats.log.records import Entry, walk
 from formats.messages.remote_log_metadata import (
     SegmentMetadata,
     SegmentMetadataUpdate,
@@ -24,9 +26,12 @@ from formats.messages.remote_log_metadata import (
     read_remote_log_metadata,
 )
 from formats.tier.aiven_manifest import write_chunk_sizes
+from formats.znodes.cluster import parse_config, parse_partition_state, parse_topic
+from kctl.evidence.znodes import read_znodes
 from kctl.tier.metadata.partitioner import metadata_partition
 from tests.conftest import Ran, kctl, recording, recordings, rows
 from tests.kctl.remote.made import Tiered
+from tests.kctl.test_metadata_decisions import record, write_log
 
 HEALTHY = ["a-healthy", "bc-retention-topic-delete", "g-follower-from-tier", "g2-seeded-leader", "h-kafka-36"]
 DAMAGED = recording("tier/f-damage")
@@ -686,3 +691,198 @@ def test_damaged_segments_on_standard_input() -> None:
     data[100] ^= 1
     ran = rows("remote", "format", "-", stdin=bytes(data))
     assert ran.status == 5 and ran.codes() == ["remote-metadata-damaged"]
+
+
+# --- metadata that are not all there ------------------------------------------------------------------
+
+
+def verdicts(ran: Ran) -> dict[tuple[str, int], tuple[str, str]]:
+    return {(row["topic"], row["partition"]): (row["verdict"], row["reason"]) for row in ran.of("judgement")}
+
+
+def named_in(made: Tiered, number: int) -> set[tuple[str, int]]:
+    """The partitions whose segments a metadata partition names."""
+    found = set()
+    for folder in made.tier.iterdir():
+        topic, _, partition = folder.name[:-23].rpartition("-")
+        if metadata_partition(folder.name[-22:], int(partition), 5) == number:
+            found.add((topic, int(partition)))
+    return found
+
+
+def damage(path: Path, row: int) -> int:
+    """Change a byte of a batch; its offset comes back."""
+    data = bytearray(path.read_bytes())
+    batch = list(walk(data))[row]
+    assert isinstance(batch, Entry)
+    data[batch.next_position - 3] ^= 1
+    path.write_bytes(data)
+    return batch.base_offset
+
+
+def test_a_metadata_record_that_no_copy_holds_leaves_its_partitions_undecided(tmp_path: Path) -> None:
+    made = Tiered(tmp_path)
+    whole = verdicts(rows("remote", "audit", made.folder))
+    *two, third = made.metadata_logs(4)
+    (at,) = {damage(path, 20) for path in two}
+    assert {
+        key: one for key, one in verdicts(rows("remote", "audit", made.folder)).items() if key in whole
+    } == whole
+    damage(third, 20)
+    ran = rows("remote", "audit", made.folder)
+    found = verdicts(ran)
+    open_ = {key for key in whole if found[key][0] == "could_not_judge"}
+    assert open_ and {key for key in whole if found[key][0] != "sound"} == named_in(made, 4)
+    assert {found[key][1] for key in open_} == {
+        f"no sound batch holds offsets [{at}, {at + 1}) of __remote_log_metadata-4"
+    }
+    missing = [row["missing"] for row in ran.of("judgement") if row["verdict"] == "could_not_judge"]
+    assert all("__remote_log_metadata" in one[0]["get"] for one in missing)
+
+
+def test_metadata_below_the_high_watermark_that_are_gone_leave_their_partitions_undecided(
+    tmp_path: Path,
+) -> None:
+    made = Tiered(tmp_path)
+    for path in made.metadata_logs(3):
+        end = list(walk(path.read_bytes()))[-1].position
+        path.write_bytes(path.read_bytes()[:end])
+    found = verdicts(rows("remote", "audit", made.folder))
+    for key in named_in(made, 3):
+        verdict, reason = found[key]
+        assert (
+            verdict == "damaged"
+            or reason == "no sound batch holds offsets [29, 30) of __remote_log_metadata-3"
+        )
+    assert "could_not_judge" in {found[key][0] for key in named_in(made, 3)}
+    assert {found[key][0] for key in found.keys() - named_in(made, 3)} == {"sound"}
+
+
+@pytest.mark.parametrize("command", ["remote audit", "audit run"])
+def test_tiered_topics_of_which_metadata_and_objects_are_gone(tmp_path: Path, command: str) -> None:
+    made = Tiered(tmp_path)
+    tiered = {key for number in range(5) for key in named_in(made, number)}
+    shutil.rmtree(made.tier.parent)
+    for folder in made.brokers.glob("*/data/__remote_log_metadata-*"):
+        shutil.rmtree(folder)
+    more = ("--out", tmp_path / "out", "--jobs", 1) if command == "audit run" else ()
+    ran = rows(*command.split(), made.folder, *more)
+    found = {(r["topic"], r["partition"]): r for r in ran.of("judgement") if r["question"] == "tier"}
+    assert ran.status == 3 and set(found) == tiered
+    for row in found.values():
+        assert (row["verdict"], row["reason"]) == (
+            "could_not_judge",
+            "no metadata record of the partition is in the evidence",
+        )
+        assert len(row["missing"]) == 2  # the objects too
+
+
+def test_a_tiered_topic_without_a_segment_is_sound_where_its_metadata_were_read() -> None:
+    found = verdicts(rows("remote", "audit", recording("tier/d-failed-copies")))
+    assert found["sensor.raw", 0] == ("sound", "its metadata were read, and name no segment")
+
+
+def test_a_metadata_log_of_kraft_says_what_znodes_say(tmp_path: Path) -> None:
+    made = Tiered(tmp_path, "tier/bc-retention-topic-delete")
+    by_znodes = rows("remote", "audit", made.folder)
+    znodes = read_znodes(made.folder / "znodes.jsonl")
+    records = []
+    for path, znode in znodes.items():
+        topic = path.removeprefix("/brokers/topics/")
+        if topic == path or "/" in topic:
+            continue
+        about = parse_topic(znode.data)
+        records.append(record("TOPIC_RECORD", name=topic, topic_id=about.topic_id))
+        for number, replicas in about.partitions.items():
+            state = parse_partition_state(znodes[f"{path}/partitions/{number}/state"].data)
+            values = {"leader": state.leader, "leader_epoch": state.leader_epoch, "isr": list(state.isr)}
+            records.append(
+                record(
+                    "PARTITION_RECORD",
+                    topic_id=about.topic_id,
+                    partition_id=number,
+                    replicas=list(replicas),
+                    **values,
+                )
+            )
+        config = znodes.get(f"/config/topics/{topic}")
+        for name, value in parse_config(config.data).config.items() if config else ():
+            values = {"resource_type": 2, "resource_name": topic, "name": name, "value": value}
+            records.append(record("CONFIG_RECORD", **values))
+    gone = "4RjfwXMJTKqapb5Ss1Bfiw"
+    records += [
+        record("TOPIC_RECORD", name="daily-export", topic_id=gone),
+        record("REMOVE_TOPIC_RECORD", topic_id=gone),
+    ]
+    (made.folder / "znodes.jsonl").unlink()
+    without = rows("remote", "audit", made.folder)
+    assert "remote-topic-unknown" in without.codes()
+    write_log(tmp_path / "kraft", records)
+    shutil.move(tmp_path / "kraft/broker-1/data/__cluster_metadata-0", made.brokers / "1/data/")
+    found = rows("remote", "audit", made.folder)
+    assert found.rows == by_znodes.rows
+
+
+@pytest.mark.parametrize("command", ["remote audit", "audit run"])
+def test_a_partition_folder_that_is_named_alone_has_no_cache(tmp_path: Path, command: str) -> None:
+    folder = recording("tier/a-healthy") / "brokers/1/data/__remote_log_metadata-4"
+    assert any((folder.parent / "remote-log-index-cache").iterdir())
+    more = ("--out", tmp_path / "out", "--jobs", 1) if command == "audit run" else ()
+    ran = rows(*command.split(), folder, *more)
+    assert ran.status == 3 and "a bug in kctl" not in ran.err  # there are no objects
+
+
+@pytest.mark.parametrize("number", [0, 4])
+def test_objects_that_metadata_not_read_may_name_are_to_be_kept(tmp_path: Path, number: int) -> None:
+    made = Tiered(tmp_path)
+    stray = next(made.tier.glob("orders-2-*/*.log"))
+    other = stray.with_name(stray.name.replace(stray.name[21:43], "AAAAAAAAAAAAAAAAAAAAAA"))
+    shutil.copy(stray, other)
+    for path in made.metadata_logs(number):
+        path.write_bytes(path.read_bytes()[:700])
+    plan = tmp_path / "plan.jsonl"
+    assert rows("remote", "audit", made.folder, "--plan-cleanup", plan).status == 5
+    kept = ("orders", 2) in named_in(made, number)
+    assert [other.name in line for line in plan.read_text().splitlines()] == ([] if kept else [True])
+
+
+@pytest.mark.parametrize("way", ["its folder", "a file", "elsewhere"])
+def test_of_one_metadata_partition_nobody_can_tell_what_the_others_name(tmp_path: Path, way: str) -> None:
+    made = Tiered(tmp_path)
+    log = made.metadata_logs(0)[0]
+    if way == "elsewhere":
+        log = shutil.copy(log, tmp_path)
+    ran = rows("remote", "audit", log.parent if way == "its folder" else log, "--tier", made.tier.parent)
+    assert "remote-object-orphan" not in ran.codes()
+    found = verdicts(ran)
+    assert {key for key, one in found.items() if one[0] == "sound"} == named_in(made, 0)
+    assert {one[0] for key, one in found.items() if key not in named_in(made, 0)} == {"could_not_judge"}
+
+
+def test_a_checkpoint_of_a_broker_that_ran_may_be_ahead_of_its_metadata(tmp_path: Path) -> None:
+    made = Tiered(tmp_path)
+    for path in made.brokers.glob("*/data/replication-offset-checkpoint"):
+        ahead = re.sub(
+            r"(?m)^(__remote_log_metadata \d+) (\d+)$", lambda found: f"{found[1]} 1000", path.read_text()
+        )
+        path.write_text(ahead)
+    assert "could_not_judge" in {
+        verdict for verdict, _ in verdicts(rows("remote", "audit", made.folder)).values()
+    }
+    for path in made.brokers.glob("*/data/.kafka_cleanshutdown"):
+        path.unlink()
+    ran = rows("remote", "audit", made.folder)
+    assert ran.status == 0 and {verdict for verdict, _ in verdicts(ran).values()} == {"sound"}
+
+
+def test_nothing_is_said_to_be_missing_or_left_over_for_metadata_that_were_not_read(tmp_path: Path) -> None:
+    made = Tiered(tmp_path)
+    for number in range(5):
+        for path in made.metadata_logs(number):
+            batches = list(walk(path.read_bytes()))
+            path.write_bytes(path.read_bytes()[: batches[len(batches) // 2].position])
+    plan = tmp_path / "plan.jsonl"
+    ran = rows("remote", "audit", made.folder, "--plan-cleanup", plan)
+    assert ran.status == 3 and not ran.codes("error", "warning") and plan.read_text() == ""
+    assert {verdict for verdict, _ in verdicts(ran).values()} == {"could_not_judge"}
+    assert ran.codes().count("remote-metadata-absent") > 5

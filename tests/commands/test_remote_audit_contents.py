@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from benchmarks.in_memory import InMemory
 from formats.log.record_batch import Record, write_batch
 from formats.log_dir.index_files import OffsetIndexEntry, TimeIndexEntry, write_index
 from formats.messages.remote_log_metadata import SegmentMetadata, SegmentState, TopicIdPartition
 from formats.tier.object_names import LOCAL_TIERED_STORAGE, ObjectKind, ObjectName
-from kctl.scan.source import InMemory, Source
+from kctl.scan.source import Source
 from kctl.tier.audit.inventory import SegmentObjects
 from kctl.tier.audit.segment_objects import examine
 from kctl.tier.audit.segment_tasks import Examined, Task

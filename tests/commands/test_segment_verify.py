@@ -248,3 +248,15 @@ def test_notes_of_one_code_are_one_entry_below_what_is_wrong() -> None:
 @pytest.mark.parametrize(("size", "text"), [(0, "0 bytes"), (1023, "1,023 bytes"), (1536, "1.5 KiB")])
 def test_sizes_read_well(size: int, text: str) -> None:
     assert size_text(size) == text
+
+
+def test_a_compacted_topic_that_is_not_there_is_said(tmp_path: Path) -> None:
+    folder = tmp_path / "orders-0"
+    folder.mkdir()
+    (folder / f"{0:020}.log").touch()
+    (folder / "leader-epoch-checkpoint").write_text("0\n0\n")
+    ran = rows("segment", "verify", tmp_path, "--compacted", "ordres")
+    assert (
+        ran.err == "kctl: --compacted ordres: nothing in the evidence has this name; did you mean orders?\n"
+    )
+    assert rows("segment", "verify", tmp_path, "--compacted", "orders").err == ""

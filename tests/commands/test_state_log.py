@@ -372,3 +372,21 @@ def test_a_broker_that_stops_hands_over_by_its_own_words(name: str, expected: in
     whole = rows("state-log", "timeline", *recording(f"incidents/{name}").glob("broker-*/logs"))
     for ran in (whole, rows("state-log", "timeline", folder)):
         assert sum(row["how"] == "controlled_shutdown" for row in ran.of("leader")) == expected
+
+
+@pytest.mark.parametrize("command", ["merge", "timeline"])
+def test_numbers_of_thousands_of_digits_are_text(command: str, tmp_path: Path) -> None:
+    many = "9" * 5000
+    lines = [
+        f"INFO [Broker id={many}] Add 3 partitions (state.change.logger)",
+        f"TRACE [Controller id=1 epoch={many}] Changed partition orders-{many} state from NewPartition to OnlinePartition"
+        f" with state LeaderAndIsr(leader=1, leaderEpoch={many}, isr=List({many}), partitionEpoch=0) (state.change.logger)",
+        f"INFO [Partition orders-{many} broker={many}] ISR updated to {many} and version updated to {many}"
+        " (kafka.cluster.Partition)",
+        f"INFO [KafkaServer id={many}] started (kafka.server.KafkaServer)",
+    ]
+    log = tmp_path / "server.log"
+    log.write_text("".join(f"[2026-11-21 13:18:27,173] {line}\n" for line in lines))
+    ran = rows("state-log", command, log)
+    assert ran.status in (0, 3), ran.err
+    assert len(ran.of("event")) == (len(lines) if command == "merge" else 0)

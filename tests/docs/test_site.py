@@ -85,3 +85,15 @@ def test_the_reference_is_whole(site: Path) -> None:
         assert "Exit status" in text and "--output" in (site / "reference/commands/index.html").read_text(
             "utf-8"
         )
+
+
+@pytest.mark.slow
+def test_tables_show_signs_as_they_are(site: Path) -> None:
+    """A star that marks a version is no emphasis, and choices have no backslashes between them."""
+    versions = (
+        (site / "compatibility.html").read_text("utf-8").partition("<table>")[2].partition("</table>")[0]
+    )
+    assert "*" in versions and "<em>" not in versions
+    assert "[log|index|timeindex|" in (site / "reference" / "commands" / "segment.html").read_text("utf-8")
+    for path in site.rglob("*.html"):
+        assert not re.search(r"<td>[^\n]*\\\|", path.read_text("utf-8")), path

@@ -33,6 +33,7 @@ from kctl.errors import KctlError
 from kctl.scan import pool
 from kctl.scan.splits import Split
 from kctl.zookeeper.cluster import ZookeeperCluster
+from tests.audit_rows import equal_audits
 from tests.commands.test_remote_audit import as_aiven
 from tests.conftest import kctl, recording, rows
 from tests.fakes import add_topic, fake_cluster, obedient_controller
@@ -40,7 +41,6 @@ from tests.kctl.checks.test_parallel import cut, in_order
 from tests.kctl.scan.test_segment import all_records, items_of_scan, log, readable_records, small_blocks
 from tests.kctl.scan.test_splits import boundaries, by_place, idempotent, scanned
 from tests.log_examples import LOG
-from tests.spark.test_audit_on_spark import equal_audits
 
 STATUSES = (0, 2, 3, 4, 5)
 SEGMENT = f"{0:020d}"

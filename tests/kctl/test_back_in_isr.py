@@ -24,7 +24,7 @@ CHOSEN = (
 STARTED = "[2026-11-21 22:56:20,000] INFO [Kafka Server 1], started (kafka.server.KafkaServer)\n"
 
 
-def elected(leader: int, folder: Path, *, server: bool = True) -> Timeline:
+def elected(leader: int, folder: Path, *, server: str = STARTED) -> Timeline:
     """What is said where a broker leads in epoch 3 after broker 1, alone in the ISR, was lost in epoch 2."""
     states = [
         ("29,415", 1, "1,2", 0),
@@ -37,7 +37,7 @@ def elected(leader: int, folder: Path, *, server: bool = True) -> Timeline:
             SENT.format(at=at, leader=who, isr=isr, epoch=epoch) for at, who, isr, epoch in states
         ),
         "broker-3/controller.log": CHOSEN.format(leader),
-        "broker-1/server.log": STARTED if server else "",
+        "broker-1/server.log": server,
     }
     for name, text in logs.items():
         path = folder / name
@@ -53,15 +53,26 @@ def test_the_last_of_the_isr_that_comes_back_is_no_unclean_leader(tmp_path: Path
     assert not [f for f in found.findings() if f.code == "unclean-leader-election"]
 
 
+def test_the_warning_about_it_is_told(tmp_path: Path) -> None:
+    found = elected(1, tmp_path)
+    told = [f for f in found.findings() if f.code == "last-of-isr-elected"]
+    assert [(f.severity, f.place.file, f.place.line) for f in told] == [
+        ("info", "broker-3/controller.log", 2)
+    ]
+    assert "E14" in [proof["event"] for proof in found.of(TP)[3].proofs]
+
+
 def test_another_broker_is_one(tmp_path: Path) -> None:
     found = elected(2, tmp_path)
     assert found.of(TP)[3].how == "unclean"
     (finding,) = (f for f in found.findings() if f.code == "unclean-leader-election")
     assert "was not in the ISR [1]" in finding.message
+    assert not found.announced
 
 
-def test_without_the_log_of_the_last_leader_the_controller_is_believed(tmp_path: Path) -> None:
-    found = elected(1, tmp_path, server=False)
+@pytest.mark.parametrize("server", ["", STARTED.replace("22:56:20", "22:56:50")])
+def test_without_the_log_of_the_last_leader_the_controller_is_believed(tmp_path: Path, server: str) -> None:
+    found = elected(1, tmp_path, server=server)
     assert found.of(TP)[3].how == "unclean"
     (finding,) = (f for f in found.findings() if f.code == "unclean-leader-election")
     assert "was not in the ISR []" in finding.message

@@ -218,3 +218,44 @@ def test_what_the_hook_of_a_process_that_failed_prints_stops_no_other_process(tm
         ("starting", None), ("up", None), ("starting", None), ("halted", "broker_id_taken"), ("down", None),
         ("killed", "no_shutdown"), ("starting", None), ("up", None),
     ]  # fmt: skip
+
+
+def test_each_end_of_a_broker_is_told_where_its_starts_are_missing(tmp_path: Path) -> None:
+    """Parts of a log that was rotated by several processes are lost; a minute later it is another process that ends."""
+    found = lives(
+        tmp_path,
+        log((1, STARTING), (3, STARTED), (9, STOPPING), (10, STOPPED), (10, STOPPING)),
+        log((200, STOPPING), (201, STOPPED), (201, STOPPING)),
+        log((400, STARTUP_FAILED), (401, STOPPED)),
+        log((600, STOPPED)),
+    )
+    assert told(found)[3:] == [
+        (10, "down", None), (200, "stopping", None), (201, "down", None),
+        (400, "halted", "fatal_error_in_startup"), (401, "down", None), (600, "down", None),
+    ]  # fmt: skip
+
+
+def test_a_process_whose_start_is_missing_is_not_said_to_be_killed(tmp_path: Path) -> None:
+    """Where its start was lost its end may have been too."""
+    found = lives(
+        tmp_path,
+        log((1, STARTING), (3, STARTED), (9, STOPPING), (10, STOPPED)),
+        log((200, STOPPING)),
+        log((400, STARTING), (402, STARTED)),
+    )
+    assert [state.state for state in found] == [
+        "starting", "up", "stopping", "down", "stopping", "starting", "up",
+    ]  # fmt: skip
+
+
+def test_the_hook_of_a_second_process_does_not_stop_the_first(tmp_path: Path) -> None:
+    found = lives(
+        tmp_path,
+        log(
+            (1, STARTING), (3, STARTED), (20, STARTING), (21, STARTUP_FAILED),
+            "java.net.BindException: Address already in use", (21, STOPPED), (21, STOPPING), (30, STOPPING), (31, STOPPED),
+        ),
+    )  # fmt: skip
+    assert [(time, state) for time, state, _ in told(found)][2:] == [
+        (20, "starting"), (21, "halted"), (21, "down"), (30, "stopping"), (31, "down"),
+    ]  # fmt: skip

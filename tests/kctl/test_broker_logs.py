@@ -7,6 +7,7 @@ import itertools
 import json
 import lzma
 import random
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -450,6 +451,18 @@ def test_lines_of_containers_and_services_are_read(tmp_path: Path, name: str) ->
         assert two.text == STARTS
 
 
+def test_a_level_is_no_host_of_the_system_log(tmp_path: Path) -> None:
+    """Cloudera's layout has a time, then two words and a colon, as the system's log has."""
+    path = tmp_path / "kafka-broker-host.log"
+    loggers = [
+        "kafka.server.KafkaServer",
+        "kafka.controller.KafkaController",
+        "kafka.utils.Registration$",
+    ] * 9
+    path.write_text("".join(f"2026-11-21 13:00:00,001 INFO {name}: a line\n" for name in loggers))
+    assert [event.logger for event in read_events([str(path)])] == loggers
+
+
 def test_the_broker_of_a_line_is_not_the_number_of_its_container(tmp_path: Path) -> None:
     path = tmp_path / "compose.log"
     said = "[2026-11-21 13:00:00,001] INFO [Broker id={}] Deleting 1 partition(s). (state.change.logger)\n"
@@ -536,8 +549,12 @@ def test_a_layout_is_given_by_its_name_or_described(tmp_path: Path, layout: str,
 
 @pytest.mark.parametrize("layout", ["no such name", "(", "(?P<time>.*)"])
 def test_what_is_neither_a_layout_nor_describes_one_is_wrong_usage(layout: str) -> None:
-    with pytest.raises(BadValue, match="--layout"):
+    with pytest.raises(BadValue, match="--layout") as raised:
         layouts_of([], [layout])
+    assert "--pattern" in raised.value.hint
+    described = re.findall(r"'([^']*)'", raised.value.hint)
+    # What the hint says is a layout is one.
+    assert len(layouts_of(described[1:], described[:1])) == 2
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +14,7 @@ from kctl.broker_logs import opening
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.merging import prepare
 from kctl.broker_logs.sources import find_sources
+from kctl.errors import KctlError
 from tests.conftest import rows
 
 KAFKA_1 = """\
@@ -116,3 +119,35 @@ def test_standard_input_is_kept_on_disk_a_piece_at_a_time(monkeypatch: pytest.Mo
     path = opening.spooled_stdin()
     assert os.path.getsize(path) == 40 * opening.CHUNK
     assert set(alive) == {opening.CHUNK} and len(alive) == 41
+
+
+@pytest.mark.parametrize("why", ["little is left", "the disk is full"])
+def test_standard_input_that_does_not_fit_is_an_error_that_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, why: str
+) -> None:
+    left = [opening.ROOM + 1, opening.ROOM + 1, opening.ROOM - 1 if why == "little is left" else 0]
+
+    def usage(_: object) -> SimpleNamespace:
+        free = left.pop(0)
+        if not free:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return SimpleNamespace(free=free, total=100 * opening.ROOM)
+
+    monkeypatch.setattr(opening, "SMALL", 0)
+    monkeypatch.setattr("shutil.disk_usage", usage)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(opening.sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"x" * (3 * opening.CHUNK))))
+    with pytest.raises(KctlError, match=r"standard input.*after 2,097,152 bytes") as raised:
+        opening.spooled_stdin()
+    assert "TMPDIR" in raised.value.hint
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_little_standard_input_is_read_on_a_full_disk(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A full disk is a reason to look at logs."""
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1, total=100 * opening.ROOM))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(opening.sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"x" * opening.CHUNK)))
+    assert os.path.getsize(opening.spooled_stdin()) == opening.CHUNK

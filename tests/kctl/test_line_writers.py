@@ -7,10 +7,15 @@ from pathlib import Path
 import pytest
 
 from formats.broker_logs.line import WRITER
+from formats.broker_logs.table import every_table
+from kctl.broker_logs import writers
+from kctl.broker_logs.blocks import BEFORE_ALL, Reading, blocks_of
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.history.timeline import timeline
 from kctl.broker_logs.merging import Marks, prepare, read_events
+from kctl.broker_logs.shapes import Shapes, writer_of
 from kctl.broker_logs.sources import find_sources, only_brokers
+from tests.conftest import recording
 
 SERVER = "kafka.server.KafkaServer"
 STARTING = f"starting ({SERVER})"
@@ -217,3 +222,41 @@ def test_a_process_that_fails_before_it_has_its_id_is_the_only_one_that_starts(t
     assert [(state.broker_id, state.state) for state in found] == [
         (2, "up"), (3, "up"), (1, "starting"), (1, "halted"), (1, "down"), (1, "starting"), (1, "up"),
     ]  # fmt: skip
+
+
+def test_every_sentence_that_says_more_than_who_wrote_it_is_told_by_how_it_begins() -> None:
+    for name in writers.TELLING | writers.GIVEN_UP:
+        pattern = every_table().by_id[name].pattern.encode()
+        assert writers.BEGINS.match(pattern) or writers.BEGINS.match(pattern.capitalize()), name
+    for text in (
+        writers.CONFIGURATION,
+        b"Registered broker 1 at",
+        b"Property broker.id is",
+        b"App info kafka",
+    ):
+        assert writers.BEGINS.match(text)
+
+
+@pytest.mark.parametrize("case", ["life-0.8.2", "life-0.10.2", "unclean-1.1", "life-2.8", "life-3.9"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_how_a_line_begins_tells_its_writer_as_the_whole_line_does(
+    tmp_path: Path, case: str, end: str
+) -> None:
+    """Also of short lines, the last of a file, and lines without a level."""
+    logs = sorted(recording(f"incidents/{case}").glob("broker-*/logs/*.log"))
+    text = "".join(path.read_text() for path in logs)
+    text += log("x", "[KafkaServer id=3] ", "[Broker id=-1] of none", "Controller 4 epoch 5 x (a.B)")
+    text += "[2026-11-21 13:00:00,000] Broker 7 x\n[2026-11-21 13:00:00,000]INFO [KafkaServer id=1] no more\n"
+    path = tmp_path / "server.log"
+    path.write_bytes(("torn\n" + text).replace("\n", end).encode())
+    named = 0
+    (source,) = find_sources([str(path)]).sources
+    for block in blocks_of(source, 0, None, Reading(), chunk=50_000):
+        shapes = Shapes().parse(block)
+        brokers, others = writers._named(block, writers._Writers())
+        assert block.times[0] != BEFORE_ALL or 0 in others
+        for index in set(range(len(shapes))) - set(others):
+            assert shapes[index].is_record and shapes[index].id not in writers.TELLING | writers.GIVEN_UP
+            assert brokers[index] == writer_of(shapes[index], block, index), block.record(index)
+            named += brokers[index] is not None
+    assert named > len(text) / 2000

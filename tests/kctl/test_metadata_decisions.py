@@ -21,7 +21,7 @@ TOPIC, OTHER = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
 def record(kind: str, **values: Any) -> MetadataRecord:
     """A record with its fields, absent ones as Kafka writes them."""
     version = {"P": 2, "B": 1}.get(kind[0], 0)
-    return MetadataRecord(kind, version, {**DEFAULTS[kind], **values})
+    return MetadataRecord(kind, version, {**DEFAULTS.get(kind, {}), **values})
 
 
 DEFAULTS: dict[str, dict[str, Any]] = {

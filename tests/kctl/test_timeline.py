@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from functools import cache
@@ -14,6 +15,7 @@ import pytest
 from kctl.broker_logs.history.leaderships import Leadership, where_of
 from kctl.broker_logs.history.timeline import Timeline, timeline
 from kctl.broker_logs.merging import read_events
+from kctl.broker_logs.sources import find_sources
 from kctl.model import TopicPartition
 from tests.conftest import recording, recordings
 
@@ -52,6 +54,25 @@ def in_force(found: Timeline, partition: TopicPartition, time_ms: int) -> list[L
         for one in found.of(partition)
         if one.from_ms <= time_ms and (one.to_ms is None or one.to_ms >= time_ms - 1000)
     ]
+
+
+WARNED = re.compile(
+    rb"^(\S+ \S+) .*No broker in ISR is alive for \[([\w.-]+),(\d+)\]. Elect leader", re.MULTILINE
+)
+# From 3.x: `isr: [1] -> [2], leader: 1 -> 2, leaderRecoveryState: RECOVERED -> RECOVERING, leaderEpoch: 3 -> 4`.
+CHANGED = re.compile(
+    rb"UNCLEAN partition change for ([\w.-]+)-(\d+) .* leader: -?\d+ -> \d+, .*-> RECOVERING, leaderEpoch: \d+ -> (\d+)"
+)
+
+
+def announced(folder: Path) -> set[tuple[bytes, bytes, bytes]]:
+    """Partitions and times, or epochs, of the unclean elections that controllers announce in their logs."""
+    found: set[tuple[bytes, bytes, bytes]] = set()
+    for path in folder.glob("**/controller.log*"):
+        text = path.read_bytes()
+        found.update((topic, partition, at) for at, topic, partition in WARNED.findall(text))
+        found.update(CHANGED.findall(text))
+    return found
 
 
 def isrs(one: Leadership, time_ms: int) -> list[set[int]]:
@@ -125,3 +146,76 @@ def test_what_is_drawn_from_logs_names_file_and_line(name: str) -> None:
     for of_row in proofs:
         assert of_row
         assert all(proof["file"] and proof["line"] for proof in of_row)
+
+
+@pytest.mark.parametrize("name", INCIDENTS)
+def test_every_announced_unclean_election_is_told(name: str) -> None:
+    codes = ("unclean-leader-election", "last-of-isr-elected")
+    told = {f.place for f in history(name).findings() if f.code in codes}
+    assert len(announced(recording(name))) <= len(told)
+    assert all(place.file and place.line for place in told)
+
+
+BARE = """\
+INFO [KafkaServer id=1] starting (kafka.server.KafkaServer)
+INFO [KafkaServer id=1] started (kafka.server.KafkaServer)
+TRACE [Controller id=1 epoch=3] Changed partition t-0 from NewPartition to OnlinePartition with state \
+LeaderAndIsr(leader=1, leaderEpoch=0, isr=List(1), zkVersion=0) (state.change.logger)
+INFO [ReplicaFetcherManager on broker 1] Removed fetcher for partitions Set(t-0) (kafka.server.ReplicaFetcherManager)
+INFO [KafkaServer id=1] shutting down (kafka.server.KafkaServer)
+INFO [KafkaServer id=1] shut down completed (kafka.server.KafkaServer)
+INFO [KafkaServer id=1] starting (kafka.server.KafkaServer)
+"""
+SHORT = {
+    "kafka.server.KafkaServer": ["KafkaServer", "k.s.KafkaServer", "server.KafkaServer"],
+    "kafka.server.ReplicaFetcherManager": ["ReplicaFetcherManager", "k.s.ReplicaFetcherManager", "server.ReplicaFetcherManager"],
+    "state.change.logger": ["logger", "s.c.logger", "change.logger"],
+}  # fmt: skip
+
+
+def history_of(folder: Path, lines: str, form: str) -> Timeline:
+    """The history of lines whose layout has the logger elsewhere."""
+    folder.mkdir()
+    written = ""
+    for number, line in enumerate(lines.splitlines()):
+        level, message, logger = re.fullmatch(r"(\w+) (.*) \((.*)\)", line).groups()  # type: ignore[union-attr]
+        at = f"2026-11-21 13:18:{20 + number},000"
+        written += form.format(at=at, level=level, logger=logger, message=message) + "\n"
+    (folder / "server.log").write_text(written)
+    return timeline(read_events([str(folder)]))
+
+
+@pytest.mark.parametrize("length", [0, 1, 2])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "[{at}] {level} {message} ({logger})",
+        "[{at}] {level} {logger}: {message}",
+        "[{at}] {level} {logger} - {message}",
+    ],
+)
+def test_loggers_without_their_package_say_the_same(tmp_path: Path, form: str, length: int) -> None:
+    short = BARE
+    for name, forms in SHORT.items():
+        short = short.replace(f"({name})", f"({forms[length]})")
+    whole, bare = (history_of(tmp_path / name, lines, form) for name, lines in (("w", BARE), ("b", short)))
+    assert [state.state for state in whole.brokers] == ["starting", "up", "stopping", "down", "starting"]
+    assert [state.row() for state in bare.brokers] == [state.row() for state in whole.brokers]
+    partition = TopicPartition("t", 0)
+    assert [one.row() for one in bare.of(partition)] == [one.row() for one in whole.of(partition)]
+    assert len(whole.of(partition)) == 1
+
+
+@pytest.mark.parametrize("logger", ["Other", "a.b.KafkaServer"])
+def test_a_log_without_any_logger_of_kafka_is_told(tmp_path: Path, logger: str) -> None:
+    log = tmp_path / "server.log"
+    log.write_text(f"[2026-11-21 13:18:20,000] INFO [KafkaServer id=1] starting ({logger})\n")
+    (finding,) = find_sources([str(tmp_path)]).findings
+    assert (finding.code, finding.place.file) == ("log-loggers-unknown", "server.log")
+    assert logger in finding.message
+
+
+def test_an_hour_of_other_software_in_a_log_of_kafka_is_nothing_strange(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text("[2026-11-21 13:18:20,000] INFO Opening socket (org.apache.zookeeper.ClientCnxn)\n")
+    assert not find_sources([str(tmp_path)]).findings

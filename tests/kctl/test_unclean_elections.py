@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kctl.broker_logs.history.leaderships import Leadership
-from kctl.broker_logs.history.timeline import timeline
+from kctl.broker_logs.history.timeline import Timeline, timeline
 from kctl.broker_logs.merging import read_events
 from kctl.model import TopicPartition
 
@@ -45,13 +45,17 @@ def skipped(broker_id: int, epoch: int, isr: str) -> str:
 
 
 def leaderships(folder: Path, **logs: list[str]) -> list[Leadership]:
+    return timeline_of(folder, **logs).of(TP)
+
+
+def timeline_of(folder: Path, **logs: list[str]) -> Timeline:
     for name, lines in logs.items():
         path = folder / f"broker-{name[-1]}" / "logs" / f"{name[:-2].replace('_', '-')}.log"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(
             "".join(f"[2026-11-21 13:00:{int(line[:2]):02d},000] INFO {line[3:]}\n" for line in lines)
         )
-    return timeline(read_events([str(folder)])).of(TP)
+    return timeline(read_events([str(folder)]))
 
 
 @pytest.mark.parametrize(
@@ -158,6 +162,12 @@ WARNED = (
 )
 
 
+CHOSEN = (
+    '[OfflinePartitionLeaderSelector]: Selected new leader and ISR {"leader":2,"leader_epoch":7,"isr":[2]} for offline '
+    "partition [t,0] (kafka.controller.OfflinePartitionLeaderSelector)"
+)
+
+
 def sent(leader: int, isr: str, epoch: int) -> str:
     return (
         f"Controller 3 epoch 1 sending become-leader LeaderAndIsr request (Leader:{leader},ISR:{isr},LeaderEpoch:{epoch},"
@@ -177,3 +187,35 @@ def test_a_warning_of_one_epoch_says_nothing_of_the_next(tmp_path: Path) -> None
         controller_3=[f"20 {WARNED}"],
     )
     assert [one.how for one in found][2:] == ["unclean", "isr_change"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [WARNED],
+        ["Controller starting up (kafka.controller.KafkaController)", WARNED],
+        # Another leader than the one that was announced.
+        [WARNED, CHOSEN],
+    ],
+)
+def test_an_election_without_a_leadership_in_the_logs_is_a_finding(tmp_path: Path, lines: list[str]) -> None:
+    found = timeline_of(tmp_path, controller_3=[f"20 {line}" for line in lines])
+    (finding,) = (f for f in found.findings() if f.code == "unclean-leader-election")
+    assert (finding.place.topic, finding.place.partition, finding.place.broker_id) == ("t", 0, 1)
+    assert (finding.place.file, finding.place.line) == (
+        "broker-3/logs/controller.log",
+        lines.index(WARNED) + 1,
+    )
+    assert "in an epoch that these logs do not name" in finding.message
+
+
+def test_every_announced_election_is_told_once(tmp_path: Path) -> None:
+    """With and without a leadership, in two installations whose brokers have the same id."""
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+    lines = [f"{at} {words}" for at in (10, 30, 50) for words in (WARNED, CHOSEN.replace('":2', '":1'))]
+    leaderships(tmp_path / "one", controller_1=lines)
+    leaderships(tmp_path / "two", controller_1=[f"40 {WARNED}"])
+    found = timeline(read_events([str(tmp_path)]))
+    told = [f for f in found.findings() if f.code == "unclean-leader-election"]
+    assert len({(f.place.file, f.place.line) for f in told}) == 4

@@ -17,8 +17,9 @@ from kctl.audit.parts import PARTS
 from kctl.audit.tables import Tables
 from kctl.stores.asked import ASKED
 from kctl.stores.mirror import MIRRORS
+from tests.audit_rows import cut_all, equal_audits
 from tests.conftest import kctl, recording
-from tests.spark.test_audit_on_spark import ON_SPARK, equal_audits
+from tests.spark.test_audit_on_spark import ON_SPARK
 from tests.stores.servers import SECRET, STORES, put
 
 pytestmark = pytest.mark.spark
@@ -64,8 +65,16 @@ def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
     server.stop()
 
 
+@pytest.fixture(params=["whole", "cut"])
+def how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Whether folders are cut into their logs."""
+    if request.param == "cut":
+        cut_all(monkeypatch)
+    return str(request.param)
+
+
 def test_the_audit_of_a_url_is_that_of_the_local_engine(
-    spark: Any, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: Any, bucket: Bucket, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ASKED, "bytes", 0)
     remote = kctl("audit", "run", bucket.url, "--out", tmp_path / "spark", *ON_SPARK)
@@ -78,14 +87,14 @@ def test_the_audit_of_a_url_is_that_of_the_local_engine(
     for name in ("spark", "local"):
         assert Tables(tmp_path / name).summary["bytes_read"] >= size, "what executors read is not counted"
     query = bucket.url.partition("?")[2].replace("anonymous=true", "access_key=a&secret_key=b")
-    put = kctl("audit", "run", bucket.url, "--out", f"s3://evidence/report?{query}", *ON_SPARK)
+    put = kctl("audit", "run", bucket.url, "--out", f"s3://evidence/report-{how}?{query}", *ON_SPARK)
     assert (put.status, put.err) == (local.status, local.err)
-    fs.copy_files("evidence/report", str(tmp_path / "put"), bucket.files, fs.LocalFileSystem())
+    fs.copy_files(f"evidence/report-{how}", str(tmp_path / "put"), bucket.files, fs.LocalFileSystem())
     equal_audits(tmp_path / "local", tmp_path / "put")
 
 
 def test_objects_that_went_or_changed_since_the_listing_are_findings(
-    spark: Any, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: Any, bucket: Bucket, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are what the local engine says of them, and nothing is judged from them."""
     prepare = run.prepare_folder

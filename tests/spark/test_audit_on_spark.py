@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -10,42 +9,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pyarrow.dataset as ds
 import pytest
 
 from kctl.audit.parts import PARTS
 from kctl.audit.tables import Tables
+from tests.audit_rows import cut_all, equal_audits
 from tests.conftest import kctl, recording, recordings, unchanged
 
 pytestmark = pytest.mark.spark
 ON_SPARK = ("--engine", "spark", "--master", "local[2]")
 ROOT = Path(__file__).parents[2]
 UNCLEAN = "incidents/unclean-2.8"
-
-
-MEASURED = ("started", "seconds", "report", "parts", "requests", "bytes_read", "retries")
-
-
-def table_rows(out: Path, name: str) -> list[str]:
-    table = ds.dataset(out / name, format="parquet").to_table()
-    return sorted(json.dumps(row, sort_keys=True, default=repr) for row in table.to_pylist())
-
-
-def equal_audits(one: Path, other: Path) -> None:
-    """Every table, row for row in any order, and the summary but for times and places."""
-    names = Tables(one).names()
-    assert "batches" in names
-    assert names == Tables(other).names()
-    for name in names:
-        assert table_rows(one, name) == table_rows(other, name), name
-    left, right = (
-        {k: v for k, v in Tables(out).summary.items() if k not in MEASURED} for out in (one, other)
-    )
-    assert left == right
-    states = [
-        [(part["name"], part["state"]) for part in Tables(out).summary["parts"]] for out in (one, other)
-    ]
-    assert states[0] == states[1]
 
 
 # Of each kind and age; the others cost minutes and are for the matrix.
@@ -119,6 +93,19 @@ def test_folders_with_many_batches_write_files_of_their_own_topic(
     assert Tables(tmp_path / "spark").count("batches") > 1000
     (part,) = (tmp_path / "spark" / "batches").iterdir()
     assert part.name not in ("part-00000.parquet", "part-.parquet")
+
+
+def test_a_partition_that_is_cut_has_the_same_rows(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hurt_evidence: Path
+) -> None:
+    kctl("audit", "run", hurt_evidence, "--out", tmp_path / "whole", "--jobs", "1")
+    cut_all(monkeypatch)
+    jobs = spark.sparkContext._jsc.sc().statusStore()
+    kctl("audit", "run", hurt_evidence, "--out", tmp_path / "cut", *ON_SPARK)
+    equal_audits(tmp_path / "whole", tmp_path / "cut")
+    seen = jobs.jobsList(None)
+    said = {seen.apply(at).description().getOrElse(None) for at in range(seen.size())}
+    assert any(one and re.search(r"verify \d+ parts of logs", one) for one in said)
 
 
 def test_a_run_that_fails_leaves_no_half_table(

@@ -23,9 +23,9 @@ from kctl.audit.tables import Tables
 from kctl.scan.options import ScanOptions
 from kctl.scan.segment import scan_segment
 from kctl.scan.source import opened_source
+from tests.audit_rows import equal_audits
 from tests.conftest import recording
 from tests.spark.conftest import SHORT_LIVED, archive_of_classes
-from tests.spark.test_audit_on_spark import equal_audits
 from tests.stores.servers import AZURITE_KEY, SECRET, STORES, hadoop, put, put_into_hdfs
 
 pytestmark = pytest.mark.spark
@@ -101,6 +101,12 @@ def until(log: Path, words: str) -> None:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[tuple[str, int]]:
+    with cluster_below(tmp_path) as made:
+        yield made
+
+
+@contextlib.contextmanager
+def cluster_below(folder: Path) -> Iterator[tuple[str, int]]:
     """Its URL, and the process group of one of two workers."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -108,21 +114,21 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, int]]:
     url = f"spark://127.0.0.1:{port}"
     running = [
         started(
-            tmp_path, "master", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1",
+            folder, "master", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1",
             "--port", port, "--webui-port", "0",
         )
     ]  # fmt: skip
     try:
-        until(tmp_path / "master.log", "I have been elected leader")
+        until(folder / "master.log", "I have been elected leader")
         for number in (1, 2):
             running.append(
                 started(
-                    tmp_path, f"worker-{number}", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1",
-                    "--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", tmp_path / f"work-{number}", url,
+                    folder, f"worker-{number}", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1",
+                    "--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", folder / f"work-{number}", url,
                 )
             )  # fmt: skip
         for number in (1, 2):
-            until(tmp_path / f"worker-{number}.log", "Successfully registered")
+            until(folder / f"worker-{number}.log", "Successfully registered")
         yield url, running[-1].pid
     finally:
         for process in running:

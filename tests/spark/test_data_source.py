@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -172,10 +173,17 @@ def test_filters_lose_nothing_that_passes(corpus: Path, table: str, filters: lis
         f"timestamp > {NOW + 2000} AND offset < 2500",
     ],
 )
-def test_pushed_filters_and_pruned_columns(spark: Any, corpus: Path, condition: str) -> None:
+def test_pushed_filters_and_pruned_columns(
+    spark: Any, corpus: Path, condition: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     narrow = "timestamp bigint, topic string, offset bigint"
     pushed = read(spark, corpus, "records", narrow, pushdown="true", split_bytes=60_000, least_split_bytes=1)
     found = pushed.where(condition)
+    found.explain("formatted")
+    shown = capsys.readouterr().out
+    assert (re.search(rf"PushedFilters: \[.*topic.*{SMALL}", shown) is not None) == ("topic" in condition), (
+        shown
+    )
     rows = pa.Table.from_pylist(
         [{n: row[n] for n in ("timestamp", "topic", "offset")} for row in scanned(corpus, "records")]
     )

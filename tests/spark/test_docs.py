@@ -19,11 +19,13 @@ COMMANDS = [line.strip().partition("  #")[0] for line in TEXT.splitlines() if li
 
 @pytest.mark.spark
 def test_the_program_runs(
-    spark: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    spark: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.chdir(ROOT)
-    (program,) = re.findall(r"```python\n(.*?)```", TEXT, re.S)
-    exec(compile(program, "docs/spark.md", "exec"), {})
+    scan, questions = re.findall(r"```python\n(.*?)```", TEXT, re.S)
+    exec(compile(scan, "docs/spark.md", "exec"), {})
+    kctl("audit", "run", "examples/unclean-election", "--out", tmp_path / "report")
+    exec(compile(questions.replace('"report"', repr(f"{tmp_path}/report")), "docs/spark.md", "exec"), {})
     assert "sum(records_count)" in capfd.readouterr().out
 
 

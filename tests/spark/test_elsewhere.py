@@ -24,8 +24,8 @@ from kctl.spark.data_source import TABLES
 from kctl.spark.listing import list_segments
 from kctl.spark.planning import Filters, plan
 from kctl.spark.session import settings_here
+from tests.audit_rows import equal_audits
 from tests.conftest import kctl, recording
-from tests.spark.test_audit_on_spark import equal_audits
 from tests.spark.test_data_source import in_process, read, same
 
 ROOT = Path(__file__).parents[2]

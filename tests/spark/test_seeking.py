@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kctl.scan.source import InMemory, opened_source
+from benchmarks.in_memory import InMemory
+from kctl.scan.source import opened_source
 from kctl.scan.splits import Split, hints_of
 from kctl.spark.planning import Filters
 from kctl.spark.seeking import indexed_start, wanted_part

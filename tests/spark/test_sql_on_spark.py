@@ -63,6 +63,17 @@ def test_the_command(spark: Any, audit: Path) -> None:
     assert rows("audit", "sql", audit, text, *ON_SPARK).rows == rows("audit", "sql", audit, text).rows != []
 
 
+def test_one_call_makes_views_of_all_tables(spark: Any, audit: Path) -> None:
+    from kctl.spark.sql import views
+
+    names = views(spark, str(audit), str(recording("incidents/unclean-2.8")))
+    assert {*Tables(audit).names(), "evidence_records"} < set(names)
+    for name in Tables(audit).names():
+        assert spark.table(name).count() == Tables(audit).count(name), name
+    same = """SELECT count(*) = (SELECT sum(records_count) FROM evidence_batches) FROM evidence_records"""
+    assert spark.sql(same).collect()[0][0]
+
+
 @pytest.mark.parametrize(
     "statement",
     [

@@ -8,7 +8,7 @@ import org.apache.hadoop.hdfs.MiniDFSCluster;
 import org.apache.hadoop.yarn.conf.YarnConfiguration;
 import org.apache.hadoop.yarn.server.MiniYARNCluster;
 
-/** HDFS with one data node and YARN with one node manager, until standard input ends: `java -cp 'lib/*' MiniHadoop.java FOLDER`. */
+/** HDFS with one data node and YARN with one node manager, until standard input ends: `java -cp 'lib/*' MiniHadoop.java FOLDER PORT`; what an earlier one left in the folder is there again. */
 public class MiniHadoop {
     public static void main(String[] args) throws Exception {
         String out = args[0];
@@ -17,7 +17,8 @@ public class MiniHadoop {
         here.set("hadoop.tmp.dir", out + "/tmp");
         here.set("dfs.namenode.http-address", "127.0.0.1:0");
         here.set("dfs.replication", "1");
-        MiniDFSCluster dfs = new MiniDFSCluster.Builder(here).numDataNodes(1).build();
+        MiniDFSCluster dfs = new MiniDFSCluster.Builder(here).numDataNodes(1)
+            .nameNodePort(Integer.parseInt(args[1])).format(!new File(out, "dfs").exists()).build();
         dfs.waitActive();
         YarnConfiguration conf = new YarnConfiguration(dfs.getConfiguration(0));
         conf.set("fs.defaultFS", dfs.getURI().toString());

@@ -1,19 +1,26 @@
-"""A proxy that does harm: `python -m tests.stores.proxy PORT` passes on to a server of this machine.
+"""A proxy that does harm: `python -m tests.stores.proxy PORT [raw]` passes on to a server of this machine.
 
 It prints its own port, then takes a list of rules a line, as JSON, and answers with the requests seen since. It is a
-process of its own: the client of Google's store holds the interpreter's lock while it waits.
+process of its own: the client of Google's store holds the interpreter's lock while it waits. What it takes for a request is
+one of HTTP, or with `raw` whatever a client sends at once; of that only delays and kills are done.
+
+A rule with `kill` holds a request back until a process is dead: the one of this number, `client`, which
+asked, or `executor`, the Java process that started it. The request as seen tells who was killed: ` killed PID`.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import socket
 import struct
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,7 +49,7 @@ class Harm:
         with self.lock:
             self.seen.append(line)
             for rule in self.rules:
-                if rule.get("times", 1 << 30) > 0 and re.search(rule["match"], line):
+                if rule.get("times", 1 << 30) > 0 and re.search(rule["match"], line, re.DOTALL):
                     rule["times"] = rule.get("times", 1 << 30) - 1
                     return rule
         return {}
@@ -72,6 +79,62 @@ def head_of(client: socket.socket) -> tuple[Head, bytes] | None:
     return Head(text, f"{method} {target} {asked}".rstrip(), int(values.get("content-length", 0))), body
 
 
+def process_of(client: socket.socket) -> int:
+    """The process at the other end of a connection of this machine."""
+    address, port = client.getpeername()
+    local = f"{struct.unpack('<I', socket.inet_aton(address))[0]:08X}:{port:04X}"
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    link = f"socket:[{next(row[9] for row in rows if row[1] == local)}]"
+    for descriptor in Path("/proc").glob("[0-9]*/fd/*"):
+        with suppress(OSError):
+            if str(descriptor.readlink()) == link:
+                return int(descriptor.parts[2])
+    raise LookupError(f"nobody has {link}")
+
+
+def java_above(process: int) -> int:
+    """The nearest Java among the processes that started this one."""
+    while (Path("/proc") / str(process) / "comm").read_text() != "java\n":
+        status = (Path("/proc") / str(process) / "stat").read_text()
+        process = int(status.rpartition(")")[2].split()[1])
+    return process
+
+
+def kill(who: int | str, client: socket.socket, harm: Harm, line: str) -> None:
+    """Kill, and note it."""
+    dead = who if isinstance(who, int) else process_of(client)
+    dead = java_above(dead) if who == "executor" else dead
+    os.kill(dead, signal.SIGKILL)
+    with suppress(OSError):
+        while "Z" not in (Path("/proc") / str(dead) / "stat").read_text().rpartition(")")[2]:
+            time.sleep(0.01)
+    with harm.lock:
+        harm.seen.append(f"{line} killed {dead}")
+
+
+def serve_raw(client: socket.socket, port: int, harm: Harm) -> None:
+    """One connection, in whatever protocol."""
+
+    def back() -> None:
+        with suppress(OSError):
+            while data := upstream.recv(PIECE):
+                client.sendall(data)
+        with suppress(OSError):
+            client.shutdown(socket.SHUT_RDWR)
+
+    with client, socket.create_connection(("127.0.0.1", port)) as upstream:
+        threading.Thread(target=back, daemon=True).start()
+        while data := client.recv(PIECE):
+            line = data.decode("latin-1")
+            rule = harm.for_request(line)
+            time.sleep(rule.get("delay", 0))
+            if "kill" in rule:
+                kill(rule["kill"], client, harm, line)
+            upstream.sendall(data)
+        with suppress(OSError):
+            upstream.shutdown(socket.SHUT_RDWR)
+
+
 def serve(client: socket.socket, port: int, harm: Harm) -> None:
     """One connection: one request."""
     with client:
@@ -83,6 +146,8 @@ def serve(client: socket.socket, port: int, harm: Harm) -> None:
             body += client.recv(PIECE)
         rule = harm.for_request(head.line)
         time.sleep(rule.get("delay", 0))
+        if "kill" in rule:
+            kill(rule["kill"], client, harm, head.line)
         if "run" in rule:  # something happens to the object meanwhile
             subprocess.run(rule["run"], cwd=ROOT, check=True, timeout=120)
         if rule.get("reset"):
@@ -109,6 +174,7 @@ def serve(client: socket.socket, port: int, harm: Harm) -> None:
 def main() -> None:
     """Until standard input ends."""
     harm, port = Harm(), int(sys.argv[1])
+    serving = serve_raw if sys.argv[2:] == ["raw"] else serve
     listening = socket.create_server(("127.0.0.1", 0), backlog=128)
     print(listening.getsockname()[1], flush=True)
 
@@ -119,7 +185,7 @@ def main() -> None:
 
     def quietly(client: socket.socket) -> None:
         try:
-            serve(client, port, harm)
+            serving(client, port, harm)
         except OSError:  # the client or the server went away
             client.close()
 

@@ -21,7 +21,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -125,7 +125,8 @@ def running(command: list[object], **options: Any) -> Iterator[subprocess.Popen[
     try:
         yield process
     finally:
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # a test killed it
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
@@ -142,20 +143,21 @@ def until_it_listens(process: subprocess.Popen[str], port: int) -> None:
 
 
 class Store(NamedTuple):
-    """A server of one protocol, with an empty bucket `evidence`."""
+    """A server of one protocol, with a bucket `evidence`, empty where the server's folder is new."""
 
     url: str  # of that bucket
     port: int
     environment: Callable[[int], dict[str, str]]
     """What leads kctl to a port; the proxy has another."""
+    process: int
 
 
 @contextmanager
-def s3(folder: Path) -> Iterator[Store]:
+def s3(folder: Path, port: int = 0) -> Iterator[Store]:
     """versitygw: objects are files below `folder`."""
-    program, port = go_program("github.com/versity/versitygw/cmd/versitygw@latest"), free_port()
+    program, port = go_program("github.com/versity/versitygw/cmd/versitygw@latest"), port or free_port()
     for name in ("data/evidence", "meta"):
-        (folder / name).mkdir(parents=True)
+        (folder / name).mkdir(parents=True, exist_ok=True)
     options = ["--port", f"127.0.0.1:{port}", "--access", "test", "--secret", SECRET, "--region", "us-east-1"]
     command = [program, "--quiet", *options, "posix", "--sidecar", folder / "meta", folder / "data"]
     with running(command, stdout=subprocess.DEVNULL) as process:
@@ -166,15 +168,16 @@ def s3(folder: Path) -> Iterator[Store]:
                 "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_ACCESS_KEY_ID": "test",
                 "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_EC2_METADATA_DISABLED": "true",
             },
+            process.pid,
         )  # fmt: skip
 
 
 @contextmanager
-def gcs(folder: Path) -> Iterator[Store]:
-    """fake-gcs-server, in memory."""
-    program, port = go_program("github.com/fsouza/fake-gcs-server@latest"), free_port()
-    at = f"127.0.0.1:{port}"
-    command = [program, "-scheme", "http", "-host", "127.0.0.1", "-port", port, "-backend", "memory"]
+def gcs(folder: Path, port: int = 0) -> Iterator[Store]:
+    """fake-gcs-server: objects are files below `folder`."""
+    program, port = go_program("github.com/fsouza/fake-gcs-server@latest"), port or free_port()
+    at, kept = f"127.0.0.1:{port}", ["-backend", "filesystem", "-filesystem-root", folder / "gcs"]
+    command = [program, "-scheme", "http", "-host", "127.0.0.1", "-port", port, *kept]
     said = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with running([*command, "-public-host", at, "-external-url", f"http://{at}"], **said) as process:
         until_it_listens(process, port)
@@ -183,17 +186,23 @@ def gcs(folder: Path) -> Iterator[Store]:
             b'{"name": "evidence"}',
             {"Content-Type": "application/json"},
         )
-        urllib.request.urlopen(made, timeout=30).close()
-        yield Store("gs://evidence", port, lambda port: {"STORAGE_EMULATOR_HOST": f"http://127.0.0.1:{port}"})
+        if not (folder / "gcs" / "evidence").exists():
+            urllib.request.urlopen(made, timeout=30).close()
+        yield Store(
+            "gs://evidence",
+            port,
+            lambda port: {"STORAGE_EMULATOR_HOST": f"http://127.0.0.1:{port}"},
+            process.pid,
+        )
 
 
 @contextmanager
-def azure(folder: Path) -> Iterator[Store]:
-    """Azurite, in memory; a flat account."""
+def azure(folder: Path, port: int = 0) -> Iterator[Store]:
+    """Azurite, which keeps objects below `folder`; a flat account."""
     from pyarrow import fs
 
-    script, port = azurite(), free_port()
-    options = ["--inMemoryPersistence", "--disableTelemetry", "--skipApiVersionCheck", "--silent"]
+    script, port = azurite(), port or free_port()
+    options = ["--location", folder / "azure", "--disableTelemetry", "--skipApiVersionCheck", "--silent"]
     command = ["node", script, "--blobHost", "127.0.0.1", "--blobPort", port, *options]
     with running(command, cwd=folder, stdout=subprocess.DEVNULL) as process:
         until_it_listens(process, port)
@@ -208,6 +217,7 @@ def azure(folder: Path) -> Iterator[Store]:
                 "AZURE_STORAGE_CONNECTION_STRING": f"AccountName=devstoreaccount1;AccountKey={AZURITE_KEY};"
                 f"BlobEndpoint=http://127.0.0.1:{port}/devstoreaccount1"
             },
+            process.pid,
         )  # fmt: skip
 
 
@@ -216,18 +226,24 @@ class Hadoop(NamedTuple):
 
     url: str  # of the root
     environment: dict[str, str]
+    process: int
 
 
 @contextmanager
-def hadoop(folder: Path) -> Iterator[Hadoop]:
-    """Both, with one node each."""
+def hadoop(folder: Path, port: int = 0) -> Iterator[Hadoop]:
+    """Both, with one node each. What HDFS holds stays below `folder`."""
     program, client = [HERE / "MiniHadoop.java", folder], hdfs_client()
     memory = ["-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     opened = ["--add-opens", "java.base/java.lang=ALL-UNNAMED", "-cp", f"{hadoop_jars()}/*"]
+    (folder / "url").unlink(missing_ok=True)
     with (
         (folder / "hadoop.log").open("wb") as log,
         running(
-            ["java", *memory, *opened, *program], cwd=folder, stdin=subprocess.PIPE, stdout=log, stderr=log
+            ["java", *memory, *opened, *program, port],
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
         ) as process,
     ):
         for _ in range(PATIENCE * 10):
@@ -238,6 +254,7 @@ def hadoop(folder: Path) -> Iterator[Hadoop]:
         yield Hadoop(
             (folder / "url").read_text(),
             {"HADOOP_CONF_DIR": f"{folder}/conf", "HADOOP_USER_NAME": "root", "PYTHONPATH": f"{HERE.parents[1]}:{client}"},
+            process.pid,
         )  # fmt: skip
 
 
@@ -296,9 +313,9 @@ class Proxy:
 
 
 @contextmanager
-def proxy(port: int) -> Iterator[Proxy]:
-    """A proxy before a port of this machine."""
-    command = [sys.executable, "-m", "tests.stores.proxy", port]
+def proxy(port: int, *protocol: str) -> Iterator[Proxy]:
+    """A proxy before a port of this machine, for HTTP or `raw`."""
+    command = [sys.executable, "-m", "tests.stores.proxy", port, *protocol]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with running(command, cwd=HERE.parents[1], **pipes) as process:
         yield Proxy(process)

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import pyspark
 import pytest
 
+from tests.audit_rows import equal_audits
 from tests.conftest import recording
-from tests.spark.test_audit_on_spark import equal_audits
 from tests.stores.servers import STORES, hadoop, hdfs_client, put, put_into_hdfs
 
 pytestmark = [pytest.mark.matrix, pytest.mark.spark]

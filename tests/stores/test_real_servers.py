@@ -12,8 +12,8 @@ import pytest
 
 from kctl.audit.tables import Tables
 from kctl.stores.mirror import MIRRORS
+from tests.audit_rows import table_rows
 from tests.conftest import Ran, recording, rows
-from tests.spark.test_audit_on_spark import table_rows
 from tests.stores.servers import AZURITE_KEY, SECRET, STORES, Proxy, Store, proxy, put
 
 pytestmark = pytest.mark.matrix

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.brokers.cluster import Cluster
 from tests.brokers.wire.conftest import WireKctl, fill
+from tests.commands.test_completing import proposed
 from tests.conftest import kctl
 
 
@@ -66,6 +67,18 @@ def test_segments_and_epochs_of_a_running_cluster(w: Cluster, k: WireKctl, topic
     assert left_behind() == []
 
 
+def test_shells_complete_names_of_the_cluster(w: Cluster, k: WireKctl, topic: str, tmp_path: Path) -> None:
+    k.change("topic", "create", topic, "--replica-assignment", "1:2")
+    fill(w, topic, records=30)
+    consume(w, topic, f"g-{topic}")
+    at = f"--bootstrap-server {w.bootstrap}"
+    cache = {"XDG_CACHE_HOME": str(tmp_path)}
+    assert proposed(f"kctl topic describe {at} {topic[:-1]}", **cache) == [topic]
+    assert proposed(f"kctl group describe {at} g-{topic[:-1]}", **cache) == [f"g-{topic}"]
+    assert proposed(f"kctl reassign plan {at} --drain ", **cache) == ["1", "2", "3"]
+    assert proposed(f"kctl config get {at} --entity-type brokers --entity-name ", **cache) == ["1", "2", "3"]
+
+
 def test_groups(w: Cluster, k: WireKctl, topic: str, tmp_path: Path) -> None:
     k.change("topic", "create", topic, "--replica-assignment", "1:2")
     fill(w, topic, records=30)
@@ -111,7 +124,7 @@ def test_a_group_of_the_newer_protocol(w: Cluster, k: WireKctl, topic: str) -> N
 
     with Wire(Access(servers=w.bootstrap)) as wire:
         known = wire.version_of(ConsumerGroupDescribeRequest)
-        assert (known is not None) == (w.version in ("3.9", "4.3"))
+        assert (known is not None) == (w.version in ("3.9", "4.1", "4.3"))
         if known is not None:
             request = ConsumerGroupDescribeRequest(group_ids=["nobody"], include_authorized_operations=False)
             (answer,) = wire.send(request).groups

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import html
 import io
 import re
 import shutil
@@ -88,6 +89,9 @@ def test_values_are_the_rows_that_commands_print() -> None:
     ):
         page = values._repr_html_()  # type: ignore[attr-defined]
         assert page.startswith("<") and len(page) > 500
+    for shown in (evidence.losses(), evidence.losses()[0]):
+        page = html.unescape(shown._repr_html_())
+        assert "Lost: " in page and "<summary>" in page and "{'kind'" not in page
     assert evidence.losses().to_arrow().num_rows == 2 and evidence.losses()[:1].__class__ is tuple
 
 

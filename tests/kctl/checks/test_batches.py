@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import pytest
 
+from benchmarks.in_memory import InMemory
 from formats.log.record_batch import CONTROL, TRANSACTIONAL, Record, read_header, seal, write_batch
 from kctl.findings import Place
 from kctl.scan.options import Level, ScanOptions
 from kctl.scan.segment import scan_segment
-from kctl.scan.source import InMemory
 from kctl.scan.splits import Split
 from tests.kctl.scan.test_splits import scanned
 

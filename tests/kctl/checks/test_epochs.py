@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.in_memory import InMemory
 from formats.log.record_batch import Record, write_batch
 from kctl.checks.epochs import EpochRuns, Run, check_epochs
 from kctl.checks.outliers import Seen
 from kctl.checks.report import FileReport, LogFacts, ReplicaTask
 from kctl.findings import Place, Severity
 from kctl.scan.segment import scan_segment
-from kctl.scan.source import InMemory
 
 MISSING, WRONG, LATE, BEYOND = (
     "epoch-entry-missing",

@@ -6,9 +6,14 @@ import random
 import shutil
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from formats.log import records
 from formats.log.record_batch import Record, write_batch
@@ -17,6 +22,7 @@ from kctl.checks.report import CheckOptions
 from kctl.checks.verify import verify
 from kctl.evidence.discover import discover
 from kctl.model import Progress
+from kctl.replica.copies.scanned import packed as noted
 from kctl.scan import pool
 from kctl.scan.options import Level
 from kctl.scan.source import LocalFile
@@ -227,3 +233,16 @@ def test_packed_columns_are_what_they_were() -> None:
             before, after = getattr(headers, name), getattr(back.headers, name)
             assert before.dtype == after.dtype
             assert before.tolist() == after.tolist()
+
+
+@given(
+    st.one_of(
+        arrays(np.int64, st.integers(0, 20)),
+        arrays(np.int32, st.integers(0, 20), elements=st.integers(-3, 300)),
+        arrays(np.bool_, st.integers(0, 20)),
+    )
+)
+def test_columns_that_are_noted_are_what_they_were(column: npt.NDArray[Any]) -> None:
+    """Also those of bytes without a sound batch, which have none."""
+    back = noted(column).column()
+    assert back.dtype == column.dtype and back.tolist() == column.tolist()

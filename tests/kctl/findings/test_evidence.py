@@ -28,16 +28,18 @@ PRESENT = {
     "log-of-another-system": "a file as it is now",
     "log-zone-estimated": "worked out from many lines, which it counts",
     "log-clock-doubtful": "worked out from many lines",
+    "log-loggers-unknown": "lines that a file has not",
     "log-level-hides-transitions": "lines that a file has not",
 }
 """Findings about replicas and logs that claim nothing about what happened, each with what it is about."""
 
 HISTORY = {
-    "replica-damaged-copy", "replica-hole", "replica-same-payload-other-epoch", "replica-no-common-range",
+    "replica-damaged-copy", "replica-hole", "replica-hole-everywhere", "replica-gap-everywhere",
+    "replica-start-missing", "replica-same-payload-other-epoch", "replica-no-common-range",
     "replica-topic-recreated", "replica-topic-of-before", "replica-sent-again", "replica-tail-of-handover",
     "replica-clusters-mixed", "replica-incomplete-copy", "replica-present-incomplete", "replica-undecided-tail",
     "replica-unclean-cost-unknown", "log-clock-back", "log-year-unlikely", "log-zone-changed",
-    "unclean-leader-election", "isr-below-minimum", "stale-controller-request", "zombie-leader-write",
+    "unclean-leader-election", "last-of-isr-elected", "isr-below-minimum", "stale-controller-request", "zombie-leader-write",
     "truncated-below-high-watermark",
 }  # fmt: skip
 WHOLE_COPIES = {"replica-topic-recreated", "replica-topic-of-before", "replica-clusters-mixed"}

@@ -234,8 +234,9 @@ CASES: list[tuple[str, str, str, Gap, str, int, dict[str, int]]] = [
     ("the end of the brokers' logs", ZONES, "", cut_each("broker-*/logs/*.log"), AUDIT + " --questions leadership", 3,
      {"sound": 2, "could_not_judge": 1}),
     ("logs of brokers that can be read", ZONES, "", no_file("broker-*/logs/*.log", every=True), TIMELINE, 5, {}),
-    ("the end of metadata", TIER, "", cut_each(REMOTE_LOGS), TIERED, 5, {"damaged": 2}),
-    ("metadata that can be read", TIER, "", no_file(REMOTE_LOGS, every=True), TIERED, 5, {"unreadable": 50, "damaged": 2}),
+    ("the end of metadata", TIER, "", cut_each(REMOTE_LOGS), TIERED, 3, {"could_not_judge": 2}),
+    ("metadata that can be read", TIER, "", no_file(REMOTE_LOGS, every=True), TIERED, 5,
+     {"unreadable": 50, "could_not_judge": 2}),
     ("metadata", KRAFT, "", removed(METADATA), VERIFY, 0, {"sound": 40}),
     ("metadata", KRAFT, "", removed(METADATA), TIMELINE, 5, {"sound": 2}),  # the logs of 4.3 tell of each election
     ("metadata that can be read", KRAFT, AFTER, no_file(METADATA_LOGS, every=True), LOSS, 3, {"could_not_judge": 2}),

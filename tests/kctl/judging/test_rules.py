@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -13,6 +13,7 @@ from kctl.findings import remote as said_of_tier
 from kctl.findings import replica as said_of_replicas
 from kctl.findings import segments as said_of_segments
 from kctl.judging.divergence import judge_divergence
+from kctl.judging.fetching import replica_of
 from kctl.judging.integrity import Integrity
 from kctl.judging.judgement import Coverage, Judgement, Question, Subject, Verdict, judgement_rows
 from kctl.judging.leadership import judge_leadership
@@ -208,7 +209,7 @@ def test_what_was_not_examined_is_not_whole_and_hides_no_damage() -> None:
 )
 def test_tier(has_objects: bool, reads_content: bool, finding: Any, expected: Verdict) -> None:
     judge = TierJudge(has_objects, reads_content)
-    judge.partition(ORDERS)
+    judge.partition(ORDERS, segments=1, untold=None)
     if finding:
         judge.finding(finding.at(Place(topic="orders", partition=0)))
     assert [judgement.verdict for judgement in judge.judgements()] == [expected]
@@ -217,7 +218,7 @@ def test_tier(has_objects: bool, reads_content: bool, finding: Any, expected: Ve
 def test_a_note_on_what_is_no_tiered_partition_makes_it_no_subject() -> None:
     """The end of a copy of the metadata is none of the tier's remote segments."""
     judge = TierJudge(has_objects=True)
-    judge.partition(ORDERS)
+    judge.partition(ORDERS, segments=1, untold=None)
     judge.finding(said_of_tier.TOPIC_UNKNOWN.at(Place(topic="__remote_log_metadata", partition=7)))
     assert [judgement.subject.topic for judgement in judge.judgements()] == [ORDERS.topic]
 
@@ -270,3 +271,15 @@ def test_brokers_of_the_isr_are_needed_where_no_assignment_is_known() -> None:
         facts(assigned=frozenset[int](), copies=frozenset({1}), leaderships=known.leaderships), []
     )
     assert (open_.verdict, len(open_.missing)) == (OPEN, 1)
+
+
+def test_what_many_partitions_lack_is_one_thing_with_one_command() -> None:
+    coverage = Coverage(Question.LOSS)
+    partitions = [TopicPartition("orders", number) for number in range(3)]
+    for partition in partitions:
+        missing = (replica_of(2, partition),)
+        coverage.add(Judgement(Question.LOSS, OPEN, Subject(*partition), "why", missing))
+        (row,) = cast("list[dict[str, object]]", coverage.row()["missing"])
+        name = "orders-0" if partition == partitions[0] else "PARTITION"
+        assert row["get"] == f"rsync -a BROKER2:LOG_DIR/{name} broker-2/"
+    assert row["subjects"] == 3

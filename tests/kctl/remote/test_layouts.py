@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.in_memory import InMemory
 from formats.compression.writers import compress
 from formats.errors import FormatError
 from formats.tier.aiven_manifest import parse_manifest, read_chunk_sizes, write_chunk_sizes
@@ -22,7 +23,6 @@ from formats.tier.object_names import (
     ObjectName,
     parse_layout,
 )
-from kctl.scan.source import InMemory
 from kctl.tier.audit.inventory import detect_layout
 from kctl.tier.audit.manifest_log import ChunkedLog
 

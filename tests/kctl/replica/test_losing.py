@@ -6,6 +6,7 @@ import pytest
 
 from kctl.evidence.discover import discover
 from kctl.judging.judgement import Row, judgement_rows
+from kctl.replica.copies import scanned
 from kctl.replica.loss.search import LossOptions, LossSearch
 from kctl.scan import pool
 from tests.conftest import recording
@@ -22,3 +23,14 @@ def test_several_processes_find_what_one_finds(monkeypatch: pytest.MonkeyPatch) 
     one = found(1)
     assert [row["kind"] for row in one].count("loss") == 3
     assert found(2) == one
+
+
+def test_one_process_reads_large_logs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(scanned, "LARGE", 0)
+    monkeypatch.setattr(scanned, "SharedScan", lambda folders, jobs: asked.append(jobs))
+    evidence = discover([str(recording("incidents/unclean-2.8"))])
+    search = LossSearch(evidence, LossOptions(), pytest.fail)
+    for jobs in (1, 2):
+        assert [row["kind"] for row in judgement_rows(search.rows(jobs=jobs))].count("loss") == 3
+        assert bool(asked) == (jobs == 2)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from commands.cli.render import Page
 from commands.replica.loss_text import loss_text
@@ -25,6 +29,7 @@ from formats.values import replace
 from kctl.judging.judgement import Verdict
 from kctl.judging.loss import Leadership, LossFacts, judge_loss
 from kctl.model import TopicPartition
+from kctl.replica.copies import replica_log
 from kctl.replica.copies.copy import Copy
 from kctl.replica.loss import lost_parts
 from kctl.replica.loss.lost_parts import LostParts
@@ -183,6 +188,305 @@ def test_damage_in_every_copy_is_no_sound_partition(tmp_path: Path, position: in
     (judgement,) = ran.of("judgement")
     assert (ran.status, judgement["verdict"]) == ((0, "sound") if is_whole else (5, "damaged"))
     assert ran.codes().count("replica-damaged-copy") == (not is_whole)
+
+
+def without_segment(root: Path, broker_id: int, start: int, end: int, **identity: Any) -> None:
+    """A copy whose first segment ends at `start` and whose second begins at `end`, of offsets up to 20."""
+    folder = log_dir(root, broker_id, [batch(0, start)], epochs=[[0, 0]], **identity) / "orders-0"
+    ends = batch(end, 10) if end < 10 else b""
+    (folder / f"{end:020d}.log").write_bytes(ends + batch(10, 20))
+
+
+def configured(folder: Path, policy: str | None = None, **values: str) -> None:
+    """Add the topic's configuration to an export."""
+    config = {"version": 1, "config": {**({"cleanup.policy": policy} if policy else {}), **values}}
+    with (folder / "znodes.jsonl").open("a") as file:
+        file.write(json.dumps({"path": "/config/topics/orders", "data": encoded(config), "czxid": 1}) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("other", "policy", "identity", "verdict"),
+    [
+        ((5, 10), None, {}, "could_not_judge"),  # brokers may compact by default
+        ((5, 10), "delete", {}, "damaged"),
+        ((5, 8), "delete", {}, "could_not_judge"),  # it has a part
+        ((10, 10), "delete", {}, "sound"),  # the other copy has it
+        ((5, 10), "compact", {}, "sound"),
+        ((5, 10), None, {"cleaner": True}, "sound"),
+    ],
+)
+def test_a_segment_that_every_copy_lacks_is_no_sound_partition(
+    other: tuple[int, int], policy: str | None, identity: dict[str, Any], verdict: str, tmp_path: Path
+) -> None:
+    """The range is a finding with its offsets; where the topic may be compacted it is none."""
+    without_segment(tmp_path, 1, 5, 10, **identity)
+    without_segment(tmp_path, 2, *other, **identity)
+    znodes(tmp_path, 1, 0, [1, 2])
+    if policy:
+        configured(tmp_path, policy)
+    ran = lost(tmp_path)
+    (judgement,) = ran.of("judgement")
+    assert judgement["verdict"] == verdict, judgement
+    said = [
+        row
+        for row in ran.of("finding")
+        if row["code"] in ("replica-hole-everywhere", "replica-gap-everywhere")
+    ]
+    missing = [(finding["base_offset"], finding["last_offset"], finding["severity"]) for finding in said]
+    severity = "error" if policy == "delete" else "info"
+    assert missing == ([] if verdict == "sound" else [(5, other[1] - 1, severity)])
+    assert ran.status == (0 if verdict == "sound" else 5 if policy == "delete" else 3)
+
+
+def test_damage_elsewhere_explains_no_missing_segment(tmp_path: Path) -> None:
+    broken = batch(2, 4)[:-1] + b"\xff"
+    for broker_id, middle in ((1, broken), (2, batch(2, 4))):
+        first = [batch(0, 2), middle, batch(4, 5)]
+        folder = log_dir(tmp_path, broker_id, first, epochs=[[0, 0]]) / "orders-0"
+        (folder / f"{10:020d}.log").write_bytes(batch(10, 20))
+    znodes(tmp_path, 1, 0, [1, 2])
+    configured(tmp_path, "delete")
+    ran = lost(tmp_path)
+    (finding,) = (row for row in ran.of("finding") if row["code"] == "replica-hole-everywhere")
+    assert (finding["base_offset"], finding["last_offset"]) == (5, 9)
+    assert str(finding["file"]).endswith("orders-0/00000000000000000010.log")
+
+
+@pytest.mark.parametrize(
+    ("first", "verdict"),
+    [
+        ([batch(0, 5), b"\xff" * 400], "damaged"),  # the damage hides where the segment ended
+        ([batch(0, 2), batch(3, 5)], "sound"),  # as a cleaner leaves it
+    ],
+)
+def test_a_hole_that_something_explains_is_no_missing_segment(
+    first: list[bytes], verdict: str, tmp_path: Path
+) -> None:
+    for broker_id in (1, 2):
+        folder = log_dir(tmp_path, broker_id, first, epochs=[[0, 0]]) / "orders-0"
+        (folder / f"{10:020d}.log").write_bytes(batch(10, 20))
+    znodes(tmp_path, 1, 0, [1, 2])
+    if verdict == "damaged":
+        configured(tmp_path, "delete")
+    ran = lost(tmp_path)
+    (judgement,) = ran.of("judgement")
+    assert judgement["verdict"] == verdict
+    assert not {"replica-hole-everywhere", "replica-gap-everywhere"} & {*ran.codes()}
+
+
+SPANS = st.lists(st.integers(0, 40), max_size=12).map(lambda ends: list(pairwise(sorted(set(ends))))[::2])
+
+
+@given(SPANS, SPANS)
+def test_common_ranges_are_the_offsets_of_both(
+    one: list[tuple[int, int]], other: list[tuple[int, int]]
+) -> None:
+    def offsets(spans: Iterable[tuple[int, int]]) -> set[int]:
+        return {offset for start, end in spans for offset in range(start, end)}
+
+    assert offsets(lost_parts._common(one, other)) == offsets(one) & offsets(other)
+
+
+@pytest.mark.parametrize(("mark", "verdict"), [(15, "sound"), (18, "damaged"), (None, "sound")])
+def test_garbage_where_every_copy_held_committed_records(
+    tmp_path: Path, mark: int | None, verdict: str
+) -> None:
+    """A torn append lies above the high watermark; what lies below it was committed."""
+    for broker_id in (1, 2):
+        log_dir(tmp_path, broker_id, [*FRONT, b"\xff" * 400], high_watermark=mark, epochs=[[0, 0]])
+    znodes(tmp_path, 1, 0, [1, 2])
+    (judgement,) = lost(tmp_path).of("judgement")
+    assert judgement["verdict"] == verdict, judgement
+
+
+def whole_dirs(root: Path, *, clean: bool = False) -> None:
+    """Give each log directory what a broker leaves in it: a cleaner's checkpoint without entries, and a clean end."""
+    for meta in root.rglob("meta.properties"):
+        (meta.parent / "cleaner-offset-checkpoint").write_text("0\n0\n")
+        if clean:
+            (meta.parent / ".kafka_cleanshutdown").touch()
+
+
+@pytest.mark.parametrize(
+    ("live", "clean", "status", "verdict"),
+    [
+        ((1, 2), False, 3, "could_not_judge"),  # the checkpoint may have been copied later
+        ((1, 2), True, 5, "lost"),
+        ((), False, 5, "lost"),  # the power went before the tails were on the disks
+    ],
+)
+def test_a_high_watermark_beyond_every_copy(
+    live: tuple[int, ...], clean: bool, status: int, verdict: str, tmp_path: Path
+) -> None:
+    for broker_id in (1, 2):
+        log_dir(tmp_path, broker_id, FRONT, high_watermark=20, epochs=[[0, 0]])
+    whole_dirs(tmp_path, clean=clean)
+    znodes(tmp_path, 1, 0, [1, 2], live=live)
+    ran = lost(tmp_path)
+    (judgement,) = ran.of("judgement")
+    assert (judgement["verdict"], ran.status) == (verdict, status)
+    assert spans(ran) == ([(15, 20, "committed")] if verdict == "lost" else [])
+    assert ran.codes().count("replica-incomplete-copy") == 2
+
+
+def test_one_high_watermark_that_others_contradict_proves_no_loss(tmp_path: Path) -> None:
+    """No checksum covers a checkpoint: a flipped digit is no loss."""
+    for broker_id, mark in ((1, 15), (2, 15_000_000)):
+        log_dir(tmp_path, broker_id, FRONT, high_watermark=mark, epochs=[[0, 0]])
+    whole_dirs(tmp_path, clean=True)
+    znodes(tmp_path, 1, 0, [1, 2])
+    ran = lost(tmp_path)
+    (judgement,) = ran.of("judgement")
+    assert (spans(ran), judgement["verdict"], ran.status) == ([], "could_not_judge", 5)
+
+
+def test_a_leader_epoch_that_starts_beyond_every_copy(tmp_path: Path) -> None:
+    for broker_id in (1, 2):
+        log_dir(tmp_path, broker_id, FRONT, high_watermark=15, epochs=[[0, 0], [3, 18]])
+    znodes(tmp_path, 1, 3, [1, 2])
+    ran = lost(tmp_path)
+    (judgement,) = ran.of("judgement")
+    assert (judgement["verdict"], ran.status) == ("could_not_judge", 3)
+    assert "rsync" in judgement["missing"][0]["get"]
+
+
+@pytest.mark.parametrize(("first_epoch", "verdict"), [(5, "sound"), (0, "could_not_judge")])
+@pytest.mark.parametrize("clean", [False, True])
+def test_leader_epochs_that_begin_below_the_first_segment(
+    first_epoch: int, verdict: str, clean: bool, tmp_path: Path
+) -> None:
+    """Retention deletes the epochs with the segments; a hand deletes segments alone."""
+    for broker_id in (1, 2):
+        log_dir(tmp_path, broker_id, FRONT[1:], base=5, high_watermark=15, epochs=[[0, first_epoch]])
+    whole_dirs(tmp_path, clean=clean)
+    znodes(tmp_path, 1, 0, [1, 2])
+    ran = lost(tmp_path)
+    (judgement,) = ran.of("judgement")
+    assert judgement["verdict"] == verdict
+    assert ran.status == (0 if verdict == "sound" else 3)
+
+
+def test_epochs_below_the_log_of_a_tiered_topic_are_of_the_tier(tmp_path: Path) -> None:
+    for broker_id in (1, 2):
+        log_dir(tmp_path, broker_id, FRONT[1:], base=5, high_watermark=15, epochs=[[0, 0]])
+    znodes(tmp_path, 1, 0, [1, 2])
+    configured(tmp_path, **{"remote.storage.enable": "true"})
+    assert lost(tmp_path).status == 0
+
+
+@pytest.mark.parametrize("name", ["replication-offset-checkpoint", "leader-epoch-checkpoint"])
+def test_a_checkpoint_that_cannot_be_read_is_said(name: str, tmp_path: Path) -> None:
+    for broker_id in (1, 2):
+        log_dir(tmp_path, broker_id, FRONT, high_watermark=20, epochs=[[0, 0]])
+    whole_dirs(tmp_path, clean=True)
+    znodes(tmp_path, 1, 0, [1, 2])
+    for path in tmp_path.rglob(name):
+        path.write_bytes(b"\xff\x00garbage\n")
+    ran = lost(tmp_path)
+    (judgement,) = ran.of("judgement")
+    assert judgement["verdict"] in ("unreadable", "lost") and f"{name} cannot be read" in str(
+        ran.of("finding")
+    )
+
+
+def retained(root: Path, broker_id: int, bases: tuple[int, ...], *, first: int) -> None:
+    """A copy with these segments of five offsets each, whose epochs begin at `first`."""
+    folder = (
+        log_dir(root, broker_id, [batch(bases[0], bases[0] + 5)], base=bases[0], epochs=[[0, first]])
+        / "orders-0"
+    )
+    for base in bases[1:]:
+        (folder / f"{base:020d}.log").write_bytes(batch(base, base + 5))
+
+
+@pytest.mark.parametrize("first", [10, 0])
+def test_retention_at_work_while_a_directory_is_copied_is_no_damage(first: int, tmp_path: Path) -> None:
+    """The first segment was copied, the second was gone by then; the other broker was asked later."""
+    retained(tmp_path, 1, (0, 10, 15), first=first)
+    retained(tmp_path, 2, (10, 15), first=10)
+    whole_dirs(tmp_path)
+    znodes(tmp_path, 1, 0, [1, 2])
+    configured(tmp_path, "delete")
+    assert lost(tmp_path).status == 0
+
+
+@pytest.mark.parametrize(
+    ("leader", "isr", "live", "clean"),
+    [(1, [1], (1,), False), (1, [1, 2], (), False), (2, [2], (), True), (None, [], (), True)],
+)
+def test_a_mark_of_a_copy_that_stands_for_others_proves_no_loss(
+    leader: int | None, isr: list[int], live: tuple[int, ...], clean: bool, tmp_path: Path
+) -> None:
+    """The power went before the tail of broker 2 was on the disk; broker 1, which is not here, may have it."""
+    log_dir(tmp_path, 2, FRONT, high_watermark=20, epochs=[[0, 0]])
+    whole_dirs(tmp_path, clean=clean)
+    if leader is not None:
+        znodes(tmp_path, leader, 0, isr, live=live)
+    ran = lost(tmp_path)
+    (judgement,) = ran.of("judgement")
+    assert (spans(ran), judgement["verdict"]) == ([], "could_not_judge")
+
+
+@pytest.mark.parametrize(
+    ("is_whole", "policy", "verdict"),
+    [
+        (False, None, "sound"),
+        (True, None, "could_not_judge"),
+        (False, "delete", "could_not_judge"),
+        (True, "compact", "sound"),
+    ],
+)
+def test_a_batch_that_every_copy_lacks(
+    is_whole: bool, policy: str | None, verdict: str, tmp_path: Path
+) -> None:
+    for broker_id in (1, 2):
+        log_dir(tmp_path, broker_id, [FRONT[0], FRONT[2]], high_watermark=15, epochs=[[0, 0]])
+    if is_whole:
+        whole_dirs(tmp_path)
+    znodes(tmp_path, 1, 0, [1, 2])
+    if policy:
+        configured(tmp_path, policy)
+    ran = lost(tmp_path)
+    (judgement,) = ran.of("judgement")
+    said = [
+        (row["base_offset"], row["last_offset"])
+        for row in ran.of("finding")
+        if row["code"] == "replica-gap-everywhere"
+    ]
+    assert (judgement["verdict"], said) == (verdict, [] if verdict == "sound" else [(5, 9)])
+
+
+@pytest.mark.parametrize(("position", "verdict"), [(1, "damaged"), (2, "sound")])
+def test_damage_of_a_compacted_topic_in_every_copy(position: int, verdict: str, tmp_path: Path) -> None:
+    """What the other copy lacks a cleaner may have taken; what is damaged there as well is damaged."""
+    damage = b"\xff" * len(FRONT[1])
+    for broker_id, damaged in ((1, 1), (2, position)):
+        parts = [damage if number == damaged else part for number, part in enumerate(FRONT)]
+        log_dir(tmp_path, broker_id, parts, epochs=[[0, 0]], cleaner=True)
+    znodes(tmp_path, 1, 0, [1, 2])
+    configured(tmp_path, "compact")
+    (judgement,) = lost(tmp_path).of("judgement")
+    assert judgement["verdict"] == verdict
+
+
+def test_a_partition_whose_folders_are_gone_is_not_passed_over(tmp_path: Path) -> None:
+    """Brokers' checkpoints name it, and the metadata; a name that only the metadata have was not copied."""
+    first, last = moments(tmp_path)
+    for moment, zxid in ((first, 5), (last, 9)):
+        for broker_id in (1, 2):
+            log_dir(moment, broker_id, FRONT, high_watermark=15, epochs=[[0, 0]])
+        znodes(moment, 1, 0, [1, 2], zxid=zxid)
+    assert lost(tmp_path).status == 0
+    for moment in (last, first):
+        for folder in list(moment.rglob("orders-0")):
+            other = folder.rename(folder.with_name("audit-0"))  # so that the log directory is not empty
+            (other / "leader-epoch-checkpoint").unlink()
+        ran = lost(tmp_path)
+        judged = {row["topic"]: (row["verdict"], len(row["missing"])) for row in ran.of("judgement")}
+        assert (judged["orders"], ran.status) == (("could_not_judge", 2), 3)
+    for checkpoint in last.rglob("replication-offset-checkpoint"):
+        checkpoint.write_text("0\n0\n")
+    assert "orders" not in {row["topic"] for row in lost(tmp_path).of("judgement")}
 
 
 def moments(root: Path) -> tuple[Path, Path]:
@@ -698,26 +1002,27 @@ def test_moments_that_nothing_dates_prove_no_loss(tmp_path: Path) -> None:
     assert ran.codes("info") == ["replica-moments-undated"]
 
 
+def rebuilt_from_a_tier(root: Path, epochs: list[list[int]], **identity: Any) -> list[Path]:
+    """Two brokers that held [0, 20), and hold [30, 35) of epoch 3 now; the log directories of now."""
+    first, last = moments(root)
+    now = []
+    for broker_id in (1, 2):
+        held = [*FRONT, batch(15, 20, "a", 1)]
+        log_dir(first, broker_id, held, high_watermark=20, epochs=[[0, 0], [1, 15]], **identity)
+        kept = [batch(30, 35, "b", 3)]
+        now.append(log_dir(last, broker_id, kept, base=30, high_watermark=35, epochs=epochs, **identity))
+    znodes(first, 1, 1, [1, 2], zxid=5)
+    znodes(last, 2, 3, [1, 2], zxid=9)
+    return now
+
+
 @pytest.mark.parametrize(("cut_at", "lost_range"), [(17, [(17, 20, "committed")]), (20, [])])
 def test_a_leader_whose_own_log_begins_beyond_them_has_dropped_records_too(
     cut_at: int, lost_range: list[tuple[int, int, str]], tmp_path: Path
 ) -> None:
     """What lies below it is in a tier; the leader's epochs tell where the copy's were cut (nemesis 3.9, seed 41)."""
-    first, last = moments(tmp_path)
-    for broker_id in (1, 2):
-        held = [*FRONT, batch(15, 20, "a", 1)]
-        log_dir(first, broker_id, held, high_watermark=20, epochs=[[0, 0], [1, 15]])
-        now = log_dir(
-            last,
-            broker_id,
-            [batch(30, 35, "b", 3)],
-            base=30,
-            high_watermark=35,
-            epochs=[[0, 0], [1, 15], [3, cut_at]],
-        )
+    for now in rebuilt_from_a_tier(tmp_path, [[0, 0], [1, 15], [3, cut_at]]):
         (now / "log-start-offset-checkpoint").write_text("0\n1\norders 0 0\n")
-    znodes(first, 1, 1, [1, 2], zxid=5)
-    znodes(last, 2, 3, [1, 2], zxid=9)
     ran = lost(tmp_path)
     assert spans(ran) == lost_range
     assert [row["replaced"] for row in ran.of("loss")] == [[list(one[:2])] for one in lost_range]
@@ -755,22 +1060,8 @@ def remote_log(data: Path, *segments: tuple[int, int, int]) -> None:
 
 def test_a_tiered_log_that_nobody_wrote_the_start_of_begins_with_its_epochs(tmp_path: Path) -> None:
     """A replica that was built from the tier a moment ago is no reason to call it retention (nemesis 3.9, seed 41)."""
-    first, last = moments(tmp_path)
-    for broker_id in (1, 2):
-        held = [*FRONT, batch(15, 20, "a", 1)]
-        log_dir(first, broker_id, held, high_watermark=20, epochs=[[0, 0], [1, 15]], topic_id=TOPIC_ID)
-        now = log_dir(
-            last,
-            broker_id,
-            [batch(30, 35, "b", 3)],
-            base=30,
-            high_watermark=35,
-            epochs=[[3, 8]],
-            topic_id=TOPIC_ID,
-        )
+    for now in rebuilt_from_a_tier(tmp_path, [[3, 8]], topic_id=TOPIC_ID):
         remote_log(now, (8, 30, 3))
-    znodes(first, 1, 1, [1, 2], zxid=5)
-    znodes(last, 2, 3, [1, 2], zxid=9)
     assert spans(lost(tmp_path)) == [(8, 20, "committed")]
 
 
@@ -891,3 +1182,41 @@ def test_the_search_for_what_was_sent_again_ends(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(lost_parts, "sent_again", watched)
     lost(tmp_path)
     assert asked == [None]
+
+
+def test_what_lies_in_remote_storage_alone_is_said_not_to_be_judged() -> None:
+    judged = rows("replica", "loss", recording("tier/a-healthy") / "brokers", "--topic", "carts").of(
+        "judgement"
+    )
+    assert [(row["verdict"], row["reason"].partition("; ")[2]) for row in judged] == [
+        ("sound", f"offsets [0, {end}) lie in remote storage alone, which `kctl remote audit` judges")
+        for end in (160, 160)
+    ]
+
+
+def test_damage_of_a_cleaned_log_that_the_other_copy_holds_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cleaned log has as many gaps as batches; those that are not counted are no reason to doubt what is there."""
+    monkeypatch.setattr(replica_log, "MOST_GAPS", 2)
+    monkeypatch.setattr(lost_parts, "MOST_GAPS", 2)
+    front = [batch(0, 1), batch(2, 3), batch(4, 5), batch(6, 10), batch(10, 15)]
+    damaged = [*front[:3], b"\xff" * len(front[3]), front[4]]
+    for broker_id, batches in ((1, damaged), (2, front)):
+        log_dir(tmp_path, broker_id, batches, epochs=[[0, 0]], cleaner=True)
+    znodes(tmp_path, 1, 0, [1, 2])
+    configured(tmp_path, "compact")
+    (judgement,) = lost(tmp_path).of("judgement")
+    assert judgement["verdict"] == "sound"
+
+
+def test_the_segment_behind_a_hole_is_named_where_folders_are_given(tmp_path: Path) -> None:
+    options: list[object] = []
+    for broker_id in (1, 2):
+        without_segment(tmp_path, broker_id, 5, 10)
+        folder = tmp_path / f"broker-{broker_id}" / "data" / "orders-0"
+        options += [folder]
+    znodes(tmp_path, 1, 0, [1, 2])
+    ran = rows("replica", "loss", *options, tmp_path / "znodes.jsonl")
+    files = [row["file"] for row in ran.of("finding") if row["code"].endswith("-everywhere")]
+    assert files and all("None" not in str(file) for file in files), ran.out

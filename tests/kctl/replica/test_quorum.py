@@ -34,7 +34,7 @@ def test_a_metadata_log_is_read_as_znodes_are() -> None:
 def test_who_is_eligible_besides_the_isr_is_known() -> None:
     (found,) = clusters(recording("drills/eligible-4.3-kraft") / "moments" / "alone").values()
     assert found.decisions[TopicPartition("el", 0)][-1].eligible == (2,)
-    assert found.minimum_isr["el"] == 2
+    assert found.minimum_isr("el") == 2
 
 
 def test_every_decision_that_the_log_still_has_is_known() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.in_memory import InMemory
 from formats.compression.writers import compress
 from formats.log.message_set import write_message
 from formats.log.record_batch import (
@@ -23,7 +24,7 @@ from kctl.checks.table import LogChecks
 from kctl.findings import FindingType, Place, Severity, all_findings, segments
 from kctl.scan.options import Level, ScanOptions
 from kctl.scan.segment import scan_segment
-from kctl.scan.source import InMemory, LocalFile, opened_source
+from kctl.scan.source import LocalFile, opened_source
 
 PLACE = Place(topic="orders", partition=0, file="0.log")
 

@@ -1,6 +1,9 @@
 """The local pool: order, bounds, errors, workers that die, readers that leave."""
 
 import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 
@@ -78,3 +81,18 @@ def test_an_error_comes_in_its_place() -> None:
 def test_a_dead_worker_is_an_error_and_no_hang() -> None:
     with pytest.raises(pool.WorkerDied, match="--jobs 1"):
         list(pool.ordered(dies, range(50), jobs=2))
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers_do_not_outlive_a_parent_that_is_killed(method: str) -> None:
+    program = (
+        "import multiprocessing, os, signal, sys, time\n"
+        "from kctl.scan import pool\n"
+        f"pool.ALONE_FOR, pool._context = -1.0, lambda: multiprocessing.get_context({method!r})\n"
+        "for _ in pool.ordered(time.sleep, [0.01] * 9, jobs=2):\n"
+        "    if len(multiprocessing.active_children()) == 2:\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    # They hold this end of the pipe open as long as they live.
+    ran = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, timeout=60, check=False)
+    assert ran.returncode == -signal.SIGKILL

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from benchmarks.in_memory import InMemory
 from formats.compression import Codec
 from formats.log.columns.headers import PADDING, gather, walk
 from formats.log.record_batch import Record, write_batch
 from kctl.scan.block import Block
 from kctl.scan.record_groups import GROUP_BYTES, ROOM, batch_groups
-from kctl.scan.source import InMemory
 
 
 @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.in_memory import InMemory
 from formats.errors import FormatError
 from formats.log import records as walker
 from formats.log.message_set import write_message, write_wrapper
@@ -16,7 +17,6 @@ from formats.log.records import Damage, Entry
 from kctl.scan import runs
 from kctl.scan.options import Level, ScanOptions
 from kctl.scan.segment import SegmentScan, scan_segment
-from kctl.scan.source import InMemory
 
 
 def records(start: int, count: int, rng: random.Random, size: int = 60) -> list[Record]:

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.in_memory import InMemory
 from formats.log import records as walker
 from formats.log.record_batch import CONTROL, TRANSACTIONAL, Record, write_batch
 from kctl.checks.table import LogChecks
 from kctl.findings import Finding
 from kctl.scan.options import ScanOptions
 from kctl.scan.segment import scan_segment
-from kctl.scan.source import InMemory
-from kctl.scan.splits import Split, hints_of, plan_splits
+from kctl.scan.splits import Split, hints_of, most_splits, plan_splits
 from tests.kctl.scan.test_segment import edited, log
 
 
@@ -116,3 +116,10 @@ def test_hints_end_where_an_index_does() -> None:
     assert hints_of(rows.tobytes()).tolist() == [100, 400]
     assert hints_of(rows[:2].tobytes() + b"abc").tolist() == [100, 400]
     assert hints_of(b"").tolist() == []
+
+
+def test_a_log_larger_than_an_index_can_tell_has_few_parts() -> None:
+    huge = InMemory(b"")
+    huge.size = 1 << 60
+    assert most_splits(huge.size, 1 << 26) == 32
+    assert plan_splits(huge, np.empty(0, np.int64), 1 << 26) == [Split(0, 1 << 60)]

@@ -6,13 +6,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.in_memory import InMemory
 from formats.log import records as walker
 from formats.log.record_batch import Record, write_batch
 from kctl.findings import Place
 from kctl.scan.options import ScanOptions
 from kctl.scan.parquet import ParquetPart
 from kctl.scan.segment import scan_segment
-from kctl.scan.source import InMemory
 from kctl.scan.tables import (
     SCHEMAS,
     batches_table,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import socket
@@ -16,9 +17,9 @@ from pyarrow import fs
 from kctl.log.folder import read_folder
 from kctl.stores import file_systems
 from kctl.stores.asked import ASKED
-from kctl.stores.file_systems import is_url
+from kctl.stores.file_systems import is_url, timed
 from kctl.stores.mirror import MIRRORS
-from kctl.stores.objects import RANGE, ObjectSource, Replaced
+from kctl.stores.objects import RANGE, ObjectSource, Replaced, failure
 from tests.conftest import Ran, recording, rows
 
 URL = "s3://bucket/evidence"
@@ -335,6 +336,14 @@ def test_an_answer_that_is_too_short_is_not_taken_for_all_of_it(tmp_path: Path) 
         source.read_at(0, 100)
 
 
+@pytest.mark.parametrize("name", ["modification_time", "modificationTime"])  # hdfs-native, WebHDFS
+def test_times_of_hdfs_are_those_of_files(name: str) -> None:
+    said = {"size": 3, "type": "file", name: 1_700_000_000_123}
+    assert fs.FSSpecHandler._create_file_info("a", timed(said)).mtime_ns == 1_700_000_000_123_000_000
+    assert timed({"size": 3, "type": "file", "mtime": 5.0})["mtime"] == 5.0
+    assert timed({"size": 3}) == {"size": 3}
+
+
 def test_another_object_of_the_same_size_is_seen_by_its_time(tmp_path: Path) -> None:
     path = tmp_path / "object"
     path.write_bytes(b"x" * 100)
@@ -442,3 +451,18 @@ def test_what_was_deleted_from_a_store_is_not_sound(
     ]
     assert [row["verdict"] for row in of_it] == ["unreadable"]
     assert ran.status in (3, 5)
+
+
+@pytest.mark.parametrize(
+    ("said", "number"),
+    [
+        ("curlCode: 7, Couldn't connect to server http://127.0.0.1:40357/dark", errno.EIO),
+        ("reading dark/orders-404/00000000000000000503.log failed: connection reset", errno.EIO),
+        ("HTTP status 404", errno.ENOENT),
+        ("status=403", errno.EACCES),
+        ("code: 503, message", errno.EBUSY),
+        ("error 416: the range", errno.ESTALE),
+    ],
+)
+def test_the_number_of_a_status_is_none_in_a_port_or_a_name(said: str, number: int) -> None:
+    assert failure(OSError(said), "dark").errno == number

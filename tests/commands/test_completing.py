@@ -1,0 +1,165 @@
+"""What shells propose for names: of the evidence, of the cluster, of the journal; and how long one waits for them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import pytest
+
+from commands.cli import completing
+from kctl.settings import Context
+
+KCTL = "import sys; sys.argv[0]='kctl'; from commands.main import run; run()"
+
+
+def proposed(line: str, **environment: str) -> list[str]:
+    """What bash is told for a line whose last word is begun."""
+    words = {"_KCTL_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    ran = subprocess.run(
+        [sys.executable, "-c", KCTL], env={**os.environ, **words, **environment}, capture_output=True, text=True, check=False
+    )  # fmt: skip
+    assert ran.stderr == ""
+    return [text.removeprefix("plain,") for text in ran.stdout.splitlines() if text]
+
+
+@pytest.fixture
+def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> click.Context:
+    """A line that names brokers, and an empty cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("KCTL_CONFIG", str(tmp_path / "none"))
+    found = click.Context(click.Command("describe"))
+    found.params = {"bootstrap_server": "kafka1:9092", "topic": ()}
+    return found
+
+
+PARAM = click.Argument(["topic"])
+
+
+@pytest.mark.slow
+def test_topics_of_the_paths_before(tmp_path: Path) -> None:
+    for name in ("orders-0", "orders-1", "audit-0", "no partition", "audit-2.deleted"):
+        (tmp_path / "broker-1" / name).mkdir(parents=True)
+        (tmp_path / "broker-1" / name / f"{0:020}.log").touch()
+    assert proposed(f"kctl replica loss {tmp_path} --topic ") == ["audit", "orders"]
+    assert proposed(f"kctl replica loss {tmp_path} --topic o") == ["orders"]
+    assert proposed(f"kctl replica explain {tmp_path} --topic or") == ["orders"]
+
+
+@pytest.mark.slow
+def test_changes_of_the_journal(tmp_path: Path) -> None:
+    for name in ("20261121-101112-aa", "20261122-101112-bb"):
+        (tmp_path / f"{name}.json").write_text("{}")
+    assert proposed("kctl journal show 2", KCTL_JOURNAL=str(tmp_path)) == [
+        "20261122-101112-bb",
+        "20261121-101112-aa",
+    ]
+
+
+@pytest.mark.slow
+def test_who_waits_for_no_answer_waits_not_for_long(tmp_path: Path) -> None:
+    """A server that takes connections and says nothing; the second time nobody waits."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        at = f"127.0.0.1:{server.getsockname()[1]}"
+        cache = {"XDG_CACHE_HOME": str(tmp_path)}
+        for option in ("--bootstrap-server", "--zookeeper"):
+            assert proposed(f"kctl topic describe {option} {at} o", **cache) == []
+        assert len(list(tmp_path.rglob("topics-*.json"))) == 2
+        server.setblocking(False)
+        for _ in range(20):  # those of before
+            try:
+                server.accept()
+            except BlockingIOError:
+                break
+        assert proposed(f"kctl topic describe --bootstrap-server {at} o", **cache) == []
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+
+def test_names_are_kept_for_a_minute(
+    context: click.Context, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[str | None] = []
+
+    def topics(of: Context) -> list[str]:
+        asked.append(of.bootstrap_server)
+        return [f"orders-{len(asked)}", "audit"]
+
+    monkeypatch.setattr(completing, "_topics", topics)
+    assert completing.topics(context, PARAM, "or") == ["orders-1"]
+    assert completing.topics(context, PARAM, "") == ["orders-1", "audit"]
+    assert asked == ["kafka1:9092"]
+    (kept,) = tmp_path.rglob("*.json")
+    assert kept.stat().st_mode & 0o077 == 0, "nobody else reads it"
+    long_ago = time.time() - 61
+    os.utime(kept, (long_ago, long_ago))
+    assert completing.topics(context, PARAM, "") == ["orders-2", "audit"]
+    context.params["bootstrap_server"] = "other:9092"
+    assert completing.topics(context, PARAM, "") == ["orders-3", "audit"]
+
+
+def test_the_last_names_serve_where_none_come(
+    context: click.Context, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(completing, "_topics", lambda _: ["orders"])
+    assert completing.topics(context, PARAM, "") == ["orders"]
+    (kept,) = tmp_path.rglob("*.json")
+    os.utime(kept, (0, 0))
+
+    def fails(_: Context) -> list[str]:
+        raise RuntimeError("of a library")
+
+    monkeypatch.setattr(completing, "_topics", fails)
+    assert completing.topics(context, PARAM, "") == ["orders"]
+
+
+@pytest.mark.parametrize("kept", [b"", b"{}", b'["\xff"]', b"[1]", b"[" * 100_000])
+def test_a_damaged_cache_is_none(
+    context: click.Context, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kept: bytes
+) -> None:
+    monkeypatch.setattr(completing, "_topics", lambda _: ["orders"])
+    completing.topics(context, PARAM, "")
+    (file,) = tmp_path.rglob("*.json")
+    file.write_bytes(kept)
+    assert completing.topics(context, PARAM, "") == ["orders"]
+    assert json.loads(file.read_bytes()) == ["orders"]
+
+
+def test_a_shell_gets_no_name_that_it_would_read_otherwise(
+    context: click.Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["$(reboot)", "a b", "`x`", "fine.name_1-2", "*", "new\nline", "\x1b[31m", "né"]
+    monkeypatch.setattr(completing, "_groups", lambda _: names)
+    assert completing.groups(context, PARAM, "") == ["fine.name_1-2", "né"]
+
+
+def test_brokers_of_a_list(context: click.Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(completing, "_brokers", lambda _: ["1", "2", "10"])
+    assert completing.brokers(context, PARAM, "1") == ["1", "10"]
+    assert completing.brokers(context, PARAM, "10,") == ["10,1", "10,2"]
+
+
+@pytest.mark.slow
+def test_bash_itself(tmp_path: Path) -> None:
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / f"{0:020}.log").touch()
+    command = tmp_path / "kctl"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{KCTL}" "$@"\n')
+    command.chmod(0o700)
+    script = (
+        'eval "$(kctl completion bash)"; '
+        f'COMP_WORDS=(kctl replica loss {tmp_path} --topic ""); COMP_CWORD=5; '
+        "_kctl_completion kctl; printf '%s\\n' \"${COMPREPLY[@]}\""
+    )
+    said = subprocess.run(
+        [shutil.which("bash") or "bash", "-c", script],
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert said.stdout.splitlines() == ["orders"], said.stderr
