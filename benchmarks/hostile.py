@@ -153,6 +153,14 @@ def partition(folder: Path, data: bytes = b"", name: str = "data/orders-0") -> P
     return folder
 
 
+def replica(folder: Path, broker_id: int, data: bytes) -> Path:
+    """The folder of a broker's copy, with one segment."""
+    log_dir = folder / f"broker-{broker_id}"
+    partition(log_dir, data, "orders-0")
+    (log_dir / "meta.properties").write_text(f"version=0\nbroker.id={broker_id}\n")
+    return log_dir / "orders-0"
+
+
 def _znode(path: str, data: bytes = b"") -> bytes:
     return json.dumps({"path": path, "data": base64.b64encode(data).decode()}).encode() + b"\n"
 
@@ -312,12 +320,10 @@ def many_segments(folder: Path) -> Iterator[Command]:
 @case
 def many_epochs(folder: Path) -> Iterator[Command]:
     """Two copies with one record, and a checkpoint of a million leader epochs."""
+    entries = "".join(f"{epoch} {epoch}\n" for epoch in range(EPOCHS))
     for broker_id in (1, 2):
-        name = f"broker-{broker_id}/orders-0"
-        partition(folder, batch(b"\x0c\0\0\0\1\1\0"), name)
-        (folder / name).with_name("meta.properties").write_text(f"version=0\nbroker.id={broker_id}\n")
-        entries = "".join(f"{epoch} {epoch}\n" for epoch in range(EPOCHS))
-        (folder / name / "leader-epoch-checkpoint").write_text(f"0\n{EPOCHS}\n{entries}")
+        copy = replica(folder, broker_id, batch(b"\x0c\0\0\0\1\1\0"))
+        (copy / "leader-epoch-checkpoint").write_text(f"0\n{EPOCHS}\n{entries}")
     yield "segment", "verify", folder
     yield "replica", "compare", folder
     yield "replica", "loss", folder
@@ -328,10 +334,8 @@ def many_epochs(folder: Path) -> Iterator[Command]:
 def many_partings(folder: Path) -> Iterator[Command]:
     """Two copies that hold each other offset in turn."""
     for broker_id in (1, 2):
-        name = f"broker-{broker_id}/orders-0"
         offsets = range(broker_id - 1, 2 * PARTINGS, 2)
-        partition(folder, b"".join(batch(b"\x0c\0\0\0\1\1\0", base=base) for base in offsets), name)
-        (folder / name).with_name("meta.properties").write_text(f"version=0\nbroker.id={broker_id}\n")
+        replica(folder, broker_id, b"".join(batch(b"\x0c\0\0\0\1\1\0", base=base) for base in offsets))
     yield "replica", "compare", folder
     yield "replica", "loss", folder
 

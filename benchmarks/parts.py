@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.corpus import SHAPES, Shape, make, shape_of
+from benchmarks.corpus import Shape, make, shape_of
+from benchmarks.in_memory import InMemory
 from benchmarks.kafka_jars import dump_command
 from benchmarks.measure import KCTL, Tool, best_cpu, cost_of, memcpy_rate
 from benchmarks.plain_decoder import records_of
@@ -23,7 +24,6 @@ from formats.log.columns.headers import gather, walk
 from kctl.findings import Place
 from kctl.scan.options import Level, ScanOptions
 from kctl.scan.segment import scan_segment
-from kctl.scan.source import InMemory
 from kctl.scan.splits import hints_of
 from kctl.scan.tables import records_table
 
@@ -234,33 +234,6 @@ def part_decode(setting: Setting) -> Iterator[Line]:
         yield at_least(what, plain / mine, 8 if own else None)
 
 
-def part_processes(setting: Setting) -> Iterator[Line]:
-    """Two processes against one, over partitions and over the parts of a single segment.
-
-    Wall-clock time says it on an idle machine; on a busy one the CPU seconds of both say what it could be.
-    """
-    folder = setting.folder / "partitions"
-    source = setting.log(shape_of("none-100x100"), 128 << 20)
-    for number in range(8):
-        target = folder / f"orders-{number}"
-        if not target.exists():
-            shutil.copytree(source.parent, target)
-    yield from _two_against_one("8 partitions of 128 MiB", folder)
-    shutil.rmtree(folder)
-    for name in ("none-100x100", "none-1x100"):
-        log = setting.log(shape_of(name), setting.large)
-        yield from _two_against_one(f"one segment of {setting.large >> 20} MiB, {name}", log.parent)
-
-
-def _two_against_one(what: str, folder: Path) -> Iterator[Line]:
-    cost = {}
-    for jobs in (1, 2):
-        command = [*KCTL, "segment", "verify", "--jobs", jobs, "--output", "jsonl", folder]
-        cost[jobs] = min((cost_of(command) for _ in range(2)), key=lambda one: one.wall)
-    yield at_least(f"{what}, two processes: times one", cost[1].wall / cost[2].wall, 1.7)
-    yield at_least(f"{what}: the same by CPU seconds of both", 2 * cost[1].cpu / cost[2].cpu, None)
-
-
 def part_memory(setting: Setting) -> Iterator[Line]:
     """Peak memory on large files of several shapes."""
     names = ("none-1x100", "none-1000x1000", "lz4-100x100", "zstd-1000x1000", "snappy-1x100")
@@ -279,58 +252,11 @@ def part_memory(setting: Setting) -> Iterator[Line]:
         shutil.rmtree(log.parent)
 
 
-def part_linear(setting: Setting) -> Iterator[Line]:
-    """Time by size of file and number of folders."""
-    shape = shape_of("none-100x1000")
-    rates: list[float] = []
-    for size in (64 << 20, 256 << 20, 1 << 30, 4 << 30):
-        log = setting.log(shape, min(size, (2 << 30) - (1 << 20)))
-        files = [log] * max(1, size >> 31) if size > 2 << 30 else [log]
-        command = [*KCTL, "segment", "verify", "--jobs", 1, "--output", "jsonl", *files[:1]]
-        cpu = cost_of(command).cpu - Tool(_verify("records"), setting.tiny).startup
-        rates.append(log.stat().st_size / max(cpu, 1e-3))
-        slower = rates[0] / rates[-1]
-        yield at_most(f"{log.stat().st_size >> 20} MiB: times slower a byte than 64 MiB", slower, 1.3)
-        if size > 256 << 20:
-            shutil.rmtree(log.parent)
-    yield from _folders(setting)
-
-
-def _folders(setting: Setting) -> Iterator[Line]:
-    folder = setting.folder / "folders"
-    each: list[float] = []
-    for count in (10, 100, 1000, 10_000):
-        for number in range(count):
-            target = folder / f"topic.{number}-0"
-            if not target.exists():
-                shutil.copytree(setting.tiny.parent, target)
-        command = [*KCTL, "segment", "verify", "--jobs", 1, "--output", "jsonl", folder]
-        startup = Tool(_verify("records"), setting.tiny).startup
-        each.append((cost_of(command).cpu - startup) / count)
-        text = f"{each[-1] * 1e3:.2f} ms each"
-        base = each[1] if len(each) > 1 else each[0]
-        yield at_most(f"{count} folders: times the cost of one among 100", each[-1] / base, 1.5, "", text)
-    shutil.rmtree(folder)
-
-
-def part_startup(setting: Setting) -> Iterator[Line]:
-    """`kctl --help` against an interpreter that does nothing."""
-    import sys
-
-    nothing = min(cost_of([sys.executable, "-c", "pass"]).wall for _ in range(9))
-    shown = min(cost_of([*KCTL, "--help"]).wall for _ in range(9))
-    yield at_most("kctl --help: times `python -c pass`", shown / nothing, 6)
-
-
 PARTS: dict[str, Callable[[Setting], Iterator[Line]]] = {
     "crc": part_crc,
     "records": part_records,
     "dump": part_dump,
     "in-memory": part_memory_rates,
     "decode": part_decode,
-    "processes": part_processes,
     "memory": part_memory,
-    "linear": part_linear,
-    "startup": part_startup,
 }
-ALL_SHAPES = SHAPES

@@ -12,7 +12,7 @@ import argparse
 import datetime
 from collections.abc import Callable, Iterator
 
-from benchmarks import compare, remote, small, state_log, tier
+from benchmarks import compare, growth, remote, small, state_log, tier
 from benchmarks.corpus import SHAPES, bytes_of, shape_of
 from benchmarks.kafka_jars import CACHE, VERSION, jars
 from benchmarks.measure import machine, memcpy_rate
@@ -55,6 +55,8 @@ EVERY_PART: dict[str, Callable[[Setting], Iterator[Line]]] = {
     "remote": part_remote,
     "tier": part_tier,
     "compare": part_compare,
+    "processes": growth.part_processes,
+    "growth": growth.part_growth,
     "start-up": small.part_start_up,
     "small-logs": small.part_small_logs,
 }

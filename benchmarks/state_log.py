@@ -1,6 +1,6 @@
 """What merging brokers' logs costs, against Kafka's own merger and `sort -m`; one part of `benchmarks.run`.
 
-The logs are recorded ones, repeated with the date moved on by a day and every epoch raised each time, as in a
+The logs are recorded ones, repeated a day later each time, to the day of the recording, every epoch raised, as in a
 cluster that lived on; for the wide set every repetition has other topics, 2,000 in all.
 
     python -m benchmarks.state_log --size 150M
@@ -23,7 +23,7 @@ from benchmarks.measure import KCTL, MB, Cost, cost_of
 
 RECORDINGS = Path(__file__).parent.parent / "tests" / "data" / "recordings" / "incidents"
 MERGER = "kafka.tools.StateChangeLogMerger"
-FIRST_DAY = datetime.date(2026, 11, 21)
+LAST_DAY = datetime.date(2026, 11, 21)
 WIDE = 2000
 EPOCH = re.compile(rb"(?i)(epoch(?:\":| |=|:))(\d+)")
 MEMORY = 150 << 20
@@ -79,8 +79,8 @@ def make_logs(folder: Path, case: str, size: int, *, wide: bool = False) -> list
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("wb") as out:
             for number in range(rounds):
-                day = FIRST_DAY + datetime.timedelta(days=number)
-                text = data.replace(FIRST_DAY.isoformat().encode(), day.isoformat().encode())
+                day = LAST_DAY - datetime.timedelta(days=rounds - 1 - number)
+                text = data.replace(LAST_DAY.isoformat().encode(), day.isoformat().encode())
                 text = _raised(text, 100 * number)
                 if wide:
                     text = _renamed(text, names, number)

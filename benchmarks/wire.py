@@ -1,6 +1,6 @@
 """Administration over Kafka's own protocol against Kafka 3.9's own tools: CPU seconds, start-up included.
 
-    make bench-wire            # or: python -m benchmarks.wire [JOB...]; KCTL_BENCH_TOPICS=100 for less
+    make bench-wire            # or: python -m benchmarks.wire [live] [replica-verify] [JOB...]; KCTL_BENCH_TOPICS=100 for less
 
 1,000 topics of 10 partitions on two KRaft nodes, and for `replica verify` 512 MB with two replicas, in one partition
 and in 5,000.
@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 from benchmarks.admin import Cost, kctl, run
 from benchmarks.measure import machine
-from benchmarks.parts import Line, at_least
-from benchmarks.results import shown, table, write_section
+from benchmarks.parts import Line, at_least, at_most
+from benchmarks.results import landed, shown, table, write_section
 from tests.brokers.cluster import Cluster, kraft_cluster
 from tests.brokers.jars import classpath
 from tests.brokers.processes import java_command
@@ -38,62 +38,61 @@ class Job(NamedTuple):
     """The same work for both, and how many times less kctl is to take."""
 
     name: str
-    at_least: float
+    at_least: float | None
     ours: Callable[[str, Path], list[str]]
     theirs: Callable[[str, Path], list[str]]
 
 
 def kafka(main: str, *args: object) -> list[str]:
-    """Kafka's own tool."""
+    """Kafka's own tool: those of its package for tools by the name there, the others by their whole name."""
     quiet = "-Dlog4j.rootLogger=WARN"
-    return java_command(
-        classpath(VERSION), f"org.apache.kafka.tools.{main}", args, heap="512m", flags=(quiet,)
+    name = main if main.startswith("kafka.") else f"org.apache.kafka.tools.{main}"
+    return java_command(classpath(VERSION), name, args, heap="512m", flags=(quiet,))
+
+
+def ours(*words: object) -> Callable[[str, Path], list[str]]:
+    """The command of kctl; PLAN is the file with all partitions."""
+    return lambda at, folder: kctl(
+        *(folder / "current.json" if word == "PLAN" else word for word in words),
+        *("--timeout", "300", "--bootstrap-server", at),
     )
 
 
+def theirs(main: str, *words: object) -> Callable[[str, Path], list[str]]:
+    """That of Kafka's tool."""
+    return lambda at, folder: kafka(
+        main,
+        *("--bootstrap-server", at),
+        *(folder / "current.json" if word == "PLAN" else word for word in words),
+    )
+
+
+MOVES, TOPIC = "reassign.ReassignPartitionsCommand", "TopicCommand"
 JOBS = (
+    Job("topic list", 3, ours("topic", "list"), theirs(TOPIC, "--list")),
+    Job("topic describe", 3, ours("topic", "describe"), theirs(TOPIC, "--describe")),
     Job(
-        "list",
-        3,
-        lambda at, _: kctl("topic", "list", "--timeout", "300", "--bootstrap-server", at),
-        lambda at, _: kafka("TopicCommand", "--bootstrap-server", at, "--list"),
+        "config get --entity-type topics", 3,
+        ours("config", "get", "--entity-type", "topics"),
+        theirs("kafka.admin.ConfigCommand", "--describe", "--entity-type", "topics"),
     ),
     Job(
-        "describe",
-        2.5,
-        lambda at, _: kctl("topic", "describe", "--timeout", "300", "--bootstrap-server", at),
-        lambda at, _: kafka("TopicCommand", "--bootstrap-server", at, "--describe"),
+        "group list", 3, ours("group", "list"), theirs("consumer.group.ConsumerGroupCommand", "--list")
     ),
+    Job("cluster disks", 3, ours("cluster", "disks"), theirs("LogDirsCommand", "--describe")),
     Job(
-        "verify",
-        5,
-        lambda at, folder: kctl(
-            *("reassign", "verify", folder / "current.json", "--timeout", "300", "--bootstrap-server", at)
-        ),
-        lambda at, folder: kafka(
-            "reassign.ReassignPartitionsCommand",
-            *("--bootstrap-server", at, "--verify", "--reassignment-json-file", folder / "current.json"),
-        ),
+        "quorum describe", 3,
+        ours("quorum", "describe"), theirs("MetadataQuorumCommand", "describe", "--replication"),
     ),
+    Job("feature list", 3, ours("feature", "list"), theirs("FeatureCommand", "describe")),
     Job(
-        "disks",
-        3,
-        lambda at, _: kctl("cluster", "disks", "--timeout", "300", "--bootstrap-server", at),
-        lambda at, _: kafka("LogDirsCommand", "--bootstrap-server", at, "--describe"),
+        "reassign verify", 5,
+        ours("reassign", "verify", "PLAN"), theirs(MOVES, "--verify", "--reassignment-json-file", "PLAN"),
     ),
-    Job(
-        "quorum",
-        3,
-        lambda at, _: kctl("quorum", "describe", "--timeout", "300", "--bootstrap-server", at),
-        lambda at, _: kafka("MetadataQuorumCommand", "--bootstrap-server", at, "describe", "--replication"),
-    ),
-    Job(
-        "features",
-        3,
-        lambda at, _: kctl("feature", "list", "--timeout", "300", "--bootstrap-server", at),
-        lambda at, _: kafka("FeatureCommand", "--bootstrap-server", at, "describe"),
-    ),
-)
+    Job("reassign status", 5, ours("reassign", "status"), theirs(MOVES, "--list")),
+    Job("cluster health", None, ours("cluster", "health"), theirs(TOPIC, "--describe", "--under-replicated-partitions")),
+)  # fmt: skip
+MOST_OF_HEALTH = 1  # CPU second
 
 
 def populate(c: Cluster, folder: Path) -> None:
@@ -247,46 +246,57 @@ def verify_replicas(c: Cluster, topic: Filled) -> Iterator[Line]:
 
 
 def jobs(c: Cluster, folder: Path, chosen: Collection[str]) -> Iterator[Line]:
-    """CPU seconds of each job, kctl's and Kafka's."""
+    """CPU seconds and time of each job, kctl's and Kafka's."""
     for job in JOBS:
         if chosen and job.name not in chosen:
             continue
-        ours, theirs = measure(job.ours(c.bootstrap, folder), job.theirs(c.bootstrap, folder))
-        text = f"kctl {ours.cpu:.2f} s, Kafka {theirs.cpu:.2f} s"
-        yield at_least(job.name, theirs.cpu / ours.cpu, job.at_least, text)
+        mine, kafkas = measure(job.ours(c.bootstrap, folder), job.theirs(c.bootstrap, folder))
+        text = f"kctl {mine.cpu:.2f} s CPU, {mine.wall:.2f} s; Kafka {kafkas.cpu:.2f}, {kafkas.wall:.2f}"
+        yield at_least(job.name, kafkas.cpu / mine.cpu, job.at_least, text)
+        if job.name == "cluster health":
+            yield at_most("cluster health, CPU", mine.cpu, MOST_OF_HEALTH, " s CPU")
 
 
 def main(chosen: list[str]) -> None:
-    """Everything, into a section of RESULTS.md; or the jobs named, printed only."""
-    lines: list[Line] = []
+    """Everything, into sections of RESULTS.md; or what is named, printed only: `live` (all read commands, written too),
+    `replica-verify`, a job.
+    """
+    lines: dict[str, list[Line]] = {"live": [], "wire": []}
 
-    def say(found: Iterator[Line]) -> None:
+    def say(section: str, found: Iterator[Line]) -> None:
+        before = landed(section)
         for line in found:
-            lines.append(line)
-            print(shown(line), flush=True)
+            lines[section].append(line)
+            print(shown(line, before), flush=True)
 
+    wanted = [name for name in chosen if name not in ("live", "replica-verify")]
     with tempfile.TemporaryDirectory(prefix="kctl-bench-") as name, kraft_cluster(VERSION, brokers=2) as c:
         folder = Path(name)
         bulk, spread = FILLED
         verifies = not chosen or "replica-verify" in chosen
         if verifies:
             fill(c, bulk)
-            say(verify_replicas(c, bulk))
+            say("wire", verify_replicas(c, bulk))
         if chosen != ["replica-verify"]:
             populate(c, folder)
-            say(jobs(c, folder, chosen))
+            say("live", jobs(c, folder, wanted))
         if verifies:  # last: all commands that list topics would list it
             fill(c, spread)
-            say(verify_replicas(c, spread))
-    if not chosen:
-        today = datetime.datetime.now(datetime.UTC).date()
-        size = f"{TOPICS * PARTITIONS:,} partitions on two KRaft nodes of {VERSION}, {MEGABYTES} MB for `replica verify`"
-        load = f"load average {os.getloadavg()[1]:.0f} of other work"
-        write_section(
-            "wire",
-            f"Measured {today} by `make bench-wire` on {machine()}, {load}: {size}. CPU seconds, start-up included, "
-            f"against Kafka {VERSION}'s own tools on the same cluster; best of {ROUNDS}.\n\n{table(lines)}",
-        )
+            say("wire", verify_replicas(c, spread))
+    sizes = {
+        "live": f"read commands, {TOPICS * PARTITIONS:,} partitions of {TOPICS:,} topics on two KRaft nodes of {VERSION}",
+        "wire": f"two KRaft nodes of {VERSION}, {MEGABYTES} MB for `replica verify`",
+    }
+    for section in () if wanted else sizes:
+        if lines[section] and (not chosen or section in chosen):
+            today = datetime.datetime.now(datetime.UTC).date()
+            load = f"load average {os.getloadavg()[1]:.0f}, brokers included"
+            write_section(
+                section,
+                f"Measured {today} by `make bench-wire` on {machine()}, {load}: {sizes[section]}. CPU seconds, start-up "
+                f"included, against Kafka {VERSION}'s own tools on the same cluster; best of {ROUNDS}.\n\n"
+                f"{table(lines[section])}",
+            )
 
 
 if __name__ == "__main__":
