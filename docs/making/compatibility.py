@@ -16,7 +16,7 @@ HEAD = """\
 # Compatibility
 
 Made from the parameters of the tests and the names of the recordings, so that it says what is tested and nothing else.
-Versions with * run in `make test-matrix`, the others in every `make test`. Versions between two that are listed read and write
+Versions with \\* run in `make test-matrix`, the others in every `make test`. Versions between two that are listed read and write
 the same formats and requests as the older or the newer one; what they changed is known from Kafka's sources.
 
 ## Features
@@ -36,12 +36,12 @@ versions from 0.8.1 to 4.3, with tables taken from their sources; the versions a
 - Brokers before 2.4 have no Admin protocol that kctl uses; `--zookeeper` changes them.
 - Windows. macOS should work, and is not tested.
 """
-Versions = Sequence[tuple[str, str]]  # each with "*" where only the matrix has it
+Versions = Sequence[tuple[str, str]]  # each with an escaped * where only the matrix has it
 
 
 def of_params(params: Sequence[Any]) -> Versions:
     """Versions of the parameters of a fixture."""
-    return [(p.values[0], "*" if any(mark.name == "matrix" for mark in p.marks) else "") for p in params]
+    return [(p.values[0], r"\*" if any(mark.name == "matrix" for mark in p.marks) else "") for p in params]
 
 
 def of_recordings(kind: str) -> Versions:

@@ -25,8 +25,8 @@ SQL = ROOT / "docs" / "sql"
 def plain(text: str) -> str:
     """Text that Markdown shows as it stands, also in a table; code stays code."""
     parts = re.split(r"(`[^`]*`)", " ".join(text.split()))
-    parts[::2] = [re.sub(r"([\\*_<>\[\]{}])", r"\\\1", part) for part in parts[::2]]
-    return "".join(parts).replace("|", "\\|")
+    parts[::2] = [re.sub(r"([\\|*_<>\[\]{}])", r"\\\1", part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def table(*heads: str, rows: Iterable[Iterable[str]]) -> Iterator[str]:
@@ -66,7 +66,7 @@ def verbs_of(name: str, entry: Group | Verb) -> list[tuple[str, Verb]]:
 def options(params: Iterable[click.Parameter], ctx: click.Context) -> Iterator[str]:
     """The table of options."""
     records = [p.get_help_record(ctx) for p in params if isinstance(p, click.Option)]
-    rows = [(f"`{r[0].replace('|', chr(92) + '|')}`", plain(r[1])) for r in records if r]
+    rows = [(f"`{r[0]}`", plain(r[1])) for r in records if r]
     yield from table("Option", "Meaning", rows=rows) if rows else ()
 
 
@@ -78,7 +78,7 @@ def command_text(words: str, verb: Verb) -> Iterator[str]:
     yield f"## kctl {words} {{ #{words.replace(' ', '-')} }}\n"
     yield from body(inspect.cleandoc(command.help or verb.help))
     yield f"```text\nkctl {words} {' '.join(command.collect_usage_pieces(ctx))}\n```\n"
-    examples = "\n".join(line.strip() for line in command.examples.splitlines())
+    examples = "\n".join(command.examples)
     yield f"```sh\n{examples}\n```\n"
     yield from options((p for p in command.params if not isinstance(p, GlobalOption)), ctx)
     if verb.rows:

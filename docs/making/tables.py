@@ -46,7 +46,8 @@ BY_KEY = (
 )  # fmt: skip
 """Tables whose rows are sorted by their keys."""
 UNITS = (
-    ("_ms", "ms since 1970"),
+    ("horizon_ms", "ms since 1970"),
+    ("_ms", "ms"),
     ("timestamp", "ms since 1970"),
     ("bytes", "bytes"),
     ("position", "byte in the file"),
