@@ -34,6 +34,7 @@ from kctl.checks.parallel import (
 from kctl.checks.replica import shown_name
 from kctl.checks.report import CheckOptions, ReplicaTask
 from kctl.errors import KctlError
+from kctl.files import open_file
 from kctl.log.folder import read_folder
 from kctl.model import SILENT, Progress
 from kctl.scan.options import ScanOptions
@@ -214,7 +215,7 @@ def _pieces_in(file: Path, size: int) -> Iterator[Piece]:
     try:
         if file.stat().st_size != size:
             raise OSError(f"{size:,} bytes were written")
-        with file.open("rb") as source:
+        with open_file(file) as source:
             while head := source.read(SIZE):
                 data = source.read(min(int.from_bytes(head), size))
                 yield unpacked(msgspec.msgpack.decode(data, type=PackedPiece))

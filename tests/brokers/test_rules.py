@@ -448,9 +448,13 @@ def copied(c: Cluster, topic: str) -> Iterator[Cluster]:
     with c.client("") as client:
 
         def copy_below(path: str) -> None:
-            data, found = client.get(c.chroot + path)
+            try:
+                data, found = client.get(c.chroot + path)
+                names = client.get_children(c.chroot + path) if found.numChildren else ()
+            except NoNodeError:  # a notification or a request that its reader took meanwhile
+                return
             client.create(copy.chroot + path, data, ephemeral=path == "/controller", makepath=True)
-            for name in client.get_children(c.chroot + path) if found.numChildren else ():
+            for name in names:
                 if path not in folders or name == topic:
                     copy_below(f"{path}/{name}")
 
