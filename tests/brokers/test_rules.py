@@ -330,7 +330,7 @@ def write_only_partitions(patch: pytest.MonkeyPatch) -> None:
     def edit(data: bytes, added: dict[int, Replicas]) -> bytes:
         return format_topic(TopicZnode(version=1, partitions={**parse_topic(data).partitions, **added}))
 
-    patch.setattr(writes, "edit_topic", edit)
+    patch.setattr(writes.znodes, "edit_topic", edit)
 
 
 def write_log_dirs(patch: pytest.MonkeyPatch) -> None:
