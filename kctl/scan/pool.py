@@ -102,7 +102,12 @@ def _by_workers(function: Callable[[Item], Result], items: Iterator[Item], jobs:
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
-    executor = ProcessPoolExecutor(jobs, mp_context=_context(), initializer=_begin_worker)
+    try:
+        executor = ProcessPoolExecutor(jobs, mp_context=_context(), initializer=_begin_worker)
+    except (OSError, NotImplementedError):  # no /dev/shm, as in some containers: nothing to lock processes by
+        yield function(first)
+        yield from map(function, items)
+        return
     try:
         pending.append(executor.submit(counted, function, first))
         for item in items:

@@ -56,6 +56,16 @@ def test_short_work_stays_here(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(pool.ordered(pid, range(3), jobs=2)) == {os.getpid()}
 
 
+def test_without_locks_the_work_stays_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_shared_memory(*_args: object, **_named: object) -> None:
+        raise PermissionError(13, "Permission denied")  # what `sem_open` says where /dev/shm is not writable
+
+    monkeypatch.setattr("multiprocessing.synchronize.SemLock.__init__", no_shared_memory)
+    for at_once in (False, True):
+        assert set(pool.ordered(pid, range(5), jobs=2, at_once=at_once)) == {os.getpid()}
+        assert list(pool.ordered(slower_first, range(9), jobs=2, at_once=at_once)) == [n * n for n in range(9)]
+
+
 def test_items_are_taken_as_results_are_read() -> None:
     taken = 0
 
