@@ -189,8 +189,10 @@ def _cores(engine: str, master: str, jobs: int | None) -> int | None:
 
 def _target(where: str, *, resume: bool, overwrite: bool) -> tuple[Target | None, Path]:
     """Where the report goes: the prefix of a store and the folder that it is made in, or that folder alone."""
-    from kctl.stores.file_systems import is_url
+    from kctl.stores.file_systems import is_url, two_slashes
 
+    if hint := two_slashes(where):
+        raise BadValue(f"{where!r} is neither a URL nor a folder", hint)
     if where.startswith("file://"):
         raise BadValue(f"{where!r} is a URL of this machine", "give --out the path")
     if not is_url(where):

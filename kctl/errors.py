@@ -110,6 +110,10 @@ def file_error(
     place: object, error: BaseException, kind: type[KctlError] = UnreadableFile, hint: str = ""
 ) -> KctlError:
     """An error of the system as one of kctl's: the place, the system's words, and what to do about it."""
+    if not hint and ":/" in str(place):
+        from kctl.stores.file_systems import two_slashes
+
+        hint = two_slashes(str(place))
     return kind(f"{place}: {reason_of(error)}", hint or next_step_of(error))
 
 

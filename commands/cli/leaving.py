@@ -113,10 +113,11 @@ def write(chunks: Iterable[Chunk]) -> None:
 
 
 def say(line: str, *, end: str = "\n") -> None:
-    """Write a line to standard error, without the secrets that a library or an argument put into it."""
+    """Write a line to standard error, without the secrets that a library or an argument put into it and with URLs as they were given."""
     from formats.secrets import redact_text
+    from kctl.stores.mirror import given_name
 
-    sys.stderr.write(laid_out(redact_text(line)) + end)
+    sys.stderr.write(laid_out(redact_text(given_name(line))) + end)
     sys.stderr.flush()
 
 

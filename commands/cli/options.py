@@ -35,10 +35,10 @@ class LocalPath(click.Path):
     """A path of this machine; a URL is wrong usage, as it would become a folder `s3:`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, str) and "://" in value:
-            from kctl.stores.file_systems import URL
+        if isinstance(value, str) and ":/" in value:
+            from kctl.stores.file_systems import ONE_SLASH, URL
 
-            if URL.match(value):
+            if URL.match(value) or ONE_SLASH.match(value):
                 self.fail(
                     f"{value!r} is a URL, and only paths of this machine are supported here", param, ctx
                 )

@@ -128,7 +128,7 @@ def _looked_through(
     yield from search.without_copies()
 
 
-@command("explain", paged=True, status="0 explained · 3 failed")
+@command("explain", paged=True, status="0 explained · 3 failed, or no copy reaches the offset")
 @evidence("broker", "moment")
 @option("--topic TOPIC", "The topic.", required=True, shell_complete=completing.topics)
 @option("--partition N", "The partition.", type=int, required=True)

@@ -9,6 +9,7 @@ from kctl.dump.file_kinds import FileKind, kind_of
 from kctl.dump.opening import opened
 from kctl.dump.selection import DumpSelection
 from kctl.errors import KctlError, UnreadableFile, file_error
+from kctl.stores.mirror import given_name
 
 Row = dict[str, object]
 Report = Callable[[Exception], None]
@@ -28,7 +29,7 @@ def checkpoint_rows(paths: Sequence[str], report: Report) -> Iterator[Row]:
     for path in paths:
         if not os.path.isdir(path):
             try:
-                yield from _rows(path, path)
+                yield from _rows(path, given_name(path))
             except KctlError as error:
                 report(error)
             continue
@@ -38,7 +39,7 @@ def checkpoint_rows(paths: Sequence[str], report: Report) -> Iterator[Row]:
             shown = os.path.relpath(file, path)
             try:
                 for row in _rows(file, shown):
-                    yield {**row, "evidence": path} if several else row
+                    yield {**row, "evidence": given_name(path)} if several else row
             except KctlError as error:
                 report(BadBelowFolder(error.message, error.hint))
         if not has_any:

@@ -12,6 +12,7 @@ from kctl.dump.file_kinds import FileKind, kind_of
 from kctl.dump.opening import opened
 from kctl.dump.selection import DumpSelection
 from kctl.errors import KctlError, UnreadableFile
+from kctl.stores.mirror import given_name
 
 Row = dict[str, object]
 
@@ -45,7 +46,7 @@ def dump_lines(
                 known = replace(wanted, topic=wanted.topic or topic_of(path))
                 quick = (known.kind or kind_of(source, basename(path))) is FileKind.LOG
                 if quick and known.topic not in TOPICS:
-                    yield from log_lines(source, path, path, known, left)
+                    yield from log_lines(source, path, given_name(path), known, left)
                     continue
             yield from _file_rows(path, wanted, left)
         except KctlError as error:
@@ -67,8 +68,8 @@ def _file_rows(path: str, wanted: DumpSelection, left: Left) -> Iterator[Row]:
             )
         if kind is FileKind.LOG:
             known = replace(wanted, topic=wanted.topic or topic_of(path))
-            yield from log_rows(source, path, path, known, left)
+            yield from log_rows(source, path, given_name(path), known, left)
             return
-        for row in islice(ENTRIES[kind](source, path, path, wanted), left.rows):
+        for row in islice(ENTRIES[kind](source, path, given_name(path), wanted), left.rows):
             left.take()
             yield row

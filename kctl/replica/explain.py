@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from formats.values import Struct, field
-from kctl.errors import UnreadableFile
+from kctl.errors import KctlError, UnreadableFile
 from kctl.model import TopicPartition
 from kctl.replica.comparison.pairs import Content, contents
 from kctl.replica.copies.copy import Moment
@@ -32,7 +32,10 @@ CAUSES = {
 
 
 def explain_offset(search: LossSearch, partition: TopicPartition, offset: int) -> Iterator[Row]:
-    """The rows of the story in order of telling. Raises `UnreadableFile` where no copy of the partition is here."""
+    """The rows of the story in order of telling; where the evidence tells none, that is reported.
+
+    Raises `UnreadableFile` where no copy of the partition is here.
+    """
     if partition not in search.partitions:
         raise UnreadableFile(
             f"no copy of {partition} is in the evidence",
@@ -42,9 +45,20 @@ def explain_offset(search: LossSearch, partition: TopicPartition, offset: int) -
     whose: Row = {"topic": partition.topic, "partition": partition.partition, "offset": offset}
     if result.facts is None:
         for finding in result.findings:
-            yield EXPLANATION(**whose, what="absent", text=finding.message)
+            search.report(KctlError(finding.message, f"see `kctl finding {finding.code}`"))
+        if not result.findings:
+            text = "the topic is deleted: the znodes of the last moment do not have it any more"
+            yield EXPLANATION(**whose, what="led", text=text)
         return
     variants = _variants(result, offset)
+    end = max(held.lineage.log_end_offset for held in result.facts.held)
+    if not variants and offset >= end:
+        search.report(
+            KctlError(
+                f"offset {offset} of {partition} is behind the end of every copy: the longest ends at {end}",
+                "nothing here shows that it was ever written; a later copy of the leader may have it",
+            )
+        )
     for row in _written(result.facts, variants, offset):
         yield {**row, **whose}
     for row in _copies(result.facts, variants, offset, search.order):

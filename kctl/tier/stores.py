@@ -21,7 +21,7 @@ from kctl.errors import KctlError, reason_of
 from kctl.findings import Place
 from kctl.findings import remote as say
 from kctl.scan.source import Source, open_source
-from kctl.stores.file_systems import StoreUnreachable, file_system, is_url
+from kctl.stores.file_systems import StoreUnreachable, file_system, is_url, two_slashes
 from kctl.stores.objects import ObjectSource, failure
 from kctl.tier.metadata.log import Say
 
@@ -83,7 +83,8 @@ def open_store(where: str) -> Store:
     if not path.is_dir():
         problem = "is not a folder" if path.exists() else "does not exist"
         raise KctlError(
-            f"{where}: the tier's root {problem}", "name the folder or URI that holds the objects"
+            f"{where}: the tier's root {problem}",
+            two_slashes(where) or "name the folder or URI that holds the objects",
         )
     return LocalStore(path)
 

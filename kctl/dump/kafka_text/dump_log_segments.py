@@ -20,6 +20,7 @@ from kctl.dump.kafka_text.indexes import Verdicts, offset_index_lines, time_inde
 from kctl.dump.kafka_text.log import LogText, Stop
 from kctl.dump.opening import log_bytes, opened, whole
 from kctl.errors import KctlError
+from kctl.stores.mirror import given_name
 
 HEALTHY_TAILS = (Reason.ZEROS, Reason.TORN_TAIL)
 Piece: TypeAlias = str | bytes | memoryview
@@ -93,7 +94,7 @@ class KafkaDump:
 
     def _pieces(self, paths: Iterable[str]) -> Iterator[Piece]:
         for path in paths:
-            shown = java_path(path)
+            shown = given_name(java_path(path))
             yield f"Dumping {shown}\n"
             name = Path(path).name
             kind = self.kind or SUFFIXES.get(name[name.rfind(".") :] if "." in name else "")
@@ -160,7 +161,7 @@ class KafkaDump:
         with opened(path) as source:
             data = whole(source, MOST_OF_AN_INDEX)
         if len(data) < 8:
-            yield f"{java_path(path)} is empty.\n"
+            yield f"{given_name(java_path(path))} is empty.\n"
             return
         verdicts = Verdicts()
         beside = sibling(path, ".log")

@@ -727,6 +727,8 @@ def test_a_deleted_topic_lost_nothing(tmp_path: Path) -> None:
     last.mkdir(parents=True, exist_ok=True)
     (last / "znodes.jsonl").write_text(json.dumps(line) + "\n")
     assert lost(tmp_path).of("loss") == []
+    ran = rows("replica", "explain", tmp_path, "--topic", "orders", "--partition", 0, "--offset", 3)
+    assert ran.status == 0 and [row["text"].partition(":")[0] for row in ran.rows] == ["the topic is deleted"]
 
 
 def test_the_leaders_missing_copy_is_said(tmp_path: Path) -> None:
@@ -872,8 +874,9 @@ def test_explain_names_both_records(tmp_path: Path) -> None:
     assert "broker 2 ends at 17" in gone
     kept = [r["text"] for r in rows("replica", "explain", tmp_path, *where, 3).rows]
     assert kept[-1] == "it is in the present lineage; nothing was lost at this offset"
-    never = [r["text"] for r in rows("replica", "explain", tmp_path, *where, 99).rows]
-    assert "nothing says that it was ever written" in never[-1]
+    never = rows("replica", "explain", tmp_path, *where, 99)
+    assert "nothing says that it was ever written" in never.rows[-1]["text"]
+    assert never.status == 3 and "behind the end of every copy: the longest ends at 20" in never.err
 
 
 def test_explain_does_not_take_the_record_of_today_for_the_lost_one() -> None:

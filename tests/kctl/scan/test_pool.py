@@ -63,7 +63,9 @@ def test_without_locks_the_work_stays_here(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("multiprocessing.synchronize.SemLock.__init__", no_shared_memory)
     for at_once in (False, True):
         assert set(pool.ordered(pid, range(5), jobs=2, at_once=at_once)) == {os.getpid()}
-        assert list(pool.ordered(slower_first, range(9), jobs=2, at_once=at_once)) == [n * n for n in range(9)]
+        assert list(pool.ordered(slower_first, range(9), jobs=2, at_once=at_once)) == [
+            n * n for n in range(9)
+        ]
 
 
 def test_items_are_taken_as_results_are_read() -> None:

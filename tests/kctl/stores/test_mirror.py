@@ -20,7 +20,7 @@ from kctl.stores.asked import ASKED
 from kctl.stores.file_systems import is_url, timed
 from kctl.stores.mirror import MIRRORS
 from kctl.stores.objects import RANGE, ObjectSource, Replaced, failure
-from tests.conftest import Ran, recording, rows
+from tests.conftest import Ran, kctl, recording, rows
 
 URL = "s3://bucket/evidence"
 LOG = "00000000000000000000.log"
@@ -123,7 +123,40 @@ def test_a_named_object_and_what_lies_beside_it(store: Handler) -> None:
     for file in (LOG, LOG.replace(".log", ".index")):
         remote, local = (rows("segment", "dump", f"{where}/{name}/{file}") for where in (URL, store.folder))
         assert remote.status == local.status == 0 and len(remote.rows) == len(local.rows) > 0
+        assert {row["file"] for row in remote.rows} == {f"{URL}/{name}/{file}"}
     assert told(verify(f"{URL}/{name}/{LOG}"))[0].keys() == told(verify(folder / LOG))[0].keys()
+
+
+def test_a_url_is_shown_as_it_was_given(store: Handler) -> None:
+    folder = next(path.parent for path in sorted(store.folder.rglob(LOG)))
+    name = f"{URL}/{folder.relative_to(store.folder)}"
+    (folder / "leader-epoch-checkpoint").write_text("0\nzwei\n")
+    for command in (
+        ("segment", "dump", f"{name}/{LOG}", "--records"),
+        ("segment", "dump", f"{name}/{LOG}", "--format", "kafka"),
+        ("segment", "dump", f"{name}/{LOG.replace('.log', '.timeindex')}", "--format", "kafka"),
+        ("segment", "dump", name),
+        ("checkpoint", "show", f"{name}/leader-epoch-checkpoint"),
+        ("checkpoint", "show", name, f"{URL}/{folder.parent.relative_to(store.folder)}"),
+    ):
+        ran = kctl(*command)
+        said = ran.out.decode() + ran.err
+        assert f"{URL}/" in said and "kctl-store-" not in said, command
+
+
+def test_a_slash_too_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for status, command in (
+        (3, ("segment", "verify", "s3:/bucket/evidence")),
+        (3, ("segment", "dump", "s3:/bucket/evidence")),
+        (3, ("remote", "audit", ".", "--tier", "s3:/bucket/evidence")),
+        (2, ("audit", "run", str(recording("incidents/diverge-2.8")), "--out", "s3:/bucket/evidence")),
+    ):
+        ran = kctl(*command)
+        assert ran.status == status and "did you mean s3://bucket/evidence?" in ran.err, (command, ran.err)
+    ran = kctl("replica", "loss", ".", "--export", "s3:/bucket/lost")
+    assert ran.status == 2 and "is a URL" in ran.err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_every_object_is_read_once_by_one_request(store: Handler) -> None:
