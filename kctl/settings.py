@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kctl.errors import KctlError, file_error
+from kctl.errors import KctlError, file_error, reason_of
 from kctl.files import read_text
 
 
@@ -31,16 +31,19 @@ class Context(NamedTuple):
     tls_certificate: str | None = None
     tls_key: str | None = None
     tls_key_password: str | None = None
+    tls_key_password_command: str | None = None
     tls: bool = False
     sasl_mechanism: str | None = None
     sasl_username: str | None = None
     sasl_password: str | None = None
+    sasl_password_command: str | None = None
     sasl_token_file: str | None = None
     acl: str | None = None
 
 
 KEYS = {name: kind for name, kind in Context.__annotations__.items() if name != "name"}
 SECRET_KEYS = frozenset({"tls_key_password", "sasl_password"})
+FOR_A_SECRET = 60  # seconds: somebody may have to unlock a keyring
 
 
 def settings_path(environ: Mapping[str, str] = os.environ) -> Path:
@@ -82,6 +85,34 @@ def read_context(
         if override is not None:
             values[key] = str(override).lower() in ("1", "true", "yes") if kind_of(key) is bool else override
     return Context(name=name if name is None else str(name), **values)
+
+
+def with_secrets(context: Context) -> Context:
+    """The context with the passwords that its commands print, where it has none itself. Raises KctlError."""
+    printed: dict[str, Any] = {}
+    for key in sorted(SECRET_KEYS):
+        command = getattr(context, f"{key}_command")
+        if command and getattr(context, key) is None:
+            printed[key] = _printed_by(command, f"{key}_command")
+    return context._replace(**printed)
+
+
+def _printed_by(command: str, key: str) -> str:
+    """The first line that a command prints; it may ask on the terminal. No shell reads it."""
+    import shlex
+    import subprocess
+
+    try:
+        ran = subprocess.run(shlex.split(command), stdout=subprocess.PIPE, timeout=FOR_A_SECRET)
+        lines = ran.stdout.decode("utf-8", "surrogateescape").splitlines()
+        if lines and not ran.returncode:
+            return lines[0]
+        problem = f"ended with status {ran.returncode}" if ran.returncode else "printed nothing"
+    except subprocess.TimeoutExpired:
+        problem = f"took longer than {FOR_A_SECRET} seconds"
+    except (OSError, ValueError) as error:
+        problem = reason_of(error)
+    raise KctlError(f"{key} {command!r}: {problem}", "run it by itself: it shall print the password")
 
 
 def kind_of(key: str) -> type:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,11 +26,13 @@ read_only = true                               # every change is refused
 # tls_ca = "/etc/kctl/ca.pem"
 # tls_certificate = "/etc/kctl/admin.pem"      # where brokers ask clients for one
 # tls_key = "/etc/kctl/admin.key"
-# tls_key_password = ""                        # better: KCTL_TLS_KEY_PASSWORD in the environment
+# tls_key_password = ""                        # better: KCTL_TLS_KEY_PASSWORD in the environment, or
+# tls_key_password_command = ""                # what prints it
 
 # sasl_mechanism = "SCRAM-SHA-512"             # PLAIN, SCRAM-SHA-256, OAUTHBEARER; of ZooKeeper DIGEST-MD5
 # sasl_username = "admin"
-# sasl_password = ""                           # better: KCTL_SASL_PASSWORD in the environment
+# sasl_password = ""                           # better: KCTL_SASL_PASSWORD in the environment, or
+# sasl_password_command = "keyring get kafka admin"   # what prints it: a keyring, a password manager
 # sasl_token_file = "/run/token"               # with OAUTHBEARER; read at each connection
 # acl = "secure"                               # of znodes that kctl creates: secure, or open
 """
@@ -120,6 +123,8 @@ def problems(path: Path, values: dict[str, object]) -> Iterator[str]:
             yield f"{key} is a {type(value).__name__}, not a {kind_of(key).__name__}"
         elif key in FILES and not os.access(str(value), os.R_OK):
             yield f"{key}: {value} cannot be read"
+        elif key.endswith("_command") and not shutil.which(str(value).split(" ")[0]):
+            yield f"{key}: {value} is not a command of this machine"
     if not {"zookeeper", "bootstrap_server"} & values.keys():
         yield "neither zookeeper nor bootstrap_server says where the cluster is"
     if SECRET_KEYS & values.keys() and stat.S_IMODE(path.stat().st_mode) & 0o077:

@@ -33,7 +33,7 @@ from kafka.protocol.schemas.fields.struct import StructField
 
 from kctl.errors import BadValue, KctlError, file_error
 from kctl.files import open_file, read_text
-from kctl.settings import Context
+from kctl.settings import Context, with_secrets
 from kctl.wire.shortcuts.receiving import receive_quickly
 from kctl.wire.shortcuts.small_messages import take_small_messages
 
@@ -307,7 +307,8 @@ def _token_of(file: str) -> Any:
 
 def access_from(context: Context, servers: str, timeout: float) -> Access:
     """Servers with the TLS and SASL settings of a context."""
-    shared = {name: getattr(context, name) for name in Access._fields if name not in ("servers", "timeout")}
+    known = with_secrets(context)
+    shared = {name: getattr(known, name) for name in Access._fields if name not in ("servers", "timeout")}
     return Access(servers=servers, timeout=timeout, **shared)
 
 

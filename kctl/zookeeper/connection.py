@@ -27,7 +27,7 @@ from formats.values import Struct
 from kctl.changes.plan import Write
 from kctl.cluster.interface import Conflict
 from kctl.errors import KctlError, Refused
-from kctl.settings import Context
+from kctl.settings import Context, with_secrets
 from kctl.zookeeper.bulk import GET_ACL, GET_CHILDREN, GET_DATA, multi_read, pipelined
 from kctl.zookeeper.store import LARGEST_REQUEST, Acl, OutcomeUnknown, Znode, parent_of, request_size
 
@@ -57,7 +57,8 @@ def access_from(context: Context, *, timeout: float = 10.0, read_only: bool = Fa
         raise KctlError("no cluster is named", "give --zookeeper HOSTS/chroot, or --context NAME")
     names = [name for name in Access.__struct_fields__ if name.startswith(("tls_", "sasl_", "acl"))]
     encrypted = context.tls or bool(context.tls_ca or context.tls_certificate)
-    shared = {name: getattr(context, name) for name in names}
+    known = with_secrets(context)
+    shared = {name: getattr(known, name) for name in names}
     return Access(hosts=context.zookeeper, timeout=timeout, read_only=read_only, tls=encrypted, **shared)
 
 

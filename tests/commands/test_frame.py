@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,9 +16,12 @@ from hypothesis import strategies as st
 from commands.cli.render import Page, aligned, folded, tab_separated
 from kctl.errors import KctlError
 from kctl.rows import RowType, is_wrong
-from kctl.settings import read_context
+from kctl.settings import Context, read_context, with_secrets
+from kctl.wire import adapter
+from kctl.zookeeper import connection
 from tests.conftest import errors_in, kctl, recording, rows
 
+SETTINGS = Path(__file__).parents[2] / "docs" / "settings.md"
 KCTL = [sys.executable, "-m", "commands.main"]
 
 
@@ -285,6 +289,43 @@ def test_contexts(tmp_path: Path) -> None:
         read_context({"context": "b"}, warn=warnings.append, environ=environ)
     with pytest.raises(KctlError, match="no context 'c'"):
         read_context({"context": "c"}, warn=warnings.append, environ=environ)
+
+
+def test_a_password_comes_from_what_prints_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line of docs/settings.md, with something of the name of Python's keyring."""
+    keyring = tmp_path / "keyring"
+    keyring.write_text('#!/bin/sh\ntest "$*" = "get kafka admin" && echo "geh;eim $HOME"\n')
+    keyring.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    (command,) = re.findall(r'`sasl_password_command = "(keyring .*?)"`', SETTINGS.read_text())
+    context = Context(zookeeper="z:1", sasl_password_command=command)
+    wanted = f"geh;eim {os.environ['HOME']}"
+    assert connection.access_from(context).sasl_password == wanted
+    assert adapter.access_from(context, "b:1", 1.0).sasl_password == wanted
+    assert adapter.access_from(context._replace(sasl_password="own"), "b:1", 1.0).sasl_password == "own"
+    assert context.sasl_password is None, "asked for only when kctl connects"
+    with pytest.raises(KctlError, match="no such file or directory"):
+        with_secrets(Context(sasl_password_command="none $(id)"))
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        ("no-such-command x", "no such file or directory"),
+        ("false", "ended with status 1"),
+        ("true", "printed nothing"),
+        ("sleep 5", "took longer than 0.1 seconds"),
+        ("printf 'x", "No closing quotation"),
+    ],
+)
+def test_a_command_without_a_password_is_said(
+    command: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kctl.settings.FOR_A_SECRET", 0.1)
+    with pytest.raises(KctlError) as raised:
+        with_secrets(Context(tls_key_password_command=command))
+    assert str(raised.value).startswith("tls_key_password_command ") and problem in str(raised.value)
+    assert "run it by itself" in raised.value.hint
 
 
 def test_doctor_says_where_a_setting_comes_from(tmp_path: Path) -> None:

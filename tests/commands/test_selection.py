@@ -185,7 +185,7 @@ def test_a_file_is_written_once_and_checked(tmp_path: Path) -> None:
     assert kctl("config-file", "init", env=env).status == 4
     assert rows("config-file", "check", env=env).of("context")[0]["problems"] == []
     path.write_text(
-        'default_context = "b"\n[contexts.a]\ntls_ca = "/none"\nsasl_password = "geheim"\nport = 1\ntls = "yes"\n'
+        'default_context = "b"\n[contexts.a]\ntls_ca = "/none"\nsasl_password = "geheim"\nsasl_password_command = "none get"\nport = 1\ntls = "yes"\n'
     )
     os.chmod(path, 0o644)
     ran = rows("config-file", "check", env=env)
@@ -193,6 +193,7 @@ def test_a_file_is_written_once_and_checked(tmp_path: Path) -> None:
     assert ran.status == 5 and missing["problems"] == ["the default, and not in the file"]
     assert [problem.split(" ")[0] for problem in a["problems"]] == [
         "tls_ca:",
+        "sasl_password_command:",
         "port",
         "tls",
         "neither",

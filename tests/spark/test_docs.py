@@ -25,7 +25,9 @@ def test_the_program_runs(
     scan, questions = re.findall(r"```python\n(.*?)```", TEXT, re.S)
     exec(compile(scan, "docs/spark.md", "exec"), {})
     kctl("audit", "run", "examples/unclean-election", "--out", tmp_path / "report")
-    exec(compile(questions.replace('"report"', repr(f"{tmp_path}/report")), "docs/spark.md", "exec"), {})
+    exec(
+        compile(questions.replace('"spark-report"', repr(f"{tmp_path}/report")), "docs/spark.md", "exec"), {}
+    )
     assert "sum(records_count)" in capfd.readouterr().out
 
 
@@ -63,7 +65,7 @@ def test_the_laptop_s_command(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_p
     assert kctl(*args).status == 5
     assert (tmp_path / "out" / "report.html").exists()
     for question in (one for one in COMMANDS if "audit sql" in one):
-        asked = kctl(*shlex.split(question.replace(" report ", f" {tmp_path / 'out'} "))[1:])
+        asked = kctl(*shlex.split(question.replace(" spark-report ", f" {tmp_path / 'out'} "))[1:])
         assert asked.status == 0, asked.err
         assert asked.out
 
