@@ -20,7 +20,7 @@ from commands.cli.evidence_options import EvidenceOptions, evidence
 from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN, GIVEN_PATH, STORE_OR_PATH, flag, option
 from commands.cli.render import Outcome, Page, Row, folding
-from kctl.errors import BadValue, KctlError, UnreadableFile, file_error
+from kctl.errors import BadValue, KctlError, UnreadableFile, file_error, two_slashes
 from kctl.files import read_text
 from kctl.judging.judgement import Question
 
@@ -189,7 +189,7 @@ def _cores(engine: str, master: str, jobs: int | None) -> int | None:
 
 def _target(where: str, *, resume: bool, overwrite: bool) -> tuple[Target | None, Path]:
     """Where the report goes: the prefix of a store and the folder that it is made in, or that folder alone."""
-    from kctl.stores.file_systems import is_url, two_slashes
+    from kctl.stores.file_systems import is_url
 
     if hint := two_slashes(where):
         raise BadValue(f"{where!r} is neither a URL nor a folder", hint)

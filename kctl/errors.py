@@ -1,9 +1,10 @@
 """Expected failures. Each carries its exit status, what failed and why, and a hint: what to do next.
 
 Texts are lower-case, name the thing, quote the value and end without a full stop. A class whose errors all have the
-same next step says it once, in its `hint`; `tests/test_errors.py` asks for one of each error.
+same next step says it once, in its `hint`; `tests/kctl/test_errors.py` asks for one of each error.
 """
 
+import re
 from collections.abc import Iterable
 from errno import (
     EACCES,
@@ -110,11 +111,16 @@ def file_error(
     place: object, error: BaseException, kind: type[KctlError] = UnreadableFile, hint: str = ""
 ) -> KctlError:
     """An error of the system as one of kctl's: the place, the system's words, and what to do about it."""
-    if not hint and ":/" in str(place):
-        from kctl.stores.file_systems import two_slashes
+    return kind(f"{place}: {reason_of(error)}", hint or two_slashes(str(place)) or next_step_of(error))
 
-        hint = two_slashes(str(place))
-    return kind(f"{place}: {reason_of(error)}", hint or next_step_of(error))
+
+ONE_SLASH = re.compile(r"(s3[an]?|gc?s|abfss?|(?:web)?hdfs):/(?!/)", re.IGNORECASE)
+
+
+def two_slashes(path: str) -> str:
+    """The hint for what looks like the URL of a store and lacks a slash; nothing for any other path."""
+    found = ONE_SLASH.match(path)
+    return f"did you mean {found[1]}://{path[found.end() :]}?" if found else ""
 
 
 def near_names(name: str, known: Iterable[str], *, otherwise: str) -> str:

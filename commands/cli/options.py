@@ -36,7 +36,8 @@ class LocalPath(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, str) and ":/" in value:
-            from kctl.stores.file_systems import ONE_SLASH, URL
+            from kctl.errors import ONE_SLASH
+            from kctl.stores.file_systems import URL
 
             if URL.match(value) or ONE_SLASH.match(value):
                 self.fail(

@@ -19,7 +19,6 @@ from kctl.errors import KctlError
 CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 5, 60, 4
 GCS_SECONDS = 30  # of attempts for one request
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-ONE_SLASH = re.compile(r"(s3[an]?|gc?s|abfss?|(?:web)?hdfs):/(?!/)", re.IGNORECASE)
 TRUE = ("true", "1", "yes")
 # Options of a URL's query, as the constructors of pyarrow.fs call them.
 S3_OPTIONS = {
@@ -56,12 +55,6 @@ class StoreGone(KctlError):
 def is_url(path: str) -> bool:
     """Whether a path of the command line is the URL of something that is not on this machine."""
     return URL.match(path) is not None and not path.startswith("file://")
-
-
-def two_slashes(path: str) -> str:
-    """The hint for what looks like the URL of a store and lacks a slash; nothing for any other path."""
-    found = ONE_SLASH.match(path)
-    return f"did you mean {found[1]}://{path[found.end() :]}?" if found else ""
 
 
 def file_system(url: str) -> tuple[Any, str]:

@@ -17,11 +17,11 @@ from urllib.parse import unquote, urlsplit
 
 from formats.secrets import redact_text
 from formats.values import Struct
-from kctl.errors import KctlError, reason_of
+from kctl.errors import KctlError, reason_of, two_slashes
 from kctl.findings import Place
 from kctl.findings import remote as say
 from kctl.scan.source import Source, open_source
-from kctl.stores.file_systems import StoreUnreachable, file_system, is_url, two_slashes
+from kctl.stores.file_systems import StoreUnreachable, file_system, is_url
 from kctl.stores.objects import ObjectSource, failure
 from kctl.tier.metadata.log import Say
 
