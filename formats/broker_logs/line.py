@@ -27,7 +27,7 @@ DAY = 86_400_000
 # lines of a failed change carry both.
 STATE_IDENTITY = re.compile(
     rb"(?:\[(?:Controller|Broker) id=(-?\d{1,10})(?: epoch=(-?\d{1,10}))?\] )?"
-    rb"(?:(?:Controller|Broker) (-?\d{1,19}) (?:epoch (-?\d{1,19}) )?)?"
+    rb"(?:(?:Controller|Broker) (-?\d{1,10}) (?:epoch (-?\d{1,19}) )?)?"
 )
 # `[Controller 1]: `, `[Partition state machine on Controller 1]: `, `[KafkaServer id=1] `, `[ReplicaFetcher...] `,
 # `[Log partition=t-0, dir=/d] `, `Cleaner 0: `; 0.8 to 0.11: `Partition [t,0] on broker 1: `.

@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from datetime import date
 from functools import cached_property
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from kctl.findings import Finding, Place
 from kctl.findings import state_log as say
 
 BEFORE_ALL = np.iinfo(np.int64).min
+NO_BROKER = -1
 # A record that has not ended after so many bytes is given out in pieces, so that memory stays bounded.
 LONGEST = 24 << 20
 JUMP_BACK = 1000
@@ -106,8 +108,8 @@ class Block(Struct, dict=True):
     """What was added to the keys to mend the broker's clock."""
     before: Block | None = None
     """The last records of the block before it in the source."""
-    brokers: list[int | None] | None = None
-    """The broker of each record, where the file is not of one broker alone."""
+    brokers: Int64s | None = None
+    """The broker of each record, where the file is not of one broker alone; `NO_BROKER` where that is not known."""
     numbers: Int64s | None = None
     """The number of each line of `data`, where lines between them were left out."""
     shapes: list[Shape] | None = None
@@ -154,9 +156,14 @@ class Block(Struct, dict=True):
         record = self.record(index)
         return record if self.file.layout is KAFKA else self.file.layout.bare(record).replace(b"\v", b"\n")
 
+    @cached_property
+    def _broker_ids(self) -> list[int | None]:
+        brokers = [] if self.brokers is None else self.brokers.tolist()
+        return [None if broker == NO_BROKER else broker for broker in brokers]
+
     def broker_at(self, index: int) -> int | None:
         """The broker that wrote a record, as far as it does not say so itself."""
-        return self.file.broker_id if self.brokers is None else self.brokers[index]
+        return self.file.broker_id if self.brokers is None else self._broker_ids[index]
 
     def earlier(self, index: int) -> Earlier:
         """One record, to look back at."""
@@ -184,9 +191,8 @@ class Block(Struct, dict=True):
         """The same block with some of its records."""
         if keep.all():
             return self
-        kept = np.flatnonzero(keep).tolist()
-        brokers = None if self.brokers is None else [self.brokers[index] for index in kept]
-        shapes = None if self.shapes is None else [self.shapes[index] for index in kept]
+        brokers = None if self.brokers is None else self.brokers[keep]
+        shapes = None if self.shapes is None else list(compress(self.shapes, keep))
         return Block(
             self.source, self.file, self.data, self.starts[keep], self.ends[keep], self.times[keep],
             self.keys[keep], self.last_key, self.first_line, self.line_ends, self.shift, self.before,

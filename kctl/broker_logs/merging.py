@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from formats.broker_logs.line import Int64s
 from formats.broker_logs.table import is_controller
 from formats.values import Struct, field
-from kctl.broker_logs.blocks import Block, Filter, Reading, Shape
+from kctl.broker_logs.blocks import NO_BROKER, Block, Filter, Reading, Shape
 from kctl.broker_logs.clocks.offsets import estimate_offsets
 from kctl.broker_logs.clocks.zones import Zone, detect_zones, shown_offset
 from kctl.broker_logs.events import Event
@@ -26,6 +27,16 @@ from kctl.broker_logs.shapes import Shapes
 from kctl.broker_logs.sources import LogFile, LogSource, Sources, find_sources
 
 Slice = tuple[Block, int, int]
+
+
+class Pieces(NamedTuple):
+    """Runs of bytes of the blocks: the slice of each, where it starts in its block's data, where it ends, and the broker
+    that wrote it, `NO_BROKER` where its block does not say that."""
+
+    owners: list[int]
+    firsts: list[int]
+    lasts: list[int]
+    brokers: list[int]
 
 
 class Released:
@@ -59,16 +70,26 @@ class Released:
             place[which] = low + length
             yield self.slices[which][0], low, low + length
 
-    def pieces(self) -> tuple[list[int], list[int], list[int]]:
-        """The same as runs of bytes: the slice, where the run starts in its block's data, and where it ends."""
+    def pieces(self) -> Pieces:
+        """The same as runs of bytes that one broker wrote."""
         if not len(self._order):
-            return [], [], []
+            return Pieces([], [], [], [])
         starts = np.concatenate([block.starts[low:high] for block, low, high in self.slices])[self._order]
         ends = np.concatenate([block.ends[low:high] for block, low, high in self.slices])[self._order]
-        breaks = np.flatnonzero((self._owners[1:] != self._owners[:-1]) | (starts[1:] != ends[:-1]))
-        firsts = starts[np.concatenate(([0], breaks + 1))].tolist()
+        is_break = (self._owners[1:] != self._owners[:-1]) | (starts[1:] != ends[:-1])
+        brokers = None
+        if any(block.brokers is not None for block, _, _ in self.slices):
+            brokers = np.concatenate([_brokers(*part) for part in self.slices])[self._order]
+            is_break |= brokers[1:] != brokers[:-1]
+        breaks = np.flatnonzero(is_break)
+        begins = np.concatenate(([0], breaks + 1))
         lasts = ends[np.concatenate((breaks, [len(ends) - 1]))].tolist()
-        return self._owners[np.concatenate(([0], breaks + 1))].tolist(), firsts, lasts
+        ids = [NO_BROKER] * len(begins) if brokers is None else brokers[begins].tolist()
+        return Pieces(self._owners[begins].tolist(), starts[begins].tolist(), lasts, ids)
+
+
+def _brokers(block: Block, low: int, high: int) -> Int64s:
+    return np.full(high - low, NO_BROKER) if block.brokers is None else block.brokers[low:high]
 
 
 def _changes(values: npt.NDArray[np.int64]) -> Int64s:
@@ -256,82 +277,91 @@ WARNED = re.compile(rb"^(\[[^\]\n]*\] WARN.*)$", re.MULTILINE)
 WRITTEN = 1 << 18
 
 
+class _MarksOf(dict[int, bytes]):
+    """The end of a line with the mark of the next one, by the broker that wrote it: `1<TAB>broker-1/logs/server.log<TAB>`;
+    aligned and coloured on a terminal."""
+
+    def __init__(self, file: LogFile, width: int | None, color: bytes) -> None:
+        self.file = file
+        self.width = width
+        self.color = color
+
+    def __missing__(self, broker: int) -> bytes:
+        broker_id = self.file.broker_id if broker == NO_BROKER else broker
+        shown = "-" if broker_id is None else str(broker_id)
+        name = self.file.file.replace("\n", "\\n").replace("\t", "\\t")
+        if self.width is None:
+            text = ""
+        elif begin := self.color.decode():
+            color = COLORS[(broker_id or 0) % len(COLORS)]
+            text = f"{begin}{color}m{shown:>3} {name.ljust(self.width)}{begin}0m "
+        else:
+            text = f"{shown}\t{name}\t"
+        self[broker] = mark = f"\n{text}".encode("utf-8", "backslashreplace")
+        return mark
+
+
 class Marks:
     """Writes runs of records, each line after its mark."""
 
     def __init__(self, sources: Sources | None, color: str = "") -> None:
         """No `sources`: lines as they are. `color`: how a colour sequence begins."""
         self._color = color.encode()
-        self._is_marked = sources is not None
-        self._marks: dict[tuple[int, int | None], bytes] = {}
-        self._width = max((len(file.file) for file in sources.files), default=0) if sources else 0
+        self._width = None if sources is None else max((len(file.file) for file in sources.files), default=0)
+        self._marks: dict[int, _MarksOf] = {}
         self.records = 0
 
     def written(self, released: Iterable[Released]) -> Iterator[bytes]:
         """The bytes of the records, some hundred kilobytes at a time."""
+        is_bare = self._width is None and not self._color
         held: list[bytes | memoryview] = []
         size = 0
-        plain = not (self._color or self._is_marked)
         for some in released:
             self.records += len(some)
-            owners, firsts, lasts = some.pieces()
-            pieces = zip(owners, firsts, lasts, strict=True)
-            size += sum(lasts) - sum(firsts)
-            if plain:
-                views = [memoryview(block.data) for block, _, _ in some.slices]
-                held += [views[which][first:last] for which, first, last in pieces]
-            else:
-                blocks = [block for block, _, _ in some.slices]
-                held += [self._dressed(blocks[which], first, last) for which, first, last in pieces]
+            pieces = some.pieces()
+            size += sum(pieces.lasts) - sum(pieces.firsts)
+            held += _bare(some.slices, pieces) if is_bare else self._dressed(some.slices, pieces)
             if size >= WRITTEN:
-                yield b"".join(held)
+                yield b"".join(held) if is_bare else _joined(held)
                 held, size = [], 0
-        yield b"".join(held)
+        yield b"".join(held) if is_bare else _joined(held)
 
-    def _dressed(self, block: Block, first: int, last: int) -> bytes:
-        """Whole lines with their marks and colours."""
-        text = block.data[first:last]
-        if color := self._color:
-            text = WRONG.sub(rb"%b31;1m\1%b0m" % (color, color), text)
-            text = WARNED.sub(rb"%b33m\1%b0m" % (color, color), text)
-        if not self._is_marked:
-            return text
-        if block.brokers is None:
-            mark = self._mark(block.file, block.file.broker_id)
-            return mark + text.removesuffix(b"\n").replace(b"\n", b"\n" + mark) + b"\n"
-        low, high = np.searchsorted(block.starts, [first, last]).tolist()
-        brokers = block.brokers[low:high]
-        marks = {broker_id: b"\n" + self._mark(block.file, broker_id) for broker_id in set(brokers)}
-        marked = [marks[broker_id] for broker_id in brokers]
-        lines = text.removesuffix(b"\n").split(b"\n")
-        if len(lines) > len(brokers):
-            rows = np.searchsorted(block.line_ends, [*block.starts[low:high].tolist(), last])
-            counts = np.diff(rows)
-            counts[-1] += len(lines) - counts.sum()  # a line that does not end
-            marked = np.repeat(np.array(marked, object), counts).tolist()
-        dressed = [b"\n"] * (2 * len(lines) + 1)
-        dressed[:-1:2] = marked
-        dressed[1::2] = lines
-        dressed[0] = dressed[0][1:]
-        return b"".join(dressed)
-
-    def _mark(self, file: LogFile, broker_id: int | None) -> bytes:
-        """`1<TAB>broker-1/logs/state-change.log<TAB>`; aligned and coloured by broker on a terminal."""
-        known = self._marks.get((id(file), broker_id))
-        if known is None:
-            broker = "-" if broker_id is None else str(broker_id)
-            name = file.file.replace("\n", "\\n").replace("\t", "\\t")
-            if begin := self._color.decode():
-                color = COLORS[(broker_id or 0) % len(COLORS)]
-                text = f"{begin}{color}m{broker:>3} {name.ljust(self._width)}{begin}0m "
+    def _dressed(self, slices: list[Slice], pieces: Pieces) -> Iterator[bytes]:
+        """Lines with their marks and colours, each after a line end."""
+        data = [block.data for block, _, _ in slices]
+        marks = [self._marks_of(block.file) for block, _, _ in slices]
+        color = self._color
+        for which, first, last, broker in zip(*pieces, strict=True):
+            text, mark = data[which], marks[which][broker]
+            if color:
+                text = WRONG.sub(rb"%b31;1m\1%b0m" % (color, color), text[first:last])
+                text = WARNED.sub(rb"%b33m\1%b0m" % (color, color), text)
+                first, last = 0, len(text)
+            if first and text.endswith(b"\n", first, last):
+                # The line end before the first of them becomes its mark as all others do.
+                yield text[first - 1 : last - 1].replace(b"\n", mark)
             else:
-                text = f"{broker}\t{name}\t"
-            known = self._marks[id(file), broker_id] = text.encode("utf-8", "backslashreplace")
+                yield mark + text[first:last].removesuffix(b"\n").replace(b"\n", mark)
+
+    def _marks_of(self, file: LogFile) -> _MarksOf:
+        known = self._marks.get(id(file))
+        if known is None:
+            known = self._marks[id(file)] = _MarksOf(file, self._width, self._color)
         return known
 
     def sentence(self, reading: Reading) -> str:
         """How much it was."""
         return f"{self.records} records of {reading.lines} lines{left_out(reading)}"
+
+
+def _bare(slices: list[Slice], pieces: Pieces) -> Iterator[memoryview]:
+    views = [memoryview(block.data) for block, _, _ in slices]
+    return (views[which][first:last] for which, first, last in zip(*pieces[:3], strict=True))
+
+
+def _joined(lines: list[bytes | memoryview]) -> bytes:
+    """Lines that each stand after a line end, each before one."""
+    return b"".join((lines[0][1:], *lines[1:], b"\n")) if lines else b""
 
 
 def left_out(reading: Reading) -> str:

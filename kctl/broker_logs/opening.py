@@ -61,8 +61,10 @@ def _as_utf8(chunks: Iterator[bytes]) -> Iterator[bytes]:
             yield decoder.decode(chunk).encode()
         yield decoder.decode(b"", final=True).encode()
         return
-    if first:
-        yield first.removeprefix(codecs.BOM_UTF8)
+    head = [first.removeprefix(codecs.BOM_UTF8)] if first else []
+    del first  # not to be held while the rest is read
+    while head:
+        yield head.pop()
     yield from chunks
 
 

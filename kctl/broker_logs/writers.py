@@ -14,16 +14,17 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from formats.broker_logs.layouts import KAFKA
-from formats.broker_logs.line import HEAD_SIZE, IDENTITY, STATE_IDENTITY, WRITER
-from kctl.broker_logs.blocks import BEFORE_ALL, Block, Shape
+from formats.broker_logs.line import HEAD_SIZE, IDENTITY, STATE_IDENTITY, WRITER, Bools, Int64s
+from kctl.broker_logs.blocks import BEFORE_ALL, NO_BROKER, Block, Shape
 from kctl.broker_logs.shapes import Shapes, message_of, writer_of
 
 CONFIGURATION = b"KafkaConfig values:"
-CONFIGURED_ID = re.compile(rb"^\s*(?:broker|node)\.id = (\d{1,19})\s*$", re.MULTILINE)
-OVERRIDDEN_ID = re.compile(rb"Property broker\.id is overridden to (\d{1,19})")
-REGISTERED = re.compile(rb"Registered broker (\d{1,19}) at path ")
+CONFIGURED_ID = re.compile(rb"^\s*(?:broker|node)\.id = (\d{1,10})\s*$", re.MULTILINE)
+OVERRIDDEN_ID = re.compile(rb"Property broker\.id is overridden to (\d{1,10})")
+REGISTERED = re.compile(rb"Registered broker (\d{1,10}) at path ")
 SERVER = "kafka.server.KafkaServer"
 STARTS = "U11"
 # Lines of the thread that starts a broker which say its id: it has started, or could not.
@@ -36,7 +37,7 @@ STOPS = frozenset(("U13", STOPPED, "U20"))
 # Lines that say more than who wrote them, also where their identity names the broker.
 TELLING = STARTED | STOPS | {STARTS, GIVES_UP}
 APP_INFO = "org.apache.kafka.common.utils.AppInfoParser"
-UNREGISTERED = re.compile(rb"App info kafka\.server for (\d{1,19}) unregistered")
+UNREGISTERED = re.compile(rb"App info kafka\.server for (\d{1,10}) unregistered")
 # How those lines begin, and all others whose text is looked at; the first letter stands for either case.
 BEGINS = re.compile(
     rb"[\n\t]*(?:[Ss]tart|[Ss]hut|[Ss]topping|[Ff]atal|[Bb]roker|KafkaCon|Register|Property|App info)"
@@ -45,34 +46,61 @@ LEVEL = re.compile(rb" [A-Z]+ ")
 # What only the logger tells to be an identity: part of the sentence in logs of others.
 BARE = re.compile(rb"(?:Controller|Broker) ")
 STATE_CHANGE = b" (state.change.logger)\n"
-# Bytes of a line behind its time that are looked at, and how many of the sentence `BEGINS` needs.
-LOOKED_AT, NEEDED = 52, 10
+# Bytes of a line behind its time that are looked at, as words of eight, and how many of the sentence `BEGINS` needs.
+LOOKED_AT, NEEDED = 56, 10
 # In the place of a broker: more of the line has to be looked at.
 ELSE = -2
+# The broker is this less the number where the logger of state changes ends the line.
+IF_STATE_CHANGE = -3
 MOST_KNOWN = 20_000
+# Beginnings that were seen have slots by a hash of their words.
+SLOT_BITS = 12
+FACTORS = np.array([0x9E3779B97F4A7C15 * (2 * n + 1) % 2**64 for n in range(LOOKED_AT // 8)], np.uint64)
 # How many blocks are held until a start has its broker.
 MOST_HELD = 3
 
 
-class _Writers(dict[bytes, "int | None"]):
-    """How a line goes on behind its time, and whether the logger of state changes ends it, to the broker that it names
-    as its writer; `ELSE` where it may say more than that."""
+class _Writers(dict[bytes, int]):
+    """How a line goes on behind its time, to the broker that it names as its writer; `ELSE` where it may say more than
+    that. Of all lines of a block at once, most are found in a table."""
 
-    def __missing__(self, key: bytes) -> int | None:
+    def __init__(self) -> None:
+        self._begins = np.zeros((1 << SLOT_BITS, LOOKED_AT // 8), np.uint64)
+        self._found = np.full(1 << SLOT_BITS, ELSE)
+        self._rows = np.zeros(1 << SLOT_BITS, np.int64)
+
+    def of(self, begins: npt.NDArray[np.uint64]) -> Int64s:
+        """What each beginning says."""
+        slots = (begins @ FACTORS >> np.uint64(64 - SLOT_BITS)).astype(np.int64)
+        new = np.flatnonzero((self._begins[slots] != begins).any(axis=1))
+        found: Int64s = self._found[slots]
+        while len(new):
+            # Of those with one slot the last takes it, for all that are like it.
+            at = slots[new]
+            self._begins[at], self._rows[at] = begins[new], new
+            takers = np.unique(self._rows[at])
+            texts: list[bytes] = begins[takers].view(f"S{LOOKED_AT}").ravel().tolist()
+            self._found[slots[takers]] = list(map(self.__getitem__, texts))
+            found[new] = self._found[at]
+            new = new[(self._begins[at] != begins[new]).any(axis=1)]
+        return found
+
+    def __missing__(self, text: bytes) -> int:
         if len(self) >= MOST_KNOWN:
             self.clear()
-        self[key] = found = self._writer(key[:-1], is_state_change=key.endswith(b"1"))
+        self[text] = found = self._writer(text)
         return found
 
     @staticmethod
-    def _writer(text: bytes, *, is_state_change: bool) -> int | None:
+    def _writer(text: bytes) -> int:
         level = LEVEL.match(text)
         if level is None:
             return ELSE
         message = text[level.end() :]
         if BARE.match(message):
-            bare = STATE_IDENTITY.match(message) if is_state_change else None
-            return int(bare[3]) if bare and bare[3] else ELSE
+            bare = STATE_IDENTITY.match(message)
+            broker = int(bare[3]) if bare and bare[3] else NO_BROKER
+            return ELSE if broker == NO_BROKER else IF_STATE_CHANGE - broker
         identity = IDENTITY.match(message)
         end = identity.end() if identity else 0
         is_cut = identity is None and message.startswith((b"[", b"Partition [", b"Cleaner "))
@@ -80,50 +108,45 @@ class _Writers(dict[bytes, "int | None"]):
             return ELSE
         if found := WRITER.match(message):
             return int(found[found.lastindex or 0])
-        return ELSE if message.startswith((b"[Controller id", b"[Broker id")) else None
+        return ELSE if message.startswith((b"[Controller id", b"[Broker id")) else NO_BROKER
 
 
-def _beginnings(block: Block) -> list[bytes]:
-    """What `_Writers` looks up of each record that is long enough: of all but the last of a block."""
-    data, width = block.data, len(STATE_CHANGE)
-    last = len(data) - LOOKED_AT - HEAD_SIZE
-    if last < 0:
-        return []
-    starts = block.starts[: np.searchsorted(block.starts, last, "right")]
-    ends = np.append(block.line_ends, len(data) - 1)[np.searchsorted(block.line_ends, starts)] + 1
-    keys = np.empty((len(starts), LOOKED_AT + 1), np.uint8)
-    windows = np.ndarray((last + HEAD_SIZE + 1,), f"V{LOOKED_AT}", data, strides=(1,))
-    keys[:, :-1] = windows[starts + HEAD_SIZE].view(np.uint8).reshape(-1, LOOKED_AT)
-    tails = np.ndarray((len(data) - width + 1,), f"S{width}", data, strides=(1,))
-    keys[:, -1] = np.where(tails[np.maximum(ends - width, 0)] == STATE_CHANGE, ord("1"), ord("0"))
-    found: list[bytes] = keys.view(f"S{LOOKED_AT + 1}").ravel().tolist()
-    return found
-
-
-def _named(block: Block, writers: _Writers) -> tuple[list[int | None], list[int]]:
+def _named(block: Block, writers: _Writers) -> tuple[Int64s, list[int]]:
     """The broker that the identity of each record names, and the places of records that more is looked at of."""
-    count = len(block.starts)
-    if block.file.layout is not KAFKA:
-        return [None] * count, list(range(count))
-    brokers = list(map(writers.__getitem__, _beginnings(block)))
-    others = []
-    if count and block.times[0] == BEFORE_ALL and brokers:
-        brokers[0] = ELSE
-    place = -1
-    for _ in range(brokers.count(ELSE)):
-        place = brokers.index(ELSE, place + 1)
-        others.append(place)
-    others += range(len(brokers), count)
-    return brokers + [None] * (count - len(brokers)), others
+    data, starts = block.data, block.starts
+    brokers = np.full(len(starts), ELSE)
+    last = len(data) - LOOKED_AT - HEAD_SIZE
+    if block.file.layout is KAFKA and last >= 0:
+        count = int(np.searchsorted(starts, last, "right"))
+        windows = np.ndarray((last + HEAD_SIZE + 1,), f"V{LOOKED_AT}", data, strides=(1,))
+        begins = windows[starts[:count] + HEAD_SIZE].view(np.uint64).reshape(count, -1)
+        brokers[:count] = writers.of(begins)
+        if len(bare := np.flatnonzero(brokers <= IF_STATE_CHANGE)):
+            is_of_state_change = _end_with(block, starts[bare], STATE_CHANGE)
+            brokers[bare] = np.where(is_of_state_change, IF_STATE_CHANGE - brokers[bare], ELSE)
+        if block.times[0] == BEFORE_ALL:
+            brokers[0] = ELSE
+    others = np.flatnonzero(brokers == ELSE)
+    brokers[others] = NO_BROKER
+    return brokers, others.tolist()
+
+
+def _end_with(block: Block, starts: Int64s, text: bytes) -> Bools:
+    """Whether the lines that start there end with a text."""
+    width = len(text)
+    ends = np.append(block.line_ends, len(block.data) - 1)[np.searchsorted(block.line_ends, starts)] + 1
+    tails = np.ndarray((len(block.data) - width + 1,), f"S{width}", block.data, strides=(1,))
+    is_so: Bools = tails[np.maximum(ends - width, 0)] == text
+    return is_so
 
 
 def attributed(blocks: Iterator[Block]) -> Iterator[Block]:
     """The same blocks with the broker of each record."""
     shapes, writers = Shapes(), _Writers()
     held: list[Block] = []
-    starts: list[tuple[list[int | None], int]] = []
+    starts: list[tuple[Int64s, int]] = []
     # What the process of that start says as it fails, before its broker is known.
-    failed: list[tuple[list[int | None], int]] = []
+    failed: list[tuple[Int64s, int]] = []
     configured: int | None = None
     # Brokers that start and have not said yet that they have started, or could not.
     opening: list[int] = []
@@ -142,7 +165,7 @@ def attributed(blocks: Iterator[Block]) -> Iterator[Block]:
                 configured = unregistered = None
             last, shape = index, shapes.at(block, index)
             if not shape.is_record:
-                brokers[index] = brokers[index - 1] if index else None
+                brokers[index] = brokers[index - 1] if index else NO_BROKER
                 continue
             broker_id = writer_of(shape, block, index)
             is_own = broker_id is not None
@@ -160,17 +183,18 @@ def attributed(blocks: Iterator[Block]) -> Iterator[Block]:
                 broker_id = failing
             elif broker_id is None and shape.logger == APP_INFO:
                 unregistered = broker_id = _unregistered(shape, block, index)
-            brokers[index] = broker_id
+            brokers[index] = NO_BROKER if broker_id is None else broker_id
             if broker_id is None and len(starts) == 1 and shape.id in STOPS and shape.logger == SERVER:
                 failed.append((brokers, index))
             if shape.id == STARTS and shape.logger == SERVER:
                 failing_start = None
                 broker_id = configured if broker_id is None else broker_id
-                brokers[index] = broker_id
                 if broker_id is None:
                     starts.append((brokers, index))
-                elif broker_id not in opening:
-                    opening.append(broker_id)
+                else:
+                    brokers[index] = broker_id
+                    if broker_id not in opening:
+                        opening.append(broker_id)
             elif named is not None:
                 for of_block, place in (*starts, *failed) if len(starts) == 1 else ():
                     of_block[place] = named

@@ -9,7 +9,7 @@ import pytest
 from formats.broker_logs.line import WRITER
 from formats.broker_logs.table import every_table
 from kctl.broker_logs import writers
-from kctl.broker_logs.blocks import BEFORE_ALL, Reading, blocks_of
+from kctl.broker_logs.blocks import BEFORE_ALL, NO_BROKER, Reading, blocks_of
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.history.timeline import timeline
 from kctl.broker_logs.merging import Marks, prepare, read_events
@@ -249,14 +249,15 @@ def test_how_a_line_begins_tells_its_writer_as_the_whole_line_does(
     text += "[2026-11-21 13:00:00,000] Broker 7 x\n[2026-11-21 13:00:00,000]INFO [KafkaServer id=1] no more\n"
     path = tmp_path / "server.log"
     path.write_bytes(("torn\n" + text).replace("\n", end).encode())
-    named = 0
+    named, known = 0, writers._Writers()
     (source,) = find_sources([str(path)]).sources
     for block in blocks_of(source, 0, None, Reading(), chunk=50_000):
         shapes = Shapes().parse(block)
-        brokers, others = writers._named(block, writers._Writers())
+        brokers, others = writers._named(block, known)
         assert block.times[0] != BEFORE_ALL or 0 in others
         for index in set(range(len(shapes))) - set(others):
             assert shapes[index].is_record and shapes[index].id not in writers.TELLING | writers.GIVEN_UP
-            assert brokers[index] == writer_of(shapes[index], block, index), block.record(index)
-            named += brokers[index] is not None
+            own = writer_of(shapes[index], block, index)
+            assert brokers[index] == (NO_BROKER if own is None else own), block.record(index)
+            named += own is not None
     assert named > len(text) / 2000
