@@ -78,7 +78,7 @@ class _Writers(dict[bytes, int]):
             # Of those with one slot the last takes it, for all that are like it.
             at = slots[new]
             self._begins[at], self._rows[at] = begins[new], new
-            takers = np.unique(self._rows[at])
+            takers = new[self._rows[at] == new]
             texts: list[bytes] = begins[takers].view(f"S{LOOKED_AT}").ravel().tolist()
             self._found[slots[takers]] = list(map(self.__getitem__, texts))
             found[new] = self._found[at]
