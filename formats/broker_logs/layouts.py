@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, takewhile
+from itertools import chain, pairwise, takewhile
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -23,6 +23,7 @@ TIME = (
     r" ?(?P<zone>Z|[+-]\d\d:?\d\d)?)"
 )
 TIME_VALUE = re.compile(TIME.encode())
+CLOCK = r"(?P<time>\d\d:\d\d:\d\d[,.]\d{3})"
 # Conversion characters of log4j's PatternLayout and what they print.
 CONVERSIONS = {
     "d": TIME,
@@ -59,6 +60,9 @@ PATTERNS = (
     "%d{ISO8601} %-5p %c: %m%n",
     "%d %-5p [%c] (%t) %m%n",
     "%d [%p] %c: %m%n",
+    "%d %5p %r --- [%t] %-40.40c : %m%n",
+    "%d{HH:mm:ss.SSS} [%t] %-5p %c - %m%n",
+    "%d{HH:mm:ss.SSS} [%t] %-5p %c -- %m%n",
     "[%d] %-5p %c - %m%n",
     "[%d] %-5p %c: %m%n",
 )
@@ -72,6 +76,8 @@ class Layout(Protocol):
     """What every layout can do."""
 
     name: str
+    has_date: bool
+    """Whether its times have a date; those without count from midnight."""
 
     def find(self, data: bytes) -> Records:
         """Where records start in whole lines, and their local times."""
@@ -94,6 +100,7 @@ class KafkaLayout:
     """`[%d] %p %m (%c)%n`."""
 
     name = "[%d] %p %m (%c)%n"
+    has_date = True
 
     def find(self, data: bytes) -> Records:
         """See `line.find_records`."""
@@ -120,13 +127,14 @@ class ExpressionLayout:
 
     def __init__(self, name: str, expression: str) -> None:
         self.name = name
+        self.has_date = CLOCK not in expression
         # A stack trace may follow the message, so that the head is matched on the first line alone.
         self._line = re.compile(f"^{expression}$".encode(), re.MULTILINE)
 
     def find(self, data: bytes) -> Records:
         starts, millis = [], []
         for match in self._line.finditer(data):
-            when = millis_of(match["time"])
+            when = millis_of(match["time"] if self.has_date else b"1970-01-01 " + match["time"])
             if when is not None:
                 starts.append(match.start())
                 millis.append(when)
@@ -178,21 +186,25 @@ class JsonLayout:
     """One JSON object a line: log4j's JSONEventLayout, JsonTemplateLayout (ECS, GELF-like) and their kin."""
 
     name = "JSON"
+    has_date = True
+    _begins = re.compile(rb"^\{", re.MULTILINE)
 
     def find(self, data: bytes) -> Records:
         starts, millis = [], []
-        position = 0
-        for line in data.split(b"\n"):
-            if line.startswith(b"{"):
-                when = _json_time(_object(line))
-                if when is not None:
-                    starts.append(position)
-                    millis.append(when)
-            position += len(line) + 1
+        begins = [match.start() for match in self._begins.finditer(data)]
+        for start, end in pairwise((*begins, len(data))):
+            when = _json_time(self._fields(data[start:end]))
+            if when is not None:
+                starts.append(start)
+                millis.append(when)
         return Records(np.array(starts, np.int64), np.array(millis, np.int64))
 
+    @staticmethod
+    def _fields(record: bytes) -> dict[str, object]:
+        return _object(record.partition(b"\n")[0])
+
     def split(self, record: bytes) -> Head | None:
-        fields = _object(record.partition(b"\n")[0])
+        fields = self._fields(record)
         when = _first(fields, NAMES.time)
         message = _first(fields, NAMES.message)
         if _json_time(fields) is None:
@@ -209,15 +221,31 @@ class JsonLayout:
         return data
 
     def has_zone(self, head: bytes) -> bool:
-        for line in head.split(b"\n"):
-            fields = _object(line)
+        begins = [match.start() for match in self._begins.finditer(head)]
+        for start, end in pairwise((*begins, len(head))):
+            fields = self._fields(head[start:end])
             if _json_time(fields) is not None:
                 match = TIME_VALUE.fullmatch(str(_first(fields, NAMES.time)).encode())
                 return not match or bool(match["zone"])
         return False
 
 
-JSON = JsonLayout()
+class IndentedJsonLayout(JsonLayout):
+    """JSON objects over several lines: log4j's JsonLayout as it comes, logback's with `prettyPrint`.
+
+    The brace that ends one may stand before the one that begins the next.
+    """
+
+    name = "JSON, indented"
+    _begins = re.compile(rb"^(?:\[|\}?,?)[ \t]*\{[ \t\r]*$", re.MULTILINE)
+
+    @staticmethod
+    def _fields(record: bytes) -> dict[str, object]:
+        text = record[record.find(b"{") :].rstrip(b" \t\r\n,]")
+        return _object(text) or _object(text + b"}")
+
+
+JSON, INDENTED_JSON = JsonLayout(), IndentedJsonLayout()
 
 
 class Carrier(NamedTuple):
@@ -299,6 +327,7 @@ class CarriedLayout:
 
     def __init__(self, carrier: Carrier, inner: Layout) -> None:
         self.name = f"{carrier.name}: {inner.name}"
+        self.has_date = inner.has_date
         self._carrier = carrier
         self._inner = inner
 
@@ -421,9 +450,19 @@ def nearest(head: bytes) -> str:
     ]
     examples = [(carrier.name, carrier.example) for carrier in CARRIERS]
     examples.append((KAFKA.name, "[2026-11-21 13:18:27,173] INFO a message (kafka.server.KafkaServer)"))
+    examples.append((INDENTED_JSON.name, '  "loggerName" : "kafka.X",'))
     examples.append((JSON.name, '{"@timestamp":"2026-11-21T13:18:27.173Z","level":"INFO","logger":'))
+    words = {
+        "d": "2026-11-21 13:18:27,173",
+        "p": "INFO",
+        "r": "1",
+        "t": "main",
+        "c": "kafka.X",
+        "m": "a message",
+        "n": "",
+    }
     examples.extend(
-        (p, re.sub(r"%d(?:\{ISO8601\})?", "2026-11-21 13:18:27,173", p).replace("%-5p", "INFO ").replace("%p", "INFO").replace("%t", "main").replace("%c", "kafka.X").replace("%m", "a message").replace("%n", ""))
+        (p, DIRECTIVE.sub(lambda found: "13:18:27.173" if found["options"] == "{HH:mm:ss.SSS}" else words.get(found["name"], ""), p))
         for p in PATTERNS
     )  # fmt: skip
 
@@ -443,7 +482,7 @@ def detect(head: bytes, given: Sequence[Layout] = ()) -> tuple[Layout | None, in
         carried = _carried(head)
         if carried is not None:
             return carried
-    known: Iterable[Layout] = (*given, KAFKA) if given else chain((KAFKA, JSON), _common())
+    known: Iterable[Layout] = (*given, KAFKA) if given else chain((KAFKA, JSON, INDENTED_JSON), _common())
     best: tuple[int, Layout, int] | None = None
     for layout in known:
         records = layout.find(head)
@@ -473,8 +512,9 @@ def _common() -> Iterator[Layout]:
 
 def layout_of_pattern(pattern: str) -> Layout:
     """The layout of a log4j pattern; `FormatError` where it has no date or no message."""
-    if pattern.strip().lower() == "json":
-        return JSON
+    json = {layout.name.lower(): layout for layout in (JSON, INDENTED_JSON)}
+    if layout := json.get(pattern.strip().lower()):
+        return layout
     if pattern.strip() == KAFKA.name:
         return KAFKA
     return _of_log4j(pattern)
@@ -486,7 +526,12 @@ def _of_log4j(pattern: str) -> Layout:
 
 def layout_of_name(text: str) -> Layout:
     """The layout of a name, or of a regular expression with groups `time` and `message`; else `FormatError`."""
-    named: dict[str, Layout] = {KAFKA.name: KAFKA, "kafka": KAFKA, "json": JSON}
+    named: dict[str, Layout] = {
+        KAFKA.name: KAFKA,
+        "kafka": KAFKA,
+        "json": JSON,
+        INDENTED_JSON.name.lower(): INDENTED_JSON,
+    }
     named |= {carrier.name.lower(): CarriedLayout(carrier, KAFKA) for carrier in CARRIERS}
     if text.lower() in named:
         return named[text.lower()]
@@ -508,6 +553,10 @@ def _expression(pattern: str) -> str:
         name = match["name"]
         if name is None:
             out.append("%")
+            continue
+        if name in ("d", "date") and match["options"].startswith(("{HH", "{H:")):
+            out.append(CLOCK)
+            seen.add("time")
             continue
         # `%mX` is `%m` and an X: the longest conversion word counts.
         word = next((name[:n] for n in range(len(name), 0, -1) if name[:n] in CONVERSIONS), None)
@@ -580,6 +629,8 @@ def _json_time(fields: dict[str, object]) -> int | None:
     when = _first(fields, NAMES.time)
     if isinstance(when, bool) or when is None:
         return None
+    if isinstance(when, str) and when.isascii() and when.isdecimal() and len(when) == 13:
+        return int(when)  # logback's, without a format
     if isinstance(when, (int, float)):
         return int(when if abs(when) >= 1e11 else when * 1000) if abs(when) < 1e15 else None
     return millis_of(str(when).encode())

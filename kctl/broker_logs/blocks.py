@@ -241,6 +241,17 @@ class _State(Struct):
     before: Block | None = None
     numbers: array[int] | None = None
     """The numbers of the lines to come, where those of one container are read alone."""
+    days: int = 0
+    """How many midnights have passed in a file whose lines say the time of day alone."""
+    clock: int = 0
+
+    def dated(self, millis: Int64s, day: int) -> Int64s:
+        """Times of day as times: where one is far less than the one before, midnight has passed."""
+        if not len(millis):
+            return millis
+        days = self.days + np.cumsum(np.diff(millis, prepend=self.clock) < -DAY // 2)
+        self.days, self.clock = int(days[-1]), int(millis[-1])
+        return day + days * DAY + millis
 
 
 def _place(file: LogFile) -> Place:
@@ -249,6 +260,7 @@ def _place(file: LogFile) -> Place:
 
 def _blocks_of_file(file: LogFile, state: _State, chunk: int, skip: int = 0) -> Iterator[Block]:
     state.line, state.told_back, state.told_year = 1, "", ""
+    state.days = state.clock = 0
     damage: list[str] = []
     rest: list[bytes] = []
     held = 0
@@ -302,6 +314,8 @@ def _block(file: LogFile, state: _State, data: bytes, end: int, records: Records
     """A block of the records that start before `end`; what stands before the first of them has its own place."""
     count = int(np.searchsorted(records.starts, end))
     starts, millis = records.starts[:count], records.millis[:count]
+    if file.day is not None:
+        millis = state.dated(millis, file.day)
     times = millis if file.is_utc else state.zone.to_utc(millis, state.time)
     times = _with_likely_years(times, starts, file, data, state)
     if not len(starts) or starts[0] > 0:

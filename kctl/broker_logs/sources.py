@@ -15,6 +15,7 @@ from formats.broker_logs.layouts import (
     detect,
     layout_of_name,
     layout_of_pattern,
+    millis_of,
     nearest,
     other_system,
 )
@@ -55,6 +56,8 @@ class LogFile(Struct, frozen=True):
     """Local time of its first record."""
     is_utc: bool = False
     """Whether its times name their offset, so that no zone has to be known."""
+    day: int | None = None
+    """Midnight of the day that its name says, where its lines say the time of day alone."""
     evidence: str | None = None
     writers: frozenset[int] = frozenset()
     """The brokers that the lines at its start name as their writers."""
@@ -62,6 +65,11 @@ class LogFile(Struct, frozen=True):
     """The container whose lines these are, where several print into the file."""
     is_first: bool = False
     """Whether lines before the first that names a container are its own."""
+
+    @property
+    def is_without_date(self) -> bool:
+        """Whether nothing says on which day its lines were written."""
+        return not (self.layout.has_date or self.is_utc or self.day is not None)
 
 
 class LogSource(Struct, frozen=True):
@@ -222,7 +230,17 @@ def _looked_into(candidate: Candidate, layouts: Sequence[Layout], sources: Sourc
             candidate = candidate._replace(path=spooled_stdin())
         if heads := heads_of(chunks_of(candidate.path, broken.append), layout.origin):
             return _of_containers(candidate, heads, layouts, sources)
-    return [_log_file(candidate, layout, head, first)]
+    file = _log_file(candidate, layout, head, first)
+    if file.is_without_date:
+        sources.findings.append(say.LOG_WITHOUT_DATE.at(_place(candidate), layout=layout.name))
+        return []
+    return [file]
+
+
+def _day_named(path: str) -> int | None:
+    """Midnight of the day in a file's name, in milliseconds of its own clock."""
+    found = DATED.search(os.path.basename(path))
+    return millis_of(f"{found[0][:10]} 00:00:00".encode()) if found else None
 
 
 def _strange_loggers(head: bytes, layout: Layout) -> tuple[str, ...]:
@@ -250,6 +268,9 @@ def _of_containers(
             unknown.append(container.decode())
             continue
         file = _log_file(candidate, layout, head, first)
+        if file.is_without_date:
+            unknown.append(container.decode())
+            continue
         files.append(replace(file, container=container, is_first=container == next(iter(heads))))
     if unknown:
         names = ", ".join(unknown)
@@ -262,14 +283,17 @@ def _log_file(candidate: Candidate, layout: Layout, head: bytes, first: int | No
     broker_id = candidate.broker_id
     if broker_id is None and len(writers) == 1:
         broker_id = next(iter(writers))
+    is_utc = layout.has_zone(head)
+    day = None if is_utc or layout.has_date else _day_named(candidate.path)
     return LogFile(
         candidate.path,
         candidate.file,
         candidate.kind,
         broker_id,
         layout,
-        first,
-        layout.has_zone(head),
+        first if day is None or first is None else day + first,
+        is_utc,
+        day,
         candidate.evidence,
         writers,
     )

@@ -12,6 +12,11 @@ LOG_NOT_TEXT = warning("""log-not-text
     Its name is that of a broker's log, its content is not, or its layout is one that kctl does not know.
     A binary file under that name, or a log4j pattern of your own.
     Give the layout with `--layout` or `--pattern`, or leave the file out.""")
+LOG_WITHOUT_DATE = warning("""log-without-date
+    Its lines ({layout}) say the time of day and no date, nor does its name: it was left out.
+    Without a day its lines cannot be placed beside those of other logs, nor beside each other's days.
+    A pattern with the time alone, which is logback's default.
+    Put the day of its first line into its name, as in `server.log.2026-11-21`.""")
 LOG_LOGGERS_UNKNOWN = warning("""log-loggers-unknown
     No logger in the first {examined} bytes is one of Kafka's classes: {loggers}.
     Lines are known by what they say and by the class that says it; without it most of them say nothing, so that the

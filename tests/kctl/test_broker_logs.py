@@ -255,6 +255,25 @@ def test_bytes_that_are_no_text_and_lines_of_ten_megabytes(tmp_path: Path) -> No
             "json",
             '{{"timeMillis":1795266000001,"level":"INFO","loggerName":"state.change.logger","message":"{}"}}\n',
         ),
+        (  # log4j's JsonLayout as it comes
+            "json, indented",
+            '{{\n  "instant" : {{\n    "epochSecond" : 1795266000,\n    "nanoOfSecond" : 1000000\n  }},\n'
+            '  "thread" : "main",\n  "level" : "INFO",\n  "loggerName" : "state.change.logger",\n'
+            '  "message" : "{}",\n  "endOfBatch" : true\n}}\n',
+        ),
+        (  # logback's with `prettyPrint`, which ends no line behind an object
+            "json, indented",
+            '{{\n  "timestamp" : "1795266000001",\n  "level" : "INFO",\n  "thread" : "main",\n'
+            '  "logger" : "state.change.logger",\n  "message" : "{}",\n  "context" : "default"\n}}',
+        ),
+        (  # Spring Boot
+            "%d %5p %r --- [%t] %-40.40c : %m%n",
+            "2026-11-21T13:00:00.001Z  INFO 1 --- [           main] state.change.logger                      : {}\n",
+        ),
+        (  # since 3.2, with the name of the application
+            "%d %5p %r --- [%t] %-40.40c : %m%n",
+            "2026-11-21T13:00:00.001Z  INFO 1 --- [kafka] [main] state.change.logger                      : {}\n",
+        ),
     ],
 )
 def test_other_layouts(tmp_path: Path, pattern: str, text: str) -> None:
@@ -267,6 +286,38 @@ def test_other_layouts(tmp_path: Path, pattern: str, text: str) -> None:
         assert {event.time for event in events} == {"2026-11-21T13:00:00.001Z"}
         assert events[0].fields["isr"] == [3, 1]
         assert events[0].broker_id == 3
+
+
+BY_DAY = "13:00:00.001 [main] INFO  state.change.logger - [Broker id=3] Deleting 1 partition(s).\n"
+
+
+@pytest.mark.parametrize("dash", [" - ", " -- "])
+def test_times_without_a_date_have_the_day_in_the_name_of_their_file(tmp_path: Path, dash: str) -> None:
+    """logback's default; past midnight it is the next day, also where a block ends between."""
+    text = "".join(BY_DAY.replace("13:00", time) for time in ("13:00", "12:59", "23:59", "00:00", "00:01"))
+    path = tmp_path / "server.log.2026-11-21"
+    path.write_text(text.replace(" - ", dash))
+    for chunk in (1 << 20, 100):
+        (source,) = find_sources([str(path)]).sources
+        times = [int(t) for block in blocks_of(source, 0, None, Reading(), chunk=chunk) for t in block.times]
+        assert [iso(time)[:16] for time in times] == [
+            "2026-11-21T13:00", "2026-11-21T12:59", "2026-11-21T23:59", "2026-11-22T00:00", "2026-11-22T00:01",
+        ]  # fmt: skip
+
+
+def test_times_without_a_date_have_the_day_of_what_carried_them(tmp_path: Path) -> None:
+    path = tmp_path / "kafka.log"
+    path.write_text(f"2026-11-21T23:00:00.123456789Z {BY_DAY}" * 3)  # ten hours behind
+    events = list(read_events([str(path)]))
+    assert [(event.time, event.event) for event in events] == [("2026-11-21T23:00:00.001Z", "K03")] * 3
+
+
+def test_a_log_without_dates_is_left_out_and_told(tmp_path: Path) -> None:
+    (tmp_path / "server.log").write_text(BY_DAY * 3)
+    found = find_sources([str(tmp_path)])
+    assert not found.sources
+    [finding] = found.findings
+    assert finding.code == "log-without-date" and "%d{HH:mm:ss.SSS}" in finding.message
 
 
 # --- time -------------------------------------------------------------------------------------------------

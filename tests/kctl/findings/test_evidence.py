@@ -21,6 +21,7 @@ PRESENT = {
     "replica-other-bytes-same-records": "how many batches of the copies differ in their bytes",
     "log-compression-damaged": "a file as it is now",
     "log-not-text": "a file as it is now",
+    "log-without-date": "a file as it is now",
     "log-unreadable": "a file as it is now",
     "log-empty": "a file as it is now",
     "log-given-twice": "a file as it is now",
