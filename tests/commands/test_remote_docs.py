@@ -63,6 +63,11 @@ def test_is_my_tier_whole_runs_as_written(tmp_path: Path) -> None:
 
 def test_which_object_holds_an_offset_runs_as_written(tmp_path: Path) -> None:
     case = recording("tier/e-unclean-election")
-    log = next((case / "tier").rglob("sensor.raw-0-*/00000000000000000080-*.log"))
+    (copied,) = re.findall(
+        r'cp "\$EVIDENCE"/(\S+) "\$OUT/00000000000000000080.log"', WHICH.read_text("utf-8")
+    )
+    (log,) = case.glob(copied)
+    asked = kctl("remote", "lookup", case, "--topic", "sensor.raw", "--partition", "0", "--offset", "85")
+    assert log.name.encode() in asked.out
     shutil.copy(log, tmp_path / "00000000000000000080.log")
     assert run(WHICH, EVIDENCE=case, OUT=tmp_path) == 10
