@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -89,3 +91,15 @@ def test_the_container_has_no_rights_and_nothing_left_over() -> None:
     if hadolint:
         ran = subprocess.run([hadolint, ROOT / "Dockerfile"], capture_output=True, text=True)
         assert ran.returncode == 0, ran.stdout
+
+
+def test_the_pythons_that_are_promised_are_those_that_are_tested() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    promised = [name.rpartition(" ")[2] for name in project["classifiers"] if ":: Python :: 3." in name]
+    (tested,) = re.findall(r"(?m)^PYTHONS \?= (.*)", (ROOT / "Makefile").read_text("utf-8"))
+    assert [f"python{version}" for version in promised] == tested.split()
+    assert project["requires-python"] == f">={promised[0]}"
+    (said,) = re.findall(
+        r"CPython ([\d., and]+) on Linux", (ROOT / "docs/compatibility.md").read_text("utf-8")
+    )
+    assert said.replace(" and", ",").split(", ") == promised

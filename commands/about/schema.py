@@ -8,6 +8,7 @@ from click.shell_completion import CompletionItem
 from commands.catalogue import COMMANDS, Group, Verb
 from commands.cli.frame import Frame, command
 from commands.cli.render import Outcome
+from kctl.errors import BadValue, near_names
 
 
 def named(words: tuple[str, ...]) -> Verb:
@@ -20,7 +21,8 @@ def named(words: tuple[str, ...]) -> Verb:
         raise click.UsageError(f"`kctl {words[0]}` has the commands {', '.join(entry.verbs)}")
     if entry and len(words) == 1:
         return entry
-    raise click.UsageError(f"no command `{' '.join(words)}`")
+    hint = near_names(words[0], COMMANDS, otherwise="`kctl --help` lists the commands")
+    raise BadValue(f"no command `{' '.join(words)}`", hint)
 
 
 def next_words(ctx: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:

@@ -28,6 +28,11 @@ TAIL = """
 Tests that start brokers take the newest patch of each version. Metadata formats, messages, log lines and znodes are read for all
 versions from 0.8.1 to 4.3, with tables taken from their sources; the versions above are those whose own output was read.
 
+## Python
+
+CPython 3.11, 3.12, 3.13 and 3.14 on Linux: `make test-pythons` runs the quick tests with each that the machine has. What starts Java
+(Spark, brokers) is tested with 3.11.
+
 ## Where it ends
 
 - SASL by `GSSAPI`: there, untested. `OAUTHBEARER`: with a token from a file; kctl asks no issuer for one.

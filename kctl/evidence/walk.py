@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 
 from formats.log.other_systems import Foreign
@@ -32,6 +33,8 @@ from kctl.files import open_file, what_it_is
 from kctl.findings import Finding, FindingType, Place
 from kctl.findings import evidence as say
 from kctl.stores.mirror import given_name, unlisted
+
+BEFORE_A_BATCH = 64 << 20  # bytes of a file without a name of Kafka's that are searched for one
 
 
 class FoundLogDir(Struct):
@@ -135,8 +138,25 @@ def _named_file(root: Root, found: Walked) -> None:
         found.broker_logs.append((root.path, root, kind))
     elif ZNODES.fullmatch(root.path.name):
         found.znodes.append((root.path, root))
-    else:
+    elif _may_be_kafkas(root.path):
         found.files.append((root.path, root))
+
+
+def _may_be_kafkas(path: Path) -> bool:
+    """Whether a file has a name that brokers give, or something in it that says whose it is."""
+    from formats.log import records
+    from kctl.dump.file_kinds import kind_by_name
+    from kctl.scan.source import foreign_in, open_source
+
+    if kind_by_name(path.name) or path.name in LOG_DIR_FILES or path.name in PARTITION_FILES:
+        return True
+    try:
+        source = open_source(path, follow=True)
+    except OSError:  # whoever reads it says why it cannot be read
+        return True
+    with closing(source):
+        items = records.walk(source, end=min(source.size, BEFORE_A_BATCH))
+        return bool(foreign_in(source)) or any(isinstance(item, records.Entry) for item in items)
 
 
 def _folder(folder: Path, root: Root, found: Walked) -> list[Path]:

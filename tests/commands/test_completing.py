@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -146,20 +148,60 @@ def test_brokers_of_a_list(context: click.Context, monkeypatch: pytest.MonkeyPat
     assert completing.brokers(context, PARAM, "10,") == ["10,1", "10,2"]
 
 
-@pytest.mark.slow
-def test_bash_itself(tmp_path: Path) -> None:
+@pytest.fixture
+def evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with one topic, beside a `kctl` that the PATH finds first."""
     (tmp_path / "orders-0").mkdir()
     (tmp_path / "orders-0" / f"{0:020}.log").touch()
     command = tmp_path / "kctl"
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{KCTL}" "$@"\n')
     command.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    return tmp_path
+
+
+def shell(name: str) -> str:
+    """The path of a shell; skips where the machine has none."""
+    return shutil.which(name) or pytest.skip(f"no {name} on the PATH")
+
+
+@pytest.mark.slow
+def test_bash_itself(evidence: Path) -> None:
     script = (
         'eval "$(kctl completion bash)"; '
-        f'COMP_WORDS=(kctl replica loss {tmp_path} --topic ""); COMP_CWORD=5; '
+        f'COMP_WORDS=(kctl replica loss {evidence} --topic ""); COMP_CWORD=5; '
         "_kctl_completion kctl; printf '%s\\n' \"${COMPREPLY[@]}\""
     )
-    said = subprocess.run(
-        [shutil.which("bash") or "bash", "-c", script],
-        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    said = subprocess.run([shell("bash"), "-c", script], capture_output=True, text=True, check=False)
     assert said.stdout.splitlines() == ["orders"], said.stderr
+
+
+@pytest.mark.slow
+def test_fish_itself(evidence: Path) -> None:
+    script = f"kctl completion fish | source; complete -C 'kctl segment ver'; complete -C 'kctl replica loss {evidence} --topic '"
+    said = subprocess.run([shell("fish"), "-c", script], capture_output=True, text=True, check=False)
+    verify, topic = said.stdout.splitlines()
+    assert verify.startswith("verify\tCheck segments") and topic == "orders", said.stderr
+
+
+@pytest.mark.slow
+def test_zsh_itself(evidence: Path) -> None:
+    """Only its line editor completes, so it gets a terminal, and the tab key."""
+    program = shell("zsh")
+    pid, terminal = os.forkpty()
+    if pid == 0:
+        os.execve(program, [program, "-f", "-i"], {**os.environ, "TERM": "dumb", "PS1": "> "})
+    ready = "autoload -U compinit; compinit -u -D; source <(kctl completion zsh); echo rea''dy\n"
+    asked = f"kctl replica loss {evidence} --topic o\t\x01echo \n"  # then the line's begin: it is printed, not run
+    try:
+        for typed, wanted in ((ready, b"ready"), (asked, b"--topic orders")):
+            os.write(terminal, typed.encode())
+            said, until = b"", time.monotonic() + 120
+            while wanted not in said and time.monotonic() < until:
+                if select.select([terminal], [], [], 1)[0]:
+                    said += os.read(terminal, 65536)
+            assert wanted in said, said
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(terminal)

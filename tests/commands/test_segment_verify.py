@@ -104,6 +104,14 @@ def test_an_empty_file_and_one_of_no_known_name(tmp_path: Path) -> None:
     assert (file["file"], file["type"], file["batches"]) == (str(tmp_path / "evidence.bin"), "log", 11)
 
 
+@pytest.mark.parametrize("content", [b"", b"hello\n", b"some words and more of them\n" * 99, bytes(5000)])
+def test_a_file_that_is_none_of_kafkas_is_not_sound(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "notes.txt").write_bytes(content)
+    ran = rows("segment", "verify", tmp_path / "notes.txt")
+    assert ran.status == 3 and "no log directory, partition folder or segment found here" in ran.err
+    assert not ran.of("file")
+
+
 @pytest.mark.parametrize(
     ("name", "type_"),
     [

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from formats.log.record_batch import Record, write_batch
 from kctl.errors import BadValue
 from kctl.evidence.discover import discover
 from kctl.evidence.model import BrokerLogKind, Evidence
@@ -108,8 +109,10 @@ def test_a_partition_folder_alone_knows_its_broker() -> None:
 
 
 def test_files_are_taken_by_their_names(tmp_path: Path) -> None:
-    for name in ("state-change.log.3", "znodes.jsonl", "whatever.bin"):
+    for name in ("state-change.log.3", "znodes.jsonl", "whatever.txt"):
         (tmp_path / name).touch()
+    batch = write_batch([Record(0, 5, None, b"v")], partition_leader_epoch=0)
+    (tmp_path / "whatever.bin").write_bytes(b"something before it" + batch)
     found = discover([tmp_path / name for name in sorted(os.listdir(tmp_path))])
     assert [log.kind for log in found.broker_logs] == [BrokerLogKind.STATE_CHANGE]
     assert len(found.znode_exports) == 1
