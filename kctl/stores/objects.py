@@ -11,6 +11,7 @@ import errno
 import io
 import re
 from collections.abc import Callable
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from kctl.stores.file_systems import one_line
@@ -35,6 +36,9 @@ CAUSES = (
 )  # fmt: skip
 
 
+LONGEST_WORDS = 300  # characters of what a client says; which address it tried stands near the end
+
+
 class Replaced(OSError):
     """The object is no longer the one that was listed; what was read of it is of one, the other or both."""
 
@@ -47,10 +51,11 @@ def failure(error: BaseException, path: str) -> OSError:
     if isinstance(error, FileNotFoundError):
         return FileNotFoundError(errno.ENOENT, "the object is not there", path)
     said = one_line(error)
+    shown = shorten(said, LONGEST_WORDS, placeholder=" …")
     for words, number, cause in CAUSES:
         if any(_says(said, word) for word in words):
-            return OSError(number, f"{cause} ({said[:200]})", path)
-    return OSError(errno.EIO, said[:300], path)
+            return OSError(number, f"{cause} ({shown})", path)
+    return OSError(errno.EIO, shown, path)
 
 
 def _says(said: str, word: str) -> bool:

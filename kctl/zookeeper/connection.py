@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import re
 import socket
 import ssl
@@ -26,7 +27,7 @@ from kazoo.security import ACL, Id
 from formats.values import Struct
 from kctl.changes.plan import Write
 from kctl.cluster.interface import Conflict
-from kctl.errors import KctlError, Refused
+from kctl.errors import BadValue, KctlError, Refused
 from kctl.settings import Context, with_secrets
 from kctl.zookeeper.bulk import GET_ACL, GET_CHILDREN, GET_DATA, multi_read, pipelined
 from kctl.zookeeper.store import LARGEST_REQUEST, Acl, OutcomeUnknown, Znode, parent_of, request_size
@@ -55,6 +56,10 @@ def access_from(context: Context, *, timeout: float = 10.0, read_only: bool = Fa
     """The access that a context describes."""
     if not context.zookeeper:
         raise KctlError("no cluster is named", "give --zookeeper HOSTS/chroot, or --context NAME")
+    if os.path.isfile(context.zookeeper):
+        raise BadValue(
+            f"--zookeeper {context.zookeeper} is a file", "an export of znodes is read with --snapshot FILE"
+        )
     names = [name for name in Access.__struct_fields__ if name.startswith(("tls_", "sasl_", "acl"))]
     encrypted = context.tls or bool(context.tls_ca or context.tls_certificate)
     known = with_secrets(context)

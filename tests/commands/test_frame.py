@@ -271,6 +271,12 @@ def test_a_folder_without_an_audit_is_said_without_numbers(tmp_path: Path) -> No
     assert "no audit lies here (summary.json: no such file or directory); make one with" in ran.errors[0]
 
 
+def test_an_export_in_place_of_a_cluster(tmp_path: Path) -> None:
+    (tmp_path / "znodes.jsonl").touch()
+    ran = kctl("znode", "show", "/brokers", "--zookeeper", tmp_path / "znodes.jsonl")
+    assert ran.status == 2 and "is a file" in ran.err and "--snapshot FILE" in ran.err
+
+
 def test_contexts(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text(

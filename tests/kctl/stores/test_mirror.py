@@ -486,6 +486,18 @@ def test_what_was_deleted_from_a_store_is_not_sound(
     assert ran.status in (3, 5)
 
 
+def test_an_error_names_the_address_that_was_tried_and_ends_with_a_word() -> None:
+    """What pyarrow says where nobody listens."""
+    said = (
+        "When getting information for key 'broker-1/data/orders-0/00000000000000000000.log' in bucket 'backup': AWS Error "
+        "NETWORK_CONNECTION during HeadObject operation: curlCode: 7, Could not connect to server; Details: Failed to "
+        "connect to 127.0.0.1 port 40357 after 0 ms: Could not connect to server"
+    )
+    shown = failure(OSError(said), "s3://backup/x").strerror
+    assert "127.0.0.1 port 40357" in shown
+    assert str(failure(OSError(said + " and more words" * 9), "x").strerror).endswith(" …)")
+
+
 @pytest.mark.parametrize(
     ("said", "number"),
     [
