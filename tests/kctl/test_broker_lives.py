@@ -23,6 +23,11 @@ LOCKED = "org.apache.kafka.common.KafkaException: Failed to acquire lock on file
 EXIT = "Exiting Kafka. (kafka.server.KafkaServerStartable)"
 CONTROLLER_STARTS = "[ControllerServer id=1] Starting controller (kafka.server.ControllerServer)"
 BROKER_STARTS = "[BrokerServer id=1] Starting broker (kafka.server.BrokerServer)"
+BROKER = "kafka.server.BrokerServer"
+UNFENCED = (
+    "[BrokerLifecycleManager id=1] The broker has been unfenced. Transitioning from RECOVERY to RUNNING. "
+    "(kafka.server.BrokerLifecycleManager)"
+)
 SIGTERM = "Terminating process due to signal SIGTERM (org.apache.kafka.common.utils.LoggingSignalHandler)"
 
 
@@ -189,6 +194,24 @@ def test_a_second_process_that_starts_while_the_first_still_does_was_no_kill(tmp
     )  # fmt: skip
     assert [state.state for state in found if state.state == "killed"] == []
     assert ("halted", "log_dir_locked") in [(state.state, state.how) for state in found]
+
+
+def test_a_second_process_that_fails_without_its_id_ends_no_life(tmp_path: Path) -> None:
+    """KRaft: two nodes write to the folder, so that the fault is of the one that starts; it fails twice so."""
+    fault = "Encountered fatal fault: caught exception (org.apache.kafka.server.fault.ProcessTerminatingFaultHandler)"
+    taken = "Caused by: java.net.BindException: Address already in use"
+    other = BROKER_STARTS.replace("id=1", "id=2"), UNFENCED.replace("id=1", "id=2")
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "server.log").write_text(
+        log((1, BROKER_STARTS), (2, other[0]), (3, UNFENCED), (4, other[1]), (200, CONTROLLER_STARTS), (201, fault), taken,
+            (400, CONTROLLER_STARTS), (401, fault), taken, (500, f"[BrokerServer id=1] shutting down ({BROKER})"),
+            (501, f"[BrokerServer id=1] shut down completed ({BROKER})"))
+    )  # fmt: skip
+    found = timeline(read_events([str(tmp_path)])).brokers
+    assert [(state.broker_id, state.state, state.how) for state in found] == [
+        (1, "starting", None), (2, "starting", None), (1, "up", None), (2, "up", None),
+        (None, "halted", "port_taken"), (None, "halted", "port_taken"), (1, "stopping", None), (1, "down", None),
+    ]  # fmt: skip
 
 
 def test_what_runs_the_server_says_again_that_it_failed_and_ends_no_other_life(tmp_path: Path) -> None:

@@ -200,8 +200,11 @@ class Lives:
         if state == "stopping" and failed_ms is not None and time_ms - failed_ms < HOOK_WITHIN:
             return
         how = _how(event) if state == "halted" else None
+        if broker_id is None and how in TAKEN:
+            broker_id = self._only_one_starting(time_ms)
+        is_nobodys = broker_id is None
         life = self._own.setdefault(broker_id, _Life())
-        if life.state == "down" and broker_id is not None and time_ms - life.since_ms > SAID_AGAIN_WITHIN:
+        if life.state == ("halted" if is_nobodys else "down") and time_ms - life.since_ms > SAID_AGAIN_WITHIN:
             life = self._own[broker_id] = _Life(is_start_missing=True)
         # What is up has no error at its start: it is the process before it that says that it has started.
         is_of_last = life.state != "up" or event.event == STARTUP_FAILS
@@ -217,13 +220,25 @@ class Lives:
             return
         else:
             life.state, life.since_ms = state, time_ms
-        self.states.append(BrokerState(broker_id, time_ms, state, [event.proof()], how))
+        self.states.append(BrokerState(event.broker_id, time_ms, state, [event.proof()], how))
         if how in TAKEN and is_of_last and life.before is not None and life.killed in self.states:
             self.states.remove(life.killed)
             life.killed = None
+            if event.broker_id is None:  # it says no more with its id; what follows is of the one that runs
+                self._own[broker_id] = life.before
+                life.before.other_failed_ms = time_ms
         elif state == "down" and life.before is not None and life.killed is None:
             self._own[broker_id] = life.before
             life.before.other_failed_ms = time_ms
+
+    def _only_one_starting(self, time_ms: int) -> int | None:
+        """The broker of the process that ends without its id for want of what another one holds: one that starts."""
+        starting = [
+            broker_id
+            for broker_id, life in self._own.items()
+            if life.state == "starting" and time_ms - life.since_ms < SAID_AGAIN_WITHIN
+        ]
+        return starting[0] if len(starting) == 1 else None
 
     def _begin(self, event: Event, time_ms: int) -> None:
         """A process says that it starts, which it may do more than once: as controller, then as broker."""

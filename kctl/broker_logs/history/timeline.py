@@ -253,6 +253,8 @@ class _Builder:
     def _with_id(self, cluster_id: str, known: _Cluster, folder: str, time_ms: int) -> _Cluster:
         for cluster in self.clusters:
             if cluster.cluster_id == cluster_id:
+                if cluster is not known and folder in self.of_folder:
+                    self._end(known, time_ms)
                 return cluster
         if known.cluster_id is not None:
             # Only where these disks were those of the cluster before, has it ended.
@@ -266,10 +268,14 @@ class _Builder:
             self.of_installation[installation] = self._new_cluster()
         return self.of_installation[installation]
 
-    def _after(self, known: _Cluster, time_ms: int) -> _Cluster:
-        """The cluster after one that ended, at the latest now."""
+    @staticmethod
+    def _end(known: _Cluster, time_ms: int) -> None:
         for history in known.histories.values():
             history.end(time_ms)
+
+    def _after(self, known: _Cluster, time_ms: int) -> _Cluster:
+        """The cluster after one that ended, at the latest now."""
+        self._end(known, time_ms)
         later = [cluster for cluster in self.clusters[known.number :] if cluster.cluster_id is None]
         return later[0] if later else self._new_cluster()
 
