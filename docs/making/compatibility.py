@@ -35,7 +35,7 @@ CPython 3.11, 3.12, 3.13 and 3.14 on Linux: `make test-pythons` runs the quick t
 
 ## Where it ends
 
-- SASL by `GSSAPI`: there, untested. `OAUTHBEARER`: with a token from a file; kctl asks no issuer for one.
+- SASL by `GSSAPI`: with brokers whose service is called `kafka`. `OAUTHBEARER`: with a token from a file; kctl asks no issuer for one.
 - Migration from ZooKeeper to KRaft is tested with 3.9, the last version that has it.
 - Tiered storage: recordings of 3.5, 3.6 and 3.9 with Kafka's `LocalTieredStorage`; objects of the plug-in of Aiven by their layout. Other layouts: `--layout`.
 - Brokers before 2.4 have no Admin protocol that kctl uses; `--zookeeper` changes them.

@@ -576,11 +576,30 @@ def _check_login(access: Access) -> None:
             raise BadValue(
                 f"SASL mechanism {mechanism} needs {name}", f"set KCTL_{name.upper()} or the context's"
             )
+    if mechanism == "GSSAPI":
+        _check_ticket([server.rpartition(":")[0] for server in server_list(access.servers)])
     if mechanism == "OAUTHBEARER" and access.sasl_token_file:
         try:
             open_file(access.sasl_token_file, follow=True).close()
         except OSError as error:
             raise file_error(access.sasl_token_file, error) from error
+
+
+def _check_ticket(hosts: Sequence[str]) -> None:
+    """Raise where Kerberos gives no ticket for any of the hosts, or there is nothing to ask it with."""
+    try:
+        import gssapi
+        from gssapi.exceptions import GSSError
+    except (ImportError, OSError) as error:
+        raise BadValue("SASL mechanism GSSAPI needs the package gssapi", "pip install gssapi") from error
+    for host in hosts:
+        service = gssapi.Name(f"kafka@{host}", gssapi.NameType.hostbased_service)
+        try:
+            gssapi.SecurityContext(name=service, usage="initiate").step()
+            return
+        except GSSError as error:
+            refused = KctlError(f"no Kerberos ticket for kafka/{host}: {error}", "get one's own with kinit")
+    raise refused
 
 
 class Controllers(Wire):

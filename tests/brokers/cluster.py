@@ -451,6 +451,7 @@ def kraft_cluster(
     controllers: int = 0,
     dynamic: bool = False,
     disks: int = 1,
+    flags: tuple[str, ...] = (),
 ) -> Iterator[Cluster]:
     """A running KRaft cluster of combined nodes 1, 2, ...; ended, and its data removed, with the block.
 
@@ -458,7 +459,7 @@ def kraft_cluster(
     set of voters that can be changed (KIP-853). Each broker has so many log directories.
     """
     with _folder() as folder:
-        c = Cluster(version, folder, cluster_id=_random_id())
+        c = Cluster(version, folder, cluster_id=_random_id(), flags=flags)
         apart = [100 + number for number in range(1, controllers + 1)]
         ids = [*range(1, brokers + 1), *apart]
         voting = apart or [id for id in ids if id not in no_voters]
