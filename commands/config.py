@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import partial
+from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -77,6 +77,13 @@ def _effective_rows(
     if kind is None and name is not None:
         raise BadValue("--entity-name alone names nothing", "give --entity-type too")
     rows: list[Row] = []
+
+    @cache  # most values are the same in all topics
+    def shown(key: str, value: str | None, is_known: bool) -> str | None:
+        if value is None or show_secrets:
+            return value
+        return REDACTED if is_secret_key(key) and not is_known else redact_text(value)
+
     with at.open(frame) as cluster:
         if cluster.backend != "admin":
             raise KctlError("only brokers tell what is in force", "give --bootstrap-server")
@@ -102,13 +109,9 @@ def _effective_rows(
                     frame.report(one)
                     continue
 
-                def shown(key: str, value: str | None) -> str | None:
-                    if value is None or show_secrets:
-                        return value
-                    return REDACTED if is_secret_key(key) else redact_text(value)
-
-                synonyms = [{**s, "value": shown(str(s["key"]), s["value"])} for s in one.synonyms]
-                values = {**one._asdict(), "value": shown(one.key, one.value), "synonyms": synonyms}
+                is_known = one.type is not None or each == "broker-loggers"  # then brokers keep secrets back
+                synonyms = [{**s, "value": shown(str(s["key"]), s["value"], is_known)} for s in one.synonyms]
+                values = {**one._asdict(), "value": shown(one.key, one.value, is_known), "synonyms": synonyms}
                 if not explain:
                     del values["documentation"]
                 rows.append(CONFIG(**values))

@@ -17,6 +17,7 @@ from kctl.wire.shortcuts.configs import AT_THE_BROKER, KINDS
 
 UNKNOWN_TOPIC = 3
 ENTITIES_IN_A_REQUEST = 200
+CLIENT_METRICS = ("interval.ms", "match", "metrics")
 
 
 SOURCES = {
@@ -178,4 +179,6 @@ def keys_known(wire: Wire, kind: str, name: str) -> dict[str, str | None]:
         # A key that somebody has set and no broker knows is listed too, without a type.
         if one.type is not None or not one.is_sensitive:
             found[one.key] = one.type
+    if kind == "client-metrics" and not found:  # nobody has set it: brokers before 4.0 then tell of no key
+        return dict.fromkeys(CLIENT_METRICS)
     return found
