@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import time
@@ -58,36 +57,7 @@ def sick(ran: Ran) -> dict[str, list[str]]:
 # --- disks ----------------------------------------------------------------------------------------------
 
 
-def test_disks_are_what_kafkas_own_tool_says(c: Cluster, k: WireKctl, topic: str) -> None:
-    k.change("topic", "create", topic, "--replica-assignment", "1:2,2:3,3:1,1:2,2:3,3:1")
-    fill(c, topic)
-    rows = k("cluster", "disks").of("log_dir")
-    assert [row["state"] for row in rows] == ["online"] * 6
-    tool = "org.apache.kafka.tools.LogDirsCommand"
-    said = c.tool(tool, "--bootstrap-server", c.bootstrap, "--describe")
-    (document,) = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
-    theirs = {
-        (broker["broker"], one["logDir"]): (
-            one["error"],
-            sum(p["size"] for p in one["partitions"]),
-            len(one["partitions"]),
-            sum(p["isFuture"] for p in one["partitions"]),
-        )
-        for broker in document["brokers"]
-        for one in broker["logDirs"]
-    }
-    ours = {
-        (r["broker_id"], r["log_dir"]): (
-            r["error"],
-            r["size_in_bytes"],
-            r["partitions"],
-            r["future_partitions"],
-        )
-        for r in rows
-    }
-    assert ours == theirs
-    (usage,) = {(row["total_bytes"], row["usable_bytes"] <= row["total_bytes"]) for row in rows}
-    assert usage == (shutil.disk_usage(c.folder).total, True)
+def test_disks_of_some_brokers(c: Cluster, k: WireKctl) -> None:
     assert {row["broker_id"] for row in k("cluster", "disks", 3).of("log_dir")} == {3}
     assert k("cluster", "disks", 9).errors == ["kctl: no broker 9; there are 1,2,3"]
 
@@ -161,54 +131,6 @@ def controllers_of(k: WireKctl) -> tuple[dict[str, Any], dict[int, dict[str, Any
     return quorum, {row["node_id"]: row for row in reversed(ran.of("quorum_member"))}
 
 
-def test_the_quorum_is_what_kafkas_own_tool_says(c: Cluster, k: WireKctl) -> None:
-    tool = ("org.apache.kafka.tools.MetadataQuorumCommand", "--bootstrap-server", c.bootstrap, "describe")
-    quorum, members = controllers_of(k)
-    status = dict(
-        line.split(":", 1) for line in c.tool(*tool, "--status").splitlines() if re.match(r"\w+:", line)
-    )
-    assert quorum["leader_id"] == int(status["LeaderId"]) and quorum["leader_epoch"] == int(
-        status["LeaderEpoch"]
-    )
-    listed = [
-        line.split() for line in c.tool(*tool, "--replication").splitlines() if re.match(r"\d+\s", line)
-    ]
-    theirs = {int(row[0]): (row[1], row[-1].lower()) for row in listed}
-    role = {"leader": "leader", "voter": "follower", "observer": "observer"}
-    assert {id: (row["directory_id"], role[row["role"]]) for id, row in members.items()} == theirs
-    later = {int(row[0]): int(row[2]) for row in listed}
-    assert all(0 <= later[id] - row["log_end_offset"] < 1000 for id, row in members.items())
-    assert {id for id, row in members.items() if row["endpoints"]} == {101, 102, 103}
-    assert all(row["is_answering"] for row in members.values()) and quorum["has_majority"]
-
-
-def test_features_are_what_kafkas_own_tool_says(c: Cluster, k: WireKctl) -> None:
-    from kctl.cluster.kraft.features import LEVELS
-
-    said = c.tool("org.apache.kafka.tools.FeatureCommand", "--bootstrap-server", c.bootstrap, "describe")
-    theirs = {
-        (found[1], found[4])
-        for line in said.splitlines()
-        if (
-            found := re.match(
-                r"Feature: (\S+)\s+SupportedMinVersion: (\S+)\s+SupportedMaxVersion: (\S+)\s+FinalizedVersionLevel: (\S+)",
-                line,
-            )
-        )
-    }
-    releases = {level.level: level.release for level in LEVELS["metadata.version"]}
-    ours = {
-        (
-            row["name"],
-            releases[row["finalized_level"]]
-            if row["name"] == "metadata.version"
-            else str(row["finalized_level"]),
-        )
-        for row in k("feature", "list").of("feature")
-    }
-    assert ours == theirs
-
-
 def test_levels_go_down_and_up_again(c: Cluster, k: WireKctl) -> None:
     name, low, high = ("metadata.version", 20, 21) if c.version == "3.9" else ("group.version", 0, 1)
     down = ("feature", "downgrade", f"{name}={low}")
@@ -231,16 +153,10 @@ def test_levels_go_down_and_up_again(c: Cluster, k: WireKctl) -> None:
     assert k("feature", "upgrade", f"{name}={high}", "--dry-run").status == 0, "nothing to do"
 
 
-@pytest.mark.parametrize(
-    "point", ["journalled", "before-write:0", "sent:1", "after-write:0", "written:0", "applied"]
-)
-def test_a_change_of_voters_that_is_cut_off_is_gone_on_with(c: Cluster, k: WireKctl, point: str) -> None:
-    assert k.killed("quorum", "remove", 102, fault=point)
-    (id,) = k.ids()
-    ran = k("journal", "resume", id, "--yes")
-    assert ran.status == 0 or (ran.status == 4 and "is finished" in ran.err), ran.err
+def test_a_change_of_voters_is_undone(c: Cluster, k: WireKctl) -> None:
+    k.change("quorum", "remove", 102)
     assert controllers_of(k)[0]["voters"] == [101, 103]
-    k.change("journal", "undo", id)
+    k.change("journal", "undo", k.ids()[-1])
     assert controllers_of(k)[0]["voters"] == [101, 102, 103]
 
 

@@ -21,6 +21,7 @@ from tests.brokers.jars import classpath, jars
 from tests.brokers.processes import JavaProcess, java_command
 from tests.brokers.wire.conftest import WireKctl
 from tests.brokers.wire.test_groups import make_topic, offsets
+from tests.conftest import Ran
 
 CONSOLE = "org.apache.kafka.tools.consumer"
 
@@ -141,13 +142,12 @@ def heartbeat(tmp_path: Path) -> Any:
         sys.path.remove(str(tmp_path))
 
 
-def test_a_group_of_kafka_streams(w: Cluster, k: WireKctl, topic: str, heartbeat: Any) -> None:
-    needs(w, "4.3")
+def join_streams(w: Cluster, k: WireKctl, topic: str, group: str, heartbeat: Any) -> Ran:
+    """A member of Kafka Streams joins a group, and has tasks; how kctl then describes the group."""
     from kctl.wire.adapter import Access, Wire
     from kctl.wire.groups import coordinator_of
 
-    make_topic(w, k, topic)
-    group, member = f"g-{topic}", str(uuid.uuid4())
+    member = str(uuid.uuid4())
     subtopology = heartbeat.Topology.Subtopology(
         subtopology_id="0",
         source_topics=[topic],
@@ -183,7 +183,15 @@ def test_a_group_of_kafka_streams(w: Cluster, k: WireKctl, topic: str, heartbeat
                 owned = {"active_tasks": answer.active_tasks, "standby_tasks": [], "warmup_tasks": []}
             ran = k("group", "describe", group)
             if ran.of("member") and ran.of("member")[0]["active_tasks"]:
-                break
+                return ran
+    raise AssertionError
+
+
+def test_a_group_of_kafka_streams(w: Cluster, k: WireKctl, topic: str, heartbeat: Any) -> None:
+    needs(w, "4.3")
+    make_topic(w, k, topic)
+    group = f"g-{topic}"
+    ran = join_streams(w, k, topic, group, heartbeat)
     (row,), (one,) = ran.of("group"), ran.of("member")
     assert (row["type"], row["members"], row["lag"]) == ("streams", 1, None)
     assert one["active_tasks"] == ["0_0", "0_1"] and one["subscription"] == [topic]
