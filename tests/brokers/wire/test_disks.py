@@ -25,8 +25,12 @@ DISK_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 @pytest.fixture(scope="module", params=VERSIONS)
 def shared(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """Combined nodes 1, 2, 3 with two disks each."""
-    with kraft_cluster(request.param, disks=2) as c:
+    """Combined nodes 1, 2, 3 with two disks each, which copy little at a time: a throttle counts what was fetched.
+
+    By default they fetch a megabyte, and a copy of three is there after two windows of the throttle, or before it is
+    in force on a slow machine.
+    """
+    with kraft_cluster(request.param, disks=2, properties={"replica.fetch.max.bytes": 16384}) as c:
         yield c
 
 
@@ -381,3 +385,32 @@ def test_throttles_go_from_dead_brokers_too(
         if {row["broker_id"]: row["is_alive"] for row in k("cluster", "brokers").of("broker")}.get(3):
             break
     assert rates(k) == {}
+
+
+def test_a_move_is_cancelled_although_its_disk_failed(
+    c: Cluster, k: WireKctl, topic: str, tmp_path: Path
+) -> None:
+    """It ends soon, and its throttle goes."""
+    made(c, k, topic, "1:2", records=3000)
+    failed = Path(disks(c, 3)[1])  # the other has the metadata log, without which a broker ends
+    plan = plan_of(tmp_path, topic, [1, 3], ["any", str(failed)])
+    running = k.start("reassign", "execute", plan, "--throttle", 1000, "--yes")
+    for _ in eventually("broker 3 has begun"):
+        if places(c, topic, 3) == {0: str(failed)}:
+            break
+    running.kill()
+    aside = failed.rename(c.brokers[3].folder / "aside")
+    failed.touch()
+    try:
+        for _ in eventually("the broker notices"):
+            if "failed" in [row["state"] for row in k("cluster", "disks", 3).of("log_dir")]:
+                break
+        assert k("reassign", "status", plan, "--sample", 0).status == 5
+        ran = k("reassign", "cancel", plan, "--yes", "--timeout", 60)
+        assert ran.status == 0 and ran.of("change")[0]["finished"], ran.err
+        assert k.replicas(topic) == [[1, 2]] and rates(k) == {}
+        assert k("topic", "describe", topic).of("topic")[0]["configs"] == {}
+    finally:
+        c.kill(3)
+        failed.unlink()
+        aside.rename(failed)
