@@ -128,14 +128,15 @@ def skeletons() -> frozenset[str]:
 def is_covered(sentence: str) -> bool:
     """Whether a template is the whole sentence, with or without the identity it starts with.
 
-    A template may hold more of the text than the statement, which prints an object of several words as one value.
+    A template may hold more of the text than the statement, which prints an object of several words, or the name of a
+    state, as one value; or less, where a partition is one field.
     """
-    sentence = sentence.strip()
+    sentence = sentence.strip().replace(f"[{VALUE},{VALUE}]", VALUE)
     sentences = {sentence, IDENTITY.sub("", sentence)}
     if any(pattern.fullmatch(text) for text in sentences for pattern in patterns()):
         return True
     long = [text for text in sentences if len(re.sub(r"\W", "", text)) > 12]
-    some = rf"[\[(']?{VALUE}(?:.*{VALUE})?[\])']?"
+    some = rf"(?:(?:\w+[({{])?[\w=]*[\[(']?{VALUE}(?:.*{VALUE})?[\])}}']*|[A-Z][a-z]+Replica)"
     values = [re.compile(re.escape(text).replace(VALUE, some), re.I | re.DOTALL) for text in long]
     return any(value.fullmatch(skeleton) for value in values for skeleton in skeletons())
 
@@ -170,7 +171,7 @@ def main() -> None:
     folder, *versions = sys.argv[1:]
     for version in versions:
         found = [s for name, text in sources(Path(folder), version) for s in statements(text, name)]
-        with_text = [statement for statement in found if re.search("[a-zA-Z]", statement.sentence)]
+        with_text = [one for one in found if re.search("[a-zA-Z]", IDENTITY.sub("", one.sentence))]
         uncovered = [statement for statement in with_text if not is_covered(statement.sentence)]
         for place, level, sentence in uncovered:
             print(
