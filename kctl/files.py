@@ -84,8 +84,10 @@ def read_whole(path: Path | str, limit: int = LARGEST_TEXT, *, follow: bool = Fa
     with open_file(path, follow=follow) as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
-        data = file.read(limit + 1) if size <= limit else b""
-    if size > limit or len(data) > limit:
+        data = (
+            file.read(size) if size <= limit else b""
+        )  # what is asked for is allocated, however little comes
+    if size > limit:
         raise _too_large(path, size, limit)
     for on_whole in READ_WHOLE:
         on_whole(path, data)
@@ -111,7 +113,7 @@ def read_padded(path: Path | str, limit: int = LARGEST_TABLE) -> bytes:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
         if size <= limit:
-            data = file.read(limit)
+            data = file.read(size)
             for on_whole in READ_WHOLE:
                 on_whole(path, data)
             return data

@@ -3,18 +3,20 @@
 Source: metadata/src/main/java/org/apache/kafka/image/*Delta.java @ 3.9.0-rc3
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from formats.errors import FormatError
-from formats.log.records import Entry, iterate_records, walk
+from formats.log.control_records import ControlType, read_key
+from formats.log.records import Damage, Entry, iterate_records, walk
 from formats.messages.cluster_metadata import MetadataRecord, read_metadata_record
 from formats.messages.schema import Values
 from formats.secrets import REDACTED, is_secret_key, redact_text
 from formats.values import Struct, field
 from formats.znodes.security import ScramCredential
-from kctl.errors import KctlError
+from kctl.errors import KctlError, reason_of
 from kctl.internal_topics.reading import LIMIT, NOW, AsOf, Unreadable, entries
 from kctl.log.folder import read_folder
 from kctl.scan.source import opened_source
@@ -331,9 +333,15 @@ def read_image(
                 image, start = taken, end
                 break
     if start == 0 and first is not None and first.base_offset > 0:
+        damaged = "".join(f"; {one.file.name}: {one.what}" for one in trouble)
         raise KctlError(
-            f"{folder.name}: the log starts at {first.base_offset} and no snapshot reaches back that far",
+            f"{folder.name}: the log starts at {first.base_offset} and no whole snapshot reaches back that far{damaged}",
             "copy the .checkpoint files of the folder too, or ask for a later state",
+        )
+    if start == 0 and first is None and trouble:
+        raise KctlError(
+            f"{folder.name}: there is no record, and {trouble[0].file.name} is no whole snapshot: {trouble[0].what}",
+            "take the folder of another controller",
         )
     image.apply(_records(entries(folder, trouble), folder, as_of, trouble, start))
     return image, trouble
@@ -342,10 +350,19 @@ def read_image(
 def _from_snapshot(
     path: Path, end: int, as_of: AsOf, trouble: list[Unreadable], watch: Watch
 ) -> ClusterImage | None:
-    """The image that a snapshot holds; None where it is from after the time asked for."""
+    """The image that a snapshot holds; None where it is from after the time asked for, and where it is not whole."""
     image = ClusterImage(watch=watch)
-    with opened_source(path) as data:
-        sound = [item for item in walk(data) if isinstance(item, Entry) and item.crc_valid]
+    with ExitStack() as stack:
+        try:
+            data = stack.enter_context(opened_source(path))
+            items = list(walk(data))
+        except OSError as error:
+            trouble.append(Unreadable(path, 0, reason_of(error), is_closed=True))
+            return None
+        if (partial := _partial(items)) is not None:
+            trouble.append(Unreadable(path, *partial))
+            return None
+        sound = [item for item in items if isinstance(item, Entry)]
         newest = max(
             (one.batch.max_timestamp for one in sound if one.batch and not one.batch.is_control), default=-1
         )
@@ -355,6 +372,30 @@ def _from_snapshot(
         image.apply(logged._replace(offset=None) for logged in records)
     image.start_offset = image.end_offset = end
     return image
+
+
+def _partial(items: Sequence[Entry | Damage]) -> tuple[int, str] | None:
+    """Where and why a snapshot cannot be taken for what its name says; None for a whole one."""
+    for item in items:
+        if isinstance(item, Damage):
+            return item.position, str(item.reason)
+        if not item.crc_valid:
+            return item.position, "crc-mismatch"
+    sound = [item for item in items if isinstance(item, Entry)]
+    if not sound or not _has_control(sound[0], ControlType.SNAPSHOT_HEADER):
+        return 0, "it does not begin with a snapshot's header"
+    if not _has_control(sound[-1], ControlType.SNAPSHOT_FOOTER):
+        return sound[-1].position, "it has no footer: its end is missing"
+    return None
+
+
+def _has_control(entry: Entry, type_: ControlType) -> bool:
+    if entry.batch is None or not entry.batch.is_control:
+        return False
+    try:
+        return any(read_key(record.key).type == type_ for record in iterate_records(entry, limit=LIMIT))
+    except FormatError:
+        return False
 
 
 def _records(

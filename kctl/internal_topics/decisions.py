@@ -10,7 +10,7 @@ server-common/src/main/java/org/apache/kafka/server/common/MetadataVersion.java 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -92,16 +92,19 @@ class Decided(Struct):
 MOST_BYTES = 256 << 20
 
 
-def metadata_logs(evidence: Evidence) -> dict[str | None, Replica]:
-    """The copy of the metadata log that reaches furthest at each moment, by moment; none that is very large."""
-    best: dict[str | None, tuple[tuple[int, int], Replica]] = {}
+def metadata_logs(evidence: Evidence) -> dict[str | None, list[Replica]]:
+    """The copies of the metadata log at each moment, by moment, that which reaches furthest first; none very large."""
+    ranked: dict[str | None, list[tuple[tuple[int, int], Replica]]] = {}
     for replica in evidence.replicas:
         if replica.topic != CLUSTER_METADATA or replica.kind is not FolderKind.LIVE:
             continue
         rank, size = _reach(replica.folder)
-        if size <= MOST_BYTES and (replica.moment not in best or rank > best[replica.moment][0]):
-            best[replica.moment] = rank, replica
-    return {moment: replica for moment, (_, replica) in best.items()}
+        if size <= MOST_BYTES:
+            ranked.setdefault(replica.moment, []).append((rank, replica))
+    return {
+        moment: [replica for _, replica in sorted(copies, key=lambda one: one[0], reverse=True)]
+        for moment, copies in ranked.items()
+    }
 
 
 def _reach(folder: Path) -> tuple[tuple[int, int], int]:
@@ -140,15 +143,28 @@ def decided_in(evidence: Evidence, report: Callable[[KctlError], None]) -> Decid
     return None
 
 
-def read_decisions(evidence: Evidence, replica: Replica) -> Decided:
+def read_decisions(evidence: Evidence, copies: Iterable[Replica]) -> Decided:
     """What a metadata log tells; since the newest snapshot alone where something before it cannot be read.
 
-    `KctlError` where the log begins later than its oldest snapshot ends.
+    The first of the copies is read, and where it is not whole the next ones, for a whole one that reaches as far.
+    `KctlError` where none can be read.
     """
-    file = evidence.place_of(replica.folder, replica.log_dir.root).file or ""
-    folder = replica.folder
-    whole = _read(folder, file, whole_log=True)
-    return _read(folder, file, whole_log=False) if whole.trouble else whole
+    found, error = None, None
+    for replica in copies:
+        file = evidence.place_of(replica.folder, replica.log_dir.root).file or ""
+        try:
+            read = _read(replica.folder, file, whole_log=True)
+            if read.trouble:
+                read = _read(replica.folder, file, whole_log=False)
+        except KctlError as raised:
+            error = error or raised
+            continue
+        if not read.trouble and (found is None or read.image.end_offset >= found.image.end_offset):
+            return read
+        found = found or read
+    if found is None:
+        raise error or KctlError(f"no copy of {CLUSTER_METADATA}", "name a controller's log directory")
+    return found
 
 
 def _read(folder: Path, file: str, *, whole_log: bool) -> Decided:

@@ -290,7 +290,7 @@ def metadata_folders(evidence: Evidence) -> list[Path]:
 
 
 def furthest_image(folders: Iterable[Path], as_of: AsOf = NOW) -> tuple[ClusterImage, list[Unreadable]]:
-    """The image of the copy that reaches furthest, and what could not be read of it.
+    """The image of the copy that reaches furthest, of a whole one where it is there, and what could not be read of it.
 
     `KctlError` where no copy gives one.
     """
@@ -302,7 +302,7 @@ def furthest_image(folders: Iterable[Path], as_of: AsOf = NOW) -> tuple[ClusterI
             error = raised
     if not images:
         raise error or KctlError(f"no copy of {CLUSTER_METADATA}", "name a controller's log directory")
-    return max(images, key=lambda image: image[0].end_offset)
+    return max(images, key=lambda image: (image[0].end_offset, not image[1]))
 
 
 def metadata_rows(image: ClusterImage, topics: Iterable[str] = ()) -> Iterator[Row]:

@@ -22,7 +22,7 @@ from kctl.audit import read_files
 from kctl.audit.batch_rows import NotedLogs
 from kctl.log.folder import read_folder
 from kctl.replica.copies import scanned
-from kctl.replica.copies.scanned import A_RUN, Notes, packed
+from kctl.replica.copies.scanned import A_RUN, Notes, packed, unpacked
 from kctl.scan.segment import scan_segment
 from kctl.scan.source import LocalFile, opened_source
 from tests.conftest import kctl, recording, recordings
@@ -171,7 +171,8 @@ def test_headers_of_sound_logs_are_kept_as_far_as_there_is_room(tmp_path: Path) 
     ],
 )
 def test_a_packed_column_is_as_it_was(values: NDArray[Any]) -> None:
-    column = packed(values).column()
+    column, end = unpacked(b"x" + packed(values) + b"y", 1, values.dtype, len(values))
+    assert end == 1 + len(packed(values))
     assert column.dtype == values.dtype
     assert column.tolist() == values.tolist()
 

@@ -10,6 +10,7 @@ import pytest
 from commands.cli.render import Page, folding
 from commands.transactions import known_text
 from formats.log.record_batch import TRANSACTIONAL, Record, write_batch
+from formats.log.records import walk
 from formats.messages.cluster_metadata import MetadataRecord
 from formats.messages.consumer_offsets import TYPES, write_versioned
 from kctl.audit.tables import Tables
@@ -24,6 +25,7 @@ from kctl.internal_topics.transactions import (
     why_it_hangs,
 )
 from kctl.model import TopicPartition
+from kctl.scan.source import opened_source
 from tests.conftest import Ran, kctl, recording, recordings, rows
 
 COMMIT_KEY, COMMIT_VALUE = TYPES[0]
@@ -175,6 +177,63 @@ def test_metadata_as_of_an_offset_grows() -> None:
     assert earlier.status == 0
     assert earlier.of("metadata")[0]["end_offset"] <= 60
     assert len(earlier.of("topic")) < len(now.of("topic"))
+
+
+def copy_of(name: str, to: Path) -> Path:
+    return shutil.copytree(recording(name), to / name)
+
+
+def spoiled(path: Path, how: str) -> None:
+    data = bytearray(path.read_bytes())
+    if how == "flipped":
+        data[len(data) // 2] ^= 0x55
+    elif how == "cut":
+        del data[-100:]
+    elif how == "without its footer":
+        with opened_source(path) as source:
+            positions = [item.position for item in walk(source)]
+        del data[positions[-1] :]
+    elif how == "empty":
+        data.clear()
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("how", ["flipped", "cut", "without its footer", "empty"])
+def test_a_damaged_snapshot_is_said_and_the_one_before_it_is_taken(how: str, tmp_path: Path) -> None:
+    data = copy_of("segments/3.9.1-kraft", tmp_path) / "data-clean"
+    known = rows("metadata", "show", data)
+    (folder,) = data.rglob("__cluster_metadata-0")
+    snapshots = sorted(folder.glob("*.checkpoint"))
+    spoiled(snapshots[-1], how)
+    ran = rows("metadata", "show", data)
+    assert ran.status == 5
+    (finding,) = ran.of("finding")
+    assert finding["code"] == "internal-log-unreadable" and snapshots[-1].name in finding["file"]
+    assert [row for row in ran.rows if row["kind"] != "finding"] == known.rows
+    for path in snapshots[:-1]:
+        spoiled(path, how)
+    (folder / f"{0:020}.log").unlink()
+    ran = rows("metadata", "show", data)
+    assert (ran.status, ran.rows) == (3, [])
+    assert "no whole snapshot reaches back that far; " in ran.err and snapshots[0].name in ran.err
+    for path in folder.glob("*.log"):
+        path.unlink()
+    ran = rows("metadata", "show", data)
+    assert (ran.status, ran.rows) == (3, [])
+    assert "is no whole snapshot" in ran.err
+
+
+def test_of_copies_that_reach_as_far_the_whole_one_is_shown(tmp_path: Path) -> None:
+    data = copy_of("segments/3.9.1-kraft", tmp_path) / "data-clean"
+    known = rows("metadata", "show", data).rows
+    (folder,) = data.rglob("__cluster_metadata-0")
+    for number in (2, 3):
+        shutil.copytree(folder.parent, data / f"broker-{number}" / "logdir-0")
+    for number in (1, 3):
+        (own,) = (data / f"broker-{number}").rglob("__cluster_metadata-0")
+        spoiled(sorted(own.glob("*.checkpoint"))[-1], "flipped")
+    ran = rows("metadata", "show", data)
+    assert (ran.status, ran.rows) == (0, known)
 
 
 def test_topics_that_the_metadata_do_not_have_are_named() -> None:

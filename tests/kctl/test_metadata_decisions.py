@@ -226,3 +226,21 @@ def test_words_of_logs_do_not_make_an_election_unclean(tmp_path: Path) -> None:
     assert said.of("finding") == []
     assert said.status == 0
     assert kctl("state-log", "timeline", tmp_path, "--broker", "1").status != 0
+
+
+def test_of_copies_that_reach_as_far_a_whole_one_decides(tmp_path: Path) -> None:
+    folder = write_log(tmp_path / "evidence", [*CREATED, change(leader=2, isr=[2, 3]), change(leader=3)])
+    known = [one._replace(file="") for one in decisions(folder)]
+    for number in (2, 3):
+        shutil.copytree(folder / "broker-1", folder / f"broker-{number}")
+        (folder / f"broker-{number}" / "data" / "meta.properties").write_text(
+            f"version=1\ncluster.id=c\nnode.id={number}\n"
+        )
+    for number in (1, 2, 3):
+        log = folder / f"broker-{number}" / "data" / "__cluster_metadata-0" / f"{0:020d}.log"
+        whole = log.read_bytes()
+        log.write_bytes(whole[:200] + bytes([whole[200] ^ 1]) + whole[201:])
+        if number == 3:
+            continue
+        assert [one._replace(file="") for one in decisions(folder)] == known
+    assert [one._replace(file="") for one in decisions(folder)] != known

@@ -160,11 +160,11 @@ def clusters_of(evidence: Evidence, report: Callable[[KctlError], None]) -> dict
     What cannot be read is reported and left out.
     """
     found = znodes_of(evidence, report)
-    for moment, replica in metadata_logs(evidence).items():
+    for moment, logs in metadata_logs(evidence).items():
         if moment in found:
             continue
         try:
-            found[moment] = _read_metadata_log(evidence, replica)
+            found[moment] = _read_metadata_logs(evidence, moment, logs)
         except KctlError as error:
             report(error)
     return found
@@ -175,9 +175,9 @@ def assigned_in(clusters: Mapping[Moment, Znodes]) -> set[TopicPartition]:
     return {partition for znodes in clusters.values() for partition in znodes.replicas}
 
 
-def _read_metadata_log(evidence: Evidence, replica: Replica) -> Znodes:
-    decided = read_decisions(evidence, replica)
-    found = Znodes(replica.moment, decided.file, is_zookeeper=False, removed={*decided.removed})
+def _read_metadata_logs(evidence: Evidence, moment: Moment, logs: Sequence[Replica]) -> Znodes:
+    decided = read_decisions(evidence, logs)
+    found = Znodes(moment, decided.file, is_zookeeper=False, removed={*decided.removed})
     for decision in decided.decisions:
         if decision.topic_id in decided.image.names:  # no topic of that name from before
             found.decisions.setdefault(decision.topic_partition, []).append(decision)

@@ -6,6 +6,7 @@ ahead of each other.
 
 from __future__ import annotations
 
+import struct
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
@@ -76,56 +77,61 @@ class Scanned(Struct, frozen=True):
     next_base: int | None = None  # of the segment behind, where this is the end of one
 
 
-class Packed(Struct, frozen=True):
-    """A column by its least value and what each lies above it, in as few bytes as that takes."""
-
-    least: Any
-    above: npt.NDArray[Any] | None  # None: nothing anywhere
-    kind: np.dtype[Any]
-    size: int
-
-    def column(self) -> npt.NDArray[Any]:
-        """As it was."""
-        if self.above is None:
-            return np.full(self.size, self.least, self.kind)
-        column = self.above.astype(self.kind)
-        column += self.least
-        return column
+KINDS = dict(
+    zip(NAMES, map(np.dtype, ("i8", "i8", "i4", "i1", "u4", "i8", "i8", "i4", "i8", "?")), strict=True)
+)
+PACKED = struct.Struct("<qb")  # the least value of a column, and the bytes of what each lies above it
 
 
-def packed(column: npt.NDArray[Any]) -> Packed:
-    """A column of integers or truths."""
-    if not len(column):  # bytes without a sound batch
-        return Packed(column.dtype.type(0), None, column.dtype, 0)
-    least, most = column.min(), column.max()
-    if least == most:
-        return Packed(least, None, column.dtype, len(column))
-    if int(most) - int(least) >> 32:
-        return Packed(column.dtype.type(0), column, column.dtype, len(column))
-    kind = np.min_scalar_type(int(most) - int(least))
-    return Packed(least, np.subtract(column, least, dtype=np.int64).astype(kind), column.dtype, len(column))
+def packed(column: npt.NDArray[Any]) -> bytes:
+    """A column of integers or truths by its least value and what each lies above it, in as few bytes as that takes."""
+    least, most = (int(column.min()), int(column.max())) if len(column) else (0, 0)
+    width = next((width for width in (0, 1, 2, 4) if (most - least) >> 8 * width == 0), 8)
+    if width == 8:
+        raw: bytes = column.astype("<i8").tobytes()
+        return PACKED.pack(0, width) + raw
+    if width == 0:  # one value everywhere, or bytes without a sound batch
+        return PACKED.pack(least, width)
+    above: bytes = np.subtract(column, least, dtype=np.int64).astype(f"<u{width}").tobytes()
+    return PACKED.pack(least, width) + above
+
+
+def unpacked(data: bytes, at: int, kind: np.dtype[Any], count: int) -> tuple[npt.NDArray[Any], int]:
+    """A column as it was, and where the next one begins."""
+    least, width = PACKED.unpack_from(data, at)
+    at += PACKED.size
+    if width == 0:
+        return np.full(count, least, kind), at
+    above = np.frombuffer(data, f"<u{width}" if width < 8 else "<i8", count, at).astype(np.int64)
+    above += least
+    return above.astype(kind), at + count * width
 
 
 class NotedRun(Struct, frozen=True):
     """Sound bytes of a segment up to `end`, behind those of the run before, as another scan saw them."""
 
     end: int
-    packed: tuple[Packed, ...]
+    count: int  # of batches
+    packed: bytes  # their columns, one behind the other
 
     @property
     def columns(self) -> Columns:
         """Its batches."""
-        return Columns(*(column.column() for column in self.packed))
+        columns, at = [], 0
+        for kind in KINDS.values():
+            column, at = unpacked(self.packed, at, kind, self.count)
+            columns.append(column)
+        return Columns(*columns)
 
     @property
     def size(self) -> int:
         """Bytes of memory."""
-        return A_RUN + sum(column.above.nbytes for column in self.packed if column.above is not None)
+        return A_RUN + len(self.packed)
 
 
 def noted_run(end: int, headers: Headers) -> NotedRun:
     """Batches to be kept; none where the bytes hold no sound one."""
-    return NotedRun(end, tuple(packed(getattr(headers, name)) for name in NAMES))
+    return NotedRun(end, len(headers), b"".join(packed(getattr(headers, name)) for name in NAMES))
 
 
 class Notes:
@@ -150,7 +156,7 @@ class Notes:
         return runs if runs and runs[-1].end == segment.log.size_in_bytes else None
 
 
-A_RUN = 2700  # bytes of the frame of a run
+A_RUN = 400  # bytes of a run of a segment beside its columns
 NOTED: Inside[Notes] = Inside()
 """Segments that these hold are not read."""
 
