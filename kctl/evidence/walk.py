@@ -144,13 +144,17 @@ def _named_file(root: Root, found: Walked) -> None:
 
 def _may_be_kafkas(path: Path) -> bool:
     """Whether a file has a name that brokers give, or something in it that says whose it is."""
+    from formats.broker_logs.layouts import detect
     from formats.log import records
+    from kctl.broker_logs.opening import PEEKED, chunks_of
     from kctl.dump.file_kinds import kind_by_name
     from kctl.scan.source import foreign_in, open_source
 
     if kind_by_name(path.name) or path.name in LOG_DIR_FILES or path.name in PARTITION_FILES:
         return True
     try:
+        if detect(next(chunks_of(str(path), lambda reason: None, size=PEEKED), b""))[0] is not None:
+            return True  # a broker's log, under any name
         source = open_source(path, follow=True)
     except OSError:  # whoever reads it says why it cannot be read
         return True
