@@ -103,7 +103,7 @@ transactions  Read transactions from segments; find and abort hanging ones.
     list  List the transactional ids that coordinators know.
         transactions:list_transactions internal_topics.TRANSACTION FINDING
     show  Show the history of a transactional id, oldest first.
-        transactions:show internal_topics.TRANSACTION
+        transactions:show internal_topics.TRANSACTION FINDING
     hanging  Find transactions that are open in data logs and that no coordinator will end.
         transactions:hanging internal_topics.OPEN_TRANSACTION FINDING JUDGED
     abort  Abort a hanging transaction of a partition.

@@ -25,11 +25,13 @@ STATUS = "0 read · 3 no __consumer_offsets found, or no such group · 5 some of
 
 def records_of(frame: Frame, options: EvidenceOptions, trouble: list[Unreadable]) -> Iterator[TopicRecord]:
     """The records of the topic as of the time asked for, partition by partition."""
-    from kctl.internal_topics.reading import copies_to_read, topic_records
+    from kctl.internal_topics.reading import topic_records, whole_copies
 
-    copies = copies_to_read(options.find(frame, reads_once=True), TOPIC)
+    found = options.find(frame, reads_once=True)
+    copies = whole_copies(found, TOPIC)
     if not copies:
         raise options.no_copy(TOPIC)
+    options.note_lacking(frame, found, TOPIC, "groups")
     for replica in copies:
         yield from topic_records(replica, as_of=options.bound, trouble=trouble)
 
@@ -38,18 +40,21 @@ def groups_of(frame: Frame, options: EvidenceOptions) -> tuple[Groups, list[Row]
     """The groups, and findings about what could not be read."""
     from kctl.internal_topics.rows import groups_in, unknown_rows, unreadable_rows
 
-    read = groups_in(options.find(frame, reads_once=True), options.bound)
+    found = options.find(frame, reads_once=True)
+    read = groups_in(found, options.bound)
     if read is None:
         raise options.no_copy(TOPIC)
+    options.note_lacking(frame, found, TOPIC, "groups")
     groups, trouble = read
     return groups, [*unreadable_rows(TOPIC, groups.unreadable, trouble), *unknown_rows(groups)]
 
 
-def check_known(groups: Groups, group: str) -> None:
+def check_known(groups: Groups, group: str, *, is_whole: bool) -> None:
     """Raise KctlError where nothing is known of the group."""
     if group not in groups.names():
         hint = near_names(group, groups.names(), otherwise="`kctl offsets list` lists the groups")
-        raise KctlError(f"no group {group!r} in {TOPIC}", hint)
+        there = "" if is_whole else "what can be read of "
+        raise KctlError(f"no group {group!r} in {there}{TOPIC}", hint)
 
 
 @command("list", paged=True, status=STATUS)
@@ -86,7 +91,7 @@ def show(frame: Frame, options: EvidenceOptions, group: str) -> Outcome:
     from kctl.internal_topics.rows import commit_row, member_row
 
     groups, findings = groups_of(frame, options)
-    check_known(groups, group)
+    check_known(groups, group, is_whole=not findings)
     members = [member_row(group, member) for member in groups.group(group).members]
     commits = [commit_row(commit) for _, commit in sorted(groups.commits.get(group, {}).items())]
     return Outcome([*members, *commits, *findings])
@@ -116,13 +121,18 @@ def history(frame: Frame, options: EvidenceOptions, group: str, topic: str | Non
                 is_known = True
                 yield commit_row(commit)
         if not is_known:
-            check_known(state, group)
+            check_known(state, group, is_whole=not (trouble or state.unreadable))
         yield from unreadable_rows(TOPIC, state.unreadable, trouble)
 
     return Outcome(rows())
 
 
-@command("reset-file", status="0 printed · 3 no such group")
+RESET_IN_PART = "see `kctl offsets show`, and compare each offset before you reset to them"
+
+
+@command(
+    "reset-file", status="0 printed · 3 no such group, or printed while some of the records cannot be read"
+)
 @click.argument("group")
 @evidence("broker", "moment", "as-of")
 def reset_file(frame: Frame, options: EvidenceOptions, group: str) -> Outcome:
@@ -130,9 +140,12 @@ def reset_file(frame: Frame, options: EvidenceOptions, group: str) -> Outcome:
 
     $ kctl offsets reset-file billing evidence/ --as-of 2026-11-21T13:00Z > billing.csv
     """
+    from kctl.findings.internal_topics import RECORD_TYPE_UNKNOWN
     from kctl.internal_topics.groups import reset_lines
 
-    groups, _ = groups_of(frame, options)
-    check_known(groups, group)
+    groups, findings = groups_of(frame, options)
+    for finding in (one for one in findings if one["code"] != RECORD_TYPE_UNKNOWN.code):
+        frame.fail(f"not all offsets of the group may be known: {finding['message']}", RESET_IN_PART)
+    check_known(groups, group, is_whole=not findings)
     text = "".join(f"{visible(line)}\n" for line in reset_lines(groups.commits.get(group, {}).values()))
     return Outcome(encoded=lambda _: [text.encode()])

@@ -29,9 +29,11 @@ def known(frame: Frame, options: EvidenceOptions) -> tuple[Transactions, list[Ro
     """The transactions and findings about what could not be read; an error where there is no copy of the topic."""
     from kctl.internal_topics.rows import transactions_in, unreadable_rows
 
-    read = transactions_in(options.find(frame, reads_once=True), options.bound)
+    found = options.find(frame, reads_once=True)
+    read = transactions_in(found, options.bound)
     if read is None:
         raise options.no_copy(TOPIC)
+    options.note_lacking(frame, found, TOPIC, "transactional ids")
     state, trouble = read
     return state, list(unreadable_rows(TOPIC, state.unreadable, trouble))
 
@@ -85,24 +87,30 @@ def show(frame: Frame, options: EvidenceOptions, transactional_id: str) -> Outco
     $ kctl transactions show payments-7 evidence/
     """
     from formats.errors import FormatError
-    from kctl.internal_topics.reading import copies_to_read, topic_records
-    from kctl.internal_topics.rows import transaction_row
+    from kctl.internal_topics.reading import Unreadable, topic_records, whole_copies
+    from kctl.internal_topics.rows import transaction_row, unreadable_rows
     from kctl.internal_topics.transactions import transaction_of
 
     evidence, rows = options.find(frame, reads_once=True), []
-    for replica in copies_to_read(evidence, TOPIC):
-        for record in topic_records(replica, as_of=options.bound):
+    trouble: list[Unreadable] = []
+    unreadable: list[tuple[int, int, str]] = []
+    for replica in whole_copies(evidence, TOPIC):
+        for record in topic_records(replica, as_of=options.bound, trouble=trouble):
             try:
                 name, transaction = transaction_of(record)
-            except FormatError:
-                continue  # `list` reports unreadable records
+            except FormatError as error:
+                unreadable.append((record.partition, record.offset, str(error)))
+                continue
             if name == transactional_id and transaction:
                 rows.append(transaction_row(transaction))
+    options.note_lacking(frame, evidence, TOPIC, "transactional ids")
+    findings = list(unreadable_rows(TOPIC, unreadable, trouble))
     if not rows:
+        there = "what can be read of " if findings else ""
         raise KctlError(
-            f"no transactional id {transactional_id!r} in {TOPIC}", "see `kctl transactions list`"
+            f"no transactional id {transactional_id!r} in {there}{TOPIC}", "see `kctl transactions list`"
         )
-    return Outcome(rows, text=folding(known_text))
+    return Outcome([*rows, *findings], text=folding(known_text))
 
 
 @command(

@@ -50,6 +50,9 @@ OPTIONS: dict[str, Decorator] = {
 FIRST_MILLISECONDS = 1_000_000_000_000
 
 
+NAMED = 5  # partitions that a line names
+
+
 class EvidenceOptions(NamedTuple):
     """Which evidence to read and what of it, as given; what a command does not ask for is empty."""
 
@@ -153,6 +156,18 @@ class EvidenceOptions(NamedTuple):
         return KctlError(
             f"no copy of {topic} in {given_name(' '.join(self.paths))}", "name a broker's log directory"
         )
+
+    def note_lacking(self, frame: Frame, evidence: Evidence, topic: str, what: str) -> None:
+        """Print of which partitions of an internal topic there is no copy: `what` lies there is not told of."""
+        from kctl.changes.intents import counted
+        from kctl.internal_topics.rows import partitions_without_copy
+
+        if lacking := partitions_without_copy(evidence, topic):
+            named = ", ".join(map(str, lacking[:NAMED])) + (", …" if lacking[NAMED:] else "")
+            frame.note(
+                f"there is no copy of {counted(len(lacking), 'partition')} of {topic} ({named}): "
+                f"{what} there are not shown"
+            )
 
 
 def evidence(*names: str, metavar: str = "EVIDENCE...") -> Decorator:

@@ -63,8 +63,29 @@ NOW = AsOf()
 
 def copies_to_read(evidence: Evidence, topic: str) -> list[Replica]:
     """One live copy of each partition of the topic, by partition."""
+    return [best[0] for best in _best_copies(evidence, topic)]
+
+
+def whole_copies(evidence: Evidence, topic: str) -> list[Replica]:
+    """The same; of copies that reach as far one that can be read whole, for which they are read."""
+    return [
+        next((copy for copy in best if _is_whole(copy)), best[0]) if len(best) > 1 else best[0]
+        for best in _best_copies(evidence, topic)
+    ]
+
+
+def _is_whole(replica: Replica) -> bool:
+    trouble: list[Unreadable] = []
+    for _ in entries(replica.folder, trouble):
+        if trouble:
+            break
+    return not trouble
+
+
+def _best_copies(evidence: Evidence, topic: str) -> list[list[Replica]]:
+    """The live copies of each partition that reach furthest, by partition."""
     order = {name: place for place, name in enumerate(evidence.moments)}
-    best: dict[TopicPartition, tuple[tuple[int, int, int], Replica]] = {}
+    best: dict[TopicPartition, tuple[tuple[int, int, int], list[Replica]]] = {}
     for replica in evidence.replicas:
         if replica.topic != topic or replica.kind is not FolderKind.LIVE:
             continue
@@ -76,8 +97,11 @@ def copies_to_read(evidence: Evidence, topic: str) -> list[Replica]:
         if replica.arriving:
             reach = (sys.maxsize, 0)  # its leader has it now
         rank = (order.get(replica.moment or "", -1), *reach)
-        if replica.topic_partition not in best or rank > best[replica.topic_partition][0]:
-            best[replica.topic_partition] = (rank, replica)
+        known = best.get(replica.topic_partition)
+        if known is None or rank > known[0]:
+            best[replica.topic_partition] = (rank, [replica])
+        elif rank == known[0] and not replica.arriving:
+            known[1].append(replica)
     return [best[key][1] for key in sorted(best)]
 
 

@@ -29,6 +29,7 @@ from kctl.internal_topics.reading import (
     entries,
     segments,
     topic_records,
+    whole_copies,
 )
 from kctl.internal_topics.transactions import (
     OpenTransaction,
@@ -44,7 +45,7 @@ from kctl.internal_topics.transactions import (
 )
 from kctl.judging.judgement import Judgement
 from kctl.judging.transactions import judge_transactions
-from kctl.replica.copies.copy import live_copies
+from kctl.replica.copies.copy import live_copies, partitions_in
 from kctl.replica.copies.moments import INTERNAL_COMPACTED, clusters_of
 from kctl.rows.internal_topics import (
     COMMITTED_OFFSET,
@@ -66,14 +67,14 @@ TRANSACTION_STATE = "__transaction_state"
 def groups_in(evidence: Evidence, as_of: AsOf = NOW) -> tuple[Groups, list[Unreadable]] | None:
     """The groups, and what could not be read; None where no copy of the topic is there."""
     trouble: list[Unreadable] = []
-    copies = copies_to_read(evidence, CONSUMER_OFFSETS)
+    copies = whole_copies(evidence, CONSUMER_OFFSETS)
     return (fold_groups(_records(copies, as_of, trouble)), trouble) if copies else None
 
 
 def transactions_in(evidence: Evidence, as_of: AsOf = NOW) -> tuple[Transactions, list[Unreadable]] | None:
     """The transactional ids that coordinators know; None where no copy of the topic is there."""
     trouble: list[Unreadable] = []
-    copies = copies_to_read(evidence, TRANSACTION_STATE)
+    copies = whole_copies(evidence, TRANSACTION_STATE)
     if not copies:
         return None
     state = fold_transactions(_records(copies, as_of, trouble))
@@ -84,6 +85,26 @@ def transactions_in(evidence: Evidence, as_of: AsOf = NOW) -> tuple[Transactions
 
 def _records(copies: Iterable[Replica], as_of: AsOf, trouble: list[Unreadable]) -> Iterator[TopicRecord]:
     return (record for copy in copies for record in topic_records(copy, as_of=as_of, trouble=trouble))
+
+
+MOST_PARTITIONS = 100_000
+"""More than a topic has; a number beyond is no partition's."""
+
+
+def partitions_without_copy(evidence: Evidence, topic: str) -> list[int]:
+    """Partitions of an internal topic that are told of and of which no copy is there, ascending.
+
+    Numbers have no gaps, so that each tells of those below it; checkpoints name every partition of their broker.
+    """
+    there = {replica.partition for replica in evidence.replicas if replica.topic == topic}
+    named = {
+        where.partition
+        for log_dir in evidence.log_dirs
+        for where in partitions_in(log_dir)
+        if where.topic == topic
+    }
+    told = max((number for number in there | named if number < MOST_PARTITIONS), default=-1)
+    return sorted({*range(told + 1)} - there)
 
 
 def group_row(groups: Groups, name: str) -> Row:

@@ -179,6 +179,9 @@ def test_metadata_as_of_an_offset_grows() -> None:
     assert len(earlier.of("topic")) < len(now.of("topic"))
 
 
+LIFE = "incidents/life-1.1"
+
+
 def copy_of(name: str, to: Path) -> Path:
     return shutil.copytree(recording(name), to / name)
 
@@ -234,6 +237,75 @@ def test_of_copies_that_reach_as_far_the_whole_one_is_shown(tmp_path: Path) -> N
         spoiled(sorted(own.glob("*.checkpoint"))[-1], "flipped")
     ran = rows("metadata", "show", data)
     assert (ran.status, ran.rows) == (0, known)
+
+
+def billing(tmp_path: Path) -> list[Path]:
+    """A cluster whose group `billing` is in one partition; the copies of that partition, all alike."""
+    data = copy_of(LIFE, tmp_path) / "moments/after"
+    logs = sorted(log for log in data.rglob("__consumer_offsets-*/*.log") if log.stat().st_size)
+    assert len(logs) == 3 and len({log.read_bytes() for log in logs}) == 1
+    return logs
+
+
+def test_of_copies_of_a_group_that_reach_as_far_the_whole_one_is_read(tmp_path: Path) -> None:
+    *damaged, whole = billing(tmp_path)
+    data = tmp_path / LIFE / "moments/after"
+    words = {
+        name: ["offsets", name, *group]
+        for name, group in {
+            "list": [],
+            "show": ["billing"],
+            "history": ["billing"],
+            "reset-file": ["billing"],
+        }.items()
+    }
+    known = {name: kctl(*command, data) for name, command in words.items()}
+    for log in damaged:
+        spoiled(log, "flipped")
+    for name, command in words.items():
+        ran = kctl(*command, data)
+        assert (ran.status, ran.out, ran.err) == (
+            known[name].status,
+            known[name].out,
+            known[name].err,
+        ) and not ran.status
+    spoiled(whole, "flipped")
+    for name, command in words.items():
+        ran = kctl(*command, data)
+        assert ran.status == (5 if name in ("list", "show") else 3)
+        said = {"history": "in what can be read of", "reset-file": "crc-mismatch"}.get(name)
+        assert said in ran.err if said else b"crc-mismatch" in ran.out
+    ran = kctl("offsets", "show", "nobody", data)
+    assert ran.status == 3 and "no group 'nobody' in what can be read of __consumer_offsets" in ran.err
+
+
+def test_partitions_without_a_copy_are_named(tmp_path: Path) -> None:
+    data = tmp_path / LIFE / "moments/after"
+    for log in billing(tmp_path):
+        shutil.rmtree(log.parent)
+    said = "kctl: there is no copy of 1 partition of __consumer_offsets (1): groups there are not shown\n"
+    ran = kctl("offsets", "list", data)
+    assert (ran.status, ran.out.strip(), ran.err) == (0, b"", said), "the checkpoints name it"
+    assert kctl("offsets", "show", "billing", data).err.startswith(said)
+    alone = shutil.copytree(next(data.rglob("__consumer_offsets-0")), tmp_path / "__consumer_offsets-7")
+    ran = kctl("offsets", "list", alone)
+    assert "no copy of 7 partitions of __consumer_offsets (0, 1, 2, 3, 4, …)" in ran.err, (
+        "others are below it"
+    )
+
+
+def test_a_history_of_a_transactional_id_says_what_cannot_be_read(tmp_path: Path) -> None:
+    data = copy_of("segments/2.8.2", tmp_path) / "data-killed"
+    known = rows("transactions", "list", data).of("transaction")
+    whole = rows("transactions", "show", known[0]["transactional_id"], data)
+    assert whole.status == 0 and not whole.of("finding")
+    logs = [log for log in data.rglob("__transaction_state-*/*.log") if log.stat().st_size]
+    with logs[0].open("r+b") as file:
+        file.seek(40)
+        file.write(b"\xff\xff")
+    for name in (known[0]["transactional_id"], "nobody"):
+        ran = rows("transactions", "show", name, data)
+        assert ran.of("finding") or "in what can be read of __transaction_state" in ran.err
 
 
 def test_topics_that_the_metadata_do_not_have_are_named() -> None:
