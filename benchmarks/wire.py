@@ -52,9 +52,10 @@ def kafka(main: str, *args: object) -> list[str]:
 
 def ours(*words: object) -> Callable[[str, Path], list[str]]:
     """The command of kctl; PLAN is the file with all partitions."""
+    patience = () if words[0] == "transactions" else ("--timeout", "300")
     return lambda at, folder: kctl(
         *(folder / "current.json" if word == "PLAN" else word for word in words),
-        *("--timeout", "300", "--bootstrap-server", at),
+        *(*patience, "--bootstrap-server", at),
     )
 
 
@@ -68,6 +69,8 @@ def theirs(main: str, *words: object) -> Callable[[str, Path], list[str]]:
 
 
 MOVES, TOPIC = "reassign.ReassignPartitionsCommand", "TopicCommand"
+GROUPS = "consumer.group.ConsumerGroupCommand"
+NAMES = [f"bench-group-{number}" for number in range(10)]  # of groups, which share all topics
 JOBS = (
     Job("topic list", 3, ours("topic", "list"), theirs(TOPIC, "--list")),
     Job("topic describe", 3, ours("topic", "describe"), theirs(TOPIC, "--describe")),
@@ -77,7 +80,35 @@ JOBS = (
         theirs("kafka.admin.ConfigCommand", "--describe", "--entity-type", "topics"),
     ),
     Job(
-        "group list", 3, ours("group", "list"), theirs("consumer.group.ConsumerGroupCommand", "--list")
+        "config get --effective --entity-type topics", 3,
+        ours("config", "get", "--effective", "--entity-type", "topics"),
+        theirs("kafka.admin.ConfigCommand", "--describe", "--all", "--entity-type", "topics"),
+    ),
+    Job(
+        "config get --effective --entity-type brokers", 3,
+        ours("config", "get", "--effective", "--entity-type", "brokers"),
+        theirs("kafka.admin.ConfigCommand", "--describe", "--all", "--entity-type", "brokers"),
+    ),
+    Job("group list", 3, ours("group", "list"), theirs(GROUPS, "--list")),
+    Job(
+        "group describe", 3,
+        ours("group", "describe", *NAMES),
+        theirs(GROUPS, "--describe", *(word for name in NAMES for word in ("--group", name))),
+    ),
+    Job(
+        "group reset, shown", 3,
+        ours("group", "reset", NAMES[0], "--to-earliest"),
+        theirs(GROUPS, "--reset-offsets", "--group", NAMES[0], "--all-topics", "--to-earliest", "--dry-run"),
+    ),
+    Job(
+        "transactions list", 3,
+        ours("transactions", "list", "__transaction_state"), theirs("TransactionsCommand", "list"),
+    ),
+    Job("cluster brokers", 3, ours("cluster", "brokers"), theirs("kafka.admin.BrokerApiVersionsCommand")),
+    Job(
+        "topic delete-records, shown", 3,
+        ours("topic", "delete-records", "bench-topic-0000", "--to-offset", 0, "--dry-run"),
+        theirs("GetOffsetShell", "--topic", "bench-topic-0000", "--time", "-1"),
     ),
     Job("cluster disks", 3, ours("cluster", "disks"), theirs("LogDirsCommand", "--describe")),
     Job(
@@ -100,7 +131,8 @@ def populate(c: Cluster, folder: Path) -> None:
     from kafka.protocol.admin.topics import CreateTopicsRequest
 
     from kctl.wire.adapter import Access, Wire
-    from kctl.wire.reading import await_metadata, read_quorum
+    from kctl.wire.quorum import read_quorum
+    from kctl.wire.reading import await_metadata
 
     kind = CreateTopicsRequest.CreatableTopic
     rows = []
@@ -129,6 +161,28 @@ def populate(c: Cluster, folder: Path) -> None:
             assert not failed, failed[:1]
         await_metadata(wire, read_quorum(wire))  # the brokers make folders for a while
     (folder / "current.json").write_text(json.dumps({"version": 1, "partitions": rows}))
+    commit(c)
+
+
+def commit(c: Cluster) -> None:
+    """Offsets of each group; and a transaction, so that there is a topic of them."""
+    from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+    from kafka.structs import OffsetAndMetadata
+
+    servers = c.bootstrap.split(",")
+    for number, group in enumerate(NAMES):
+        consumer = KafkaConsumer(bootstrap_servers=servers, group_id=group, enable_auto_commit=False)
+        topics = range(number, TOPICS, len(NAMES))
+        mine = [TopicPartition(f"bench-topic-{n:04d}", p) for n in topics for p in range(PARTITIONS)]
+        consumer.assign(mine)
+        consumer.commit({partition: OffsetAndMetadata(0, "", -1) for partition in mine})
+        consumer.close()
+    producer = KafkaProducer(bootstrap_servers=servers, transactional_id="bench")
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.send("bench-topic-0000", b"one").get(timeout=60)
+    producer.commit_transaction()
+    producer.close()
 
 
 def measure(*commands: list[str]) -> list[Cost]:
