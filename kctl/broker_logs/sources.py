@@ -114,7 +114,7 @@ def _candidates(evidence: Evidence, reads_stdin: bool) -> Iterator[Candidate]:
         yield Candidate(STDIN, STDIN, "other", None, None, True)
     for log in evidence.broker_logs:
         yield _candidate(evidence, log.path, log.root, _kind(log), log.broker_id, several)
-    for path, root in evidence.files:
+    for path, root in (*evidence.files, *evidence.others):
         yield _candidate(
             evidence, path, root, "stdout" if path.name.endswith(".out") else "other", None, several
         )

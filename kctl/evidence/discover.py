@@ -158,6 +158,7 @@ def _evidence(
             ZnodeExport(p, r, moment_of(p, folders)) for p, r in sorted(dict(found.znodes).items())
         ),
         files=tuple(found.files),
+        others=tuple(found.others),
         loose_folders=tuple(loose),
         findings=tuple(found.findings),
         failures=tuple(found.failures),

@@ -144,6 +144,8 @@ class Evidence(Struct, frozen=True, dict=True):
     loose_folders: tuple[tuple[Path, LogDir], ...]
     findings: tuple[Finding, ...]
     failures: tuple[KctlError, ...]
+    # Files that were named and hold no batch under a name of their own: broker logs perhaps.
+    others: tuple[tuple[Path, Root], ...] = ()
     given_moments: tuple[str, ...] = ()
     order_of: Callable[[Evidence], tuple[str, ...]] = lambda evidence: ()
 

@@ -59,6 +59,7 @@ class Walked(Struct):
     """Files whose names leave open whether they are a broker's logs."""
     znodes: list[tuple[Path, Root]] = field(default_factory=list)
     files: list[tuple[Path, Root]] = field(default_factory=list)
+    others: list[tuple[Path, Root]] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     failures: list[KctlError] = field(default_factory=list)
     of_other_systems: dict[tuple[Root, Foreign], list[Path]] = field(default_factory=dict)
@@ -138,23 +139,21 @@ def _named_file(root: Root, found: Walked) -> None:
         found.broker_logs.append((root.path, root, kind))
     elif ZNODES.fullmatch(root.path.name):
         found.znodes.append((root.path, root))
-    elif _may_be_kafkas(root.path):
+    elif _may_hold_batches(root.path):
         found.files.append((root.path, root))
+    else:
+        found.others.append((root.path, root))
 
 
-def _may_be_kafkas(path: Path) -> bool:
-    """Whether a file has a name that brokers give, or something in it that says whose it is."""
-    from formats.broker_logs.layouts import detect
+def _may_hold_batches(path: Path) -> bool:
+    """Whether a file has a name that brokers give, or a batch in it, or something that says whose it is."""
     from formats.log import records
-    from kctl.broker_logs.opening import PEEKED, chunks_of
     from kctl.dump.file_kinds import kind_by_name
     from kctl.scan.source import foreign_in, open_source
 
     if kind_by_name(path.name) or path.name in LOG_DIR_FILES or path.name in PARTITION_FILES:
         return True
     try:
-        if detect(next(chunks_of(str(path), lambda reason: None, size=PEEKED), b""))[0] is not None:
-            return True  # a broker's log, under any name
         source = open_source(path, follow=True)
     except OSError:  # whoever reads it says why it cannot be read
         return True
