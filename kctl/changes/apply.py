@@ -22,6 +22,7 @@ from kctl.model import SILENT, Progress, TopicPartition
 
 ADMIN = "admin"  # the backend that compares nothing by itself
 LATE = 5.0  # seconds
+BROKER_ID_NOT_REGISTERED = 102  # an error of the controller
 
 
 class ChangeRun(Struct, frozen=True, kw_only=True):
@@ -137,9 +138,19 @@ def _commit(entry: Entry, index: int, run: ChangeRun) -> None:
         except Conflict:
             if not run.is_resumed or run.cluster.backend != ADMIN or time.monotonic() > until:
                 raise
+        except KctlError as error:
+            if run.is_resumed and _was_unregistered(stage.intent, error):
+                return
+            raise
         time.sleep(0.1)
         stage.writes = run.cluster.writes_for(stage.intent, read_for(entry.stages[index].intent, run))
         run.journal.write(entry)
+
+
+def _was_unregistered(intent: intents.Intent, error: KctlError) -> bool:
+    """Whether a broker was to be unregistered that the controller no longer knows: it was done before kctl ended."""
+    codes = {item.error_code for item in error.items}
+    return isinstance(intent, intents.UnregisterBroker) and codes == {BROKER_ID_NOT_REGISTERED}
 
 
 def _read_back(intent: intents.Reassign, entry: Entry, index: int, run: ChangeRun) -> None:
@@ -242,6 +253,8 @@ def was_written(entry: Entry, index: int, run: ChangeRun) -> bool:
         map(state.is_untold, stage.intent.before.values())
     ):
         return False  # it looks the same before and after; written twice it is what it should be
+    if isinstance(stage.intent, intents.UnregisterBroker):
+        return False  # `is_written` would know: before 4.0 a broker that is dead is not listed, registered or not
     # What nothing waits for counts as done once it is written, which is just what is not known here.
     if stage.intent.kind in CHECKS and how_far(stage.intent, state).is_done:
         return True

@@ -27,11 +27,15 @@ def plan_unregistering(cluster: Cluster, state: ClusterState, broker_id: int) ->
             "with ZooKeeper a broker that is stopped is gone: there is nothing to unregister",
         )
     refuse_used(state, broker_id)
-    # Before 4.0 fenced brokers are not listed, so that nobody tells one from one that never was.
-    if broker_id not in state.brokers and state.kafka_version >= V4_0:
+    if is_unregistered(broker_id, state):
         known = ", ".join(map(str, sorted(state.brokers)))
         raise BadValue(f"no broker {broker_id}", f"there are {known}")
     return plan_of([UnregisterBroker(broker_id=broker_id)], cluster, state)
+
+
+def is_unregistered(broker_id: int, state: ClusterState) -> bool:
+    """Whether the broker is known not to be registered. Before 4.0 nobody lists brokers that are dead."""
+    return broker_id not in state.brokers and state.kafka_version >= V4_0
 
 
 def refuse_used(state: ClusterState, broker_id: int) -> None:
@@ -55,7 +59,7 @@ def _hosted(state: ClusterState, broker_id: int) -> Iterator[TopicPartition]:
 
 
 def unregistered(intent: Intent, state: ClusterState) -> Waited:
-    """The broker is not registered any more."""
+    """The broker is not listed any more; before 4.0 it is not as soon as it is dead."""
     assert isinstance(intent, UnregisterBroker)
     is_gone = intent.broker_id not in state.brokers
     return Waited(int(is_gone), 1, () if is_gone else (f"broker {intent.broker_id} is still registered",))

@@ -10,7 +10,7 @@ from typing import Any
 from kctl.changes.intents import AddVoter, RemoveVoter, UnregisterBroker, UpdateFeatures
 from kctl.changes.plan import Write
 from kctl.cluster.interface import Conflict, NoQuorum
-from kctl.cluster.kraft.unregistering import refuse_used
+from kctl.cluster.kraft.unregistering import is_unregistered, refuse_used
 from kctl.cluster.kraft.voters import refuse_minority
 from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError
@@ -177,5 +177,5 @@ CHECKS: dict[str, Callable[[Mapping[str, Any], ClusterState], bool]] = {
     UPDATE: lambda after, state: all(
         state.features.get(n, 0) == level for n, level in after["levels"].items()
     ),
-    UNREGISTER: lambda after, state: after["broker_id"] not in state.brokers,
+    UNREGISTER: lambda after, state: is_unregistered(after["broker_id"], state),
 }
