@@ -35,10 +35,9 @@ class Examined(Protocol):
     place: Place
 
 
-class _Subject(Struct):
-    """What was said of one copy so far."""
+class _Said(Struct):
+    """What is not right about one copy so far."""
 
-    files: int = 0
     wrong: dict[str, int] = field(default_factory=dict)  # findings that are errors or warnings, by code
     unread: list[tuple[str | None, str]] = field(default_factory=list)  # files not read, and why
     empty: list[str] = field(default_factory=list)  # folders without anything to examine
@@ -48,23 +47,28 @@ class _Subject(Struct):
 class Integrity(Struct):
     """The judgement of bytes: give it every finding and every file, then ask for the judgements."""
 
-    _subjects: dict[Subject, _Subject] = field(default_factory=dict)
+    _files: dict[Subject, int] = field(default_factory=dict)  # examined, of each copy
+    _said: dict[Subject, _Said] = field(
+        default_factory=dict
+    )  # of copies with something to say; most are sound
 
     def finding(self, finding: Finding) -> None:
         """Take a finding of a check of files."""
-        subject = self._subject(finding.place)
+        place = finding.place
+        self._count(place, 0)
         if finding.code == said_of_evidence.BROKER_FOLDER_EMPTY.code:
-            subject.empty.append(finding.place.file or "")
+            self._of(place).empty.append(place.file or "")
         if finding.code in UNREADABLE or finding.code in NOT_EXAMINED:
-            subject.unread.append((finding.place.file, finding.message))
+            self._of(place).unread.append((place.file, finding.message))
         elif finding.code in NOT_KAFKAS:
-            subject.foreign.append((finding.place.file, finding.message))
+            self._of(place).foreign.append((place.file, finding.message))
         elif finding.is_wrong:
-            subject.wrong[finding.code] = subject.wrong.get(finding.code, 0) + 1
+            wrong = self._of(place).wrong
+            wrong[finding.code] = wrong.get(finding.code, 0) + 1
 
     def file(self, place: Place) -> None:
         """Take a file that was examined from its first byte to its last."""
-        self._subject(place).files += 1
+        self._count(place, 1)
 
     def item(self, item: Finding | Examined) -> None:
         """Take what a verification gives: a finding, or a file that was examined."""
@@ -75,20 +79,28 @@ class Integrity(Struct):
 
     def path(self, path: str, why: str = "could not be opened") -> None:
         """Take a path of the command line that could not be read."""
-        self._subject(Place(file=path)).unread.append((path, why))
+        self._of(Place(file=path)).unread.append((path, why))
 
     def nothing_in(self, path: str) -> None:
         """Take a folder of the command line in which nothing was found to examine."""
-        self._subject(Place(file=path)).empty.append(path)
+        self._of(Place(file=path)).empty.append(path)
 
-    def _subject(self, place: Place) -> _Subject:
-        key = Subject(place.topic, place.partition, place.broker_id, place.moment)
-        return self._subjects.setdefault(key, _Subject())
+    def _count(self, place: Place, files: int) -> None:
+        subject = _subject(place)
+        self._files[subject] = self._files.get(subject, 0) + files
+
+    def _of(self, place: Place) -> _Said:
+        self._count(place, 0)
+        return self._said.setdefault(_subject(place), _Said())
 
     def judgements(self) -> Iterator[Judgement]:
         """A judgement a copy of a partition, and one for the files that belong to no partition."""
-        for subject, said in sorted(self._subjects.items(), key=lambda item: _order(item[0])):
-            yield _judgement(subject, said)
+        for subject, files in sorted(self._files.items(), key=lambda item: _order(item[0])):
+            yield _judgement(subject, files, self._said.get(subject) or _Said())
+
+
+def _subject(place: Place) -> Subject:
+    return Subject(place.topic, place.partition, place.broker_id, place.moment)
 
 
 def _order(subject: Subject) -> tuple[str, int, int, str]:
@@ -101,7 +113,7 @@ def _order(subject: Subject) -> tuple[str, int, int, str]:
     )
 
 
-def _judgement(subject: Subject, said: _Subject) -> Judgement:
+def _judgement(subject: Subject, files: int, said: _Said) -> Judgement:
     missing = tuple(
         Missing(f"bytes of {path or 'a file'}", subject.broker_id, subject.moment, why, "copy the file again")
         for path, why in dict.fromkeys(said.unread)
@@ -111,7 +123,7 @@ def _judgement(subject: Subject, said: _Subject) -> Judgement:
         return Judgement(Question.INTEGRITY, Verdict.DAMAGED, subject, f"the checks found {codes}", missing)
     if said.unread:
         path, why = said.unread[0]
-        reason = f"{len(said.unread):,} of {len(said.unread) + said.files:,} files could not be read: {path or ''} {why}"
+        reason = f"{len(said.unread):,} of {len(said.unread) + files:,} files could not be read: {path or ''} {why}"
         return Judgement(Question.INTEGRITY, Verdict.UNREADABLE, subject, reason, missing)
     if said.empty:
         return Judgement(
@@ -135,5 +147,5 @@ def _judgement(subject: Subject, said: _Subject) -> Judgement:
             ),
         )
     return Judgement(
-        Question.INTEGRITY, Verdict.SOUND, subject, f"every byte of {said.files:,} files was examined"
+        Question.INTEGRITY, Verdict.SOUND, subject, f"every byte of {files:,} files was examined"
     )

@@ -196,12 +196,16 @@ def spoiled(path: Path, how: str) -> None:
         with opened_source(path) as source:
             positions = [item.position for item in walk(source)]
         del data[positions[-1] :]
+    elif how == "without its header":
+        with opened_source(path) as source:
+            items = list(walk(source))
+        del data[: items[1].position]
     elif how == "empty":
         data.clear()
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize("how", ["flipped", "cut", "without its footer", "empty"])
+@pytest.mark.parametrize("how", ["flipped", "cut", "without its footer", "without its header", "empty"])
 def test_a_damaged_snapshot_is_said_and_the_one_before_it_is_taken(how: str, tmp_path: Path) -> None:
     data = copy_of("segments/3.9.1-kraft", tmp_path) / "data-clean"
     known = rows("metadata", "show", data)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from formats.values import replace
+from kctl.changes.apply import ChangeRun, deadline, resume
+from kctl.changes.entry import new_entry
 from kctl.changes.intents import AddVoter, RemoveVoter, UnregisterBroker, UpdateFeatures
+from kctl.changes.journal import Journal
 from kctl.changes.plan import Write
 from kctl.cluster.disks import LogDir, StoredReplica
 from kctl.cluster.interface import Conflict
@@ -31,7 +36,7 @@ from kctl.cluster.state import (
     Topic,
 )
 from kctl.cluster.versions import KafkaVersion
-from kctl.errors import BadValue, KctlError, Refused
+from kctl.errors import BadValue, KctlError, Refused, RefusedItem
 from kctl.model import TopicPartition
 from kctl.wire.writes import kraft
 
@@ -251,6 +256,58 @@ def test_a_broker_that_is_in_use_stays_registered() -> None:
         plan_unregistering(REQUESTS, unused, 9)
     older = replace(unused, kafka_version=KafkaVersion(3, 9))
     assert not plan_unregistering(REQUESTS, older, 9).is_empty, "brokers that are fenced are not listed"
+
+
+class Controllers:
+    """A cluster of a version in which broker 3 is dead; it may have been unregistered before kctl ended."""
+
+    backend = "admin"
+
+    def __init__(self, version: KafkaVersion, *, is_registered: bool) -> None:
+        known = {n: Broker(broker_id=n, host="h", port=1, is_fenced=n == 3) for n in (1, 2, 3)}
+        if version < KafkaVersion(4, 0) or not is_registered:
+            del known[3]
+        self.state = cluster(replicas=((1, 2), (2, 1)), brokers=known, kafka_version=version)
+        self.is_registered, self.asked = is_registered, 0
+
+    def read_state(self, *_: Any, **__: Any) -> ClusterState:
+        return self.state
+
+    def writes_for(self, intent: UnregisterBroker, fresh: ClusterState) -> list[Write]:
+        return kraft.TRANSLATIONS[intent.kind](fresh, intent, fresh)
+
+    def is_written(self, writes: list[Write]) -> bool:
+        return all(kraft.CHECKS[kraft.UNREGISTER](json.loads(w.after or b""), self.state) for w in writes)
+
+    def commit(self, _: list[Write]) -> None:
+        self.asked += 1
+        if not self.is_registered:
+            error = KctlError("broker 3 is not registered")
+            error.items = (RefusedItem("UnregisterBroker", "broker 3", 102, "BROKER_ID_NOT_REGISTERED"),)
+            raise error
+        self.is_registered = False
+        self.state = replace(self.state, brokers={n: one for n, one in self.state.brokers.items() if n != 3})
+
+
+@pytest.mark.parametrize("is_registered", [True, False])
+@pytest.mark.parametrize("version", [KafkaVersion(3, 9), KafkaVersion(4, 3)])
+def test_a_broker_is_unregistered_by_a_resume_although_nobody_lists_it(
+    version: KafkaVersion, is_registered: bool, tmp_path: Path
+) -> None:
+    found = Controllers(version, is_registered=is_registered)
+    before = replace(
+        found.state, brokers={**found.state.brokers, 3: Broker(broker_id=3, host="h", port=1, is_fenced=True)}
+    )
+    plan = plan_unregistering(found, before, 3)  # type: ignore[arg-type]
+    entry = new_entry(
+        plan, command="kctl", reason="", cluster_id="c", backend="admin", location="h:1", kafka_version=None
+    )
+    entry.stages[0].state = "writing"
+    entry.stages[0].writes = tuple(found.writes_for(UnregisterBroker(broker_id=3), before))
+    run = ChangeRun(cluster=found, journal=Journal(tmp_path), wait=True, until=deadline(5))  # type: ignore[arg-type]
+    resume(entry, run)
+    assert entry.stages[0].state == "finished" and not found.is_registered
+    assert found.asked == int(is_registered or version < KafkaVersion(4, 0))
 
 
 # --- rolling restart --------------------------------------------------------------------------------------
