@@ -168,7 +168,8 @@ def test_integrity() -> None:
         Place(broker_id=1, topic="orders", partition=0),
         Place(broker_id=1, topic="orders", partition=1),
     )
-    integrity.file(whole)
+    for _ in range(3):
+        integrity.file(whole)
     integrity.file(broken)
     integrity.finding(
         said_of_segments.ILLEGAL_MAGIC.at(broken, size_in_bytes=3, magic=7, taken_for="nothing")
@@ -177,6 +178,7 @@ def test_integrity() -> None:
     integrity.path("gone", "no such file")
     judgements = {judgement.subject: judgement for judgement in integrity.judgements()}
     assert judgements[Subject("orders", 0, 1)].verdict is SOUND
+    assert judgements[Subject("orders", 0, 1)].reason == "every byte of 3 files was examined"
     assert judgements[Subject("orders", 1, 1)].verdict is DAMAGED
     assert judgements[Subject()].verdict is UNREADABLE
     assert len(judgements[Subject()].missing) == 2
