@@ -8,8 +8,8 @@ from formats.broker_logs.layouts import CarriedLayout
 from formats.broker_logs.objects import INTEGER, numbers, object_of, topic_partition
 from formats.broker_logs.template import Template
 from kctl.broker_logs.blocks import BEFORE_ALL, REMEMBERED, Block, Earlier, Shape
-from kctl.broker_logs.log_files import LogFile
 from kctl.broker_logs.shapes import message_of, writer_of
+from kctl.broker_logs.sources import LogFile
 from kctl.model import TopicPartition
 from kctl.times import iso
 

@@ -22,10 +22,9 @@ from kctl.broker_logs.clocks.offsets import estimate_offsets
 from kctl.broker_logs.clocks.zones import Zone, detect_zones, shown_offset
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.filters import broker_filter
-from kctl.broker_logs.log_files import LogFile, LogSource
 from kctl.broker_logs.overlap import without_copies
 from kctl.broker_logs.shapes import Shapes
-from kctl.broker_logs.sources import Sources, find_sources
+from kctl.broker_logs.sources import LogFile, LogSource, Sources, find_sources
 
 Slice = tuple[Block, int, int]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from kctl.broker_logs.blocks import BEFORE_ALL, Block, Reading, blocks_of, is_stdin, records_of
 from kctl.broker_logs.clocks.zones import Zone
-from kctl.broker_logs.log_files import LogFile, LogSource
+from kctl.broker_logs.sources import LogFile, LogSource
 from kctl.findings import Place
 from kctl.findings import state_log as say
 
@@ -65,11 +65,7 @@ def without_copies(
     source = sources[rank]
     others: list[LogSource] = []
     if source.kind == "stdout" and source.broker_id is not None:
-        others = [
-            s
-            for s in sources
-            if (s.broker_id, s.installation) == (source.broker_id, source.installation) and s.kind != "stdout"
-        ]
+        others = [s for s in sources if s.broker_id == source.broker_id and s.kind != "stdout"]
     last: dict[LogFile, int] = {}
     seen: Seen | None = None
     current: LogFile | None = None

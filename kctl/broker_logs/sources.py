@@ -24,8 +24,6 @@ from formats.broker_logs.table import OWN_PACKAGES, full_name
 from formats.errors import FormatError
 from formats.values import Struct, field, replace
 from kctl.broker_logs.containers import heads_of
-from kctl.broker_logs.installations import cluster_named, told_apart
-from kctl.broker_logs.log_files import LogFile, LogSource
 from kctl.broker_logs.opening import PEEKED, STDIN, chunks_of, spooled_stdin
 from kctl.errors import BadValue, KctlError, file_error, reason_of
 from kctl.evidence.discover import discover
@@ -43,6 +41,43 @@ SUFFIX = re.compile(r"(?:[._-]\d[\d.-]*)?(?:\.(?:gz|zst|xz))?$")
 OTHER_PACKAGES = ("org.", "com.", "io.", "java", "sun.", "jdk.", "scala.")
 KAFKAS_OWN = ("state-change", "controller", "server", "log-cleaner")
 KINDS = ("state-change", "controller", "server", "log-cleaner", "stdout", "other")
+
+
+class LogFile(Struct, frozen=True):
+    """One file of a broker's log."""
+
+    path: str
+    file: str
+    """As rows name it."""
+    kind: str
+    broker_id: int | None
+    layout: Layout
+    first_millis: int | None
+    """Local time of its first record."""
+    is_utc: bool = False
+    """Whether its times name their offset, so that no zone has to be known."""
+    day: int | None = None
+    """Midnight of the day that its name says, where its lines say the time of day alone."""
+    evidence: str | None = None
+    writers: frozenset[int] = frozenset()
+    """The brokers that the lines at its start name as their writers."""
+    container: bytes | None = None
+    """The container whose lines these are, where several print into the file."""
+    is_first: bool = False
+    """Whether lines before the first that names a container are its own."""
+
+    @property
+    def is_without_date(self) -> bool:
+        """Whether nothing says on which day its lines were written."""
+        return not (self.layout.has_date or self.is_utc or self.day is not None)
+
+
+class LogSource(Struct, frozen=True):
+    """The parts of one log of one broker, oldest first."""
+
+    broker_id: int | None
+    kind: str
+    files: tuple[LogFile, ...]
 
 
 class Sources(Struct):
@@ -103,8 +138,7 @@ def sources_in(evidence: Evidence, layouts: Sequence[Layout] = (), *, reads_stdi
     files = []
     for candidate in _unique(_candidates(evidence, reads_stdin), sources.findings.append):
         files += _looked_into(candidate, layouts, sources)
-    files = told_apart(_with_brokers(files), sources.findings.append)
-    sources.sources = tuple(_chained(files))
+    sources.sources = tuple(_chained(_with_brokers(files)))
     return sources
 
 
@@ -262,7 +296,6 @@ def _log_file(candidate: Candidate, layout: Layout, head: bytes, first: int | No
         day,
         candidate.evidence,
         writers,
-        cluster_id=cluster_named(layout.bare(head)),
     )
 
 
@@ -299,18 +332,18 @@ def _written_with(file: LogFile) -> str:
 
 
 def _chained(files: list[LogFile]) -> Iterator[LogSource]:
-    groups: dict[tuple[int | None, str, int, str], list[LogFile]] = {}
+    groups: dict[tuple[int | None, str, str], list[LogFile]] = {}
     for file in files:
         # Without a broker id only the name says that two files are parts of one log.
         apart = "" if file.broker_id is not None and file.kind != "other" else _apart(file)
-        groups.setdefault((file.broker_id, file.kind, file.installation, apart), []).append(file)
-    for (broker_id, kind, installation, _), parts in sorted(groups.items(), key=_source_order):
-        yield LogSource(broker_id, kind, tuple(sorted(parts, key=_part_order)), installation)
+        groups.setdefault((file.broker_id, file.kind, apart), []).append(file)
+    for (broker_id, kind, _), parts in sorted(groups.items(), key=_source_order):
+        yield LogSource(broker_id, kind, tuple(sorted(parts, key=_part_order)))
 
 
-def _source_order(item: tuple[tuple[int | None, str, int, str], list[LogFile]]) -> tuple[object, ...]:
-    broker_id, kind, *apart = item[0]
-    return (broker_id is None, broker_id or 0, KINDS.index(kind), *apart)
+def _source_order(item: tuple[tuple[int | None, str, str], list[LogFile]]) -> tuple[object, ...]:
+    broker_id, kind, apart = item[0]
+    return (broker_id is None, broker_id or 0, KINDS.index(kind), apart)
 
 
 def _apart(file: LogFile) -> str:

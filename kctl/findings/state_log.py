@@ -17,17 +17,6 @@ LOG_WITHOUT_DATE = warning("""log-without-date
     Without a day its lines cannot be placed beside those of other logs, nor beside each other's days.
     A pattern with the time alone, which is logback's default.
     Put the day of its first line into its name, as in `server.log.2026-11-21`.""")
-LOG_OF_ANOTHER_INSTALLATION = info("""log-of-another-installation
-    This log and {first} are of two brokers with the id {broker}: they name two clusters, or say other things at the
-        same time. Each is read on its own.
-    Ids of brokers are unique in a cluster alone; what one cluster's broker did says nothing of the other's.
-    Copies from several clusters in one folder, or a broker that was installed twice.
-    Ask about one cluster at a time where both are not wanted.""")
-LOG_FOLDERS_JOINED = info("""log-folders-joined
-    This log and {first} are read as parts of one log of broker {broker}; nothing tells whether they are.
-    Neither names its cluster, and they are from different times or laid out differently, so that no line is in both.
-    Parts of a log kept in two folders, or logs of two clusters whose brokers have the same ids.
-    Ask about one of the folders at a time where they are of two clusters.""")
 LOG_LOGGERS_UNKNOWN = warning("""log-loggers-unknown
     No logger in the first {examined} bytes is one of Kafka's classes: {loggers}.
     Lines are known by what they say and by the class that says it; without it most of them say nothing, so that the

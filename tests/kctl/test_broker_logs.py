@@ -25,9 +25,8 @@ from kctl.broker_logs.blocks import Reading, blocks_of
 from kctl.broker_logs.clocks.skew import estimate_skew
 from kctl.broker_logs.clocks.zones import Zone, zone_named
 from kctl.broker_logs.events import Event
-from kctl.broker_logs.log_files import LogFile, LogSource
 from kctl.broker_logs.merging import merged, prepare, read_events
-from kctl.broker_logs.sources import find_sources, layouts_of
+from kctl.broker_logs.sources import LogFile, LogSource, find_sources, layouts_of
 from kctl.errors import BadValue
 from kctl.times import iso
 from tests.conftest import recording

@@ -7,7 +7,6 @@ with that of lines.
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -214,12 +213,10 @@ class _Builder:
         self.wanted, self.doubtful = wanted, doubtful
         self.clusters: list[_Cluster] = []
         self.cluster = self._new_cluster()
-        self.of_installation = {0: self.cluster}
         # The cluster that the logs in a folder are about now, and the last controller epoch that began there.
         self.of_folder: dict[str, _Cluster] = {}
         self.last_epochs: dict[tuple[str, int | None], int] = {}
-        self.lives: defaultdict[int, Lives] = defaultdict(Lives)
-        self.lines, self.isr_lines = ReplicaLines(), IsrLines()
+        self.lives, self.lines, self.isr_lines = Lives(), ReplicaLines(), IsrLines()
         self.first_ms: int | None = None
         self.last_ms: int | None = None
         self.levels: dict[int, set[str]] = {}
@@ -235,9 +232,9 @@ class _Builder:
     def _choose_cluster(self, event: Event, time_ms: int) -> None:
         """Turn to the cluster that a line is about: its disks may have been wiped and another one made on them."""
         folder = os.path.dirname(event.source.path)
-        known = self.of_folder.get(folder) or self._at_first(event.source.installation)
+        known = self.of_folder.get(folder, self.clusters[0])
         if event.event == CLUSTER_ID:
-            known = self._with_id(str(event.fields.get("cluster_id")), known, folder, time_ms)
+            known = self._with_id(str(event.fields.get("cluster_id")), known, time_ms)
         elif event.event in BEGINS:
             epoch = event.number(BEGINS[event.event])
             # Nodes of a KRaft quorum may know different epochs, but none of them goes back.
@@ -250,32 +247,19 @@ class _Builder:
             self.seen.clear()
         self.of_folder[folder] = self.cluster = known
 
-    def _with_id(self, cluster_id: str, known: _Cluster, folder: str, time_ms: int) -> _Cluster:
+    def _with_id(self, cluster_id: str, known: _Cluster, time_ms: int) -> _Cluster:
         for cluster in self.clusters:
             if cluster.cluster_id == cluster_id:
-                if cluster is not known and folder in self.of_folder:
-                    self._end(known, time_ms)
                 return cluster
         if known.cluster_id is not None:
-            # Only where these disks were those of the cluster before, has it ended.
-            known = self._after(known, time_ms) if folder in self.of_folder else self._new_cluster()
+            known = self._after(known, time_ms)
         known.cluster_id = cluster_id
         return known
 
-    def _at_first(self, installation: int) -> _Cluster:
-        """The cluster of an installation whose lines have said no id yet."""
-        if installation not in self.of_installation:
-            self.of_installation[installation] = self._new_cluster()
-        return self.of_installation[installation]
-
-    @staticmethod
-    def _end(known: _Cluster, time_ms: int) -> None:
-        for history in known.histories.values():
-            history.end(time_ms)
-
     def _after(self, known: _Cluster, time_ms: int) -> _Cluster:
         """The cluster after one that ended, at the latest now."""
-        self._end(known, time_ms)
+        for history in known.histories.values():
+            history.end(time_ms)
         later = [cluster for cluster in self.clusters[known.number :] if cluster.cluster_id is None]
         return later[0] if later else self._new_cluster()
 
@@ -288,7 +272,7 @@ class _Builder:
         self.last_ms = time_ms
         broker_id, name = event.broker_id, event.event
         if broker_id is not None:
-            self.lives[event.source.installation].seen(broker_id, time_ms)
+            self.lives.seen(broker_id, time_ms)
             if event.logger == STATE_CHANGES:
                 levels = self.levels.get(broker_id)
                 if levels is None:
@@ -297,13 +281,13 @@ class _Builder:
                 levels.add(event.level)
         if name not in WANTED:
             return
-        if name in TURNS or len(self.clusters) > 1 or event.source.installation:
+        if name in TURNS or len(self.clusters) > 1:
             self._choose_cluster(event, time_ms)
         if self._is_known(event, time_ms):
             return
         self.cluster.causes.note(event, time_ms)
         self.cluster.terms.note(event, time_ms)
-        self.lives[event.source.installation].note(event, time_ms, self.cluster.number)
+        self.lives.note(event, time_ms, self.cluster.number)
         if name in QUORUM_LINES or name in METADATA_LOG_LINES:
             self.cluster.quorum.note(event, time_ms)
             self.cluster.members.note(event, time_ms)
@@ -395,7 +379,7 @@ class _Builder:
         return Timeline(
             {partition: leaderships[partition] for partition in sorted(leaderships)},
             controllers,
-            [state for lives in self.lives.values() for state in lives.finished()],
+            self.lives.finished(),
             self.lines,
             self.isr_lines,
             self.lines.minimum_isr,

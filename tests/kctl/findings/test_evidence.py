@@ -25,8 +25,6 @@ PRESENT = {
     "log-unreadable": "a file as it is now",
     "log-empty": "a file as it is now",
     "log-given-twice": "a file as it is now",
-    "log-of-another-installation": "which logs are read apart",
-    "log-folders-joined": "which logs are read as one",
     "log-overlap": "a file as it is now",
     "log-of-another-system": "a file as it is now",
     "log-zone-estimated": "worked out from many lines, which it counts",
