@@ -237,7 +237,8 @@ class IndentedJsonLayout(JsonLayout):
     """
 
     name = "JSON, indented"
-    _begins = re.compile(rb"^(?:\[|\}?,?)[ \t]*\{[ \t\r]*$", re.MULTILINE)
+    # A brace that is indented begins an object inside a record.
+    _begins = re.compile(rb"^(?:\[[ \t]*|\}[ \t]*|\}?,[ \t]*)?\{[ \t\r]*$", re.MULTILINE)
 
     @staticmethod
     def _fields(record: bytes) -> dict[str, object]:
@@ -487,7 +488,14 @@ def detect(head: bytes, given: Sequence[Layout] = ()) -> tuple[Layout | None, in
     for layout in known:
         records = layout.find(head)
         count = len(records.starts)
-        better = best is None or count > best[0] or (count == best[0] and best[1] is KAFKA)
+        better = (
+            best is None
+            or layout.has_date > best[1].has_date
+            or (
+                layout.has_date == best[1].has_date
+                and (count > best[0] or (count == best[0] and best[1] is KAFKA))
+            )
+        )
         if count and better:
             best = count, layout, int(records.millis[0])
             if layout is KAFKA and not (given or _is_like_kafkas(head, records)):

@@ -286,6 +286,43 @@ def test_other_layouts(tmp_path: Path, pattern: str, text: str) -> None:
         assert {event.time for event in events} == {"2026-11-21T13:00:00.001Z"}
         assert events[0].fields["isr"] == [3, 1]
         assert events[0].broker_id == 3
+        assert [event.text for event in events] == [said] * 3
+
+
+def test_an_object_inside_an_indented_record_begins_none(tmp_path: Path) -> None:
+    thrown = {
+        "message": "no space",
+        "extendedStackTrace": [{"class": "kafka.log.Log", "line": 1}, {"class": "x"}],
+    }
+    records = [
+        {
+            "timeMillis": 1795266000001,
+            "thrown": thrown,
+            "loggerName": "kafka.server.KafkaServer",
+            "message": said,
+        }
+        for said in (
+            "[KafkaServer id=1] starting",
+            "[KafkaServer id=1] started",
+            "[KafkaServer id=1] shut down completed",
+        )
+    ]
+    told = {}
+    for indent in (None, 1, 2, 4):
+        (tmp_path / f"server-{indent}.log").write_text(
+            "".join(json.dumps(one, indent=indent) + "\n" for one in records)
+        )
+        events = prepare(find_sources([str(tmp_path / f"server-{indent}.log")])).events()
+        told[indent] = [(event.event, event.time, event.broker_id) for event in events]
+    assert len(told[None]) == 3 and {tuple(one) for one in told.values()} == {tuple(told[None])}
+
+
+def test_lines_without_a_date_hide_none_that_have_one(tmp_path: Path) -> None:
+    first = "".join(f"10:00:0{n}.000 [main] INFO  init - step\n" for n in range(9))
+    then = "2026-11-21 13:00:00,001 [main] INFO  kafka.server.KafkaServer - [KafkaServer id=1] started\n"
+    (tmp_path / "server.log").write_text(first + then)
+    events = list(prepare(find_sources([str(tmp_path / "server.log")])).events())
+    assert [event.time for event in events if event.time] == ["2026-11-21T13:00:00.001Z"]
 
 
 BY_DAY = "13:00:00.001 [main] INFO  state.change.logger - [Broker id=3] Deleting 1 partition(s).\n"
