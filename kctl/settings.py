@@ -44,6 +44,7 @@ class Context(NamedTuple):
 KEYS = {name: kind for name, kind in Context.__annotations__.items() if name != "name"}
 SECRET_KEYS = frozenset({"tls_key_password", "sasl_password"})
 FOR_A_SECRET = 60  # seconds: somebody may have to unlock a keyring
+LONGEST_SECRET = 64 << 10  # bytes
 
 
 def settings_path(environ: Mapping[str, str] = os.environ) -> Path:
@@ -101,18 +102,40 @@ def _printed_by(command: str, key: str) -> str:
     """The first line that a command prints; it may ask on the terminal. No shell reads it."""
     import shlex
     import subprocess
+    from threading import Timer
 
+    program = ""
     try:
-        ran = subprocess.run(shlex.split(command), stdout=subprocess.PIPE, timeout=FOR_A_SECRET)
-        lines = ran.stdout.decode("utf-8", "surrogateescape").splitlines()
-        if lines and not ran.returncode:
-            return lines[0]
-        problem = f"ended with status {ran.returncode}" if ran.returncode else "printed nothing"
-    except subprocess.TimeoutExpired:
-        problem = f"took longer than {FOR_A_SECRET} seconds"
-    except (OSError, ValueError) as error:
+        program, *arguments = shlex.split(command)  # its arguments may be secrets themselves
+        with subprocess.Popen([program, *arguments], stdout=subprocess.PIPE) as asked:
+            clock = Timer(FOR_A_SECRET, asked.kill)
+            clock.start()
+            try:
+                assert asked.stdout is not None
+                printed = asked.stdout.read(LONGEST_SECRET + 1)
+                if len(printed) > LONGEST_SECRET:
+                    asked.kill()
+                status = asked.wait()
+            finally:
+                is_late = not clock.is_alive()
+                clock.cancel()
+        line = printed.split(b"\n", 1)[0].rstrip(b"\r")
+        if len(printed) > LONGEST_SECRET:
+            problem = f"printed more than {LONGEST_SECRET:,} bytes"
+        elif is_late:
+            problem = f"took longer than {FOR_A_SECRET} seconds"
+        elif status:
+            problem = f"ended with status {status}"
+        elif line:
+            return line.decode("utf-8", "surrogateescape")
+        else:
+            problem = "printed nothing"
+    except OSError as error:
         problem = reason_of(error)
-    raise KctlError(f"{key} {command!r}: {problem}", "run it by itself: it shall print the password")
+    except ValueError:  # a quote that is not closed, or no word
+        problem = "is no command"
+    named = f"{key} {program!r}:" if program else key
+    raise KctlError(f"{named} {problem}", "run it by itself: it shall print the password")
 
 
 def kind_of(key: str) -> type:

@@ -109,6 +109,8 @@ def _of_cluster(ctx: click.Context, kind: str, ask: Callable[[Context], list[str
         context = read_context(given, warn=lambda _: None)
     except (KctlError, RuntimeError):  # the command will say so
         return []
+    # Whoever presses Tab is asked nothing: a command that prints a password may ask.
+    context = context._replace(sasl_password_command=None, tls_key_password_command=None)
     cluster = f"{context.zookeeper} {context.bootstrap_server}"
     kept = _cache() / f"{kind}-{sha256(cluster.encode('utf-8', 'surrogateescape')).hexdigest()[:24]}.json"
     names, age = _kept(kept)

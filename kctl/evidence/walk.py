@@ -34,7 +34,9 @@ from kctl.findings import Finding, FindingType, Place
 from kctl.findings import evidence as say
 from kctl.stores.mirror import given_name, unlisted
 
-BEFORE_A_BATCH = 64 << 20  # bytes of a file without a name of Kafka's that are searched for one
+BEFORE_A_BATCH = (
+    64 << 20
+)  # bytes; a larger file without a name of Kafka's is taken for a log without a search
 
 
 class FoundLogDir(Struct):
@@ -154,12 +156,12 @@ def _may_hold_batches(path: Path) -> bool:
     if kind_by_name(path.name) or path.name in LOG_DIR_FILES or path.name in PARTITION_FILES:
         return True
     try:
-        source = open_source(path, follow=True)
+        with closing(open_source(path, follow=True)) as source:
+            if source.size > BEFORE_A_BATCH or foreign_in(source):
+                return True
+            return any(isinstance(item, records.Entry) for item in records.walk(source))
     except OSError:  # whoever reads it says why it cannot be read
         return True
-    with closing(source):
-        items = records.walk(source, end=min(source.size, BEFORE_A_BATCH))
-        return bool(foreign_in(source)) or any(isinstance(item, records.Entry) for item in items)
 
 
 def _folder(folder: Path, root: Root, found: Walked) -> list[Path]:

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from formats.log.records import Entry
+from formats.log_dir.file_names import FolderKind
 from formats.values import Struct
 from kctl.errors import KctlError
 from kctl.evidence.alive import Registered
@@ -96,7 +97,11 @@ def partitions_without_copy(evidence: Evidence, topic: str) -> list[int]:
 
     Numbers have no gaps, so that each tells of those below it; checkpoints name every partition of their broker.
     """
-    there = {replica.partition for replica in evidence.replicas if replica.topic == topic}
+    there = {
+        replica.partition
+        for replica in evidence.replicas
+        if replica.topic == topic and replica.kind is FolderKind.LIVE
+    }
     named = {
         where.partition
         for log_dir in evidence.log_dirs

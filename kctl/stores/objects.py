@@ -11,7 +11,6 @@ import errno
 import io
 import re
 from collections.abc import Callable
-from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from kctl.stores.file_systems import one_line
@@ -51,7 +50,7 @@ def failure(error: BaseException, path: str) -> OSError:
     if isinstance(error, FileNotFoundError):
         return FileNotFoundError(errno.ENOENT, "the object is not there", path)
     said = one_line(error)
-    shown = shorten(said, LONGEST_WORDS, placeholder=" …")
+    shown = said if len(said) <= LONGEST_WORDS else said[: LONGEST_WORDS - 2] + " …"
     for words, number, cause in CAUSES:
         if any(_says(said, word) for word in words):
             return OSError(number, f"{cause} ({shown})", path)

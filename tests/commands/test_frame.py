@@ -314,6 +314,15 @@ def test_a_password_comes_from_what_prints_it(tmp_path: Path, monkeypatch: pytes
         with_secrets(Context(sasl_password_command="none $(id)"))
 
 
+def test_a_password_is_the_whole_line_and_the_command_is_not_shown() -> None:
+    line = "a\u2028b\x0bc\u0085d"
+    printing = f'{sys.executable} -c "print({line!a})"'
+    assert with_secrets(Context(sasl_password_command=printing)).sasl_password == line
+    with pytest.raises(KctlError) as raised:
+        with_secrets(Context(sasl_password_command="false --token hvs.SECRET"))
+    assert "'false'" in str(raised.value) and "hvs" not in str(raised.value)
+
+
 @pytest.mark.parametrize(
     ("command", "problem"),
     [
@@ -321,7 +330,9 @@ def test_a_password_comes_from_what_prints_it(tmp_path: Path, monkeypatch: pytes
         ("false", "ended with status 1"),
         ("true", "printed nothing"),
         ("sleep 5", "took longer than 0.1 seconds"),
-        ("printf 'x", "No closing quotation"),
+        ("printf 'x", "is no command"),
+        ("  ", "is no command"),
+        ("yes", "printed more than 65,536 bytes"),
     ],
 )
 def test_a_command_without_a_password_is_said(
@@ -330,7 +341,7 @@ def test_a_command_without_a_password_is_said(
     monkeypatch.setattr("kctl.settings.FOR_A_SECRET", 0.1)
     with pytest.raises(KctlError) as raised:
         with_secrets(Context(tls_key_password_command=command))
-    assert str(raised.value).startswith("tls_key_password_command ") and problem in str(raised.value)
+    assert str(raised.value).startswith("tls_key_password_command") and problem in str(raised.value)
     assert "run it by itself" in raised.value.hint
 
 

@@ -291,6 +291,8 @@ def test_partitions_without_a_copy_are_named(tmp_path: Path) -> None:
     ran = kctl("offsets", "list", data)
     assert (ran.status, ran.out.strip(), ran.err) == (0, b"", said), "the checkpoints name it"
     assert kctl("offsets", "show", "billing", data).err.startswith(said)
+    (next(data.glob("broker-1/*")) / f"__consumer_offsets-1.{'0' * 32}-delete").mkdir()
+    assert kctl("offsets", "list", data).err == said, "what is about to go is not read"
     alone = shutil.copytree(next(data.rglob("__consumer_offsets-0")), tmp_path / "__consumer_offsets-7")
     ran = kctl("offsets", "list", alone)
     assert "no copy of 7 partitions of __consumer_offsets (0, 1, 2, 3, 4, …)" in ran.err, (
