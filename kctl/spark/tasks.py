@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import base64
 import io
+import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import PurePath
+from threading import current_thread, main_thread
+from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from uuid import uuid4
 
@@ -167,6 +170,29 @@ def wants_another(waves: int, left: int, held: int, cores: int) -> bool:
     return waves < MOST_WAVES and left < cores * PARTITIONS_A_WAVE and held < MOST_HELD
 
 
+@contextmanager
+def interrupts() -> Iterator[list[int]]:
+    """Grows by one with each Ctrl-C, whatever becomes of the exception.
+
+    Python lets go of what is raised while an object is finalized, and py4j waits for Java there.
+    """
+    seen: list[int] = []
+    handler = signal.getsignal(signal.SIGINT)
+    if current_thread() is not main_thread() or not callable(handler):
+        yield seen
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        seen.append(number)
+        handler(number, frame)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
 class SparkEngine:
     """An engine of `kctl.scan.pool`: the functions of the local pool, run by executors."""
 
@@ -194,19 +220,22 @@ class SparkEngine:
                 self._asked += tasks
                 running.append(Wave(pool.submit(self._results, work, f"kctl {self.doing} {what}"), tasks))
 
-        try:
-            begin()
-            while running:
-                while not wait([running[0].results], LOOK_EVERY).done:
-                    self._say_tasks()
-                    begin()
-                yield from self._taken(running)
+        with interrupts() as interrupted:
+            try:
                 begin()
-        finally:
-            # Left early (an error, Ctrl-C, a reader that went away): nobody waits for work that nobody wants.
-            if running:
-                self._cancel()
-            pool.shutdown(wait=False, cancel_futures=True)
+                while running:
+                    while not wait([running[0].results], LOOK_EVERY).done:
+                        if interrupted:
+                            raise KeyboardInterrupt
+                        self._say_tasks()
+                        begin()
+                    yield from self._taken(running)
+                    begin()
+            finally:
+                # Left early (an error, Ctrl-C, a reader that went away): nobody waits for work that nobody wants.
+                if running:
+                    self._cancel()
+                pool.shutdown(wait=False, cancel_futures=True)
 
     def _wants_another(self, running: Iterable[Wave]) -> bool:
         """Whether a further wave shall begin, for what is left of those that have begun leaves cores idle soon."""

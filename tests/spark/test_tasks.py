@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import shutil
+import signal
+import sys
 from types import SimpleNamespace
 from typing import Any, NamedTuple
+
+import pytest
 
 from kctl.evidence.discover import discover
 from kctl.model import TopicPartition
 from kctl.replica.comparison.search import CompareOptions, ComparisonTask, compare, comparison_rows
 from kctl.replica.copies.copy import copies_of
-from kctl.spark.tasks import PLAIN, Packed, SparkEngine, packed
+from kctl.spark.tasks import PLAIN, Packed, SparkEngine, interrupts, packed
 from kctl.stores.mirror import local_path
 from kctl.stores.sent import laid
 from tests.kctl.stores.test_mirror import URL, Handler, forgotten, store
@@ -147,3 +151,18 @@ def test_jobs_that_spark_no_longer_knows_or_does_not_tell() -> None:
     del engine.spark.sparkContext  # as over Connect
     engine._count_retries()
     assert (engine._completed(), engine.retries) == (0, None)
+
+
+def test_an_interrupt_whose_exception_is_lost_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Finalized:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    lost: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", lost.append)
+    before = signal.getsignal(signal.SIGINT)
+    with interrupts() as seen:
+        assert not seen
+        Finalized()
+        assert seen == [signal.SIGINT] and lost[0].exc_type is KeyboardInterrupt
+    assert signal.getsignal(signal.SIGINT) is before
