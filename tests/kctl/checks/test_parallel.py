@@ -23,6 +23,7 @@ from kctl.checks.verify import verify
 from kctl.evidence.discover import discover
 from kctl.model import Progress
 from kctl.replica.copies.scanned import packed as noted
+from kctl.replica.copies.scanned import unpacked
 from kctl.scan import pool
 from kctl.scan.options import Level
 from kctl.scan.source import LocalFile
@@ -244,5 +245,6 @@ def test_packed_columns_are_what_they_were() -> None:
 )
 def test_columns_that_are_noted_are_what_they_were(column: npt.NDArray[Any]) -> None:
     """Also those of bytes without a sound batch, which have none."""
-    back = noted(column).column()
+    back, end = unpacked(noted(column), 0, column.dtype, len(column))
+    assert end == len(noted(column))
     assert back.dtype == column.dtype and back.tolist() == column.tolist()
