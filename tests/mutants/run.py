@@ -22,10 +22,10 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 ROOT = Path(__file__).parent.parent.parent
-LONGEST = 120  # seconds; a mutant that never ends is caught
+LONGEST = 120  # seconds; a mutant that never ends is caught, and named, for a busy machine looks the same
 
 
 class Mutant(NamedTuple):
@@ -89,8 +89,8 @@ class Wrong(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(self.code, module.__dict__)
 
 
-def passes(tests: Sequence[str], mutant: Mutant | None = None) -> bool:
-    """Whether the tests pass, with a mutant all the same."""
+def outcome(tests: Sequence[str], mutant: Mutant | None = None) -> Literal["passed", "failed", "too long"]:
+    """How the tests end, with a mutant or without one."""
     child = os.fork()
     if not child:
         os.setsid()
@@ -116,7 +116,9 @@ def passes(tests: Sequence[str], mutant: Mutant | None = None) -> bool:
             )
         )
     _, status = os.waitpid(child, 0)
-    return status == 0
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
+        return "too long"
+    return "passed" if status == 0 else "failed"
 
 
 def selection(tests: Sequence[str]) -> list[str]:
@@ -144,15 +146,18 @@ def main() -> None:
 
     chosen = [mutant for mutant in mutants() if given.only in mutant.file]
     for tests in dict.fromkeys(mutant.tests for mutant in chosen):
-        if not passes(tests):  # then its failures would say nothing
+        if outcome(tests) != "passed":  # then its failures would say nothing
             sys.exit(f"fails, or runs nothing, without any mutant: {' '.join(tests)}")
     alive = []
     start = time.monotonic()
     for number, mutant in enumerate(chosen, 1):
-        if passes(mutant.tests, mutant):
+        end = outcome(mutant.tests, mutant)
+        if end == "passed":
             alive.append(mutant)
             print(f"survives: {mutant}", flush=True)
-        elif sys.stderr.isatty():
+        elif end == "too long":
+            print(f"caught after {LONGEST} s: {mutant}", flush=True)
+        if sys.stderr.isatty():
             print(f"\r{number} of {len(chosen)}", end="", file=sys.stderr)
     print(f"{len(chosen)} mutants in {time.monotonic() - start:.0f} s, {len(alive)} survive")
     sys.exit(5 if alive else 0)
