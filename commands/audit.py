@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import sys
@@ -11,7 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import click
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 SEVERITIES = ("error", "warning")
 SHOWN = 10  # losses on a terminal
+SHOWN_IN_MEMORY = 16 << 20  # bytes of rows that wait for the end of the run; the rest waits on disk
 MASTER = option(
     "--master URL",
     "Spark master for --engine spark: spark://..., yarn, k8s://..., sc://..., local[N].",
@@ -129,11 +131,13 @@ def run(
     )
 
     def rows() -> Iterator[Row]:
-        shown: list[Row] = []
+        with tempfile.SpooledTemporaryFile(SHOWN_IN_MEMORY) as shown:
+            yield from _audited(shown)
 
+    def _audited(shown: IO[bytes]) -> Iterator[Row]:
         def keep(row: Row) -> None:
             if row["kind"] in ("finding", "loss", "judgement"):
-                shown.append(row)
+                shown.write(json.dumps(row).encode() + b"\n")
 
         with _engine(engine, master, audit.progress) as started:
             audit.jobs = started or options.jobs
@@ -156,7 +160,8 @@ def run(
                 summary = run_audit(audit, out, keep, resume=resume, overwrite=overwrite)
             if target:
                 target.publish(out)
-        yield from shown
+        shown.seek(0)
+        yield from map(json.loads, shown)
         yield from cast("list[Row]", summary["judgements"])
         yield summary
 

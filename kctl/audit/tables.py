@@ -262,7 +262,9 @@ class Tables:
         fields = row_type(TABLES[name]).fields if name in TABLES else {}
         strict = [item for item in fields.items() if item[1].choices or not item[1].fits(None)]
         try:
-            for batch in self.dataset(name).to_batches(columns=columns, filter=where):
+            for batch in self.dataset(name).to_batches(
+                columns=columns, filter=where, batch_size=ROWS_AT_ONCE
+            ):
                 for row in batch.to_pylist():
                     for key, field in strict:
                         value = row.get(key, "")

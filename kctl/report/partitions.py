@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Callable
 from typing import Any
 
 from formats.values import Struct, field
 from kctl.audit.tables import Tables
 from kctl.replica.loss.words import cause_words, listed, offsets_of, still_on
 from kctl.report.html import Html, count, element, join, link, slug, table
-from kctl.report.lineage import is_damage, legend, lineage_picture
+from kctl.report.lineage import MOST_MARKS, is_damage, legend, lineage_picture
 
 MOST_PICTURES = 40
 MOST_INDEXED = 10_000
 WRONG = frozenset({"diverged", "damaged", "hole"})
 Key = tuple[str, int]
-Rows = list[dict[str, Any]]
+Row = dict[str, Any]
+Rows = list[Row]
 
 
 class Standing(Struct):
@@ -69,7 +71,7 @@ def _pictures(tables: Tables, wanted: list[Key]) -> dict[Key, Html]:
         name: _by_partition(tables, name, set(wanted))
         for name in ("lineages", "divergences", "losses", "segments")
     }
-    damage = _by_partition(tables, "findings", set(wanted), is_damage)
+    damage = _by_partition(tables, "findings", set(wanted), _drawn())
     verdicts = _verdicts(tables, set(wanted))
     made: dict[Key, Html] = {}
     for key in wanted:
@@ -163,13 +165,25 @@ def _standings(tables: Tables) -> dict[Key, Standing]:
 
 
 def _by_partition(
-    tables: Tables, name: str, wanted: set[Key], keep: Any = lambda row: True
+    tables: Tables, name: str, wanted: set[Key], keep: Callable[[Row], bool] = lambda row: True
 ) -> dict[Key, Rows]:
     found: dict[Key, Rows] = defaultdict(list)
     for row in tables.rows(name):
         if (row["topic"], row["partition"]) in wanted and keep(row):
             found[row["topic"], row["partition"]].append(row)
     return found
+
+
+def _drawn() -> Callable[[Row], bool]:
+    """Whether a finding is in the picture: a damaged log may have one for each of its batches."""
+    seen: Counter[tuple[Any, ...]] = Counter()
+
+    def keep(row: Row) -> bool:
+        copy = row["topic"], row["partition"], row["broker_id"], row["moment"]
+        seen[copy] += is_damage(row)
+        return is_damage(row) and seen[copy] <= MOST_MARKS
+
+    return keep
 
 
 def _verdicts(tables: Tables, wanted: set[Key]) -> dict[Key, list[str]]:

@@ -6,6 +6,8 @@ import json
 import os
 import pickle
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -350,3 +352,52 @@ def test_every_table_is_read_by_what_people_read_tables_with(audit_of_incident: 
 def test_topics_that_are_numbers_are_text(audit_of_incident: Path) -> None:
     topics = pq.read_table(audit_of_incident / "batches", columns=["topic"]).column("topic")
     assert {"7", "ledger"} <= set(topics.to_pylist())
+
+
+# --- many findings ----------------------------------------------------------------------------------------
+
+MANY = """
+import sys
+from pathlib import Path
+from commands.main import run
+from kctl.audit import run as audit_run
+from kctl.audit.parts import PARTS, Part
+from kctl.findings import Place, segments
+from kctl.rows.audit import SEGMENT
+from tests.audit_rows import whole_row
+
+number, evidence, out = sys.argv[1:]
+
+def damage(audit):
+    place = {"topic": "orders", "partition": 0, "broker_id": 1, "file": "orders-0/00000000000000000000.log"}
+    yield SEGMENT(**dict.fromkeys(SEGMENT.fields) | whole_row("segments", {**place, "base_offset": 0, "next_offset": 10**6}))
+    for n in range(int(number)):
+        at = Place(**place, position=n * 100, size_in_bytes=100, base_offset=n, last_offset=n)
+        yield segments.BATCH_CRC_MISMATCH.at(at, computed=1, stored=2).row()
+
+audit_run.PARTS = (Part("verify", lambda evidence: True, damage),)
+sys.argv = ["kctl", "audit", "run", evidence, "--out", out, "--output", "jsonl"]
+try:
+    run()
+finally:
+    print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0], file=sys.stderr)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc on this system")
+def test_what_many_findings_take_is_not_memory(tmp_path: Path) -> None:
+    """As many as a damaged log has batches; printed all the same."""
+    few, many = 5_000, 60_000
+    peaks = []
+    for number in (few, many):
+        with (tmp_path / "printed").open("wb") as printed:
+            ran = subprocess.run(
+                [sys.executable, "-c", MANY, str(number), recording(HALT), tmp_path / str(number)],
+                stdout=printed, stderr=subprocess.PIPE, text=True, check=False,
+            )  # fmt: skip
+        assert ran.returncode == 5, ran.stderr
+        found = [json.loads(line) for line in (tmp_path / "printed").read_text().splitlines()]
+        assert [row["base_offset"] for row in found if row["kind"] == "finding"] == list(range(number))
+        peaks.append(int(ran.stderr.split()[-1]) >> 10)
+    assert peaks[1] - peaks[0] < 60, peaks
