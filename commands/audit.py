@@ -108,6 +108,7 @@ def run(
     from kctl.evidence.discover import discover
 
     frame.acks = options.acks
+    _refuse_master(engine)
     paths = options.paths
     evidence = discover(()) if merge else options.find(frame)
     if paths and set(paths) <= set(evidence.unopened):
@@ -192,6 +193,13 @@ def _cores(engine: str, master: str, jobs: int | None) -> int | None:
     return int(number[1]) if number else default_jobs() if "*" in master else 1
 
 
+def _refuse_master(engine: str) -> None:
+    """UsageError where a master is named for an engine that has none: whoever names one means Spark."""
+    named = click.get_current_context().get_parameter_source("master")
+    if engine != "spark" and named is click.core.ParameterSource.COMMANDLINE:
+        raise click.UsageError("--master is for --engine spark")
+
+
 def _target(where: str, *, resume: bool, overwrite: bool) -> tuple[Target | None, Path]:
     """Where the report goes: the prefix of a store and the folder that it is made in, or that folder alone."""
     from kctl.stores.file_systems import is_url
@@ -212,7 +220,12 @@ def _target(where: str, *, resume: bool, overwrite: bool) -> tuple[Target | None
     target = Target(where)
     target.refuse_others(OWN_NAMES, overwrite=overwrite)
     folder = tempfile.mkdtemp(prefix="kctl-report-")
-    click.get_current_context().call_on_close(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+    def remove() -> None:
+        if not target.kept:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    click.get_current_context().call_on_close(remove)
     return target, Path(folder)
 
 
@@ -384,6 +397,7 @@ def sql(
 
     if (statement is None) == (file is None):
         raise click.UsageError("give a statement or --file, not both")
+    _refuse_master(engine)
     asked, tables = str(statement) if file is None else _statement_in(file), Tables(folder)
 
     def rows() -> Iterator[Row]:

@@ -6,8 +6,10 @@ What a killed run leaves the next one with `--overwrite` takes away.
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from kctl.errors import KctlError, Refused
 from kctl.files import open_file
@@ -26,6 +28,20 @@ class Target:
 
         self.files, self.path = file_system(url)
         self.given = redact_text(url).partition("?")[0].rstrip("/")
+        self.kept: Path | None = None
+        """The folder of a report that could not be put there."""
+        bucket, parts = self.path.partition("/")[0], urlsplit(url)
+        if bucket in (parts.hostname, parts.username) and self._is_missing(bucket):
+            raise StoreUnreachable(f"{self.given}: there is no {bucket!r} in the store")
+
+    def _is_missing(self, bucket: str) -> bool:
+        """Whether the store says so; one may write where one must not ask."""
+        from pyarrow import fs
+        from pyarrow.lib import ArrowException
+
+        with suppress(OSError, ValueError, ArrowException):
+            return bool(self.files.get_file_info(bucket).type == fs.FileType.NotFound)
+        return False
 
     def refuse_others(self, own_names: frozenset[str], *, overwrite: bool) -> None:
         """Raise Refused where the prefix holds an earlier report that is not to be replaced, or what no audit writes."""
@@ -40,7 +56,18 @@ class Target:
             )
 
     def publish(self, folder: Path) -> None:
-        """Replace what is below the prefix by the files of a folder. Raises KctlError, and then no summary is there."""
+        """Replace what is below the prefix by the files of a folder.
+
+        Raises KctlError, and then no summary is there and the folder is `kept`.
+        """
+        try:
+            self._publish(folder)
+        except KctlError as error:
+            self.kept = folder
+            error.hint = f"the report is whole in {folder}; {error.hint}"
+            raise
+
+    def _publish(self, folder: Path) -> None:
         paths = sorted(path for path in folder.rglob("*") if path.is_file() and ".resume" not in path.parts)
         paths.sort(key=lambda path: path.name == SUMMARY and path.parent == folder)
         earlier = sorted(self._keys(), key=lambda key: key != SUMMARY)

@@ -446,3 +446,14 @@ def test_an_audit_that_judged_nothing_does_not_end_like_one_that_found_nothing(t
         ran = rows("audit", "run", tmp_path / name, "--out", tmp_path / f"{name}-report")
         assert ran.rows[-1]["verdict"] == "Nothing could be judged." and ran.rows[-1]["judgements"] == []
         assert ran.status == 3, name
+
+
+def test_a_master_without_its_engine_is_refused(tmp_path: Path) -> None:
+    """Whoever names one means Spark, and would take the rows of this machine for the cluster's."""
+    for command in (
+        ("run", recording("incidents/halt-0.10.2"), "--out", tmp_path / "out"),
+        ("sql", tmp_path, "SELECT 1"),
+    ):
+        ran = kctl("audit", *command, "--master", "local[2]")
+        assert ran.status == 2 and "--master is for --engine spark" in ran.err
+    assert not (tmp_path / "out").exists()

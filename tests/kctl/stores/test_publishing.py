@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,9 @@ def test_a_store_that_fails_on_the_way_holds_no_summary(
     monkeypatch.setattr(Target, "_put", fail)
     ran = audit(evidence, URL, "--overwrite")
     assert ran.status == 3 and "report.html: the store denies access" in ran.err
+    (kept,) = re.findall(r"the report is whole in (\S+);", ran.err)
+    assert (Path(kept) / "summary.json").exists()
+    shutil.rmtree(kept)
     assert (store / "report" / "findings").exists() and not (store / "report" / "summary.json").exists()
     monkeypatch.setattr(Target, "_put", put)
     assert audit(evidence, URL, "--overwrite").status != 3 and (store / "report" / "summary.json").exists()
@@ -104,3 +108,14 @@ def test_the_summary_is_the_first_that_goes(
 def test_what_a_store_cannot_be_used_for(store: Path, evidence: Path) -> None:
     ran = audit(evidence, URL, "--resume")
     assert ran.status == 2 and "write to a folder that every process sees" in ran.err
+
+
+def test_a_bucket_that_is_not_there_is_said_before_the_work(
+    store: Path, evidence: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, _ = file_systems.SCHEMES["s3"](URL)
+    monkeypatch.setitem(file_systems.SCHEMES, "s3", lambda url: (files, url.removeprefix("s3://")))
+    monkeypatch.setattr("kctl.audit.run.run", None)
+    ran = audit(evidence, URL)
+    assert ran.status == 3 and f"{URL}: there is no 'bucket' in the store" in ran.err
+    assert list(store.iterdir()) == []
