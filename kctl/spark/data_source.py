@@ -57,6 +57,7 @@ RANGES = {
     "base_offset": (None, "to_offset"),
     "last_offset": ("from_offset", None),
     "max_timestamp": ("from_time", "to_time"),
+    "partition_leader_epoch": ("from_epoch", "to_epoch"),
 }
 
 
@@ -140,6 +141,14 @@ class KafkaSegments(DataSource):
         except ValueError:
             raise KctlError(f"{option} is no number: {given!r}", "give a number of bytes") from None
 
+    def _flag(self, option: str) -> bool:
+        given = str(self.options.get(option, "false"))
+        if given.lower() not in ("true", "false"):
+            raise KctlError(
+                f"{option} is neither true nor false: {given!r}", f"give {option}=true, or leave it out"
+            )
+        return given.lower() == "true"
+
     def schema(self) -> str:
         return ddl_of(SCHEMAS[self.table])
 
@@ -158,7 +167,7 @@ class KafkaSegments(DataSource):
                 f"its columns are {', '.join(SCHEMAS[self.table].names)}",
             )
         target = max(1, self._number("least_split_bytes", LEAST_SPLIT), self._number("split_bytes", TARGET))
-        kind = FilteringReader if self.options.get("pushdown") == "true" else Reader
+        kind = FilteringReader if self._flag("pushdown") else Reader
         return kind(where, self.table, list(schema.fieldNames()), target)
 
 

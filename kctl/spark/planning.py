@@ -39,11 +39,16 @@ class Filters(Struct, frozen=True):
     to_offset: int | None = None
     from_time: int | None = None
     to_time: int | None = None
+    from_epoch: int | None = None
+    to_epoch: int | None = None
 
     @property
-    def bounds(self) -> tuple[int | None, int | None, int | None, int | None]:
-        """Those of offsets and times."""
-        return self.from_offset, self.to_offset, self.from_time, self.to_time
+    def has_bounds(self) -> bool:
+        """Whether any is set on offsets, times or epochs."""
+        bounds = (
+            self.from_offset, self.to_offset, self.from_time, self.to_time, self.from_epoch, self.to_epoch,
+        )  # fmt: skip
+        return any(bound is not None for bound in bounds)
 
     def wants(self, one: SegmentRef) -> bool:
         """Whether any row of a segment may pass."""

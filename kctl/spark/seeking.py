@@ -43,7 +43,7 @@ def wanted_part(source: Source, split: Split, hints: NDArray[np.int64], wanted: 
 
     The whole split where headers do not tell: damage, or message sets, whose first offset they do not have.
     """
-    if wanted.bounds == (None, None, None, None):
+    if not wanted.has_bounds:
         return split
     hints = hints[(hints >= split.start) & (hints < split.end)]
     options = ScanOptions(level=Level.HEADER, start=split.start, end=split.end)
@@ -67,4 +67,8 @@ def _within(headers: Headers, wanted: Filters) -> NDArray[np.bool_]:
         keep &= headers.base_offset <= wanted.to_offset
     if wanted.from_time is not None:
         keep &= headers.max_timestamp >= wanted.from_time
+    if wanted.from_epoch is not None:
+        keep &= headers.partition_leader_epoch >= wanted.from_epoch
+    if wanted.to_epoch is not None:
+        keep &= headers.partition_leader_epoch <= wanted.to_epoch
     return keep

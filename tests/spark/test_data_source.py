@@ -302,6 +302,7 @@ def test_a_job_has_no_more_tasks_than_a_driver_can_hold(
         ({"path": f"s3://nowhere/x?region=r&access_key=a&secret_key=hidden&{CLOSED}"}, "crc bigint", "s3://nowhere"),
         ({"path": ""}, "crc bigint", "no path"),
         ({"tabel": "records"}, "crc bigint", "there is no option 'tabel'; did you mean table?"),
+        ({"pushdown": "yes"}, "crc bigint", "pushdown is neither true nor false: 'yes'"),
         ({"split_bytes": "64M"}, "crc bigint", "split_bytes is no number: '64M'"),
         ({"path": "", "paths": '["/no/such/folder", "/nor/this"]'}, "crc bigint", "/no/such/folder"),
         ({"path": "/no/such/*/folder"}, "crc bigint", "/no/such/*/folder"),

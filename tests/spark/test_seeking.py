@@ -7,9 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytest.importorskip("pyspark")
+
+from pyspark.sql.datasource import EqualTo
+
 from benchmarks.in_memory import InMemory
 from kctl.scan.source import opened_source
 from kctl.scan.splits import Split, hints_of
+from kctl.spark.data_source import wanted_by
 from kctl.spark.planning import Filters
 from kctl.spark.seeking import indexed_start, wanted_part
 from tests.spark.test_data_source import NOW, SMALL
@@ -32,7 +37,7 @@ def part(log: bytes, index: bytes, **bounds: int) -> Split | None:
     return wanted_part(InMemory(log), Split(0, len(log)), hints_of(index), Filters(**bounds))
 
 
-def offset_at(log: bytes, position: int) -> int:
+def offset_at(log: bytes | bytearray, position: int) -> int:
     return int.from_bytes(log[position : position + 8])
 
 
@@ -73,6 +78,22 @@ def test_headers_tell_the_part_that_is_wanted(segment: Segment) -> None:
     assert part(log, index) == Split(0, len(log))
     assert part(log, index, from_offset=3000) is None
     assert part(log, index, from_time=NOW + 10**9) is None
+
+
+def test_headers_tell_the_epoch_that_is_wanted(segment: Segment) -> None:
+    log, index = bytearray(segment[0]), segment[1]
+    at = 0
+    while at < len(log):
+        log[at + 12 : at + 16] = (offset_at(log, at) // 1000).to_bytes(4)
+        at += 12 + int.from_bytes(log[at + 8 : at + 12])
+    wanted = wanted_by([EqualTo(("partition_leader_epoch",), 1)])
+    found = wanted_part(InMemory(bytes(log)), Split(0, len(log)), hints_of(index), wanted)
+    assert found is not None
+    assert (offset_at(log, found.start), offset_at(log, found.end)) == (1000, 2000)
+    after = part(bytes(log), index, from_epoch=2)
+    assert after is not None
+    assert (offset_at(log, after.start), after.end) == (2000, len(log))
+    assert part(bytes(log), index, from_epoch=3) is None
 
 
 def test_where_headers_are_damaged_all_is_looked_at(segment: Segment) -> None:
