@@ -170,11 +170,13 @@ def _read(path: Path) -> dict[str, object]:
         raise file_error(f"settings file {path}", error, KctlError) from error
     except UnicodeDecodeError as error:
         raise KctlError(f"settings file {path} is not TOML: {error}", "save the file as UTF-8") from error
-    import tomllib  # most have no settings file
+    from formats import bounded_toml  # most have no settings file
 
     try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        return bounded_toml.loads(text)
+    except bounded_toml.TooMany as error:
+        raise KctlError(f"settings file {path}: {error}", "correct the file") from None
+    except ValueError as error:
         # The library may quote the line, and a password stands in it: only the place is told.
         place = re.search(r"\((at [^()]*)\)$", str(error))
         where = f" ({place[1]})" if place else ""

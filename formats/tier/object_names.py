@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import enum
 import re
-import tomllib
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from formats import bounded_toml
 from formats.errors import FormatError
 from formats.values import Struct, field
 
@@ -134,7 +134,7 @@ LAYOUTS = {layout.name: layout for layout in (LOCAL_TIERED_STORAGE, AIVEN)}
 def parse_layout(text: str) -> Layout:
     """A layout from a TOML file: `name`, `key`, a table `suffixes` (suffix = kind) and a list `optional`."""
     try:
-        table: dict[str, Any] = tomllib.loads(text)
+        table: dict[str, Any] = bounded_toml.loads(text)
         suffixes = {str(suffix): ObjectKind(kind) for suffix, kind in table["suffixes"].items()}
         optional = frozenset(ObjectKind(kind) for kind in table.get("optional", ()))
         made = Layout(str(table.get("name", "custom")), str(table["key"]), suffixes, optional)
@@ -143,14 +143,6 @@ def parse_layout(text: str) -> Layout:
         if missing:
             raise ValueError(f"the key must name each of {', '.join(sorted(_PARTS))} once")
         _ = made.pattern
-    except (
-        tomllib.TOMLDecodeError,
-        RecursionError,
-        TypeError,
-        KeyError,
-        ValueError,
-        AttributeError,
-        re.error,
-    ) as error:
+    except (TypeError, KeyError, ValueError, AttributeError, re.error) as error:
         raise FormatError(f"no layout: {error}", 0) from None
     return made

@@ -7,12 +7,12 @@ Records acknowledged are those below a leader's high watermark (acks=all) or any
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from formats import bounded_toml
 from formats.values import Struct, field
 from kctl.cluster.election_rules import Elected, elect_offline, remove_from_isr
 from kctl.cluster.state import NO_LEADER
@@ -299,8 +299,8 @@ def read_scenario(name_or_path: str) -> Scenario:
 def parse_scenario(name: str, text: str) -> Scenario:
     """A scenario from TOML text. Raises BadValue that names what is wrong."""
     try:
-        table = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        table = bounded_toml.loads(text)
+    except ValueError as error:
         raise BadValue(f"{name}: not TOML: {error}") from error
     brokers = table.get("brokers", [1, 2])
     if not _are_ids(brokers) or len(set(brokers)) != len(brokers) or not brokers:

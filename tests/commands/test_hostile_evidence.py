@@ -251,7 +251,14 @@ def test_arguments_that_are_no_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [*TORN, b"contexts = 3", b"[contexts]\nx=" + DEEP, b"a." * 5000 + b"b = 1"]
+    "content",
+    [
+        *TORN,
+        b"contexts = 3",
+        b"[contexts]\nx=" + DEEP,
+        b"a." * 5000 + b"b = 1",
+        b"[contexts]\nx = " + b"9" * 5000,
+    ],
 )
 def test_settings_and_scenarios(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
