@@ -205,7 +205,7 @@ def _looked_into(candidate: Candidate, layouts: Sequence[Layout], sources: Sourc
     if not head and broken:
         sources.findings.append(say.LOG_GZIP_DAMAGED.at(_place(candidate), lines=0, reason=broken[0]))
         return []
-    if not head:
+    if not head or (len(head) < PEEKED and head.isspace()):
         if candidate.path != STDIN:
             sources.findings.append(say.LOG_EMPTY.at(_place(candidate)))
         return []

@@ -116,7 +116,8 @@ def _named(block: Block, writers: _Writers) -> tuple[Int64s, list[int]]:
     data, starts = block.data, block.starts
     brokers = np.full(len(starts), ELSE)
     last = len(data) - LOOKED_AT - HEAD_SIZE
-    if block.file.layout is KAFKA and last >= 0:
+    # Of a copy of what was read before no record is left.
+    if block.file.layout is KAFKA and last >= 0 and len(starts):
         count = int(np.searchsorted(starts, last, "right"))
         windows = np.ndarray((last + HEAD_SIZE + 1,), f"V{LOOKED_AT}", data, strides=(1,))
         begins = windows[starts[:count] + HEAD_SIZE].view(np.uint64).reshape(count, -1)

@@ -447,6 +447,12 @@ def test_binary_and_empty_files_are_findings(tmp_path: Path) -> None:
     assert len(list(prepare(found).events())) == 1
 
 
+def test_a_log_of_blank_lines_is_empty(tmp_path: Path) -> None:
+    write(tmp_path, b1="\r\n", b2=line(1))
+    found = find_sources([str(tmp_path)])
+    assert [finding.code for finding in found.findings] == ["log-empty"]
+
+
 def test_a_zone_that_changes_between_two_starts_is_a_finding(tmp_path: Path) -> None:
     start = "[2026-11-21 {:02d}:00:00,000] INFO Kafka startTimeMs: {} (org.apache.kafka.common.utils.AppInfoParser)\n"
     log = tmp_path / "broker-1" / "server.log"

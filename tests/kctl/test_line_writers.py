@@ -261,3 +261,15 @@ def test_how_a_line_begins_tells_its_writer_as_the_whole_line_does(
             assert brokers[index] == (NO_BROKER if own is None else own), block.record(index)
             named += own is not None
     assert named > len(text) / 2000
+
+
+def test_a_copy_of_a_log_that_several_write_to_leaves_nothing_to_tell(tmp_path: Path) -> None:
+    texts = [
+        started(0),
+        started(1),
+        *(f"[ReplicaManager broker={n % 2}] said {n} ({MANAGER})" for n in range(9)),
+    ]
+    for name in ("server.log", "server.log.2026-11-21-13"):
+        (tmp_path / name).write_text(log(*texts))
+    said = list(read_events([str(tmp_path)]))
+    assert [event.broker_id for event in said] == [0, 1, *(n % 2 for n in range(9))]

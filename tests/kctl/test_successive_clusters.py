@@ -60,7 +60,11 @@ NEW = [changed(1, 0, "NewPartition"), grows(1)]
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [([cluster_id("a"), elected(1)], [cluster_id("b"), elected(1)]), ([elected(4)], [elected(1)])],
+    [
+        ([cluster_id("a"), elected(1)], [cluster_id("b"), elected(1)]),
+        ([elected(4)], [elected(1)]),
+        ([cluster_id("a"), elected(4)], [cluster_id("b"), elected(1)]),
+    ],
 )
 def test_a_new_cluster_id_or_a_lower_controller_epoch_is_another_cluster(
     tmp_path: Path, first: list[str], second: list[str]

@@ -213,9 +213,9 @@ class _Builder:
         self.wanted, self.doubtful = wanted, doubtful
         self.clusters: list[_Cluster] = []
         self.cluster = self._new_cluster()
-        # The cluster that the logs in a folder are about now, and the last controller epoch that began there.
+        # The cluster that the logs in a folder are about now, and the last controller epoch of each that began there.
         self.of_folder: dict[str, _Cluster] = {}
-        self.last_epochs: dict[tuple[str, int | None], int] = {}
+        self.last_epochs: dict[tuple[int, str, int | None], int] = {}
         self.lives, self.lines, self.isr_lines = Lives(), ReplicaLines(), IsrLines()
         self.first_ms: int | None = None
         self.last_ms: int | None = None
@@ -240,9 +240,9 @@ class _Builder:
             # Nodes of a KRaft quorum may know different epochs, but none of them goes back.
             speaker = folder, event.broker_id if event.event == "Q17" else None
             if epoch is not None:
-                if epoch < self.last_epochs.get(speaker, epoch):
+                if epoch < self.last_epochs.get((known.number, *speaker), epoch):
                     known = self._after(known, time_ms)
-                self.last_epochs[speaker] = epoch
+                self.last_epochs[known.number, *speaker] = epoch
         if known is not self.cluster:
             self.seen.clear()
         self.of_folder[folder] = self.cluster = known
