@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import io
 import signal
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -61,7 +62,9 @@ WAVES_AT_ONCE, MOST_WAVES = 2, 32
 """A wave waits for its largest item; others begin meanwhile."""
 MOST_HELD = 128 << 20
 """Bytes of results that wait for those before them, from which on no wave begins."""
-NEEDED = "executors need Python 3.11, numpy, pyarrow and msgspec: see PYSPARK_PYTHON in docs/spark.md"
+NEEDED = "executors need Python {}.{} as the driver has it, numpy, pyarrow and msgspec: see PYSPARK_PYTHON in docs/spark.md"
+UNFIT = ("No module named", "PYTHON_VERSION_MISMATCH", "Cannot run program")
+"""What Python or Spark says where an executor lacks something of it."""
 LOOK_EVERY = 0.5  # seconds, at how many tasks are done
 
 
@@ -295,8 +298,9 @@ class SparkEngine:
             rows = self.spark.read.format(Tasks.name()).option("work", work).load().collect()
         except Exception as error:  # py4j and gRPC have families of their own
             cause = _cause(error)
-            lacks = "No module named" in cause
-            raise TaskFailed(f"a Spark task failed: {cause}", NEEDED if lacks else TaskFailed.hint) from error
+            is_unfit = any(words in cause for words in UNFIT)
+            hint = NEEDED.format(*sys.version_info) if is_unfit else TaskFailed.hint
+            raise TaskFailed(f"a Spark task failed: {cause}", hint) from error
         rows.sort(key=lambda one: one["number"])
         return [bytes(row["result"]) for row in rows]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import sys
@@ -14,7 +15,7 @@ from kctl.evidence.discover import discover
 from kctl.model import TopicPartition
 from kctl.replica.comparison.search import CompareOptions, ComparisonTask, compare, comparison_rows
 from kctl.replica.copies.copy import copies_of
-from kctl.spark.tasks import PLAIN, Packed, SparkEngine, interrupts, packed
+from kctl.spark.tasks import PLAIN, Packed, SparkEngine, TaskFailed, interrupts, packed
 from kctl.stores.mirror import local_path
 from kctl.stores.sent import laid
 from tests.kctl.stores.test_mirror import URL, Handler, forgotten, store
@@ -151,6 +152,38 @@ def test_jobs_that_spark_no_longer_knows_or_does_not_tell() -> None:
     del engine.spark.sparkContext  # as over Connect
     engine._count_retries()
     assert (engine._completed(), engine.retries) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("said", "cause", "is_unfit"),
+    [
+        (
+            "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than that in driver: 3.11.\n"
+            "Please check environment variables PYSPARK_PYTHON and PYSPARK_DRIVER_PYTHON are correctly set.",
+            "Python in worker has different version: 3.9", True,
+        ),
+        (
+            "An error occurred while calling o51.collectToPython.\n: org.apache.spark.SparkException: Job aborted: Lost "
+            'task 0.3 (executor 0): java.io.IOException: Cannot run program "/opt/python": error=2, No such file\n\tat java',
+            'Cannot run program "/opt/python"', True,
+        ),
+        ("Traceback (most recent call last):\nModuleNotFoundError: No module named 'msgspec'\n", "'msgspec'", True),
+        ("Traceback (most recent call last):\nMemoryError: no room\n", "no room", False),
+    ],
+)  # fmt: skip
+def test_an_executor_that_lacks_something_is_told_what(said: str, cause: str, is_unfit: bool) -> None:
+    engine = engine_of(Tracker())
+    engine.spark.addTag = lambda tag: None  # type: ignore[method-assign]
+    engine.spark.read = SimpleNamespace(format=lambda name: fail(said))  # type: ignore[misc,assignment]
+    with pytest.raises(TaskFailed, match=re.escape(cause)) as raised:
+        engine._results("work", "what")
+    wanted = "executors need Python {}.{} as the driver has it".format(*sys.version_info)
+    assert (wanted in raised.value.hint) == is_unfit
+    assert "\n" not in raised.value.message
+
+
+def fail(words: str) -> None:
+    raise RuntimeError(words)
 
 
 def test_an_interrupt_whose_exception_is_lost_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
