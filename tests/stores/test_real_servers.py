@@ -187,3 +187,20 @@ def no_wrong_rows(remote: Ran, local: Ran) -> bool:
         return True
     assert sorted(map(told, remote.rows)) == sorted(map(told, local.rows))
     return False
+
+
+def test_a_report_goes_to_a_store_that_has_its_bucket(
+    rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is not there is said before the work is done. What is written does not go through the proxy."""
+    for key, value in rig.store.environment(rig.store.port).items():
+        monkeypatch.setenv(key, value)
+    sent = rows("audit", "run", rig.folder, "--out", f"{rig.store.url}/report", "--jobs", 1)
+    assert sent.status == 5, sent.err
+    again = rows("audit", "run", rig.folder, "--out", f"{rig.store.url}/report", "--jobs", 1)
+    assert again.status == 4 and "holds an earlier report" in again.err
+    monkeypatch.setattr("kctl.audit.run.run", None)
+    nowhere = rig.store.url.replace("evidence", "nowhere")
+    refused = rows("audit", "run", rig.folder, "--out", f"{nowhere}/report", "--jobs", 1)
+    assert refused.status == 3, refused.err
+    assert f"{nowhere}/report" in refused.err and len(refused.err.strip().splitlines()) == 2
