@@ -175,7 +175,9 @@ def get(
     if effective:
         listed = _effective_rows(frame, at, entity_type, entity_name, key, explain, show_secrets)
         return Outcome(
-            listed, text=partial(effective_text, verbose=frame.verbose), nothing="there is no such key"
+            listed,
+            text=partial(effective_text, verbose=frame.verbose),
+            nothing="there is no such key" if key else NOTHING_SET,
         )
     if entity_type is None:  # as where it is always required
         context = click.get_current_context()

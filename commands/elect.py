@@ -39,6 +39,7 @@ def preferred(frame: Frame, how: How, topics: frozenset[str] | None) -> Outcome:
     $ kctl elect preferred --dry-run
     """
     from kctl.cluster.elections import WANTED, candidates, plan_preferred_election
+    from kctl.cluster.state import NO_LEADER
 
     with open_for_change(frame) as cluster:
         state = _read(cluster, topics, how.version)
@@ -47,7 +48,9 @@ def preferred(frame: Frame, how: How, topics: frozenset[str] | None) -> Outcome:
         wanted = [candidate for candidate in chosen if candidate.state == WANTED]
         hopeless = [candidate for candidate in chosen if candidate.state == "failed"]
         for candidate in hopeless[:5]:
-            frame.note(f"{candidate.partition} keeps its leader: {candidate.reason}")
+            led = state.partition_states.get(candidate.partition)
+            keeps = "keeps its leader" if led and led.leader != NO_LEADER else "stays without a leader"
+            frame.note(f"{candidate.partition} {keeps}: {candidate.reason}")
         if how.dry_run or not wanted:
             return carry_out(frame, how, cluster, plan, _rows([*wanted, *hopeless], state))
         outcome = carry_out(frame, how, cluster, plan)

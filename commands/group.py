@@ -40,9 +40,14 @@ def list_groups(frame: Frame, timeout: float, states: tuple[str, ...]) -> Outcom
     $ kctl group list --state Empty --output jsonl
     """
     from kctl.wire.groups import list_groups as listed
+    from kctl.wire.groups import require_coordinators
 
     with wire(frame, timeout=timeout) as connected:
         groups, failures = listed(connected)
+        try:
+            require_coordinators(connected)
+        except KctlError as error:
+            failures.append(error)
     for failure in failures:
         frame.report(failure)
     wanted = {state.lower() for state in states}

@@ -61,7 +61,7 @@ def write_text(row: Row, page: Page) -> Iterator[str]:
 
 
 # What the target of a request says, or nobody asks.
-NAMED = ["entity_type", "entity_name", "topic", "group", "keep_factor", "election", "broker_id"]
+NAMED = ["entity_type", "entity_name", "topic", "group", "keep_factor", "election", "broker_id", "node_id"]
 ENDED = {("replicas", None): "(cancelled)", ("offset", -1): "(none)"}
 
 
@@ -73,7 +73,7 @@ def _asked(before: object, after: object, page: Page) -> Iterator[str]:
         for rows in now.values()
         if isinstance(rows, list)
         for one in rows
-        if "partition" in one
+        if isinstance(one, dict) and "partition" in one
     }
 
     def line(label: str, old: object, new: object) -> str:
@@ -99,6 +99,9 @@ def _asked(before: object, after: object, page: Page) -> Iterator[str]:
                     shown = new if isinstance(new, list) else ENDED.get((name, new), new)
                     if name not in ("topic", "partition") and shown is not None:
                         yield line(f"{one['topic']}-{one['partition']} {name}", old.get(name), shown)
+        elif key == "levels":
+            for name, level in value.items():
+                yield line(name, now.get(key, {}).get(name), level)
         elif key not in NAMED and value not in (None, {}):
             yield from (line(path, None, text) for path, text in _flat(json.dumps({key: value})).items())
 

@@ -27,9 +27,9 @@ def quorum_row(quorum: Quorum) -> Row:
         leader_id=quorum.leader_id if is_led else None,
         leader_epoch=quorum.leader_epoch if is_led else None,
         high_watermark=quorum.high_watermark if is_led else None,
-        voters=sorted(quorum.voters),
+        voters=sorted(id for id in quorum.voters if id >= 0),
         has_majority=quorum.has_majority,
-        dead_voters=sorted(quorum.dead_voters),
+        dead_voters=sorted(id for id in quorum.dead_voters if id >= 0),
         message=quorum.lost or None,
     )
 
@@ -47,6 +47,7 @@ def member_rows(quorum: Quorum | None) -> Iterator[Row]:
         caught_up = member.last_caught_up_at
         yield QUORUM_MEMBER.of(
             member,
+            node_id=member.node_id if member.node_id >= 0 else None,
             is_leader=is_leader,
             log_end_offset=member.log_end_offset if is_known else None,
             lag=newest - member.log_end_offset if is_known else None,
@@ -54,7 +55,9 @@ def member_rows(quorum: Quorum | None) -> Iterator[Row]:
             role="leader" if is_leader else "voter" if member.is_voter else "observer",
             last_fetch_timestamp=member.last_fetch_at,
             lag_time_ms=None if caught_up is None else latest - caught_up,
-            endpoints=[f"{at.listener}://{at.host}:{at.port}" for at in member.endpoints],
+            endpoints=[
+                f"{at.listener}{'://' if at.listener else ''}{at.host}:{at.port}" for at in member.endpoints
+            ],
         )
 
 
@@ -64,18 +67,21 @@ def describe_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
     for row in rows:
         if row["kind"] == "quorum":
             voters, dead = ids(row["voters"]), ids(row["dead_voters"])
-            where = "no leader" if row["leader_id"] is None else f"leader {row['leader_id']}"
             silent = f"; no answer from {dead}" if dead else ""
+            said = f"leader {row['leader_id']}, epoch {row['leader_epoch']}, voters {voters}{silent}"
+            if row["leader_id"] is None:
+                said = str(row["message"] or "no active controller").partition(";")[0]
             style = (
                 "good" if row["has_majority"] and not dead else "warning" if row["has_majority"] else "error"
             )
-            yield page.style(f"{where}, epoch {row['leader_epoch']}, voters {voters}{silent}", style)
+            yield page.style(said, style)
         else:
             members.append(row)
     yield from table(
         [
             {
-                "node": row["node_id"],
+                "node": "?" if row["node_id"] is None else row["node_id"],
+                "address": ids(row["endpoints"]) if row["node_id"] is None else None,
                 "role": row["role"],
                 "log end": row["log_end_offset"],
                 "lag": row["lag"],

@@ -83,7 +83,7 @@ def _stage(entry: Entry, index: int, run: ChangeRun) -> None:
             note=run.note,
         )
         if waited.failed:
-            raise _unfinished(entry, run, waited.failed)
+            raise _unfinished(entry, run, waited.failed, f"see `kctl journal show {entry.id}`")
         if not waited.is_done:
             raise _unfinished(entry, run, _missing(waited))
         stage.state = "finished"
@@ -195,10 +195,14 @@ def read_for(intent: intents.Intent, run: ChangeRun, *, recent: bool = False) ->
     )
 
 
-def _unfinished(entry: Entry, run: ChangeRun, why: str) -> NotFinished:
+def _unfinished(entry: Entry, run: ChangeRun, why: str, hint: str = "") -> NotFinished:
     entry.outcome = why
     run.journal.write(entry)
-    return NotFinished(f"written, but not finished: {why}", f"see `kctl journal show {entry.id}`")
+    rest = "; ".join(str(stage.intent) for stage in entry.stages if stage.state == "planned")
+    then = f", then does the rest: {rest}" if rest else ""
+    return NotFinished(
+        f"written, but not finished: {why}", hint or f"`kctl journal resume {entry.id}` waits on{then}"
+    )
 
 
 def _missing(waited: Waited) -> str:

@@ -109,7 +109,7 @@ def _quorum(seen: Seen) -> Iterator[str]:
     quorum = seen.state.quorum
     voters = [m for m in quorum.members if m.is_voter] if quorum else []
     if quorum and quorum.lost:
-        yield from (f"voter {voter.node_id} does not answer" for voter in voters if not voter.is_answering)
+        yield from (f"{voter.voter} does not answer" for voter in voters if not voter.is_answering)
         return
     newest = max((m.last_caught_up_at or 0 for m in voters), default=0)
     for voter in voters:

@@ -40,7 +40,7 @@ class Restart(Struct, frozen=True, kw_only=True):
 
 def rolling_restart(state: ClusterState, disks: Sequence[LogDir]) -> list[Restart]:
     """Every node, in order."""
-    voters = state.quorum.voters if state.quorum else frozenset[int]()
+    voters = frozenset(id for id in (state.quorum.voters if state.quorum else ()) if id >= 0)
     assigned = {id for tp in state.partitions() for id in state.topics[tp.topic].partitions[tp.partition]}
     brokers = assigned | set(state.brokers)
     hosted = _hosted(state)

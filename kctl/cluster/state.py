@@ -113,7 +113,8 @@ class Request(NamedTuple):
 class QuorumMember(NamedTuple):
     """A voter or observer of a KRaft quorum; times are milliseconds by the leader's clock, None where not known.
 
-    `is_answering`: it leads, or has fetched in the last seconds; None where that is not told (before 3.3).
+    `is_answering`: it leads, or has fetched in the last seconds; None where that is not told (before 3.3). Where only
+    the address of a voter is known its id is below -1, as Kafka numbers such nodes.
     """
 
     node_id: int
@@ -124,6 +125,13 @@ class QuorumMember(NamedTuple):
     directory_id: str | None = None  # Kafka's form
     is_answering: bool | None = None
     endpoints: tuple[Endpoint, ...] = ()  # of voters (3.9 and later)
+
+    @property
+    def voter(self) -> str:
+        """What it is called."""
+        if self.node_id >= 0:
+            return f"voter {self.node_id}"
+        return " ".join(["the voter at", *(f"{at.host}:{at.port}" for at in self.endpoints)])
 
 
 class Quorum(NamedTuple):

@@ -15,7 +15,7 @@ QUORUM = RowType("""
 
 QUORUM_MEMBER = RowType("""
     quorum_member: A voter or observer of the KRaft quorum.
-    node_id                   integer
+    node_id                   integer?  null where there is no leader and only the address is known
     is_voter                  boolean
     is_leader                 boolean   the controller
     log_end_offset            integer?  of the metadata log; null where the leader has never heard of it
@@ -26,7 +26,7 @@ QUORUM_MEMBER = RowType("""
     last_fetch_timestamp      integer?  milliseconds, by the leader's clock
     lag_time_ms               integer?  by how much it has caught up later than the leader
     is_answering              boolean?  it has fetched in the last 2 s; null before 3.3
-    endpoints                 array     LISTENER://HOST:PORT, of voters (3.9 and later)
+    endpoints                 array     LISTENER://HOST:PORT, of voters (3.9 and later); without a leader HOST:PORT
 """)
 
 FEATURE = RowType("""

@@ -438,12 +438,12 @@ class Wire:
             raise answer
         return answer
 
-    def send_to(self, host: str, port: int, request: Any) -> Any:
+    def send_to(self, host: str, port: int, request: Any, *, timeout: float | None = None) -> Any:
         """The answer of a node that is no broker, spoken to as brokers are. Raises NoAnswer, TooOld."""
         node: Any = f"{host}:{port}"
         known = MetadataResponse.MetadataResponseBroker(node_id=node, host=host, port=port, rack=None)
         self._manager.cluster._coordinator_brokers[node] = known
-        return self.send(request, node)
+        return self.send(request, node, timeout=timeout)
 
     def read(self, request: Any) -> Any:
         """As `send`, for a request that changes nothing: where the broker is gone, another one is asked."""

@@ -13,16 +13,18 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 from kafka.protocol.metadata import FindCoordinatorRequest
 
 from formats.values import Struct
-from kctl.changes.intents import GroupOffset
+from kctl.changes.intents import GroupOffset, counted
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
 from kctl.wire.adapter import BrokerError, TooOld, Wire, error_name
 from kctl.wire.reading import read_cluster
 from kctl.wire.replicas.fetching import CONSUMER, LATEST, list_offsets
+from kctl.wire.shortcuts.metadata import PlacesRequest, places
 
 CLASSIC, CONSUMER_PROTOCOL, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 BY_GROUP, BY_NAME = 8, 9  # versions of OffsetFetch: the first of many groups, the last with topics by name
 GROUP_ID_NOT_FOUND = 69
+OFFSETS = "__consumer_offsets"
 EMPTY = frozenset({"Empty", "Dead"})  # states without members
 
 
@@ -101,6 +103,20 @@ def list_groups(wire: Wire) -> tuple[list[ListedGroup], list[KctlError]]:
                 for group in answer.groups
             ]
     return sorted(found), failures
+
+
+def require_coordinators(wire: Wire) -> None:
+    """Raises KctlError where a partition of the groups' own topic has no leader: nobody lists its groups."""
+    topic = PlacesRequest.MetadataRequestTopic(name=OFFSETS)
+    metadata = places(wire.read(PlacesRequest(topics=[topic], allow_auto_topic_creation=False)))
+    alive = {node.node_id for node in metadata.brokers}
+    silent = sum(led.leader not in alive for topic in metadata.topics for led in topic.states.values())
+    if silent:
+        raise KctlError(
+            f"{counted(silent, 'partition')} of {OFFSETS} {'has' if silent == 1 else 'have'} no leader, so that not "
+            "every group is known",
+            f"start the brokers that hold {OFFSETS}: `kctl topic describe {OFFSETS}`",
+        )
 
 
 def coordinator_of(wire: Wire, group: str) -> int:

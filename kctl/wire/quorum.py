@@ -15,7 +15,7 @@ import errno
 import select
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kafka.protocol.admin.cluster import DescribeClusterRequest, DescribeQuorumRequest
@@ -170,20 +170,27 @@ def _epochs(wire: Wire, nodes: list[int]) -> dict[int, int]:
 def _voters(wire: Wire) -> dict[int, tuple[Endpoint, bool]]:
     """The voters that the file of the broker names, and whether each takes a connection.
 
-    Where the set of voters can change the file names addresses alone, which are numbered from 1.
+    Where the set of voters can change the file names addresses alone: a controller that answers knows whose they are.
     """
     from kctl.wire.shortcuts.configs import BROKER, STATIC_BROKER, described, values_from
 
     answer = wire.send(described(BROKER, [str(wire.node)], [VOTERS, SERVERS]), timeout=wire.access.timeout)
     file = values_from(answer.results[0], (STATIC_BROKER,))
     endpoints = {}
-    for number, text in enumerate((file.get(VOTERS) or file.get(SERVERS) or "").split(","), 1):
+    for number, text in enumerate((file.get(VOTERS) or file.get(SERVERS) or "").split(","), 2):
         id, _, address = text.strip().rpartition("@")
         host, _, port = address.rpartition(":")
         if host and port.isdigit():
-            endpoints[int(id or number)] = Endpoint("", host, int(port))
+            endpoints[int(id or -number)] = Endpoint("", host, int(port))
     found = listening(set(endpoints.values()))
-    return {id: (endpoint, endpoint in found) for id, endpoint in endpoints.items()}
+    nameless = any(id < 0 for id in endpoints)
+    told = {
+        (at.host, at.port): id for id, at in (_registered(wire, found, QUICK) if nameless else {}).items()
+    }
+    return {
+        told.get((endpoint.host, endpoint.port), id): (endpoint, endpoint in found)
+        for id, endpoint in endpoints.items()
+    }
 
 
 def listening(endpoints: set[Endpoint], seconds: float = 0.4) -> set[Endpoint]:
@@ -218,14 +225,18 @@ def controllers(wire: Wire, quorum: Quorum) -> dict[int, Endpoint]:
 
     Only controllers know those that do not vote yet (KIP-919, from 3.7). Empty where none of them answers kctl.
     """
-    for member in quorum.members:
-        for at in member.endpoints if member.is_answering else ():
-            request = DescribeClusterRequest(endpoint_type=CONTROLLERS, min_version=1)
-            with contextlib.suppress(KctlError):
-                answer = wire.send_to(at.host, at.port, request)
-                if not answer.error_code:
-                    return {
-                        int(one.broker_id): Endpoint(at.listener, str(one.host), int(one.port))
-                        for one in answer.brokers
-                    }
+    return _registered(wire, [at for one in quorum.members if one.is_answering for at in one.endpoints])
+
+
+def _registered(wire: Wire, at: Iterable[Endpoint], timeout: float | None = None) -> dict[int, Endpoint]:
+    """The same, asked of these in turn."""
+    for one in at:
+        request = DescribeClusterRequest(endpoint_type=CONTROLLERS, min_version=1)
+        with contextlib.suppress(KctlError):
+            answer = wire.send_to(one.host, one.port, request, timeout=timeout)
+            if not answer.error_code:
+                return {
+                    int(node.broker_id): Endpoint(one.listener, str(node.host), int(node.port))
+                    for node in answer.brokers
+                }
     return {}

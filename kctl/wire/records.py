@@ -18,12 +18,11 @@ from kctl.errors import BadValue, KctlError, Refused
 from kctl.model import TopicPartition
 from kctl.wire.adapter import Leaderless, Wire
 from kctl.wire.cluster import AdminCluster
-from kctl.wire.groups import read_all_groups, read_offsets, watermarks
+from kctl.wire.groups import OFFSETS, read_all_groups, read_offsets, watermarks
 from kctl.wire.reading import read_cluster
 from kctl.wire.replicas.fetching import EARLIEST, list_offsets
 from kctl.wire.writes.requests import OwnRequest, RequestItem
 
-OFFSETS = "__consumer_offsets"
 ALL = -1  # stands for the high watermark
 NOT_LEADER = frozenset({5, 6})  # there is none, or it is another broker
 MOVING, LOOK = 10.0, 0.2  # seconds in which leaders are found again; between two looks
@@ -71,7 +70,7 @@ def choose_deletions(
     times = watermarks(wire, chosen, before) if before is not None else {}
     if to_offset is None and before is None and (silent := silent_coordinators(state)):
         raise KctlError(
-            f"{counted(silent, 'partition')} of {OFFSETS} have no leader, so that not every group is known",
+            f"{counted(silent, 'partition')} of {OFFSETS} {'has' if silent == 1 else 'have'} no leader, so that not every group is known",
             f"start the brokers that hold {OFFSETS}: `kctl topic describe {OFFSETS}`",
         )
     read = _offsets_of_groups(wire, set(chosen))

@@ -48,6 +48,18 @@ ORDERS = {"topic": "orders", "partition": 0}
             {"group": "billing", "partitions": [{**ORDERS, "offset": -1, "leader_epoch": None, "metadata": None}]},
             ["orders-0 offset   5 -> (none)"],
         ),
+        (
+            "RemoveRaftVoter node 102",
+            {"voters": [101, 102, 103]},
+            {"cluster_id": "c", "node_id": 102, "directory_id": "d"},
+            ['cluster_id   "c"', 'directory_id   "d"'],
+        ),
+        (
+            "UpdateFeatures group.version, share.version",
+            {"levels": {"group.version": 1, "share.version": None}},
+            {"levels": {"group.version": 0, "share.version": 1}, "is_downgrade": True},
+            ["group.version   1 -> 0", "share.version   1", "is_downgrade   true"],
+        ),
         ("DeleteTopics orders", {"topic_id": "a", "exists": True}, {"topic": "orders", "topic_id": "a"}, ['topic_id   "a"']),
     ],
 )  # fmt: skip

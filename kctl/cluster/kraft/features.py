@@ -13,7 +13,7 @@ from kctl.changes.plan import Plan, plan_of
 from kctl.changes.waiting import Waited
 from kctl.cluster.interface import Cluster, NoQuorum
 from kctl.cluster.state import ClusterState
-from kctl.errors import BadValue
+from kctl.errors import BadValue, near_names
 
 METADATA_VERSION = "metadata.version"
 
@@ -160,10 +160,19 @@ def plan_levels(
 ) -> Plan:
     """The plan that sets levels, all of them or none; empty where they are in force. The controller was asked first.
 
-    Raises BadValue for a level on the wrong side of the present one, Refused where the controller refuses.
+    Raises BadValue for a feature that there is not or a level on the wrong side of the present one, Refused where the controller refuses.
     """
     if state.quorum is None:
         raise NoQuorum()
+    for name in wanted.keys() - LEVELS.keys() - state.features.keys():
+        supported, _ = cluster.supported_features()
+        if name not in supported:
+            raise BadValue(
+                f"there is no feature {name}",
+                near_names(
+                    name, supported.keys() | LEVELS.keys(), otherwise="`kctl feature list` lists them"
+                ),
+            )
     before = {name: state.features.get(name, 0) for name in wanted}
     after = {name: level for name, level in wanted.items() if level != before[name]}
     verb, other = ("downgrade", "upgrade") if is_downgrade else ("upgrade", "downgrade")

@@ -142,7 +142,7 @@ def _evenness(quorum: Quorum, more: int) -> tuple[str, ...]:
     after = len(quorum.voters) + more
     if not more or after % 2:
         return ()
-    return (f"there will be {after} voters, which survive the loss of {(after - 1) // 2}, as {after - 1} do",)
+    return (f"of {after} voters {after // 2 + 1} must answer: no more may fail than of {after - 1}",)
 
 
 # --- when it is done ----------------------------------------------------------------------------------

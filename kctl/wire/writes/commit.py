@@ -28,7 +28,7 @@ from kctl.wire.writes.requests import RequestItem, can_be_validated, own_request
 SETTLING = 5.0  # seconds in which the fate of a lost request is found out
 # Seconds that brokers have to take a throttle; what is not in force then is said behind the write.
 IN_FORCE = 2.0
-MOVES = "AlterPartitionReassignments"
+MOVES, DISKS = "AlterPartitionReassignments", "AlterReplicaLogDirs"
 
 
 def topics_touched(writes: Sequence[Write]) -> set[str] | None:
@@ -48,7 +48,7 @@ def topics_touched(writes: Sequence[Write]) -> set[str] | None:
 
 def log_dirs_touched(writes: Sequence[Write]) -> set[int]:
     """The brokers in whose log directories something is moved."""
-    return {int(content(write)["broker_id"]) for write in writes if name_of(write) == "AlterReplicaLogDirs"}
+    return {int(content(write)["broker_id"]) for write in writes if name_of(write) == DISKS}
 
 
 def config_types_touched(writes: Sequence[Write]) -> set[str]:
@@ -228,7 +228,7 @@ CHECKS = {
     "IncrementalAlterConfigs": _configured,
     "AlterClientQuotas": _configured,
     "AlterPartitionReassignments": _reassigned,
-    "AlterReplicaLogDirs": _moved,
+    DISKS: _moved,
     "ElectLeaders": _elected,
 }
 
@@ -276,7 +276,7 @@ class Commit:
             refuse_other_state(write, state)
         refuse_other_answers(self._cluster.wire, writes)
         for number, write in enumerate(writes):
-            if name_of(write) == MOVES and state.quorum is None:
+            if name_of(write) == DISKS or (name_of(write) == MOVES and state.quorum is None):
                 self._await_rates(writes[:number])
             self._cluster.has_written = True
             try:
@@ -294,7 +294,8 @@ class Commit:
         """Until brokers say that throttles are in force that were written before the moves which they are for.
 
         With ZooKeeper each broker hears of them by itself, of the lists first, and of the moves from the controller.
-        In KRaft all of it is one log. Brokers of 2.4 keep rates to themselves.
+        In KRaft all of it is one log, but for moves between disks, which a broker is asked for itself. Brokers of 2.4
+        keep rates to themselves.
         """
         rates = [write for write in writes if content(write).get("entity_type") == "brokers"]
         end = time.monotonic() + IN_FORCE

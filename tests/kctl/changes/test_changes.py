@@ -633,8 +633,12 @@ def test_without_waiting_no_stage_is_written_behind_one_that_may_not_be_done(
 ) -> None:
     add_topic(store, "a", [[1]])
     entry = entry_of(two_stages(course))
-    with pytest.raises(NotFinished, match="stage 1 of 2 is written, the rest is not"):
+    with pytest.raises(NotFinished, match="stage 1 of 2 is written, the rest is not") as unfinished:
         applying.apply(entry, replace(course, wait=False))
+    assert (
+        unfinished.value.hint
+        == f"`kctl journal resume {entry.id}` waits on, then does the rest: {entry.stages[1].intent}"
+    )
     assert [stage.state for stage in course.journal.find(entry.id).stages] == ["written", "planned"]
     assert store.json("/config/topics/a")["config"] == {"retention.ms": "1"}  # type: ignore[index,call-overload]
     applying.resume(entry, course)

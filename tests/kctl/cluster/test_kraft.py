@@ -94,6 +94,9 @@ class Requests:
     def writes_for(self, intent: Any, state: ClusterState) -> tuple[Write, ...]:
         return tuple(kraft.TRANSLATIONS[intent.kind](state, intent, state))
 
+    def supported_features(self) -> tuple[dict[str, tuple[int, int]], list[KctlError]]:
+        return {"metadata.version": (7, 30), "group.version": (0, 1), "new.version": (0, 1)}, []
+
 
 REQUESTS: Any = Requests()
 
@@ -237,6 +240,12 @@ def test_levels_are_set_upwards_or_downwards() -> None:
     for level, is_downgrade in ((28, False), (30, True)):
         with pytest.raises(BadValue, match=f"metadata.version is 29: {level} is no"):
             plan_levels(REQUESTS, state, {"metadata.version": level}, is_downgrade=is_downgrade)
+
+
+def test_a_feature_that_nobody_knows_is_named() -> None:
+    with pytest.raises(BadValue, match=r"no feature metadata\.verson; did you mean metadata\.version"):
+        plan_levels(REQUESTS, cluster(), {"metadata.verson": 30}, is_downgrade=False)
+    assert not plan_levels(REQUESTS, cluster(), {"new.version": 1}, is_downgrade=False).is_empty
 
 
 # --- registrations ----------------------------------------------------------------------------------------

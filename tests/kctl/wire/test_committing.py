@@ -17,7 +17,7 @@ from kctl.errors import Refused
 from kctl.model import TopicPartition
 from kctl.wire.cluster import AdminCluster
 from kctl.wire.writes import commit as committing
-from kctl.wire.writes.commit import MOVES, Commit
+from kctl.wire.writes.commit import DISKS, MOVES, Commit
 from kctl.wire.writes.planning import reassign, request
 
 RATE = "leader.replication.throttled.rate"
@@ -31,6 +31,7 @@ THROTTLE = request(
     },
 )
 ORDER = request(MOVES, "1 partition", {"partitions": [{"topic": "t", "partition": 0, "replicas": [1]}]})
+BETWEEN_DISKS = request(DISKS, "broker 1", {"broker_id": 1, "partitions": []})
 KRAFT = Quorum(leader_id=1, leader_epoch=1, high_watermark=5, members=())
 
 
@@ -48,7 +49,9 @@ def state(rate: str | None, quorum: Quorum | None) -> ClusterState:
     )
 
 
-def events(monkeypatch: pytest.MonkeyPatch, rates: list[str | None], quorum: Quorum | None) -> list[str]:
+def events(
+    monkeypatch: pytest.MonkeyPatch, rates: list[str | None], quorum: Quorum | None, order: Write = ORDER
+) -> list[str]:
     """What is sent and read, with what brokers say of the rate each time."""
     seen: list[str] = []
 
@@ -64,7 +67,7 @@ def events(monkeypatch: pytest.MonkeyPatch, rates: list[str | None], quorum: Quo
     monkeypatch.setattr(committing, "send", send)
     monkeypatch.setattr(Commit, "_settle", lambda self, writes: None)
     asked = SimpleNamespace(wire=None, read_state=read_state, has_written=False)
-    Commit(cast(AdminCluster, asked)).carry_out([THROTTLE, ORDER])
+    Commit(cast(AdminCluster, asked)).carry_out([THROTTLE, order])
     return seen
 
 
@@ -77,6 +80,17 @@ def test_a_throttle_is_in_force_before_the_moves(monkeypatch: pytest.MonkeyPatch
 
 def test_a_log_of_its_own_keeps_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
     assert events(monkeypatch, [None], KRAFT) == ["rate None", "IncrementalAlterConfigs", MOVES]
+
+
+@pytest.mark.parametrize("quorum", [None, KRAFT])
+def test_moves_between_disks_wait_for_their_throttle(
+    monkeypatch: pytest.MonkeyPatch, quorum: Quorum | None
+) -> None:
+    """A broker is asked for them itself, past the log that brings it the rate."""
+    assert events(monkeypatch, [None, None, "1000"], quorum, BETWEEN_DISKS) == [
+        *("rate None", "IncrementalAlterConfigs"),
+        *("rate None", "rate 1000", DISKS),
+    ]
 
 
 def test_a_throttle_that_nobody_takes_holds_the_move_up_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,14 +11,15 @@ import pytest
 from kctl.changes.entry import Entry, new_entry
 from kctl.changes.intents import DeleteGroup, GroupOffset, RemoveMembers, SetGroupOffsets, offset_rows
 from kctl.changes.plan import Plan, Stage
-from kctl.cluster.state import ClusterState, Topic
+from kctl.cluster.state import ClusterState, PartitionState, Topic
 from kctl.cluster.topics import is_named, partitions_named
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import BadValue, KctlError, Refused
 from kctl.model import TopicPartition
 from kctl.wire import group_changes
 from kctl.wire.group_changes import ResetGoal, parse_offsets, resets_to
-from kctl.wire.groups import PartitionLag, total_lag
+from kctl.wire.groups import PartitionLag, require_coordinators, total_lag
+from kctl.wire.shortcuts.metadata import Node, Places, TopicPlaces
 from kctl.wire.writes.planning import set_group_offsets
 
 A, B = TopicPartition("a", 0), TopicPartition("a", 1)
@@ -147,3 +148,18 @@ def test_offsets_of_a_share_group_are_deleted_for_whole_topics_only(monkeypatch:
         request.refuse_changed(SimpleNamespace(), before, after)  # type: ignore[arg-type]
     whole = {"group": "g", "partitions": offset_rows({A: None, B: None})}
     request.refuse_changed(SimpleNamespace(), before, whole)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("leaders", "silent"), [((1, 2), ""), ((1, -1), "1 partition of"), ((3, -1), "2 partitions of")]
+)
+def test_groups_of_a_coordinator_that_is_gone_are_missed(leaders: tuple[int, ...], silent: str) -> None:
+    states = {p: PartitionState(leader, 0, (1,)) for p, leader in enumerate(leaders)}
+    topic = TopicPlaces("__consumer_offsets", 0, None, dict.fromkeys(states, (1,)), states)
+    answer = Places(None, -1, [Node(1, "h", 1, None), Node(2, "h", 2, None)], [topic])
+    wire: Any = SimpleNamespace(read=lambda request: answer)
+    if not silent:
+        require_coordinators(wire)
+        return
+    with pytest.raises(KctlError, match=f"{silent} __consumer_offsets ha.* no leader"):
+        require_coordinators(wire)

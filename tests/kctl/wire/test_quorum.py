@@ -10,6 +10,8 @@ import pytest
 from kafka.protocol.admin.cluster import DescribeQuorumRequest
 from kafka.protocol.metadata import ApiVersionsRequest
 
+from commands.cli.render import Page
+from commands.cluster.quorum import describe_text, member_rows, quorum_row
 from kctl.cluster.state import Endpoint, Quorum
 from kctl.errors import KctlError
 from kctl.wire.adapter import Access, NoAnswer
@@ -28,6 +30,7 @@ class FakeWire:
         self.has_seen_controller, self.without_controller = False, None
         self.through, self.growth, self.voters, self.silent = through, growth, voters, silent
         self.epoch, self.asked, self.answer = 100, 0, SimpleNamespace()
+        self.file_key = "controller.quorum.voters"
 
     def version_of(self, request: Any) -> int:
         return 2
@@ -38,7 +41,7 @@ class FakeWire:
         if isinstance(request, DescribeQuorumRequest):
             self.asked += 1
             return self.answer if node in self.through else SILENT
-        config = SimpleNamespace(name="controller.quorum.voters", value=self.voters, config_source=4)
+        config = SimpleNamespace(name=self.file_key, value=self.voters, config_source=4)
         return SimpleNamespace(results=[SimpleNamespace(configs=[config])])
 
     def send_all(self, requests: Any, *, timeout: float | None = None) -> list[Any]:
@@ -111,6 +114,38 @@ def test_a_log_that_stands_still_has_no_controller() -> None:
     quorum = none.value.quorum
     assert quorum.voters == {101, 102, 103} and quorum.dead_voters == {102, 103} and not quorum.has_majority
     assert quorum.lost == none.value.message
+
+
+@pytest.mark.parametrize("tells", [True, False])
+def test_voters_of_which_files_have_addresses_alone(tells: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A controller that answers knows whose addresses they are; they are never taken for brokers of those numbers."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        up, down = server.getsockname()[1], closed.getsockname()[1]
+        wire = FakeWire(voters=f"127.0.0.1:{down},127.0.0.1:{up}")
+        wire.file_key = "controller.quorum.bootstrap.servers"
+        asked = []
+
+        def send_to(host: str, port: int, request: Any, *, timeout: float | None = None) -> Any:
+            asked.append((port, timeout))
+            nodes = [SimpleNamespace(broker_id=n, host=host, port=p) for n, p in ((101, down), (102, up))]
+            if not tells:
+                raise SILENT
+            return SimpleNamespace(error_code=0, brokers=nodes)
+
+        monkeypatch.setattr(wire, "send_to", send_to, raising=False)
+        with pytest.raises(NoController, match=r"^no active controller: 1 of 2 voters answer") as none:
+            read_quorum(wire)  # type: ignore[arg-type]
+    assert asked == [(up, 1.0)]
+    quorum = none.value.quorum
+    assert quorum.voters == ({101, 102} if tells else {-2, -3})
+    assert quorum.dead_voters == ({101} if tells else {-2})
+    (dead,) = (one for one in quorum.members if not one.is_answering)
+    assert dead.voter == ("voter 101" if tells else f"the voter at 127.0.0.1:{down}")
+    lines = list(describe_text([quorum_row(quorum), *member_rows(quorum)], Page(80, color=False)))
+    assert lines[0] == "no active controller: 1 of 2 voters answer"
+    assert quorum_row(quorum)["voters"] == ([101, 102] if tells else [])
+    assert lines[2].split()[0] == ("101" if tells else "?")
 
 
 def test_who_takes_a_connection() -> None:
