@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pyspark
 import pytest
 
+from tests import audit_rows
 from tests.audit_rows import equal_audits
 from tests.conftest import recording
 from tests.stores.servers import STORES, hadoop, hdfs_client, put, put_into_hdfs
@@ -52,10 +53,8 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
 
 
 def equal_but_for_the_name(one: Path, other: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tests.spark import test_audit_on_spark
-
     with monkeypatch.context() as patch:
-        patch.setattr(test_audit_on_spark, "MEASURED", (*test_audit_on_spark.MEASURED, "evidence"))
+        patch.setattr(audit_rows, "MEASURED", (*audit_rows.MEASURED, "evidence"))
         equal_audits(one, other)
 
 
