@@ -6,8 +6,10 @@ import json
 import os
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,12 +19,14 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.corpus import make, shape_of
 from kctl.audit import batch_rows
 from kctl.audit import run as audit_run
 from kctl.audit.parts import PARTS, Audit
 from kctl.audit.tables import TABLES, Tables
 from kctl.errors import KctlError, Refused
 from kctl.evidence.discover import discover
+from tests.audit_rows import equal_audits
 from tests.conftest import kctl, recording, rows
 
 HALT = "incidents/halt-0.10.2"
@@ -358,6 +362,7 @@ def test_topics_that_are_numbers_are_text(audit_of_incident: Path) -> None:
 
 MANY = """
 import sys
+import time
 from pathlib import Path
 from commands.main import run
 from kctl.audit import run as audit_run
@@ -401,3 +406,42 @@ def test_what_many_findings_take_is_not_memory(tmp_path: Path) -> None:
         assert [row["base_offset"] for row in found if row["kind"] == "finding"] == list(range(number))
         peaks.append(int(ran.stderr.split()[-1]) >> 10)
     assert peaks[1] - peaks[0] < 60, peaks
+
+
+# --- killed -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("killed", ["worker", "driver"])
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds processes by /proc")
+def test_an_audit_of_a_folder_that_lost_a_process_goes_on(killed: str, tmp_path: Path) -> None:
+    """With SIGKILL, once some folders are finished and others are not."""
+    log = make(tmp_path / "one", shape_of("lz4-100x100"), 20_000_000)
+    for number in range(16):
+        folder = tmp_path / "evidence" / "broker-1" / "data" / f"orders-{number}"
+        folder.mkdir(parents=True)
+        for file in log.parent.iterdir():
+            os.link(file, folder / file.name)
+    command = [
+        sys.executable, "-c", "from commands.main import run; run()", "audit", "run", tmp_path / "evidence",
+        "--jobs", "2", "--resume", "--out",
+    ]  # fmt: skip
+    whole = subprocess.run([*command, tmp_path / "whole"], capture_output=True, check=False)
+    with subprocess.Popen(
+        [*command, out := tmp_path / "out"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as running:
+        children: list[str] = []
+        while not ((kept := [*out.glob(".resume/*.report")]) and children):
+            assert running.poll() is None, "it ended before it could be killed"
+            time.sleep(0.01)
+            children = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
+        os.kill(running.pid if killed == "driver" else int(children[-1]), signal.SIGKILL)
+        _, said = running.communicate()
+    assert (running.returncode, "a worker process died" in said) in ((-signal.SIGKILL, False), (3, True)), (
+        said
+    )
+    assert not [path.name for path in out.iterdir() if not path.name.startswith(".")], "no report"
+    assert len(kept) < 16
+    resumed = subprocess.run([*command, out], capture_output=True, check=False)
+    assert resumed.returncode == whole.returncode, resumed.stderr
+    equal_audits(tmp_path / "whole", out)
