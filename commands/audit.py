@@ -43,7 +43,7 @@ MASTER = option(
 
 @command(
     "run",
-    status="0 all that was asked is whole · 3 a path could not be opened, or not judged · 4 --out holds something else · 5 something is wrong",
+    status="0 all that was asked is whole · 3 a path could not be opened, or something could not be judged · 4 --out contains other files · 5 something is wrong",
 )
 @evidence("broker", "moment", "jobs", "compacted", "acks")
 @option(
@@ -63,7 +63,7 @@ MASTER = option(
 @flag("--dry-run", "Print tasks, files, bytes, requests and an estimate of time; write nothing.")
 @option(
     "--questions LIST",
-    f"Judge these questions only, comma-separated: {', '.join(Question)}.  [default: all that the evidence tells of]",
+    f"Judge these questions only, comma-separated: {', '.join(Question)}.  [default: all that the evidence covers]",
 )
 @option(
     "--digests",
@@ -353,8 +353,8 @@ def _last_lines(row: Row, page: Page, out: Path | None, following: list[str]) ->
 def report(frame: Frame, folder: Path, form: str) -> Outcome | None:
     """Write the HTML report again from the tables of an audit.
 
-    With --format markdown nothing is written: what happened, what to run next, what is lost and what was not
-    judged are printed, for a ticket.
+    --format markdown writes no file. It prints a text for a ticket: what happened, what to run next, what is lost, and
+    what was not judged.
 
     $ kctl audit report report/
     $ kctl audit report report/ --format markdown > ticket.md

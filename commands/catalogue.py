@@ -52,7 +52,7 @@ epoch  Examine leader epochs of replicas, and predict truncation.
         epoch:show replica.LINEAGE replica.EPOCH_DIFFERENCE FINDING
     end-offset  Show how each replica would answer OffsetsForLeaderEpoch.
         epoch:end_offset replica.END_OFFSET live.LEADER_END_OFFSET
-    truncation  Show to which offset each follower would truncate under a leader.
+    truncation  Show the offset that each follower would truncate to under a leader.
         epoch:truncation replica.TRUNCATION
     compare  Compare the leader epochs of replicas and show where they diverge.
         epoch:compare replica.LINEAGE replica.DIVERGENCE replica.VERDICT FINDING JUDGED
@@ -139,7 +139,7 @@ config  Get and set configurations of topics, brokers, clients, users and IPs.
         config:get cluster.CONFIG
     set  Set values of one entity and notify the brokers.
         config:set_values CHANGE
-    unset  Remove values of one entity, back to the defaults, and notify the brokers.
+    unset  Remove values of one entity, so that the defaults apply, and notify the brokers.
         config:unset CHANGE
 reassign  Move replicas: plan, execute, verify, cancel, throttle.
     plan  Plan replica moves, as few as possible, and write the plan to files.
@@ -154,7 +154,7 @@ reassign  Move replicas: plan, execute, verify, cancel, throttle.
         reassign.execute:cancel CHANGE
     throttle  List throttles; set or clear those of a plan.
         reassign.throttle:throttle reassign.THROTTLE CHANGE
-elect  Elect preferred leaders, or unclean ones; show partitions led by others.
+elect  Elect preferred or unclean leaders; show partitions without their preferred leader.
     preferred  Elect the preferred leader of each partition.
         elect:preferred cluster_wide.ELECTION CHANGE
     unclean  Elect a leader outside the ISR, with a forecast of what is lost.
@@ -168,7 +168,7 @@ cluster  Describe the cluster, check its health, predict broker failures.
         cluster.describe:brokers cluster_wide.BROKER
     disks  Show the log directories of brokers: state, bytes, replicas.
         cluster.describe:disks cluster_wide.LOG_DIR
-    controller  Show the controller, its epoch and since when it is controller.
+    controller  Show the controller, its epoch and when it was elected.
         cluster.describe:controller cluster_wide.CONTROLLER
     health  Check the health of the cluster, one row per check.
         cluster.describe:health cluster_wide.HEALTH
@@ -178,7 +178,7 @@ cluster  Describe the cluster, check its health, predict broker failures.
         cluster.describe:rolling cluster_wide.RESTART
     unregister  Remove the registration of a broker that is gone for good.
         cluster.describe:unregister CHANGE
-top  Show brokers, what is wrong, moves and lag on one screen, again and again.
+top  Show brokers, problems, moves and lag on one screen that refreshes.
         cluster.top:top cluster_wide.BROKER cluster_wide.HEALTH reassign.PARTITION live_groups.GROUP
 quorum  Describe the KRaft quorum, add and remove voters.
     describe  Describe the quorum: leader, voters, observers and their lag.
@@ -221,7 +221,7 @@ consumer  Examine old ZooKeeper-based consumer groups (up to 1.x).
         consumer:list_groups consumer.GROUP
     describe  Describe an old consumer group: members, owners, offsets, lag.
         consumer:describe consumer.MEMBER consumer.OFFSET
-    assign  Show which consumer thread an algorithm gives each partition to.
+    assign  Show the consumer thread that an algorithm assigns to each partition.
         consumer:assign consumer.ASSIGNMENT
 znode  List, explain and export znodes.
     tree  List znodes with sizes, ages and ephemeral owners.
@@ -247,7 +247,7 @@ schema  Print the JSON Schema of the rows of a command.
         about.schema:schema
 doctor  Show settings and their origin, and check codecs, CRC, Java and Spark.
         about.doctor:doctor house.SETTING house.CHECK
-config-file  Write, check and show the file of contexts.
+config-file  Write, check and show the configuration file of contexts.
     init  Write a file of contexts to fill in, with every key explained.
         about.config_file:init
     check  Check every context: keys, values, files.

@@ -20,8 +20,8 @@ from commands.segment.dump_text import dump_text
 def show(frame: Frame, paths: tuple[str, ...]) -> Outcome:
     """Print the entries of checkpoint files.
 
-    PATH is an offset checkpoint, a leader-epoch-checkpoint, or a folder: then all checkpoint files in it and
-    below it. For a checkpoint that Kafka would refuse, the line and Kafka's reaction are shown.
+    PATH is an offset checkpoint, a leader-epoch-checkpoint, or a folder, which is searched for checkpoint files at any
+    depth. For a checkpoint that Kafka would refuse, the output shows the line and Kafka's reaction.
 
     $ kctl checkpoint show /var/lib/kafka/data
     $ kctl checkpoint show data/replication-offset-checkpoint data/orders-0/leader-epoch-checkpoint

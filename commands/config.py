@@ -143,7 +143,7 @@ NOTHING_SET = "nothing is set; the defaults apply"
 @entity_type(required=False)
 @entity_name(required=False)
 @click.argument("key", nargs=-1)
-@flag("--effective", "Show every key as it holds now, and where its value comes from.")
+@flag("--effective", "Show every key with its current value and the source of the value.")
 @flag("--explain", "With --effective: show the documentation of each key.")
 @flag("--show-secrets", "Show credentials and passwords.")
 def get(
@@ -158,8 +158,8 @@ def get(
 ) -> Outcome:
     """Show the values set for one entity, or for all of a type.
 
-    With --effective brokers are asked for every key: dynamic values, those of their files, defaults. Without a type
-    topics and brokers are shown.
+    --effective asks the brokers for every key: dynamic values, values of their files, and defaults. Without
+    --entity-type, shows topics and brokers.
 
     $ kctl config get --entity-type topics --entity-name orders
     $ kctl config get --entity-type brokers
@@ -211,13 +211,14 @@ def get(
 @entity_type()
 @entity_name()
 @click.argument("value", nargs=-1, required=True, metavar="K=V...")
-@option("--for DURATION", "Set them back after this time.", into="seconds", type=Duration())
+@option("--for DURATION", "Restore the old values after this time.", into="seconds", type=Duration())
 def set_values(
     frame: Frame, how: How, entity_type: str, entity_name: str, value: tuple[str, ...], seconds: float | None
 ) -> Outcome:
     """Set values of one entity and notify the brokers.
 
-    With --for the command waits and sets them back. If it is cut off, `kctl journal resume` does that.
+    With --for, the command waits and then restores the old values. If it is interrupted, `kctl journal resume` restores
+    them.
 
     $ kctl config set --entity-type topics --entity-name orders retention.ms=86400000
     $ kctl config set --entity-type clients --entity-name billing producer_byte_rate=1048576 --yes
@@ -232,7 +233,7 @@ def set_values(
 @entity_name()
 @click.argument("key", nargs=-1, required=True)
 def unset(frame: Frame, how: How, entity_type: str, entity_name: str, key: tuple[str, ...]) -> Outcome:
-    """Remove values of one entity, back to the defaults, and notify the brokers.
+    """Remove values of one entity, so that the defaults apply, and notify the brokers.
 
     $ kctl config unset --entity-type topics --entity-name orders retention.ms
     """

@@ -107,9 +107,9 @@ def _described(
     default="range",
 )
 def assign(frame: Frame, at: At, group: str, algorithm: str) -> Outcome:
-    """Show which consumer thread an algorithm gives each partition to.
+    """Show the consumer thread that an algorithm assigns to each partition.
 
-    The rows also have the thread that owns the partition now.
+    The rows also show the thread that owns the partition now.
 
     $ kctl consumer assign billing
     $ kctl consumer assign billing --algorithm roundrobin

@@ -66,14 +66,15 @@ def preferred(frame: Frame, how: How, topics: frozenset[str] | None) -> Outcome:
     "partitions", nargs=-1, required=True, metavar="TOPIC[:PARTITION]...", shell_complete=completing.topics
 )
 @option("--to BROKER", "Elect this broker instead of the one that loses least.", type=int)
-@flag("--accept-loss", "Elect it although nothing brings back what is lost.")
+@flag("--accept-loss", "Accept that lost records cannot be restored.")
 def unclean(
     frame: Frame, how: How, partitions: tuple[str, ...], to: int | None, accept_loss: bool
 ) -> Outcome:
     """Elect a leader outside the ISR, with a forecast of what is lost.
 
-    Only of partitions without a leader. A row for each replica says what it has and how many records are lost if it
-    leads, at least and at most; the best one is proposed. Afterwards the new leader is asked what it has.
+    Works only on partitions without a leader. A row for each replica shows its log end and how many records would be
+    lost, at least and at most, if it became leader; kctl proposes the replica that loses least. After the election kctl
+    asks the new leader for its log end.
 
     $ kctl elect unclean orders:3 --dry-run
     $ kctl elect unclean orders:3 --accept-loss

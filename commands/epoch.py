@@ -105,7 +105,7 @@ def _leaders_answers(frame: Frame, paths: tuple[str, ...], rows: Sequence[Row], 
 @option("--leader FOLDER", "Log directory of the leader.", into="leaders", required=True, type=GIVEN)
 @RULES_OF_VERSION
 def truncation(frame: Frame, options: EvidenceOptions, leaders: str, kafka_version: str) -> Outcome:
-    """Show to which offset each follower would truncate under a leader.
+    """Show the offset that each follower would truncate to under a leader.
 
     $ kctl epoch truncation broker-1/data/orders-0 --leader broker-2/data/orders-0
     $ kctl epoch truncation broker-1/data --leader broker-2/data --kafka-version 0.10.2

@@ -64,7 +64,7 @@ def list_groups(frame: Frame, timeout: float, states: tuple[str, ...]) -> Outcom
 def describe(frame: Frame, timeout: float, groups: tuple[str, ...]) -> Outcome:
     """Describe groups: members, assignments, offsets and lag.
 
-    A partition that a member reads and nothing was committed of has no lag: it is not known.
+    The lag of a partition without a committed offset is unknown.
 
     $ kctl group describe billing
     $ kctl group describe billing reports --output jsonl
@@ -190,7 +190,7 @@ resets = as_one_value(
     [
         flag("--to-earliest", "Reset to the log start offset."),
         flag("--to-latest", "Reset to the high watermark."),
-        flag("--to-current", "Keep the offset; the high watermark where there is none."),
+        flag("--to-current", "Keep the committed offset, or use the high watermark if there is none."),
         option("--to-offset OFFSET", "Reset to this offset.", type=int),
         click.option(
             "--shift",
@@ -198,7 +198,7 @@ resets = as_one_value(
             "shift",
             type=int,
             metavar="N",
-            help="Move by N offsets; back if N is negative.",
+            help="Move by N offsets; a negative N moves back.",
         ),
         option(
             "--to-time TIME", "Reset to the first record at or after this time (ISO 8601, -2h, epoch ms)."
@@ -229,8 +229,9 @@ def reset_rows(group: str, resets: Sequence[Reset]) -> list[Row]:
 def reset(frame: Frame, how: How, goal: Goal, group: str, topics: tuple[str, ...], execute: bool) -> Outcome:
     """Reset the offsets of a group; without --execute only show the new ones.
 
-    Refused while the group has members. The old offsets are in the journal, and `kctl journal undo` brings them back.
-    With --topic all its partitions are reset, also those without an offset; of a group that does not exist too.
+    kctl refuses while the group has members. The journal keeps the old offsets, and `kctl journal undo` restores them.
+    --topic resets all partitions of the topic, including those without an offset, and creates a group that does not
+    exist.
 
     $ kctl group reset billing --to-earliest
     $ kctl group reset billing --topic orders:0 --to-offset 1200 --execute
@@ -260,8 +261,8 @@ def reset_plan(
 ) -> Outcome:
     """Plan an offset reset: new offsets, records skipped or read again.
 
-    Nothing is written to the cluster. The file of --to is for `kctl group reset --from-file` and
-    kafka-consumer-groups --reset-offsets --from-file, while the group is empty.
+    Writes nothing to the cluster. Use the file of --to with `kctl group reset --from-file` or with
+    kafka-consumer-groups --reset-offsets --from-file while the group is empty.
 
     $ kctl group reset-plan billing --to-earliest
     $ kctl group reset-plan billing --to-time 2026-01-31T09:00:00Z --topic orders --to reset.csv
@@ -290,7 +291,7 @@ def reset_plan(
 def delete_offsets(frame: Frame, how: How, group: str, topics: tuple[str, ...]) -> Outcome:
     """Delete offsets of a group.
 
-    Of a deleted topic too. Refused while the group has members. `kctl journal undo` brings them back.
+    Works for deleted topics too. kctl refuses while the group has members. `kctl journal undo` restores the offsets.
 
     $ kctl group delete-offsets billing --topic orders
     $ kctl group delete-offsets billing --topic orders:3 --yes
@@ -332,7 +333,7 @@ def delete_offsets(frame: Frame, how: How, group: str, topics: tuple[str, ...]) 
 def delete(frame: Frame, how: How, groups: tuple[str, ...]) -> Outcome:
     """Delete groups and their offsets.
 
-    Refused while one has members. `kctl journal undo` makes them again with their offsets.
+    kctl refuses while a group has members. `kctl journal undo` restores the groups with their offsets.
 
     $ kctl group delete billing
     $ kctl group delete billing reports --yes
@@ -350,7 +351,7 @@ def delete(frame: Frame, how: How, groups: tuple[str, ...]) -> Outcome:
 def remove_member(frame: Frame, how: How, group: str, members: tuple[str, ...]) -> Outcome:
     """Remove members from a group.
 
-    By member id or group instance id. A consumer that still runs joins again by itself.
+    MEMBER is a member id or a group instance id. A consumer that is still running joins again.
 
     $ kctl group describe billing
     $ kctl group remove-member billing consumer-1-5c7d8b2e --yes

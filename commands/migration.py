@@ -76,7 +76,7 @@ AT_OFFSET = re.compile(r" at offset \d+")
 def status(frame: Frame, at: At, metadata: Kraft) -> Outcome:
     """Show the phase of a migration from ZooKeeper to KRaft.
 
-    Znodes alone do not tell a final migration from dual write; the metadata of a controller does.
+    Znodes alone do not distinguish a finalized migration from dual write; the metadata of a controller does.
 
     $ kctl migration status --zookeeper zk1:2181/kafka
     $ kctl migration status --snapshot znodes.jsonl --metadata /var/lib/kafka/__cluster_metadata-0
@@ -101,8 +101,9 @@ def status(frame: Frame, at: At, metadata: Kraft) -> Outcome:
 def check(frame: Frame, at: At, metadata: Kraft) -> Outcome:
     """Compare the metadata in ZooKeeper with that of a KRaft controller.
 
-    Before a migration: what would stop or spoil it; with --bootstrap-server too the settings of the brokers. In it and after it: what one side lacks or has otherwise, and
-    whether that is meant to be. An export from before and the metadata from after prove that nothing was lost.
+    Before a migration, reports what would stop or spoil it; with --bootstrap-server, checks the brokers' settings too.
+    During and after it, reports metadata that is missing or different on one side, and whether the difference is
+    expected. An export from before and the metadata from after prove that nothing was lost.
 
     $ kctl migration check --zookeeper zk1:2181/kafka --bootstrap-server kafka1:9092
     $ kctl migration check --zookeeper zk1:2181/kafka --controllers controller1:9093,controller2:9093

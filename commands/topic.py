@@ -291,13 +291,13 @@ def create(
 @command("delete", status=CHANGE_STATUS)
 @changes(timeout=60)
 @click.argument("name", shell_complete=completing.topics)
-@flag("--deletion-is-enabled", "Assert that delete.topic.enable is true on all brokers (up to 0.11).")
+@flag("--deletion-is-enabled", "Confirm that delete.topic.enable is true on all brokers (up to 0.11).")
 @flag("--if-exists", "Do nothing if the topic does not exist.")
 def delete(frame: Frame, how: How, name: str, deletion_is_enabled: bool, if_exists: bool) -> Outcome:
     """Delete a topic and all its records.
 
-    The name is taken literally. Warns beforehand about anything that would block the controller, and with --wait
-    says why the deletion is stuck.
+    NAME is a literal name, not a pattern. The command first warns about anything that would block the controller; with
+    --wait it reports why a deletion is stuck.
 
     $ kctl topic delete orders
     $ kctl topic delete orders --yes --timeout 5m
@@ -359,7 +359,7 @@ def alter(
 @option("--to-offset OFFSET", "Delete below this offset; -1: everything.", type=int)
 @option("--before TIME", "Delete up to the first record of this time (ISO 8601, -2h, epoch ms).")
 @flag("--read-by-all-groups", "Delete what every group of the partition has read.")
-@flag("--accept-loss", "Delete them although nothing brings them back.")
+@flag("--accept-loss", "Accept that deleted records cannot be restored.")
 def delete_records(
     frame: Frame,
     how: How,
@@ -372,7 +372,8 @@ def delete_records(
 ) -> Outcome:
     """Delete the oldest records of a topic.
 
-    Shows what goes and which groups have not read it. Brokers delete files once all of a segment is deleted.
+    Shows how many records are deleted and which groups have not read them. Brokers delete a file once all records of
+    its segment are deleted.
 
     $ kctl topic delete-records orders --before -7d --dry-run
     $ kctl topic delete-records orders --partition 3 --to-offset 120000 --accept-loss

@@ -119,7 +119,7 @@ def show(frame: Frame, options: EvidenceOptions, transactional_id: str) -> Outco
     status="0 none hangs · 3 a path could not be opened, or a partition not judged · 5 one hangs, or a log could not be read",
 )
 @evidence("broker", "moment")
-@flag("--all", "Show open transactions that their coordinator still has as well.", into="known_too")
+@flag("--all", "Also show open transactions that their coordinator still manages.", into="known_too")
 def hanging(frame: Frame, options: EvidenceOptions, known_too: bool) -> Outcome:
     """Find transactions that are open in data logs and that no coordinator will end.
 
@@ -152,7 +152,7 @@ def hanging_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
 @command("abort", status=CHANGE_STATUS)
 @changes(timeout=60)
 @click.argument("partition", metavar="TOPIC-PARTITION")
-@option("--start-offset OFFSET", "First offset of the transaction, when several are open.", type=int)
+@option("--start-offset OFFSET", "First offset of the transaction, if several are open.", type=int)
 @flag("--force", "Abort it even if its coordinator still has the transaction.")
 def abort(frame: Frame, how: How, partition: str, start_offset: int | None, force: bool) -> Outcome:
     """Abort a hanging transaction of a partition.

@@ -39,11 +39,11 @@ read_only = true                               # every change is refused
 FILES = ("tls_ca", "tls_certificate", "tls_key", "sasl_token_file")
 
 
-@command("init", status="0 written · 4 there is one already")
+@command("init", status="0 written · 4 the file exists")
 def init(frame: Frame) -> Outcome:
     """Write a file of contexts to fill in, with every key explained.
 
-    Only you can read it. A file that is there is left as it is.
+    Only you can read the file. An existing file is not changed.
 
     $ kctl config-file init
     """
@@ -66,7 +66,7 @@ def init(frame: Frame) -> Outcome:
 def check(frame: Frame) -> Outcome:
     """Check every context: keys, values, files.
 
-    No cluster is asked; `kctl cluster describe --context NAME` does.
+    Does not connect to any cluster; `kctl cluster describe --context NAME` does.
 
     $ kctl config-file check
     """

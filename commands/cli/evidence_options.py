@@ -35,7 +35,7 @@ OPTIONS: dict[str, Decorator] = {
     "compacted": option("--compacted TOPIC...", "Treat this topic as compacted; repeatable."),
     "acks": option(
         "--acks",
-        "How producers wrote. With 0 or 1, uncommitted records that a handover dropped end with status 5.",
+        "acks of the producers. With 0 or 1, uncommitted records dropped by a change of leader count as lost.",
         type=click.Choice(["0", "1", "all"]),
         default="all",
     ),

@@ -67,13 +67,13 @@ def global_options() -> list[click.Parameter]:
         ),
         GlobalOption(
             ["--where", "rows_where"], type=Conditions(), multiple=True, metavar="KEY=VALUE",
-            help="Only rows that match; repeatable. Operators: = != > >= < <= and ~ (contains).",
+            help="Print only rows that match; repeatable. Operators: = != > >= < <= and ~ (contains).",
         ),
         GlobalOption(
             ["--columns", "rows_columns"], metavar="A,B", callback=lambda _, __, given: given and tuple(given.split(",")),
-            help="Only these keys of each row.",
+            help="Print only these keys of each row.",
         ),
-        GlobalOption(["--sort", "rows_sort"], metavar="KEY", help="Sort rows by this key; -KEY: the largest first."),
+        GlobalOption(["--sort", "rows_sort"], metavar="KEY", help="Sort rows by this key; -KEY sorts in descending order."),
         GlobalOption(
             ["--color"], type=click.Choice(COLORS), envvar="KCTL_COLOR", help="When to use colors.  [default: auto]"
         ),
@@ -81,7 +81,7 @@ def global_options() -> list[click.Parameter]:
             ["-v", "--verbose"], is_flag=True, default=None, envvar="KCTL_VERBOSE", help="Print more detail."
         ),
         GlobalOption(
-            ["-q", "--quiet"], is_flag=True, default=None, envvar="KCTL_QUIET", help="Print no notes and no progress."
+            ["-q", "--quiet"], is_flag=True, default=None, envvar="KCTL_QUIET", help="Suppress notes and progress."
         ),
     ]  # fmt: skip
 
@@ -218,7 +218,7 @@ class KctlCommand(click.Command):
             self.params.append(
                 click.Option(
                     ["--every"], type=Duration(), metavar="DURATION", default=every or None, show_default=bool(every),
-                    help="Show it again after so long, until Ctrl-C.",
+                    help="Refresh at this interval until Ctrl-C.",
                 )
             )  # fmt: skip
         self.status_text = status or "0 done, nothing wrong · 3 failed · 5 something is wrong"

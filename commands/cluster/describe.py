@@ -195,7 +195,7 @@ def describe(frame: Frame, at: At) -> Outcome:
 def brokers(frame: Frame, at: At) -> Outcome:
     """List brokers with their replicas and leaders.
 
-    Brokers that are dead but have replicas are listed too.
+    Includes dead brokers that have replicas assigned.
 
     $ kctl cluster brokers
     $ kctl cluster brokers --output jsonl
@@ -247,8 +247,8 @@ def disks_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
 def disks(frame: Frame, at: At, brokers: tuple[int, ...]) -> Outcome:
     """Show the log directories of brokers: state, bytes, replicas.
 
-    Without BROKER those of all brokers, and of dead ones that replicas are assigned to. Which replicas a failed
-    directory holds no broker tells; `kctl topic describe` has them as offline replicas.
+    Without BROKER, shows all brokers, including dead ones that have replicas assigned. Brokers do not report which
+    replicas a failed directory holds; `kctl topic describe` lists them as offline replicas.
 
     $ kctl cluster disks
     $ kctl cluster disks 2 3 --output jsonl
@@ -270,7 +270,7 @@ def disks(frame: Frame, at: At, brokers: tuple[int, ...]) -> Outcome:
 @command("controller", status="0 there is a controller · 3 failed · 5 there is none, or it is not alive")
 @reads
 def controller(frame: Frame, at: At) -> Outcome:
-    """Show the controller, its epoch and since when it is controller.
+    """Show the controller, its epoch and when it was elected.
 
     $ kctl cluster controller
     $ kctl cluster controller --output jsonl
@@ -332,7 +332,7 @@ def _epoch_growth(cluster: Cluster, seconds: float) -> int:
 
 @command(
     "predict",
-    status="0 nothing goes offline or under min ISR · 2 a broker is not alive · 3 failed · 5 something does",
+    status="0 nothing goes offline or under min ISR · 2 a broker is not alive · 3 failed · 5 a partition does",
 )
 @reads
 @option("--stop IDS", "Brokers, or KRaft controllers, to stop.", type=OrderedBrokers(), required=True)
@@ -360,8 +360,8 @@ def predict(
 ) -> Outcome:
     """Predict the leader of each partition if brokers stopped.
 
-    In a KRaft cluster voters that do not answer now count as dead; where no majority would be left nobody elects
-    leaders, which a row `quorum` says.
+    In a KRaft cluster, voters that do not answer now count as dead. Without a majority of voters no leader is elected;
+    a row of kind `quorum` says so.
 
     $ kctl cluster predict --stop 3
     $ kctl cluster predict --stop 3,5 --how controlled --topics orders
@@ -407,17 +407,17 @@ def _quorum_after(quorum: Quorum, stopped: tuple[int, ...], has_majority: bool) 
 
 @command(
     "rolling",
-    status="0 done, or with --watch the first one can be stopped · 2 no such node · 3 failed · 5 with --watch: it cannot",
+    status="0 done, or with --watch the first one can be stopped · 2 no such node · 3 failed · 5 with --watch: it cannot be stopped",
 )
 @reads
 @click.argument("nodes", nargs=-1, type=int, metavar="[BROKER]...", shell_complete=completing.brokers)
-@flag("--watch", "End with status 5 if the first of the nodes cannot be stopped safely now.")
+@flag("--watch", "Exit with status 5 if the first node cannot be stopped safely now.")
 def rolling(frame: Frame, at: At, nodes: tuple[int, ...], watch: bool) -> Outcome:
     """Show the order of a rolling restart, and whether the next one can be stopped now.
 
-    Racks one after the other, the active controller last. With BROKER only those: name the ones that were not restarted
-    yet. One can be stopped when no partition would go offline or under min.insync.replicas, all other replicas are in
-    sync, nothing is being moved, everybody else is alive, and a majority of the voters would be left.
+    The order goes rack by rack, with the active controller last. BROKER limits the list, for example to the nodes that
+    are not restarted yet. A node is safe to stop when no partition would go offline or below min.insync.replicas, all
+    other replicas are in sync, no replica is being moved, all other nodes are alive, and a majority of voters remains.
 
     $ kctl cluster rolling
     $ kctl cluster rolling --watch 3
@@ -462,8 +462,8 @@ def rolling_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
 def unregister(frame: Frame, how: How, broker: int) -> Outcome:
     """Remove the registration of a broker that is gone for good.
 
-    Refused while it is alive or takes connections, and while a replica is assigned to it: Kafka itself checks nothing,
-    and would take even a live leader out of the cluster. Nothing takes it back; a broker that is started registers.
+    kctl refuses while the broker is alive, accepts connections, or has replicas assigned. Kafka itself does not check
+    this and would remove even a live leader. The change cannot be undone; a broker registers again when it starts.
 
     $ kctl cluster unregister 3
     $ kctl cluster unregister 3 --dry-run

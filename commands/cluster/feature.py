@@ -44,7 +44,7 @@ def list_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
 def list_features(frame: Frame, at: At) -> Outcome:
     """List features: levels in force and supported, and what an upgrade adds.
 
-    Levels are those that every broker that answers supports; controllers are asked when a level is set.
+    Shows the levels that every answering broker supports. Controllers are asked when a level is set.
 
     $ kctl feature list
     $ kctl feature list --output jsonl
@@ -91,8 +91,8 @@ LEVELS: Callable[[Callable[..., Outcome]], Callable[..., Outcome]] = click.argum
 def upgrade(frame: Frame, how: How, levels: tuple[str, ...]) -> Outcome:
     """Raise the levels of features.
 
-    The controller is asked first whether all nodes support them. What has no way back is said before the question;
-    `kctl feature list` says what each level adds.
+    The controller first checks that all nodes support the levels. The confirmation names every level that cannot be
+    lowered again; `kctl feature list` shows what each level adds.
 
     $ kctl feature upgrade metadata.version=30 --dry-run
     $ kctl feature upgrade group.version=1 transaction.version=2
@@ -103,11 +103,11 @@ def upgrade(frame: Frame, how: How, levels: tuple[str, ...]) -> Outcome:
 @command("downgrade", status=CHANGE_STATUS)
 @changes(timeout=60)
 @LEVELS
-@flag("--accept-downgrade", "Accept that what the higher levels added is lost.")
+@flag("--accept-downgrade", "Accept the loss of what the higher levels added.")
 def downgrade(frame: Frame, how: How, levels: tuple[str, ...], accept_downgrade: bool) -> Outcome:
     """Lower the levels of features.
 
-    Only where no metadata is lost: the controller refuses anything else, and is asked first.
+    The controller is asked first; it refuses a downgrade that loses metadata.
 
     $ kctl feature downgrade group.version=0 --dry-run
     $ kctl feature downgrade group.version=0 --accept-downgrade

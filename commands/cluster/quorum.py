@@ -102,8 +102,8 @@ def describe_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
 def describe(frame: Frame, at: At) -> Outcome:
     """Describe the quorum: leader, voters, observers and their lag.
 
-    A voter answers while it has fetched from the leader in the last 2 s. Without a leader the voters are those in the
-    file of a broker, and answer while they take a connection.
+    A voter counts as answering if it fetched from the leader in the last 2 s. Without a leader, the voters come from a
+    broker's configuration and count as answering if they accept a connection.
 
     $ kctl quorum describe
     $ kctl quorum describe --output jsonl
@@ -122,12 +122,12 @@ def describe(frame: Frame, at: At) -> Outcome:
 @command("add", status=CHANGE_STATUS)
 @changes(timeout=60)
 @click.argument("nodes", nargs=-1, required=True, type=int, metavar="NODE...")
-@option("--endpoint LISTENER://HOST:PORT", "Where the node listens.  [default: as the voters know it]")
+@option("--endpoint LISTENER://HOST:PORT", "Listener of the node.  [default: the listener the voters know]")
 def add(frame: Frame, how: How, nodes: tuple[int, ...], endpoint: str | None) -> Outcome:
     """Add controllers to the voters.
 
-    NODE runs as an observer and has caught up. Refused where it does not take a connection, since Kafka would record a
-    dead address, and where no majority of the new voters would answer (KIP-853, Kafka 3.9).
+    NODE must run as an observer and have caught up. kctl refuses if NODE does not accept a connection, because Kafka
+    would record a dead address, and if no majority of the new voters would answer (KIP-853, Kafka 3.9).
 
     $ kctl quorum add 104
     $ kctl quorum add 104 --endpoint CONTROLLER://kafka-104:9093
@@ -178,8 +178,8 @@ def _parsed(text: str) -> Endpoint:
 def remove(frame: Frame, how: How, node: int) -> Outcome:
     """Remove a controller from the voters.
 
-    It goes on as an observer where it runs. Refused where no majority of the voters that are left answers: Kafka would
-    take it, and could then commit nothing until enough of them are back (KIP-853, Kafka 3.9).
+    A running controller continues as an observer. kctl refuses if no majority of the remaining voters answers: Kafka
+    would accept the change and then commit nothing until enough voters are back (KIP-853, Kafka 3.9).
 
     $ kctl quorum remove 103
     $ kctl quorum remove 103 --dry-run

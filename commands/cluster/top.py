@@ -1,4 +1,4 @@
-"""`kctl top`: what one looks at while something is going on, on one screen."""
+"""`kctl top`: brokers, problems, moves and lag on one screen."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ MOST_GROUPS = 10
 )
 @reads
 def top(frame: Frame, at: At) -> Outcome:
-    """Show brokers, what is wrong, moves and lag on one screen, again and again.
+    """Show brokers, problems, moves and lag on one screen that refreshes.
 
-    Ctrl-C ends it. In a pipe it looks once, unless --every is given. The groups are those that are furthest behind; ZooKeeper
-    alone knows of none.
+    Refreshes until Ctrl-C. In a pipe, prints once unless --every is given. Lists the groups with the largest lag, which
+    needs --bootstrap-server.
 
     $ kctl top
     $ kctl top --every 10s

@@ -42,11 +42,11 @@ def execute(
 ) -> Outcome:
     """Execute a plan batch by batch, then remove its throttle.
 
-    Replicas for which the plan names log directories are moved between the disks of their brokers first, over Kafka's
-    protocol only; --throttle limits these copies as well.
+    If the plan names log directories, kctl first moves these replicas between the disks of their brokers. This needs
+    --bootstrap-server; --throttle limits these copies as well.
 
-    With --no-wait only the first batch is requested; `kctl journal resume` continues, and `kctl reassign verify`
-    removes the throttle once everything is in place.
+    With --no-wait, kctl requests only the first batch. `kctl journal resume` continues, and `kctl reassign verify`
+    removes the throttle once all replicas are in place.
 
     $ kctl reassign execute drain-2.json --throttle 50MiB
     $ kctl reassign execute even.json --throttle 50MiB --disk-sizes log-dirs.json --yes --timeout 6h
@@ -119,13 +119,13 @@ def read_for(
 @command("cancel", status=CHANGE_STATUS)
 @changes(timeout=600)
 @click.argument("plan", type=GIVEN_PATH)
-@flag("--move-controller", "For a request that never ends: replace it and elect another controller.")
+@flag("--move-controller", "Replace a request that never ends and elect another controller.")
 def cancel(frame: Frame, how: How, plan: Path, move_controller: bool) -> Outcome:
     """Cancel the moves of a plan, restore the original replicas and remove its throttle.
 
-    Brokers end a running move at once; a replica on its way to another disk stays where it was. Through ZooKeeper kctl
-    waits until the controller has removed the request, then requests the original replicas. A request with a dead
-    target never ends; --move-controller is for that, and refused unless all original brokers are alive.
+    With --bootstrap-server, brokers cancel running moves at once, and replicas being moved to another disk stay on their
+    old disk. With --zookeeper, kctl waits until the controller has removed the request, then requests the original
+    replicas. A request with a dead target never ends: --move-controller replaces it, if all original brokers are alive.
 
     $ kctl reassign cancel drain-2.json
     $ kctl reassign cancel drain-2.json --timeout 10m

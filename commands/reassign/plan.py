@@ -59,7 +59,7 @@ def batch_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @option("--balance-disks BROKER", "Even out the bytes of BROKER's log directories.", type=click.IntRange(0))
 @option(
     "--log-dir BROKER=DIR",
-    "Move BROKER's replicas to its log directory DIR; with --topics and --partition these.",
+    "Move BROKER's replicas, or only those of --topics and --partition, to its log directory DIR.",
 )
 @DISK_SIZES
 @flag("--disable-rack-aware", "Ignore racks when placing replicas.")

@@ -28,7 +28,7 @@ ACTIONS = ("list", "set", "clear")
 @click.argument("action", type=click.Choice(ACTIONS))
 @click.argument("plan", required=False, type=GIVEN_PATH)
 @click.argument("rate", required=False, type=Size())
-@flag("--unused", "With clear: all throttles that no running move needs.")
+@flag("--unused", "With clear: remove all throttles that no running move needs.")
 @SNAPSHOT
 def throttle(
     frame: Frame,
@@ -41,8 +41,8 @@ def throttle(
 ) -> Outcome:
     """List throttles; set or clear those of a plan.
 
-    The throttle of a plan is what its execution set, by the journal, else what is set on its partitions.
-    Throttles of other plans are not touched. Only `list` takes --snapshot.
+    The throttle of a plan is the one that the journal records for its execution, or else the one set on its
+    partitions. Throttles of other plans are not changed. Only `list` takes --snapshot.
 
     $ kctl reassign throttle list
     $ kctl reassign throttle list --snapshot znodes.jsonl

@@ -47,8 +47,8 @@ VERIFY_STATUS = (
 def verify(frame: Frame, at: At, plan: Path, sample: float, keep_throttle: bool) -> Outcome:
     """Check whether each partition of a plan is in place and in sync.
 
-    Over Kafka's protocol the rows also have the bytes copied and the rate; ZooKeeper does not have them. Once all
-    partitions are done, the throttle of this plan is removed, with an entry in the journal.
+    With --bootstrap-server, the rows also show bytes copied and the rate. Once all partitions are done, kctl removes the
+    throttle of this plan and records that in the journal.
 
     $ kctl reassign verify drain-2.json
     $ until kctl reassign verify drain-2.json; do sleep 10; done

@@ -47,7 +47,7 @@ def lookup(
 ) -> Outcome:
     """Find the remote segment and objects that serve an offset.
 
-    If none does, say why.
+    If no segment serves the offset, the output says why.
 
     $ kctl remote lookup evidence/ --topic orders --partition 0 --offset 217
     $ kctl remote lookup evidence/ --topic orders --partition 0 --offset 217 --epoch 3 --layout aiven
@@ -86,7 +86,7 @@ def _keys(keys: list[str], width: int) -> Iterator[str]:
     yield from (f"  {key}" for key in keys)
 
 
-@command("plan", status="0 planned · 3 a path could not be opened · 5 the metadata are not right")
+@command("plan", status="0 planned · 3 a path could not be opened · 5 the metadata are wrong")
 @evidence()
 @option("--topic NAME", "Only this topic.", shell_complete=completing.topics)
 @option("--partition N", "Only this partition.", type=click.IntRange(0))
@@ -134,7 +134,9 @@ def _plan(
 @evidence()
 @TOPIC
 @PARTITION
-@option("--broker ID", "Broker of the replica; need not have one yet.", required=True, type=click.IntRange(0))
+@option(
+    "--broker ID", "Broker of the replica, which may be new to it.", required=True, type=click.IntRange(0)
+)
 @flag("--as-leader", "Show what it does when it becomes leader.")
 @AS_OF
 @TIER

@@ -83,8 +83,8 @@ def segments(
 def partition_of(frame: Frame, topic_id_partition: str, partitions: int) -> Outcome:
     """Show which metadata partition holds the records of a partition.
 
-    With the topic's name (TOPIC-ID:TOPIC-PARTITION) the row also has the partition by the text of KIP-405, which
-    no release follows.
+    With the topic's name (TOPIC-ID:TOPIC-PARTITION), the row also shows the partition by the text of KIP-405, which
+    no release implements.
 
     $ kctl remote partition-of LWgrMmVrT0a__7a4SasuPA:0
     $ kctl remote partition-of LWgrMmVrT0a__7a4SasuPA:orders-7 --partitions 5

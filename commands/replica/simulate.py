@@ -39,7 +39,7 @@ def simulate(
     """Simulate replication: produce, fetch, crash, restart and elect.
 
     SCENARIO is a TOML file or one of: high-watermark-loss, high-watermark-divergence, unclean-election,
-    power-failure. With --random the steps are random, and the guarantees of the protocol are checked after each.
+    power-failure. --random takes random steps and checks the guarantees of the protocol after each.
 
     $ kctl replica simulate high-watermark-loss --kafka-version 0.10.2
     $ kctl replica simulate high-watermark-divergence --compare 0.10,2.8

@@ -1,4 +1,4 @@
-"""Everything a check can say: one table of findings, like a compiler's diagnostics.
+"""The table of findings that checks can report, like a compiler's diagnostics.
 
 A `FindingType` is a row of the table: code, severity, the sentence shown, what it means, where it comes
 from and what to do. The rows stand in this folder, one file a subject; codes are stable and never renamed.
@@ -62,12 +62,12 @@ class FindingType(Struct, frozen=True):
 
 # Sentences that several rows share.
 SHARED = {
-    "@rebuild-epochs": "`kctl segment rebuild` writes the file anew from the log; a broker does so only when it recovers.",
+    "@rebuild-epochs": "Rebuild the file from the log with `kctl segment rebuild`; a broker does so only when it recovers.",
     "@rebuild-index": "Rebuild it with `kctl segment rebuild`; Kafka itself rebuilds a missing index at start-up.",
-    "@client-bug": "Find the client that wrote it; the other replicas hold the same bytes.",
-    "@other-replica": "Take the range from another replica; `kctl replica compare` says which copy is sound.",
-    "@duplicates": "A broker that starts from it takes duplicates for new records, or refuses producers that are right.",
-    "@delete-snapshot": "Delete it before the broker starts: Kafka then takes the next older one and replays the log.",
+    "@client-bug": "Find the client that wrote it; other replicas hold the same bytes.",
+    "@other-replica": "Take the range from another replica; `kctl replica compare` shows which copy is sound.",
+    "@duplicates": "A broker that starts from it accepts duplicates as new records, or refuses valid producers.",
+    "@delete-snapshot": "Delete it before the broker starts: Kafka then uses the next older one and replays the log.",
 }
 
 
@@ -75,10 +75,10 @@ def error(table: str) -> FindingType:
     """A row of the table; `warning` and `info` likewise. Raises ValueError for one that lacks a line.
 
         remote-object-misnamed
-        An object of the segment lies under another name than {expected}.
-        Brokers ask for the name made from the metadata and do not find it.
-        Renamed or copied by hand.
-        Give it its right name.
+        An object of the segment has another name than {expected}.
+        Brokers build the name from the metadata and do not find the object.
+        The object was renamed or copied by hand.
+        Rename it to the expected name.
 
     A line each: code, sentence, meaning, cause, action, or the name of one in `SHARED`. What is indented more continues
     the line before.
@@ -101,7 +101,7 @@ def _row(severity: Severity, table: str) -> FindingType:
 
 
 class Finding(Struct, frozen=True):
-    """One thing that a check has to say."""
+    """A finding of a check at a place."""
 
     code: str
     severity: Severity

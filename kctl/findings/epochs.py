@@ -6,27 +6,27 @@ EPOCH_ENTRY_WRONG = error("""epoch-entry-wrong
     Epoch {epoch} begins at offset {start_offset} here, but offset {offset} was written in epoch {found}.
     Followers ask for the end of an epoch to find where to truncate; a wrong entry makes them truncate too much or too
         little.
-    A file that was edited or belongs to another copy, or a broker that wrote it before it truncated its log.
+    The file was edited or belongs to another copy, or the broker wrote it before it truncated its log.
     @rebuild-epochs""")
 EPOCH_ENTRY_MISSING = error("""epoch-entry-missing
     Epoch {epoch}, first seen at offset {offset}, has no entry.
-    Followers ask for the end of an epoch to find where to truncate; they are told of an older one.
-    A file that was edited, lost its end, or belongs to another copy.
+    Followers ask for the end of an epoch to find where to truncate; they get the end of an older epoch.
+    The file was edited, was truncated, or belongs to another copy.
     @rebuild-epochs""")
 EPOCHS_BEGIN_LATE = info("""epochs-begin-late
     The first entry begins at offset {start_offset}; the log's files begin at offset {log_start}.
-    When records are deleted the epochs below the log's start become one entry. The start that the broker knew is in no
-        checkpoint.
-    DeleteRecords or retention, and a broker that was stopped before it wrote log-start-offset-checkpoint.
-    Nothing, where records were deleted up to there.""")
+    When records are deleted, the epochs below the log start offset become one entry. No checkpoint contains the log
+        start offset that the broker knew.
+    DeleteRecords or retention, and a broker stopped before it wrote log-start-offset-checkpoint.
+    Nothing, if records were deleted up to that offset.""")
 EPOCH_ENTRY_BEYOND_END = warning("""epoch-entry-beyond-end
     Epoch {epoch} begins at offset {start_offset}, beyond the log's end at {log_end}.
     The log was longer when the entry was written; a broker drops it when it loads the log.
-    Records at the log's end that were lost, or a truncation whose checkpoint was not flushed (3.8 and later).
+    Records at the log's end were lost, or a truncation did not flush the checkpoint (3.8 and later).
     Compare with the other replicas: `kctl epoch compare`.""")
 EPOCHS_NOT_MONOTONIC = warning("""epochs-not-monotonic
     Epoch {epoch} at offset {start_offset} does not come after the entry before it; a broker since 2.0 keeps {kept}.
-    Epochs and their offsets grow. A broker assigns the lines in order, and each drops what contradicts it.
+    Epochs and their offsets increase. A broker reads the lines in order; each line drops earlier ones that contradict it.
     A broker of 0.11 or 1.x (KAFKA-7415, KAFKA-6361), or a hand edit.
     @rebuild-epochs""")
 EPOCHS_LOST = warning("""epochs-file-missing

@@ -4,21 +4,21 @@ from kctl.findings import error, info
 
 RECORD_UNREADABLE = error("""internal-record-unreadable
     Record {offset} of {topic}-{partition} cannot be read: {what}.
-    The record's bytes are not what this internal topic holds; its coordinator skips it or fails to load the partition.
-    A client that wrote into the topic, a damaged segment, or a version of Kafka that kctl does not know.
+    The bytes are not a record of this internal topic; the coordinator skips it or fails to load the partition.
+    A client wrote to the topic, a segment is damaged, or kctl does not know this version of Kafka.
     Look at it with `kctl segment dump --records --from-offset OFFSET`.""")
 
 LOG_UNREADABLE = error("""internal-log-unreadable
-    Part of the log gave no records: {what}.
-    What is shown is without the records of this range.
+    Part of the log could not be read: {what}.
+    The output lacks the records of this range.
     A damaged segment.
     Run `kctl segment verify` on the folder; name another broker's copy to read that one.""")
 
 RECORD_TYPE_UNKNOWN = info("""internal-record-type-unknown
-    {count} records of type {type} of {topic} are left out.
-    The records are of a type that this version of kctl does not know.
-    A newer Kafka.
-    Nothing, unless what you look for is missing.""")
+    {count} records of type {type} in {topic} were skipped.
+    This version of kctl does not know the type of these records.
+    A newer Kafka version.
+    Nothing, unless you miss something in the output.""")
 
 HANGING_TRANSACTION = error("""hanging-transaction
     Producer {producer_id} (epoch {producer_epoch}) holds a transaction open that nobody will end: {why}.
@@ -27,7 +27,7 @@ HANGING_TRANSACTION = error("""hanging-transaction
     Abort it with kafka-transactions.sh (Kafka 3.0 and later); `kctl transactions hanging` prints the exact command.""")
 
 READ_IN_PART = info("""internal-topic-read-in-part
-    Of {size:,} bytes of {topic} the newest {read:,} were searched for offsets that were committed.
-    What groups or a tier remember from before is not held against the logs; a loss may lack a piece of its proof.
-    The topic is larger than what is read record by record beside a search for losses.
-    Look at a group with `kctl offsets history GROUP`, which reads all of it.""")
+    Only the newest {read:,} of {size:,} bytes of {topic} were searched for committed offsets.
+    Older commits of groups or of a tier were not compared with the logs; a loss may lack a piece of its proof.
+    The topic is larger than the limit that a search for losses reads.
+    Look at a group with `kctl offsets history GROUP`, which reads the whole topic.""")

@@ -3,151 +3,150 @@
 from kctl.findings import error, info, warning
 
 BATCH_CRC_MISMATCH = error("""batch-crc-mismatch
-    The batch's bytes are not those that its CRC was computed over (stored {stored:08x}, computed {computed:08x}); a
-        consumer stops here, and a recovery cuts the log at this batch.
+    The batch's bytes do not match its CRC (stored {stored:08x}, computed {computed:08x}); a consumer stops here, and
+        a recovery truncates the log at this batch.
     Some byte of the batch changed after the broker or the producer computed the checksum.
     A failing disk, a torn write, memory or network errors before KIP-98 checks, or a hand edit.
     @other-replica""")
 DAMAGED_CRC = error("""segment-damaged
-    {size_in_bytes} bytes are damaged: a batch header whose CRC is wrong and whose length leads nowhere; Kafka reads
-        nothing from here on, and a recovery cuts the log here.
-    The bytes begin like a batch, but neither its CRC nor its length can be believed. The next sound batch, if there is
-        one, was found by its own CRC.
+    {size_in_bytes} bytes are damaged: they begin with a batch header whose CRC and length are wrong; Kafka reads nothing
+        from here on, and a recovery truncates the log here.
+    The bytes begin like a batch, but neither the CRC nor the length is right. kctl found the next sound batch, if there
+        is one, by its own CRC.
     A failing disk, a torn write, lost sectors, or a hand edit.
     @other-replica""")
 ILLEGAL_MAGIC = error("""batch-illegal-magic
-    {size_in_bytes} bytes are damaged: the magic at their start is {magic}, not 0, 1 or 2; Kafka takes it for
+    {size_in_bytes} bytes are damaged: the magic at their start is {magic}, not 0, 1 or 2; Kafka reads it as
         {taken_for}.
-    Every entry of a log holds its format version in its 17th byte. Magic is not covered by the CRC of a batch.
-    A failing disk, a torn write, or bytes that are no Kafka log.
+    The 17th byte of every entry of a log is its format version. The CRC of a batch does not cover it.
+    A failing disk, a torn write, or bytes that are not a Kafka log.
     @other-replica""")
 ILLEGAL_LENGTH = error("""batch-illegal-length
-    {size_in_bytes} bytes are damaged: the length {length} at their start cannot be right; Kafka reads nothing from here
-        on, and a recovery cuts the log here.
-    The length is below the least of its format, or points past the end of the file although sound batches follow.
+    {size_in_bytes} bytes are damaged: the length {length} at their start is impossible; Kafka reads nothing from here
+        on, and a recovery truncates the log here.
+    The length is below the minimum of the format, or points past the end of the file although sound batches follow.
     A failing disk, a torn write, lost sectors, or a hand edit.
     @other-replica""")
 GARBAGE = error("""segment-garbage
-    The last {size_in_bytes} bytes are neither a batch nor the start of one; a recovery cuts them off.
+    The last {size_in_bytes} bytes are neither a batch nor the start of one; a recovery removes them.
     No sound batch follows up to the end of the file.
     Lost writes after a power failure, a failing disk, or another file's content.
     @other-replica""")
 TORN_TAIL = info("""segment-torn-tail
-    The file ends inside a batch, {size_in_bytes} bytes after the last whole one; Kafka ignores them, and a recovery
-        cuts them off.
+    The file ends inside a batch, {size_in_bytes} bytes after the last whole one; Kafka ignores these bytes, and a
+        recovery removes them.
     The broker was stopped, or the copy was made, while the batch was being written.
     A crash, `kill -9`, a full disk, or a copy of a running broker.
-    Nothing, where the broker crashed: the producer was not answered, or the record is on other replicas.""")
+    Nothing, if the broker crashed: the producer got no answer, or other replicas have the records.""")
 TRAILING_ZEROS = info("""segment-trailing-zeros
-    The last {size_in_bytes} bytes are zeros; Kafka since 0.10.2 stops there, and a recovery cuts them off.
-    Space that was preallocated, or that never reached the disk before a crash.
+    The last {size_in_bytes} bytes are zeros; Kafka since 0.10.2 stops there, and a recovery removes them.
+    The space was preallocated, or its data did not reach the disk before a crash.
     `preallocate=true`, or a file system that grew the file before its data was written.
     Nothing.""")
 ZEROED_RANGE = error("""segment-zeroed
-    {size_in_bytes} bytes are zeros, with sound batches behind them; Kafka reads nothing from here on, and a recovery
-        cuts the log here.
-    A part of the file never reached the disk, or was lost from it.
+    {size_in_bytes} bytes are zeros, with sound batches after them; Kafka reads nothing from here on, and a recovery
+        truncates the log here.
+    Part of the file did not reach the disk, or was lost from it.
     A power failure, a failing disk, or a sparse copy.
     @other-replica""")
 UNKNOWN_CODEC = error("""batch-unknown-codec
     The batch names codec {codec}, which magic {magic} does not have; Kafka accepts it on disk and consumers stop here
         with an exception.
     Codecs are 0 to 4 (none, gzip, snappy, lz4, zstd), zstd only in magic 2.
-    A client that writes batches of its own, or a hand edit.
+    A client with its own batch encoder, or a hand edit.
     @client-bug""")
 UNKNOWN_ATTRIBUTES = warning("""batch-unknown-attributes
     The batch has attribute bits {bits:#x} that no Kafka version writes; Kafka ignores them.
     Bits of the attributes that have no meaning up to Kafka 4.
-    A client that writes batches of its own, or a changed byte in magic 0 or 1.
+    A client with its own batch encoder, or a changed byte in magic 0 or 1.
     @client-bug""")
 OFFSETS_GO_BACK = error("""batch-offsets-go-back
     Base offset {base_offset} comes after offset {previous}; Kafka accepts it unless an index entry falls here, then a
         recovery truncates the whole segment.
-    Base offsets are not covered by the CRC. Offsets of a log only grow.
-    A changed byte in the first 8 bytes of the batch, segments joined by hand, or KAFKA-6361 and its kin.
+    The CRC does not cover base offsets. Offsets of a log only increase.
+    A changed byte in the first 8 bytes of the batch, segments joined by hand, or KAFKA-6361 and related bugs.
     @other-replica""")
 OFFSET_BELOW_NAME = error("""segment-offset-below-name
-    Base offset {base_offset} is below {named}, which the file's name promises; Kafka serves it to nobody.
+    Base offset {base_offset} is below {named}, the base offset in the file's name; no consumer can read it.
     A segment holds offsets from the one in its name on.
-    A file that was renamed or moved, or a changed byte in the base offset.
+    The file was renamed or moved, or a byte of the base offset changed.
     Compare with another replica, or rename the file to the base offset of its first batch in a copy.""")
 OFFSET_TOO_FAR = error("""segment-offset-overflow
-    Last offset {last_offset} is more than 2^31-1 above {named}, which the file's name promises; Kafka splits the
+    Last offset {last_offset} is more than 2^31-1 above {named}, the base offset in the file's name; Kafka splits the
         segment at start-up (KAFKA-6264).
-    Index entries count offsets from the file's name in 31 bits.
+    Index entries store offsets relative to the file's name in 31 bits.
     A broker before 1.1.1 or 2.0 that compacted segments together, or a changed byte in the base offset.
     Let a broker of 2.0 or later split it, or compare with another replica.""")
 OFFSET_GAP = info("""batch-offset-gap
     Offsets {from_offset} to {to_offset} are missing before this batch.
-    Compaction, retention of a leader that this replica followed, and records deleted on tiers leave gaps.
-    Mostly compaction; in a topic that is not compacted a lost range.
-    Nothing for compacted topics; otherwise `kctl replica compare` with the other replicas.""")
+    Compaction, retention of a leader that this replica followed, and records deleted in a tier leave gaps.
+    Usually compaction; in a topic that is not compacted, a lost range.
+    Nothing for compacted topics; otherwise compare with the other replicas: `kctl replica compare`.""")
 ILLEGAL_OFFSET_DELTA = error("""batch-illegal-last-offset-delta
-    The batch's last offset delta is {last_offset_delta}; Kafka accepts it, and what reads by offset goes wrong from
-        here.
-    The last offset delta is the offset of the batch's last record less its base offset, never negative.
-    A client that writes batches of its own, or a hand edit.
+    The batch's last offset delta is {last_offset_delta}; Kafka accepts it, but reads by offset fail from
+        here on.
+    The last offset delta is the offset of the batch's last record minus its base offset, never negative.
+    A client with its own batch encoder, or a hand edit.
     @client-bug""")
 EPOCH_RUNS_AHEAD = error("""batch-leader-epoch-runs-ahead
-    Leader epoch {previous} is ahead of the batches on both sides, the next is of epoch {leader_epoch}; Kafka accepts
-        it, but truncation by epoch and followers that ask for an epoch's end are misled.
-    Leaders stamp their epoch into each batch, and epochs of a partition only grow. It is not covered by the CRC.
+    Leader epoch {previous} is higher than in the batches before and after it, the next has epoch {leader_epoch}; Kafka
+        accepts it, but followers that truncate by epoch use a wrong offset.
+    Leaders write their epoch into each batch, and epochs of a partition only increase. The CRC does not cover it.
     A changed byte.
     @other-replica""")
 EPOCH_WRONG = error("""batch-leader-epoch-wrong
-    Leader epoch {leader_epoch} cannot be right: {why}. Kafka accepts it, but truncation by epoch and followers that ask
-        for an epoch's end are misled.
-    Leaders stamp their epoch into each batch, and note it in leader-epoch-checkpoint before they write. It is not
-        covered by the CRC.
+    Leader epoch {leader_epoch} is impossible: {why}. Kafka accepts it, but followers that truncate by epoch use a wrong
+        offset.
+    Leaders write their epoch into each batch, after they add it to leader-epoch-checkpoint. The CRC does not cover it.
     A changed byte.
     @other-replica""")
 EPOCH_GOES_BACK = error("""batch-leader-epoch-goes-back
-    Leader epoch {leader_epoch} comes after epoch {previous}; Kafka accepts it, but truncation by epoch and followers
-        that ask for this epoch's end are misled.
-    Leaders stamp their epoch into each batch, and epochs of a partition only grow. It is not covered by the CRC.
-    A changed byte, segments joined by hand, or an old leader that wrote after it was deposed.
+    Leader epoch {leader_epoch} comes after epoch {previous}; Kafka accepts it, but followers that truncate by epoch use
+        a wrong offset.
+    Leaders write their epoch into each batch, and epochs of a partition only increase. The CRC does not cover it.
+    A changed byte, segments joined by hand, or an old leader that wrote after it was replaced.
     @other-replica""")
 RECORDS_COUNT_TOO_LARGE = error("""batch-records-count
-    The batch says it holds {count} records, which its offsets or its bytes cannot hold ({why}); Kafka accepts it on
-        disk, and consumers stop here.
-    The record count of the header is what a consumer reads; it never exceeds the offsets that the batch spans.
-    A client that writes batches of its own, or a hand edit.
+    The batch header counts {count} records, more than its offsets or bytes can hold ({why}); Kafka accepts it on disk,
+        and consumers stop here.
+    A consumer reads the number of records in the header; it never exceeds the offsets that the batch spans.
+    A client with its own batch encoder, or a hand edit.
     @client-bug""")
 RECORD_MALFORMED = error("""record-malformed
     Record {number} of {count} cannot be read: {what}; Kafka accepts the batch on disk, and consumers stop here.
-    The CRC of the batch is right, so these bytes are what was written.
-    A client that writes batches of its own, or a bug of a compression library.
+    The CRC of the batch is right, so these bytes were written this way.
+    A client with its own batch encoder, or a bug of a compression library.
     @client-bug""")
 RECORD_CRC_MISMATCH = error("""record-crc-mismatch
     The CRC of the message at offset {offset} inside a compressed set is wrong; consumers that check it stop here.
     Messages of magic 0 and 1 carry a CRC each, also inside a compressed set whose own CRC is right.
-    A client or an old cleaner that wrote them wrongly.
+    A client or an old log cleaner wrote them wrongly.
     @client-bug""")
 RECORD_OFFSETS = error("""record-offset-delta
     Record {number} of {count} has offset {offset}, {why}; consumers get wrong offsets.
-    Offsets of records grow inside a batch and lie between its base and its last offset.
-    A client that writes batches of its own, or a hand edit.
+    Offsets of records increase inside a batch and lie between its base and its last offset.
+    A client with its own batch encoder, or a hand edit.
     @client-bug""")
 MAX_TIMESTAMP = error("""batch-max-timestamp
-    The batch's max timestamp is {max_timestamp}, its records' latest is {latest}; lookups by time and retention go by
+    The batch's max timestamp is {max_timestamp}, its records' latest is {latest}; lookups by time and retention use
         the former.
-    The max timestamp of a batch with create times is the latest of its records.
-    A client that writes batches of its own, or a bug of an old cleaner.
+    The max timestamp of a batch with create times is that of its latest record.
+    A client with its own batch encoder, or a bug of an old cleaner.
     @client-bug""")
 NOT_DECOMPRESSED = error("""batch-decompression-failed
     The batch's {codec} data cannot be decompressed: {what}; Kafka accepts it on disk, and consumers stop here.
-    The CRC of the batch is right, so these bytes are what was written.
+    The CRC of the batch is right, so these bytes were written this way.
     A client with a broken codec, or a codec that older brokers passed through.
     @client-bug""")
 NOT_EXAMINED = warning("""batch-not-examined
     The batch decompresses to more than {limit} bytes: {examined} of its records were examined, the others were not.
-    The limit guards memory and time; the batch may be sound.
+    The limit bounds memory and time; the batch may be sound.
     A very large or very repetitive batch, or one made to exhaust its readers.
     Raise `--max-decompressed-bytes` and run again.""")
 PRODUCER_FIELDS = warning("""batch-producer-fields
     The batch has producer id {producer_id}, epoch {producer_epoch} and base sequence {base_sequence}: {why}.
-    Brokers refuse such a batch, and clients do not make one.
-    A client that writes batches of its own, or a hand edit.
+    Brokers refuse such a batch, and clients do not write one.
+    A client with its own batch encoder, or a hand edit.
     @client-bug""")
 CONTROL_BATCH = error("""control-batch-malformed
     The control batch cannot be read: {what}; the broker fails on it when it loads the log.
@@ -157,18 +156,18 @@ CONTROL_BATCH = error("""control-batch-malformed
 SEQUENCE_DUPLICATE = error("""producer-sequence-duplicate
     Producer {producer_id} epoch {producer_epoch} wrote sequences {first} to {last} a second time; consumers get these
         records twice.
-    Brokers drop a batch whose sequences they have seen; here one got through.
+    Brokers drop a batch whose sequences they have seen; they accepted this one.
     Producer state lost in an unclean election or a truncation, or segments joined by hand.
     Compare with the other replicas; find the leadership change before this batch with `kctl state-log timeline`.""")
 SEQUENCE_GAP = warning("""producer-sequence-gap
     Producer {producer_id} epoch {producer_epoch} goes from sequence {previous} to {first}; the records between are not
         in this log.
-    An idempotent producer numbers its records, and a broker refuses a gap; compacted logs have gaps in health.
+    An idempotent producer numbers its records, and a broker refuses a gap; gaps are normal in compacted logs.
     Records lost in an unclean election or a truncation, retention of producer state, or compaction.
     Compare with the other replicas; `kctl replica loss` says what was lost.""")
 PRODUCER_EPOCH_GOES_BACK = error("""producer-epoch-goes-back
-    Producer {producer_id} wrote with epoch {producer_epoch} after epoch {previous}; a fenced producer got through.
-    A producer's epoch only grows; brokers refuse an older one.
+    Producer {producer_id} wrote with epoch {producer_epoch} after epoch {previous}; the broker accepted a fenced producer.
+    A producer's epoch only increases; brokers refuse an older one.
     Producer state lost in an unclean election or a truncation, or segments joined by hand.
     Compare with the other replicas.""")
 OPEN_TRANSACTION = info("""transaction-open
@@ -179,11 +178,11 @@ OPEN_TRANSACTION = info("""transaction-open
     If it is old, find its transactional id with `kctl transactions` and abort it.""")
 TOO_MANY_FINDINGS = info("""more-findings
     {count} more findings in this file are not listed: {codes}.
-    The number of findings listed for a file is limited; the rest is counted.
-    A file that is damaged all over.
+    The number of findings listed for a file is limited; kctl counts the rest.
+    A file with damage throughout.
     Raise `--max-findings` to see them all.""")
 FILE_CHANGED = info("""file-changed
-    The file had {before} bytes when its reading began and {after} when it ended; what was read is what was examined.
+    The file had {before} bytes when kctl began to read it and {after} at the end; kctl examined the bytes that it read.
     Another program writes to the file: a broker that runs appends, rolls and truncates.
     A running broker.
-    Copy the directory of a stopped broker, or a snapshot of its volume, where that matters.""")
+    If that matters, copy the directory of a stopped broker or a snapshot of its volume.""")

@@ -10,7 +10,7 @@ EXAMINED = RowType("""
     size_in_bytes, batches?, records?, base_offset?
     next_offset, good_bytes, damaged_bytes  integer?
     sha256   string?  of the whole file; null with --digests none or blake2b
-    blake2b  string?  of the whole file, as b2sum prints it; null but with --digests blake2b
+    blake2b  string?  of the whole file, as b2sum prints it; null without --digests blake2b
 """)
 
 SEGMENT = RowType("""
@@ -19,7 +19,7 @@ SEGMENT = RowType("""
     file                       string    relative to its evidence
     size_in_bytes, batches?, records?
     base_offset                integer?  of the first batch
-    next_offset                integer?  behind the last sound batch
+    next_offset                integer?  after the last sound batch
     max_timestamp              integer?  milliseconds
     good_bytes, damaged_bytes  integer?
 """)
@@ -35,7 +35,7 @@ CHECKPOINT = RowType("""
 """)
 
 AUDIT = RowType("""
-    audit: How the audit ended; the last row, and the content of summary.json.
+    audit: The result of the audit; the last row, and the content of summary.json.
     verdict       string    one sentence
     evidence      string    the paths audited, quoted as for a shell
     options       array?    `[option, value]` of --broker and --moment, as given
@@ -48,29 +48,29 @@ AUDIT = RowType("""
     moments       array     copies, in their order
     partitions    integer
     errors, warnings, infos
-    lost_records  integer?  records known to be lost; null where the comparison was not possible
+    lost_records  integer?  records known to be lost; null if replicas could not be compared
     judgements    array     the `coverage` row of each question that was asked
-    parts         array     what was done: name, state, seconds
-    requests      integer? or absent  made of stores, listings included, without those that a store's client repeats; null where no evidence lies in one
-    bytes_read    integer? or absent  of objects; null as before
-    retries       integer? or absent  tasks that Spark began again; null where it does not say, and on this machine
+    parts         array     parts of the audit: name, state, seconds
+    requests      integer? or absent  requests to stores, with listings and without retries of the client; null if no evidence is in a store
+    bytes_read    integer? or absent  of objects; null as for `requests`
+    retries       integer? or absent  tasks that Spark repeated; null if unknown, and with --engine local
     report        string?   the HTML report
 """)
 
 AUDIT_ESTIMATE = RowType("""
-    audit-estimate: What `audit run --dry-run` found that the audit would do.
+    audit-estimate: The work of an audit, as `audit run --dry-run` estimates it.
     evidence      string    the paths
-    files         integer   of log directories and those named; tiers and brokers' logs are read besides
+    files         integer   in log directories and named; without tiers and broker logs
     bytes
-    tasks         integer   pieces of work that go to a core each: a partition folder, or a file named alone
+    tasks         integer   work items for one core each: a partition folder, or a named file
     largest_task  integer   bytes
     comparisons   integer   partitions whose copies would be compared
-    requests      integer?  of stores, at least; null where no evidence lies in one
-    cores         integer?  null where a cluster decides
-    core_seconds  number    an estimate; machines differ by three times
-    seconds       number?   the same on these cores, and not below that of the largest task
+    requests      integer?  to stores, at least; null if no evidence is in a store
+    cores         integer?  null if a Spark cluster decides
+    core_seconds  number    an estimate; can be off by a factor of three
+    seconds       number?   estimated duration on these cores, at least that of the largest task
 """)
 
 SQL_ROW = RowType("""
-    row: A row of the statement's result: one key a column, as the statement names them.
+    row: A row of the statement's result: one key per column, as the statement names them.
 """)

@@ -12,9 +12,9 @@ CHANGE = RowType("""
     reason      string?  given with --reason
     state       planned|applied|partly_applied|undone
     title       string   what it does, in one clause
-    finished    boolean  whether the brokers did it, as far as was waited for
-    undoes      string?  the change that this one took back
-    outcome     string?  why it ended early, if it did
+    finished    boolean  whether the brokers have finished it, as far as kctl waited
+    undoes      string?  the change that this one undid
+    outcome     string?  why it ended early
 """)
 
 WRITE = RowType("""
@@ -24,13 +24,13 @@ WRITE = RowType("""
     action         create|set|delete|check|request
     target         string    a znode, or the name of a request
     version        integer?  the version it must still have
-    before         string?   the content read; secrets redacted
-    after          string?   the content to be written; secrets redacted
+    before         string?   the old content; secrets redacted
+    after          string?   the new content; secrets redacted
     size_in_bytes  integer   of what is written
 """)
 
 REFUSED = RowType("""
-    refused: One item of a request that a broker did not carry out; the others were.
+    refused: An item of a request that a broker refused; it carried out the others.
     request     string   Kafka's name of it
     what        string   the partition, topic or entity
     topic?, partition?
@@ -46,5 +46,5 @@ JOURNAL_ENTRY = RowType("""
     intent  string
     state   planned|writing|written|finished|refused
     writes  integer
-    undo    array    what would take it back, or why nothing can
+    undo    array    the writes that undo it, or why it cannot be undone
 """)

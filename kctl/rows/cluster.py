@@ -6,34 +6,34 @@ TOPIC = RowType("""
     topic: A topic.
     topic
     topic_id            string?   Kafka's base64 form (2.8 and later)
-    partition_count     integer?  null where the topic's znode cannot be read
-    replication_factor  integer?  replicas of partition 0, adding ones left out
+    partition_count     integer?  null if the topic's znode cannot be read
+    replication_factor  integer?  replicas of partition 0, without adding replicas
     is_internal, is_marked_for_deletion  boolean
-    configs             object?   what is set for the topic; null where it was not asked for
+    configs             object?   values set for the topic; null if not requested
 """)
 
 PARTITION = RowType("""
-    partition: A partition, its replicas and who leads it.
+    partition: A partition with its replicas and leader.
     topic, partition
     leader               integer?  -1: none; null: it never had one
     leader_epoch?
-    replicas             array     the preferred one first; adding and removing ones included
+    replicas             array     the preferred leader first; with adding and removing replicas
     isr                  array     in Kafka's order
     adding_replicas, removing_replicas  array
-    controller_epoch     integer?  of the controller that wrote leader and ISR last
-    partition_epoch      integer?  grows with each change of leader and ISR
-    is_under_replicated  boolean   a replica that stays is not in the ISR
-    is_offline           boolean   no leader, or one that is not alive
+    controller_epoch     integer?  of the controller that last wrote leader and ISR
+    partition_epoch      integer?  increases with each change of leader or ISR
+    is_under_replicated  boolean   a replica that is not being removed is not in the ISR
+    is_offline           boolean   no leader, or a dead one
     is_under_min_isr     boolean   fewer in the ISR than min.insync.replicas
     is_leader_preferred  boolean   the first replica leads
-    offline_replicas     array     those on brokers that are not alive, and on failed disks
+    offline_replicas     array     those on dead brokers and failed disks
 """)
 
 CONFIG = RowType("""
     config: One configured value of an entity.
     entity_type       topics|brokers|clients|users|ips|broker-loggers|client-metrics|groups
     entity_name, key  string
-    value             string?   secrets redacted unless --show-secrets; null where the broker keeps it to itself
+    value             string?   secrets redacted unless --show-secrets; null if the broker does not return it
     source            topic|group|broker|default_broker|static|default|client_metrics|broker_logger? or absent  with
                       --effective
     is_sensitive, is_read_only  boolean or absent

@@ -3,7 +3,7 @@
 from kctl.rows import RowType
 
 FINDING = RowType("""
-    finding: Something a check has to say; `kctl finding CODE` explains it.
+    finding: A finding of a check; `kctl finding CODE` explains it.
     code      string    stable name, see `kctl finding`
     severity  error|warning|info
     message   string    one sentence
@@ -15,7 +15,7 @@ FINDING = RowType("""
 """)
 
 SUMMARY = RowType("""
-    summary: What was examined and how it ended; the last row.
+    summary: Totals of the run; the last row.
     files    integer
     bytes, batches, records, errors, warnings
     seconds  number

@@ -1,4 +1,4 @@
-"""Rows about old consumers, who keep themselves in ZooKeeper."""
+"""Rows about old ZooKeeper-based consumers."""
 
 from kctl.rows import RowType
 
@@ -6,9 +6,9 @@ GROUP = RowType("""
     group: A group of old consumers.
     group
     members     integer   registered now
-    topics      array     that it has offsets, owners or subscriptions for
+    topics      array     for which it has offsets, owners or subscriptions
     partitions  integer   with an offset or an owner
-    lag         integer?  all partitions together; null where log ends are not known
+    lag         integer?  of all partitions; null if log ends are unknown
 """)
 
 MEMBER = RowType("""
@@ -20,21 +20,21 @@ MEMBER = RowType("""
 """)
 
 OFFSET = RowType("""
-    partition: How far a group is on a partition.
+    partition: The committed offset and lag of a group in a partition.
     group, topic, partition
-    offset          integer?  the next to be read; null: none was committed
-    log_end_offset  integer?  null where no broker was asked, or none answered
+    offset          integer?  the next offset to read; null: none committed
+    log_end_offset  integer?  null if no broker was asked or answered
     lag             integer?
-    owner           string?   consumer thread; null: nobody reads it
-    is_member       boolean?  whether that thread's consumer is registered
+    owner           string?   consumer thread; null: none
+    is_member       boolean?  whether the owner's consumer is registered
 """)
 
 ASSIGNMENT = RowType("""
-    assignment: Which thread an algorithm gives a partition to, and which has it.
+    assignment: The thread that an algorithm assigns a partition to, and its current owner.
     group
     thread          string?  null: the partition has none
     topic           string?  null: the thread gets nothing
     partition?
-    owner           string?  who owns it now
+    owner           string?  the current owner
     is_as_assigned  boolean?
 """)

@@ -7,7 +7,7 @@ FILE = (
 )
 
 BATCH = RowType(f"""
-    batch: A batch, or an entry of magic 0 or 1; what a magic has not is null.
+    batch: A batch, or an entry of magic 0 or 1; fields that its magic lacks are null.
     {FILE}
     position           integer   byte in the file, from 0
     size_in_bytes      integer   header included
@@ -44,7 +44,7 @@ RECORD = RowType(f"""
     value_base64  string or absent  instead of `value` where its bytes are not UTF-8
     headers       array     objects with `key` and `value`, or `key_base64` and `value_base64`, in order
     sequence      integer?  -1: none; null in magic 0 and 1
-    decoded       any       what a control record, or a record of an internal topic, says
+    decoded       any       content of a control record or of a record of an internal topic
 """)
 
 INDEX_ENTRY = RowType(f"""
@@ -89,7 +89,7 @@ OFFSET_ENTRY = RowType("""
         named
     topic, partition, offset
     line      integer  in the file, from 1
-    evidence  string or absent  the folder given, where several were
+    evidence  string or absent  the folder given, if there are several
 """)
 EPOCH_ENTRY = RowType("""
     entry: A line of a leader epoch checkpoint.
@@ -100,5 +100,5 @@ EPOCH_ENTRY = RowType("""
     epoch     integer
     start_offset
     line      integer  in the file, from 1
-    evidence  string or absent  the folder given, where several were
+    evidence  string or absent  the folder given, if there are several
 """)

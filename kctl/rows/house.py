@@ -1,14 +1,14 @@
-"""Rows about kctl itself: what a code means, what is set, what is in order."""
+"""Rows about kctl itself: finding types, settings, checks of this machine, contexts."""
 
 from kctl.rows import RowType
 
 FINDING_TYPE = RowType("""
     finding_type: A row of the table of findings.
     code      string  stable name
-    severity  error|warning|info  as a rule; a place may make it milder
-    sentence  string  what is said, with the details in braces
-    meaning   string  what it says about the data
-    cause     string  where it comes from
+    severity  error|warning|info  default; some places lower it
+    sentence  string  the message, with details in braces
+    meaning   string  what it means for the data
+    cause     string  possible causes
     action    string  what to do
 """)
 
@@ -20,7 +20,7 @@ SETTING = RowType("""
 """)
 
 CHECK = RowType("""
-    check: Something kctl can use on this machine, and whether it is in order.
+    check: A requirement of kctl on this machine, and whether it is met.
     name    string
     state   ok|slow|missing|wrong
     detail  string   what was found
@@ -32,5 +32,5 @@ CONTEXT = RowType("""
     name        string
     is_default  boolean
     settings    object   its keys; secrets are not shown
-    problems    array    what is wrong with it
+    problems    array    problems of the context
 """)

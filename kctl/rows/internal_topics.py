@@ -3,9 +3,9 @@
 from kctl.rows import RowType
 
 GROUP = RowType("""
-    group: A consumer group as `__consumer_offsets` has it.
+    group: A consumer group in `__consumer_offsets`.
     group
-    state                    Stable|Empty|Offsets  Offsets: only commits are known of it
+    state                    Stable|Empty|Offsets  Offsets: only its commits are known
     protocol_type, protocol  string?
     generation               integer?  generation, or epoch of a KIP-848 group
     leader                   string?   member id
@@ -36,7 +36,7 @@ COMMITTED_OFFSET = RowType("""
 """)
 
 TRANSACTION = RowType("""
-    transaction: A transactional id as `__transaction_state` has it.
+    transaction: A transactional id in `__transaction_state`.
     transactional_id, state  string
     producer_id, producer_epoch
     timeout_ms               integer
@@ -48,15 +48,15 @@ TRANSACTION = RowType("""
 """)
 
 OPEN_TRANSACTION = RowType("""
-    open_transaction: A transaction that a data log holds open.
+    open_transaction: A transaction that is open in a data log.
     topic, partition, producer_id, producer_epoch
-    first_offset      integer   the last stable offset stands here or before
+    first_offset      integer   the last stable offset is at or below it
     last_offset
     last_timestamp    integer   milliseconds
     transactional_id  string?
-    hanging           boolean?  null where the evidence lacks the part of __transaction_state that would tell
-    why               string?   why nobody will end it
-    abort_command     string?   what ends it
+    hanging           boolean?  null if the evidence lacks the needed part of __transaction_state
+    why               string?   why no coordinator will end it
+    abort_command     string?   command that ends it
 """)
 
 METADATA_TOPIC = RowType("""
@@ -87,14 +87,14 @@ METADATA_BROKER = RowType("""
 """)
 
 METADATA = RowType("""
-    metadata: What the KRaft metadata log says besides topics and brokers; the first row.
+    metadata: Other content of the KRaft metadata log; the first row.
     end_offset        integer  exclusive
     features          object   name to level
     controllers       array    registered controllers
     topics, partitions, brokers  integer
     default_configs   object   of all brokers
     acls              integer
-    scram_users       integer  credentials themselves are not shown
+    scram_users       integer  without their credentials
     next_producer_id  integer
-    unknown_records   object   records that kctl leaves out, by type
+    unknown_records   object   number of records that kctl skips, by type
 """)

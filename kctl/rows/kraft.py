@@ -4,7 +4,7 @@ from kctl.rows import RowType
 
 QUORUM = RowType("""
     quorum: The KRaft quorum.
-    leader_id       integer?  the active controller; null where there is none
+    leader_id       integer?  the active controller; null if there is none
     leader_epoch?
     high_watermark?
     voters          array     node ids
@@ -18,30 +18,30 @@ QUORUM_MEMBER = RowType("""
     node_id                   integer?  null where there is no leader and only the address is known
     is_voter                  boolean
     is_leader                 boolean   the controller
-    log_end_offset            integer?  of the metadata log; null where the leader has never heard of it
+    log_end_offset            integer?  of the metadata log; null if the leader does not know it
     lag                       integer?  offsets behind the leader
     last_caught_up_timestamp  integer?  milliseconds, by the leader's clock
     directory_id              string?   of its metadata log, Kafka's base64 form (voters that can be changed)
     role                      leader|voter|observer
     last_fetch_timestamp      integer?  milliseconds, by the leader's clock
-    lag_time_ms               integer?  by how much it has caught up later than the leader
+    lag_time_ms               integer?  how long ago it had last caught up with the leader
     is_answering              boolean?  it has fetched in the last 2 s; null before 3.3
     endpoints                 array     LISTENER://HOST:PORT, of voters (3.9 and later); without a leader HOST:PORT
 """)
 
 FEATURE = RowType("""
-    feature: A feature of the cluster and the level that is finalized.
+    feature: A feature of the cluster and its finalized level.
     feature  string
     level    integer
 """)
 
 FEATURE_LEVELS = RowType("""
-    feature: A feature of the cluster: the level in force, and what the highest that all brokers support would add.
+    feature: A feature of the cluster: its level, and what the highest level that all brokers support would add.
     name             string
-    finalized_level  integer   0: not in force
-    minimum_level    integer?  that all brokers support; null where none does
+    finalized_level  integer   0: not enabled
+    minimum_level    integer?  minimum that all brokers support; null if there is none
     maximum_level    integer?
-    proposed_level   integer?  the highest supported, where another is in force
-    is_reversible    boolean?  whether that could be taken back
-    adds             array     what it adds, a level and a KIP each
+    proposed_level   integer?  the highest supported level, if another is in force
+    is_reversible    boolean?  whether the upgrade could be undone
+    adds             array     additions of each level, with its KIP
 """)

@@ -4,34 +4,34 @@ from kctl.rows import RowType
 from kctl.rows.replica import VERDICTS
 
 VERIFIED = RowType(f"""
-    verdict: What the comparison of a partition's replicas says, while the cluster runs.
+    verdict: The result of comparing a partition's replicas while the cluster runs.
     topic, partition
     verdict          {VERDICTS}
-    best_source      integer?  broker whose copy to take; null where a person must choose
-    reason           string    how sure that is, or what would settle it
+    best_source      integer?  broker with the best copy; null if a person must choose
+    reason           string    how certain the verdict is, or what evidence would decide it
     broker_ids       array     brokers whose replicas were compared to the end
     branches         array     groups of brokers that do not contradict each other
     leader           integer?
-    from_offset      integer   the first that all replicas hold
-    to_offset        integer   exclusive: how far it was compared, at most the high watermark
-    log_end_offsets  array     [broker, offset]; what lies above the high watermark is not given to clients
+    from_offset      integer   the first offset that all replicas hold
+    to_offset        integer   exclusive end of the comparison, at most the high watermark
+    log_end_offsets  array     [broker, offset]; clients cannot read above the high watermark
     bytes            integer   read from all replicas
     batches          integer   found to be equal and sound
 """)
 
 LEADER_END_OFFSET = RowType("""
-    leader_end_offset: What the leader of a running cluster answered to OffsetsForLeaderEpoch.
+    leader_end_offset: The answer of a running cluster's leader to OffsetsForLeaderEpoch.
     topic, partition
-    broker_id        integer?  the leader; null where there is none
+    broker_id        integer?  the leader; null if there is none
     requested_epoch  integer
     leader_epoch     integer   -1: undefined
     end_offset       integer   -1: undefined
-    difference       string?   from what its batches say; null where they agree
+    difference       string?   from its batches; null if they agree
     error            string?   why it gave no answer
 """)
 
 VERIFICATION = RowType("""
-    verification: The whole run; the last row.
+    verification: Totals of the run; the last row.
     partitions, equal  integer
     wrong              integer  diverged, damaged or with a hole
     unknown            integer  not all replicas could be compared
@@ -41,11 +41,11 @@ VERIFICATION = RowType("""
 """)
 
 DELETION = RowType("""
-    deletion: The records of a partition that are deleted.
+    deletion: The records of a partition that would be deleted.
     topic, partition, log_start_offset
-    to_offset        integer   the first that stays
+    to_offset        integer   the first offset that remains
     high_watermark
-    records          integer   offsets that go; fewer records where transactions or compaction left gaps
-    size_in_bytes    integer?  of the leader's copy, in proportion; files go once all of a segment is deleted
+    records          integer   deleted offsets; fewer records if transactions or compaction left gaps
+    size_in_bytes    integer?  estimated from the leader's copy; files are deleted once a whole segment is
     unread_by        array     groups that have not read all of it
 """)

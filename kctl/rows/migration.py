@@ -5,7 +5,7 @@ from kctl.rows import RowType
 ENTITY_TYPES = "topic|partition|config|quota|user|acl|delegation_token|broker|producer_ids|feature"
 
 MIGRATION = RowType("""
-    migration: How far a migration is.
+    migration: The progress of a migration.
     phase              none|preparing|hybrid|dual_write|finalized|rolled_back  hybrid: copied, brokers in ZooKeeper
         mode; dual_write: brokers in KRaft mode, ZooKeeper still written
     controller_epoch?
@@ -15,23 +15,23 @@ MIGRATION = RowType("""
 """)
 
 DIFFERENCE = RowType(f"""
-    difference: A field that ZooKeeper and KRaft do not hold alike.
+    difference: A field that differs between ZooKeeper and KRaft.
     entity_type  {ENTITY_TYPES}
-    entity       string     such as `orders`, `orders-0`, `topic orders`, `user=alice, client-id=<default>`
-    field        string?    null where one side lacks the entity as a whole
+    entity       string     for example `orders`, `orders-0`, `topic orders`, `user=alice, client-id=<default>`
+    field        string?    null if one side lacks the whole entity
     zookeeper    any        null: absent
     kraft        any        null: absent
-    severity     error|info  error: lost or wrong; info: meant to differ in this phase, or not compared
+    severity     error|info  error: lost or wrong; info: an expected difference, or not compared
     reason       string
 """)
 
 COMPARISON = RowType(f"""
-    comparison: How much of one type was compared.
+    comparison: Counts of the comparison for one type of entity.
     entity_type   {ENTITY_TYPES}
     zookeeper     integer  entities
     kraft         integer  entities
     fields        integer  compared
     equal         integer  of those
     errors, infos
-    not_compared  integer  secrets that the export does not have, and what could not be read
+    not_compared  integer  secrets missing from the export, and unreadable values
 """)

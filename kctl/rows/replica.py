@@ -5,13 +5,13 @@ from kctl.rows import RowType
 VERDICTS = "equal|behind|diverged|damaged|hole|unknown"
 
 LINEAGE = RowType("""
-    lineage: A replica: its leader epochs that have records, and where its log begins and ends.
+    lineage: A replica: its leader epochs with records, and the start and end of its log.
     topic, partition, broker_id?
     epochs                  array     [epoch, start_offset], normalised
     log_start_offset, log_end_offset
     high_watermark          integer?  as checkpointed
-    recorded                array?    leader-epoch-checkpoint as it stands; null without one
-    rebuilt                 array     [epoch, start_offset] as the batches give them
+    recorded                array?    content of leader-epoch-checkpoint; null without one
+    rebuilt                 array     [epoch, start_offset] from the batches
     local_log_start_offset  integer
     topic_id?
     folder                  string    relative to the folder given
@@ -26,74 +26,74 @@ DIVERGENCE = RowType("""
     to_offset    integer  exclusive
     epochs       array    the epochs of each side in the range: two lists
     moment?
-    moments      array?   of the two, in their order, where they are not the same; `epoch compare` only
+    moments      array?   of the two, if they differ; `epoch compare` only
 """)
 
 VERDICT = RowType(f"""
-    verdict: What the comparison of a partition's replicas says.
+    verdict: The result of comparing a partition's replicas.
     topic, partition
     verdict          {VERDICTS}
-    best_source      integer?  whose copy is the partition now: whole, of the newest epoch; null where a person must choose
-    recover_from     array?    brokers whose copies hold committed records that the partition now lacks
-    reason           string    how sure that is, or what evidence would settle it
+    best_source      integer?  broker whose copy is the current partition: complete, of the newest epoch; null if a person must choose
+    recover_from     array?    brokers whose copies hold committed records that the current partition lacks
+    reason           string    how certain the verdict is, or what evidence would decide it
     broker_ids       array     brokers whose copies were compared
     branches         array     groups of brokers that do not contradict each other
-    current_lineage  integer?  longest replica of the branch with the newest epoch
-    most_committed   integer?  longest replica of the branch with the highest high watermark
+    current_lineage  integer?  the longest replica of the branch with the newest epoch
+    most_committed   integer?  the longest replica of the branch with the highest high watermark
     behind           array     brokers that end before the longest of their branch
-    branch_point     integer?  where the lineages of a pair part; `epoch compare` only
+    branch_point     integer?  offset where the lineages of a pair diverge; `epoch compare` only
     moment?
-    moments          array?    of the two, in their order, where they are not the same; `epoch compare` only
+    moments          array?    of the two, if they differ; `epoch compare` only
 """)
 
 REJOIN = RowType("""
-    rejoin: What a replica would drop if the named broker led next.
+    rejoin: The records that a replica would drop if the named broker led next.
     topic, partition
     leader                    integer
     broker_id
-    truncate_to               integer?  null: nothing is cut
+    truncate_to               integer?  null: no truncation
     offsets_dropped           integer
     full_truncation           boolean
-    below_own_high_watermark  boolean   committed records would go
+    below_own_high_watermark  boolean   committed records would be dropped
     moment?
 """)
 
 LOSS = RowType("""
-    loss: Records that a leader once held and the present lineage lacks.
+    loss: Records that a leader once held and the current lineage lacks.
     topic, partition
     from_offset            integer
-    to_offset              integer?  exclusive; null where no evidence gives the end
+    to_offset              integer?  exclusive; null if the evidence does not show the end
     class                  committed|uncommitted|unknown
     cause                  unclean_election|high_watermark_truncation|power_failure_tail|disk_lost|zombie_leader|handover|unknown
-    replaced               array     [from, to) that hold other records now
-    missing                array     [from, to) that hold nothing now
-    lost_in_epoch          integer?  epoch of the leadership that dropped them
+    replaced               array     [from, to) that now hold other records
+    missing                array     [from, to) that now hold nothing
+    lost_in_epoch          integer?  leader epoch in which they were dropped
     evidence               array     {kind, strength, broker_id, moment, file, line, text}
     recoverable_from       array     {moment, broker_id}
     recoverable_from_tier  array     {remote_log_segment_id, from_offset, to_offset}
     written_by             integer?  broker that led when they were written
     written_in_epoch       integer?
     dropped_by             integer?  broker that led when they were dropped
-    isr_before             array?    the last ISR that had members before that leadership
+    isr_before             array?    the last non-empty ISR before that leader
     records                integer?  records in the copies that still hold them
     first_timestamp        integer?  ms, of the first lost batch
     last_timestamp         integer?  ms, of the last lost batch
-    exported               string?   where --export wrote them
+    exported               string?   path that --export wrote
 """)
 
 EXPLANATION = RowType("""
-    explanation: One step in the story of an offset.
+    explanation: One step in the history of an offset.
     topic, partition, offset
     what  copy|absent|committed|written|led|lost|log_line
     text  string   one sentence
     broker_id?, moment?, leader_epoch?
-    time  string?  UTC, where a log line or the record says
+    time  string?  UTC, if a log line or the record has it
     file  string?
     line?
 """)
 
 EPOCH_DIFFERENCE = RowType("""
-    epoch_difference: An epoch that the checkpoint and the batches do not tell alike.
+    epoch_difference: An epoch that differs between the checkpoint and the batches.
     topic, partition, broker_id?
     epoch    integer
     recorded_start, rebuilt_start  integer?
@@ -102,17 +102,17 @@ EPOCH_DIFFERENCE = RowType("""
 """)
 
 END_OFFSET = RowType("""
-    end_offset: What a replica would answer to OffsetsForLeaderEpoch.
+    end_offset: The answer of a replica to OffsetsForLeaderEpoch.
     topic, partition, broker_id?
     requested_epoch  integer
     kafka_version
-    leader_epoch     integer?  -1: undefined; null: this version answers no epoch
+    leader_epoch     integer?  -1: undefined; null: this version returns no epoch
     end_offset       integer   -1: undefined
     moment?
 """)
 
 TRUNCATION = RowType("""
-    truncation: To which offset a follower would truncate under a leader.
+    truncation: The offset that a follower would truncate to under a leader.
     topic, partition
     broker_id                 integer?  the follower
     leader                    integer?  broker id of the leader's folder
@@ -120,7 +120,7 @@ TRUNCATION = RowType("""
     algorithm                 string
     truncate_to, offsets_dropped  integer
     below_own_high_watermark  boolean
-    rounds                    array     questions and answers, in order
+    rounds                    array     requests and answers, in order
     moment?
 """)
 
@@ -129,7 +129,7 @@ REPLICA_STATE = RowType("""
     kafka_version
     step          integer  0 is the start
     action        string
-    note          string?  what came of it
+    note          string?  result of the action
     broker_id
     role          leader|follower|down|halted
     log           array    records by offset
@@ -140,17 +140,17 @@ REPLICA_STATE = RowType("""
 """)
 
 SIMULATION = RowType("""
-    simulation: How a simulation ended.
+    simulation: The result of a simulation.
     kafka_version
     scenario           string
     lost               array  {offset, record}: committed and not on the leader
-    acknowledged_lost  array  {offset, record}: taken by a leader (acks=1) and not on the leader
+    acknowledged_lost  array  {offset, record}: acknowledged with acks=1 and not on the leader
     diverged           array  {broker_ids, from_offset}: brokers that hold different records
     unclean_elections  integer
 """)
 
 VIOLATION = RowType("""
-    violation: A promise of the protocol that a random sequence of faults broke.
+    violation: A guarantee of the protocol that a random sequence of faults broke.
     kafka_version
     promise     committed_record_lost|logs_differ_below_high_watermark
     offset
@@ -161,9 +161,9 @@ VIOLATION = RowType("""
 """)
 
 EXPLORATION = RowType("""
-    exploration: What random faults found.
+    exploration: Totals of a random simulation.
     kafka_version
     steps, seed     integer
     power_failures  boolean
-    violations      object  by promise, their number
+    violations      object  number of violations by guarantee
 """)

@@ -5,33 +5,33 @@ from kctl.rows import RowType
 ZNODE = RowType("""
     znode: A znode. Times are milliseconds; the path is below the chroot.
     path             string
-    what             string?  what Kafka uses it for; null for a folder or a stranger
+    what             string?  purpose in Kafka; null for a folder or an unknown znode
     size_in_bytes, version
     num_children, czxid, mzxid, ctime, mtime  integer
     ephemeral_owner  string?  the session, in hexadecimal; null for a persistent znode
 """)
 
 ZNODE_CONTENT = RowType("""
-    znode: A znode and what it says.
+    znode: A znode and its content.
     path             string
-    what             string?  what Kafka uses it for; null for a folder or a stranger
+    what             string?  purpose in Kafka; null for a folder or an unknown znode
     size_in_bytes, version
     num_children, czxid, mzxid, ctime, mtime  integer
     ephemeral_owner  string?  the session, in hexadecimal; null for a persistent znode
     written_by       string?
-    since            string?  the first Kafka release that has it
+    since            string?  first Kafka release that has it
     meaning          string?
-    says             array    its content in sentences
-    problem          string?  why Kafka could not read it
+    says             array    its content as sentences
+    problem          string?  why Kafka cannot read it
     data             string?  the content as UTF-8, secrets redacted
-    data_base64      string?  the content where it is not UTF-8
+    data_base64      string?  the content if it is not UTF-8
     is_redacted      boolean
 """)
 
 EXPORT = RowType("""
-    export: What `kctl znode export` wrote.
+    export: The result of `kctl znode export`.
     file      string
     znodes    integer
     bytes
-    redacted  integer  znodes whose secrets were left out
+    redacted  integer  number of znodes without their secrets
 """)

@@ -133,7 +133,7 @@ def test_without_znodes_and_logs_contradicting_copies_leave_the_leader_unknown(s
     assert ran.status == 5
     topic, _, partition = next(row["message"] for row in ran.of("finding")).split()[0].rpartition("-")
     story = rows("replica", "explain", folder, "--topic", topic, "--partition", partition, "--offset", 0)
-    assert story.status == 3 and "does not show which of them leads" in story.err
+    assert story.status == 3 and "does not show which broker leads" in story.err
     told = rows("replica", "loss", folder, "--leader", 2)
     assert offsets(
         [[r["from_offset"], r["to_offset"]] for r in told.of("loss") if r["partition"] == 0]

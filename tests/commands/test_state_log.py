@@ -317,7 +317,7 @@ def test_what_cannot_be_opened_is_told_and_the_rest_goes_on(tmp_path: Path) -> N
     assert ran.of("event")
     plain = kctl("state-log", "merge", tmp_path)
     assert plain.status == 5
-    assert "breaks after" in plain.err
+    assert "damaged after" in plain.err
 
 
 @pytest.mark.parametrize(

@@ -243,7 +243,7 @@ def test_an_offset_is_believed_where_it_comes_again(
 
 def test_what_was_found_out_is_said_on_both_outputs(tmp_path: Path) -> None:
     folder = shifted("incidents/unclean-0.10.2", {2: 540}, tmp_path)
-    sentence = "the times of broker 2 are +09:00 against those of broker 1"
+    sentence = "the times of broker 2 differ by +09:00 from those of broker 1"
     for verb in ("timeline", "merge"):
         ran = rows("state-log", verb, folder)
         assert sentence in ran.err

@@ -145,7 +145,7 @@ def test_a_recovery_cuts_behind_the_batch_that_comes_last(
     log.parent.mkdir()
     log.write_bytes(b"".join((*batches[:4], bad, batches[5])))
     expected = in_order(found(log.parent))
-    assert sum("cuts the log at offset 5 " in row for row in expected) == 1
+    assert sum("truncates the log at offset 5 " in row for row in expected) == 1
     for seed in range(8):
         cut(monkeypatch, seed)
         assert in_order(found(log.parent)) == expected

@@ -127,7 +127,9 @@ def test_steps_that_are_not_legal_are_findings_and_change_nothing() -> None:
     (segment,) = fold.segments()
     assert segment.metadata.state is FINISHED
     assert codes(found) == ["remote-metadata-state-illegal warning"] * 3
-    assert "asks for DELETE_SEGMENT_FINISHED where the segment is in COPY_SEGMENT_STARTED" in found[0].message
+    assert (
+        "sets state DELETE_SEGMENT_FINISHED while the segment is in COPY_SEGMENT_STARTED" in found[0].message
+    )
 
 
 @pytest.mark.parametrize("keep_deleted", [False, True])
