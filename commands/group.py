@@ -13,7 +13,7 @@ from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import open_brokers_for_change, wire
 from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN_PATH, TIMEOUT, TOPIC, Duration, as_one_value, flag, option
-from commands.cli.render import Outcome, Page, Row, table
+from commands.cli.render import Outcome, Page, Row, aligned, table
 from kctl.errors import BadValue, KctlError, file_error
 from kctl.rows.live_groups import GROUP, MEMBER, OFFSET, RESET
 
@@ -213,6 +213,12 @@ resets = as_one_value(
 )
 
 
+def reset_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """Each partition with what a reset skips or repeats; what rows say twice, once."""
+    twice = {"from_offset", "to_offset", "change"}
+    yield from aligned(({key: row[key] for key in row if key not in twice} for row in rows), page)
+
+
 def reset_rows(group: str, resets: Sequence[Reset]) -> list[Row]:
     """A row for each partition."""
     return [
@@ -246,7 +252,7 @@ def reset(frame: Frame, how: How, goal: Goal, group: str, topics: tuple[str, ...
         rows = reset_rows(group, chosen.resets)
         if not execute and not how.dry_run:
             frame.note("nothing was written; --execute writes it")
-            return Outcome(rows)
+            return Outcome(rows, text=reset_text)
         return carry_out(frame, how, cluster, plan_reset(cluster, group, chosen), rows)
 
 
@@ -281,7 +287,7 @@ def reset_plan(
         planned = resets_to(connected, chosen, wanted)
     if to is not None:
         _write(to, ((one.partition, one.new_offset) for one in planned))
-    return Outcome(reset_rows(group, planned))
+    return Outcome(reset_rows(group, planned), text=reset_text)
 
 
 @command("delete-offsets", status=CHANGE_STATUS)

@@ -171,9 +171,17 @@ def _offline(seen: Seen) -> Iterator[str]:
     for health in _partitions(seen):
         if health.is_offline:
             leader = "never had a leader" if health.leader is None else "has no live leader"
-            eligible = seen.state.eligible_leaders.get(health.partition)
-            hope = f"; it comes back without loss with broker {ids(eligible)}" if eligible else ""
-            yield f"{health.partition} {leader}{hope}"
+            yield f"{health.partition} {leader}{_hope(seen, health)}"
+
+
+def _hope(seen: Seen, health: PartitionHealth) -> str:
+    """Who can lead a partition again without loss, once it is back; a broker alone does not bring a disk back."""
+    tp, state = health.partition, seen.state
+    eligible = state.eligible_leaders.get(tp, ())
+    failed = [b for b in eligible or health.isr if state.is_alive(b) and not state.is_replica_alive(tp, b)]
+    if rest := [b for b in eligible if b not in failed]:
+        return f"; it comes back without loss with broker {ids(rest)}"
+    return f"; broker {ids(failed)} has it on a failed disk" if failed else ""
 
 
 @check("under-min-isr", ERROR, "Producers with acks=all are refused.")

@@ -129,7 +129,7 @@ def plan_unclean_election(
     if hopeless:
         raise Refused(
             f"{hopeless[0]} has no live replica that answers; nothing was written",
-            "start one of the brokers that hold it; `kctl topic describe` shows which these are",
+            "start one of the brokers that hold it, or mend the disk it is on; `kctl topic describe` shows which these are",
         )
     if not proposed:
         return Plan(title="elect an unclean leader", stages=())

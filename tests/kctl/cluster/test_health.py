@@ -206,6 +206,19 @@ def test_an_offline_partition_says_who_may_lead_it(store: FakeStore) -> None:
     assert found["offline"] == ("a-0 has no live leader; it comes back without loss with broker 2",)
 
 
+@pytest.mark.parametrize("eligible", [{TopicPartition("a", 0): (2,)}, {}])
+def test_a_broker_alone_brings_no_failed_disk_back(
+    store: FakeStore, eligible: dict[TopicPartition, tuple[int, ...]]
+) -> None:
+    put_state(store, "a", 0, -1, [] if eligible else [2])
+    state = look(store)
+    tp = TopicPartition("a", 0)
+    offline = {**state.partition_states, tp: state.partition_states[tp]._replace(offline_replicas=(2,))}
+    state = replace(state, eligible_leaders=eligible, partition_states=offline)
+    found = {r.check: r.examples for r in check_health(Seen(state, (), NOW))}
+    assert found["offline"] == ("a-0 has no live leader; broker 2 has it on a failed disk",)
+
+
 def test_controllers_that_follow_each_other(store: FakeStore) -> None:
     assert sick(store, growth=1) == {}, "one election is no loop"
     assert "controller-loop" in sick(store, growth=3)
