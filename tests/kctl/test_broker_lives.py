@@ -282,3 +282,35 @@ def test_the_hook_of_a_second_process_does_not_stop_the_first(tmp_path: Path) ->
     assert [(time, state) for time, state, _ in told(found)][2:] == [
         (20, "starting"), (21, "halted"), (21, "down"), (30, "stopping"), (31, "down"),
     ]  # fmt: skip
+
+
+def test_before_0_8_2_what_runs_the_server_is_all_that_says_that_it_failed(tmp_path: Path) -> None:
+    states = lives(
+        tmp_path,
+        log(
+            (1, f"[Kafka Server 1], starting ({SERVER})"),
+            (2, f"Fatal error during KafkaServerStable startup. Prepare to shutdown ({SERVER}Startable)"),
+            "java.net.UnknownHostException: broker1",
+            (3, f"[Kafka Server 1], shutting down ({SERVER})"),
+            (4, f"[Kafka Server 1], shut down completed ({SERVER})"),
+            (5, f"[Kafka Server 1], shutting down ({SERVER})"),
+        ),
+    )
+    assert told(states) == [(1, "starting", None), (2, "halted", "fatal_error_in_startup"), (4, "down", None)]
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "KafkaConfig values: \n\tbroker.id = 1\n (kafka.server.KafkaConfig)",
+        "Property broker.id is overridden to 1 (kafka.utils.VerifiableProperties)",
+    ],
+)
+def test_where_several_write_to_a_log_a_kill_lies_before_the_first_line_of_the_next_process(
+    tmp_path: Path, first: str
+) -> None:
+    server = log((1, STARTING), (3, STARTED), (4, STARTED.replace("1", "2")), (9, WORK), (30, first), (31, STARTING))
+    killed = [state for state in lives(tmp_path, server) if state.state == "killed"]
+    assert [(one.broker_id, one.time_ms // 1000 % 60, one.until_ms) for one in killed] == [
+        (1, 9, killed[0].time_ms + 21_000)
+    ]

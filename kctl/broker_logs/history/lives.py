@@ -42,7 +42,7 @@ REASONS = (
 # What the process that has it may still hold while another one fails for want of it.
 TAKEN = frozenset(("log_dir_locked", "port_taken", "broker_id_taken"))
 OPEN = frozenset(("starting", "up", "stopping", "controlled_shutdown", "unclean_shutdown"))
-# What runs the server repeats its end without its id.
+# What runs the server repeats its end without its id; before 0.8.2 it alone says that a start failed.
 SAID_AGAIN = ("kafka.server.KafkaServerStartable", "kafka.Kafka$")
 # States in which a line says again how a process ended: the hook of a process that ends by itself stops it once more.
 ENDED = {
@@ -54,7 +54,9 @@ SAID_AGAIN_WITHIN = 60_000
 HOOK_WITHIN = 1_000
 # The first line that a process prints, from 1.1 and before 0.9; and others that come before it says that it starts.
 FIRST = re.compile(rb"Registered `?kafka:type=kafka\.Log4jController|Verifying properties|preRegister called")
-EARLY = re.compile(rb"KafkaConfig values:|Registered signal handlers|Setting -D jdk\.tls")
+EARLY = re.compile(
+    rb"KafkaConfig values:|Property [\w.]+ is overridden|Registered signal handlers|Setting -D jdk\.tls"
+)
 SAYS_END = re.compile(rb"shut down completed|Fatal error during")
 SAYS_START = re.compile(
     rb"[Ss]tarting(?: broker| controller)? \(kafka\.server\.(?:Kafka|Broker|Controller)Server\)"
@@ -209,7 +211,9 @@ class Lives:
         # What is up has no error at its start: it is the process before it that says that it has started.
         is_of_last = life.state != "up" or event.event == STARTUP_FAILS
         is_nameless = broker_id is None or event.event == STARTUP_FAILS
-        is_said_again = is_nameless and (event.logger or "").endswith(SAID_AGAIN)
+        is_said_again = (
+            is_nameless and life.state != "starting" and (event.logger or "").endswith(SAID_AGAIN)
+        )
         if event.event == "U23" and _failed_before_its_start(event):
             how = "fatal_error_before_start" if how == "fatal_error" else how
         elif (
@@ -351,8 +355,13 @@ def _end_of_process_before(event: Event, time_ms: int) -> tuple[int, Earlier | N
     earlier = list(event.earlier())
     if event.source.broker_id is None:
         # Several brokers write to this log: only what names this one is known to be its own.
-        own = (record for record in earlier if record.broker_id == event.broker_id)
-        return time_ms, next(own, None)
+        first_ms = time_ms
+        for record in earlier:
+            if record.broker_id == event.broker_id:
+                if not EARLY.search(record.record):
+                    return first_ms, record
+                first_ms = first_ms if record.time_ms is None else record.time_ms
+        return first_ms, None
     first = -1
     others = 0
     for index, record in enumerate(earlier):
