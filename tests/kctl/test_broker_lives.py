@@ -309,7 +309,9 @@ def test_before_0_8_2_what_runs_the_server_is_all_that_says_that_it_failed(tmp_p
 def test_where_several_write_to_a_log_a_kill_lies_before_the_first_line_of_the_next_process(
     tmp_path: Path, first: str
 ) -> None:
-    server = log((1, STARTING), (3, STARTED), (4, STARTED.replace("1", "2")), (9, WORK), (30, first), (31, STARTING))
+    server = log(
+        (1, STARTING), (3, STARTED), (4, STARTED.replace("1", "2")), (9, WORK), (30, first), (31, STARTING)
+    )
     killed = [state for state in lives(tmp_path, server) if state.state == "killed"]
     assert [(one.broker_id, one.time_ms // 1000 % 60, one.until_ms) for one in killed] == [
         (1, 9, killed[0].time_ms + 21_000)

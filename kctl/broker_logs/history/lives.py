@@ -211,9 +211,7 @@ class Lives:
         # What is up has no error at its start: it is the process before it that says that it has started.
         is_of_last = life.state != "up" or event.event == STARTUP_FAILS
         is_nameless = broker_id is None or event.event == STARTUP_FAILS
-        is_said_again = (
-            is_nameless and life.state != "starting" and (event.logger or "").endswith(SAID_AGAIN)
-        )
+        is_said_again = is_nameless and life.state != "starting" and (event.logger or "").endswith(SAID_AGAIN)
         if event.event == "U23" and _failed_before_its_start(event):
             how = "fatal_error_before_start" if how == "fatal_error" else how
         elif (
