@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from commands.cli.leaving import (
@@ -229,10 +230,16 @@ def _list_cell(value: list[object]) -> str:
     return _json_cell(value)
 
 
-def _json_cell(value: object) -> str:
+@cache
+def _encode() -> Callable[[object], str]:
+    """What writes JSON, made once: `json.dumps` makes it for each value."""
     import json
 
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    return json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
+
+
+def _json_cell(value: object) -> str:
+    text = _encode()(value)
     return text if text.isprintable() else IN_A_LINE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
