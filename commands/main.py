@@ -240,8 +240,6 @@ def keep_freed_memory() -> None:
 
 def run() -> NoReturn:
     """The entry point."""
-    # Rows and their parts are many, small and in no reference cycle: frequent collections cost time for nothing.
-    gc.set_threshold(100_000, 50, 100)
     # numpy's linear algebra, which is not used, would start a thread for each core at import.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     sys.meta_path.insert(0, AsImported)

@@ -11,7 +11,6 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +18,8 @@ import click
 from kctl.errors import KctlError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from kctl.cluster.state import ClusterState
     from kctl.settings import Context
     from kctl.wire.adapter import Wire
@@ -28,7 +29,7 @@ FRESH = 60.0  # seconds
 MOST = 1000
 MOST_FOLDERS = 2000
 # Group ids may hold anything; a shell gets only what it needs not quote.
-PLAIN = re.compile(r"[\w.:@/+=-]+")
+PLAIN = r"[\w.:@/+=-]+"
 
 
 def topics(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
@@ -72,7 +73,9 @@ def journal_entries(ctx: click.Context, param: click.Parameter, begun: str) -> l
 
 
 def _begun(begun: str, names: list[str]) -> list[str]:
-    return list(islice((name for name in names if name.startswith(begun) and PLAIN.fullmatch(name)), MOST))
+    return list(
+        islice((name for name in names if name.startswith(begun) and re.fullmatch(PLAIN, name)), MOST)
+    )
 
 
 def _of_folders(paths: tuple[str, ...]) -> list[str]:
@@ -123,6 +126,8 @@ def _of_cluster(ctx: click.Context, kind: str, ask: Callable[[Context], list[str
 
 def _cache() -> Path:
     """The folder of names. XDG_CACHE_HOME is to be absolute: the working folder may be evidence."""
+    from pathlib import Path
+
     given = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
     return Path(os.path.expanduser(given if given.is_absolute() else "~/.cache")) / "kctl" / "names"
 
@@ -160,6 +165,7 @@ def _kept(path: Path) -> tuple[list[str], float]:
 
 def _keep(path: Path, names: list[str]) -> None:
     import tempfile
+    from pathlib import Path
 
     import msgspec
 

@@ -21,12 +21,10 @@ OWN_COLOUR = f"\x1b[{os.urandom(8).hex()};"
 """How a colour sequence of kctl begins until it leaves; evidence cannot know it."""
 
 ELSE = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
-IN_A_LINE = re.compile(f"[\x00-\x1f{ELSE}]")
+IN_A_LINE = f"[\x00-\x1f{ELSE}]"
 # A carriage return before a line end moves no cursor over what was written: line ends stay as they are.
-IN_LINES = re.compile(f"[\x00-\x08\x0b\x0c\x0e-\x1f{ELSE}]|\r(?!\n)")
-IN_JSON = re.compile(
-    rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]|\xed[\xa0-\xbf][\x80-\xbf]"
-)
+IN_LINES = f"[\x00-\x08\x0b\x0c\x0e-\x1f{ELSE}]|\r(?!\n)"
+IN_JSON = rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]|\xed[\xa0-\xbf][\x80-\xbf]"
 HARMLESS = bytes(range(0x20, 0x7F)) + b"\t\n"
 # So much stays in a processor's cache while it is looked through.
 CACHED = 1 << 16
@@ -40,7 +38,7 @@ def _escape(found: re.Match[str]) -> str:
 
 def visible(text: str) -> str:
     """The text as one line that no terminal obeys."""
-    return text if text.isprintable() else IN_A_LINE.sub(_escape, text)
+    return text if text.isprintable() else re.sub(IN_A_LINE, _escape, text)
 
 
 def laid_out(line: str) -> str:
@@ -78,11 +76,11 @@ def text_chunks(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
             yield data
             continue
         first, *coloured = decoder.decode(data.removesuffix(held)).split(OWN_COLOUR)
-        yield IN_LINES.sub(_escape, first).encode()
+        yield re.sub(IN_LINES, _escape, first).encode()
         for part in coloured:
             style, _, rest = part.partition("m")
-            yield f"\x1b[{style}m{IN_LINES.sub(_escape, rest)}".encode()
-    yield IN_LINES.sub(_escape, decoder.decode(held, final=True)).encode()
+            yield f"\x1b[{style}m{re.sub(IN_LINES, _escape, rest)}".encode()
+    yield re.sub(IN_LINES, _escape, decoder.decode(held, final=True)).encode()
 
 
 def json_chunks(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
@@ -92,7 +90,9 @@ def json_chunks(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
             yield chunk
         else:
             data = bytes(chunk)
-            yield IN_JSON.sub(lambda found: b"\\u%04x" % ord(found[0].decode("utf-8", "surrogatepass")), data)
+            yield re.sub(
+                IN_JSON, lambda found: b"\\u%04x" % ord(found[0].decode("utf-8", "surrogatepass")), data
+            )
 
 
 def _is_harmless(chunk: Chunk) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
 from commands.cli import completing
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -46,7 +48,16 @@ class LocalPath(click.Path):
         return super().convert(value, param, ctx)
 
 
-GIVEN_PATH = LocalPath(readable=False, path_type=Path)
+class ReadPath(LocalPath):
+    """The same as a Path, whose module is loaded where one is given."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        from pathlib import Path
+
+        return Path(super().convert(value, param, ctx))
+
+
+GIVEN_PATH = ReadPath(readable=False)
 WRITTEN = LocalPath(readable=False)  # of what is written
 
 

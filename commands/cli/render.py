@@ -24,8 +24,8 @@ from commands.cli.leaving import (
 )
 
 Row = dict[str, object]
-COLOUR = re.compile(rf"{re.escape(OWN_COLOUR)}[0-9;]*m")
-WORDS = re.compile(rf"{COLOUR.pattern}|\s+|(?:(?!{COLOUR.pattern})\S)+")
+COLOUR = rf"{re.escape(OWN_COLOUR)}[0-9;]*m"
+WORDS = rf"{COLOUR}|\s+|(?:(?!{COLOUR})\S)+"
 STYLES = {"error": "31;1", "warning": "33", "info": "36", "good": "32", "dim": "2", "bold": "1"}
 
 
@@ -71,13 +71,13 @@ def folding(text: Text) -> Text:
 
 def folded(line: str, width: int) -> Iterator[str]:
     """The line in pieces that fit, those after the first indented by 4 more than it; a word is never broken."""
-    plain = COLOUR.sub("", line)
+    plain = re.sub(COLOUR, "", line)
     if len(plain) <= width:
         yield line
         return
     indent = " " * (min(len(plain) - len(plain.lstrip()), width // 2) + 4)
     piece, used, gap = "", 0, ""
-    for token in WORDS.findall(line):
+    for token in re.findall(WORDS, line):
         if token.startswith(OWN_COLOUR):
             piece += gap + token
             used, gap = used + len(gap), ""
@@ -240,7 +240,7 @@ def _encode() -> Callable[[object], str]:
 
 def _json_cell(value: object) -> str:
     text = _encode()(value)
-    return text if text.isprintable() else IN_A_LINE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return text if text.isprintable() else re.sub(IN_A_LINE, lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _other_cell(value: object) -> str:

@@ -18,7 +18,7 @@ from commands.cli.leaving import Chunk
 from commands.cli.render import Outcome, Row
 from kctl.errors import BadValue, near_names
 
-CONDITION = re.compile(r"(\w+)(!=|>=|<=|=|>|<|~)(.*)", re.DOTALL)
+CONDITION = r"(?s)(\w+)(!=|>=|<=|=|>|<|~)(.*)"
 OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "=": lambda a, b: a == b,
     "!=": lambda a, b: a != b,
@@ -66,7 +66,7 @@ class Conditions(click.ParamType[Condition]):
         """The condition."""
         if isinstance(value, Condition):
             return value
-        found = CONDITION.fullmatch(value)
+        found = re.fullmatch(CONDITION, value)
         if not found:
             self.fail(
                 f"{value!r} is not a condition such as severity=error, position>=1000 or file~orders",
