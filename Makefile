@@ -111,18 +111,23 @@ nemesis: $(VENV)/.dev
 	$(BIN)/python -m tests.nemesis.run --seed $(SEED) --kafka $(KAFKA) --minutes $(MINUTES) $(NEMESIS_ARGS)
 
 bench: $(VENV)/.dev
+	$(COMPILE)
 	$(BIN)/python -m benchmarks.run
 
 bench-admin: $(VENV)/.dev
+	$(COMPILE)
 	$(BIN)/python -m benchmarks.admin
 
 bench-wire: $(VENV)/.dev
+	$(COMPILE)
 	$(BIN)/python -m benchmarks.wire
 
 bench-spark: $(VENV)/.dev
+	$(COMPILE)
 	$(BIN)/python -m benchmarks.spark
 
 bench-hostile: $(VENV)/.dev
+	$(COMPILE)
 	$(BIN)/python -m benchmarks.hostile
 
 format: $(VENV)/.dev

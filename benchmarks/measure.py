@@ -23,6 +23,8 @@ class Cost(NamedTuple):
     wall: float
     peak: int  # bytes, of the process itself; 0 where it was not watched
     status: int
+    kernel: float = 0.0  # those of `cpu` that the kernel took
+    faults: int = 0  # of pages
 
 
 def cost_of(command: Sequence[object], *, watch: bool = False) -> Cost:
@@ -40,7 +42,8 @@ def cost_of(command: Sequence[object], *, watch: bool = False) -> Cost:
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     wall = time.monotonic() - began
-    return Cost(usage.ru_utime + usage.ru_stime, wall, peak, process.returncode)
+    cpu = usage.ru_utime + usage.ru_stime
+    return Cost(cpu, wall, peak, process.returncode, usage.ru_stime, usage.ru_minflt)
 
 
 def _watched(process: int) -> int:

@@ -1,4 +1,8 @@
-"""RESULTS.md: a section of it by name, written anew without touching the others."""
+"""RESULTS.md: a section of it by name, written anew without touching the others.
+
+A section is how it was measured, one table, and what people wrote behind that: why a goal was not reached. A new run
+replaces the first two.
+"""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -10,6 +14,7 @@ RESULTS = Path(__file__).parent / "RESULTS.md"
 STATES = {True: "yes", False: "**no**", None: ""}
 SHOWN = {True: "ok", False: "SHORT", None: ""}
 SECTION = re.compile(r"^## (\S+)\n.*?(?=^## |\Z)", re.S | re.M)
+TABLE = re.compile(r"^\|.*\n?(?:^\|.*\n?)*", re.M)
 
 
 class Measured(Protocol):
@@ -39,10 +44,14 @@ def shown(line: Measured, before: Mapping[str, str] = MappingProxyType({})) -> s
 
 def landed(name: str) -> dict[str, str]:
     """The figures of a section of RESULTS.md, by `key_of` what was measured."""
+    found = TABLE.search(_section(name))
+    rows = [line.strip("| ").split(" | ") for line in found[0].splitlines()[2:]] if found else []
+    return {key_of(row[0]): row[1] for row in rows if len(row) > 1}
+
+
+def _section(name: str) -> str:
     held = RESULTS.read_text() if RESULTS.exists() else ""
-    section = next((found[0] for found in SECTION.finditer(held) if found[1] == name), "")
-    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")]
-    return {key_of(row[0]): row[1] for row in rows[1:] if len(row) > 1}
+    return next((found[0] for found in SECTION.finditer(held) if found[1] == name), "")
 
 
 def key_of(what: str) -> str:
@@ -60,10 +69,17 @@ def has_fallen(line: Measured, before: str) -> bool:
     return now > 1.05 * then if is_most else now < then / 1.05
 
 
-def table(lines: Iterable[Measured]) -> str:
-    """Lines as a Markdown table."""
-    rows = [f"| {line.what} | {line.figure} | {line.goal} | {STATES[line.reached]} |" for line in lines]
-    return "\n".join(["| measured | figure | goal | reached |", "|---|---|---|---|", *rows])
+def table(lines: Iterable[Measured], before: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Lines as a Markdown table, each figure beside the one before where there are such."""
+    heads = ["measured", "figure", "goal", "reached", *(["before"] if before else [])]
+    rows = [heads, ["---"] * len(heads)]
+    for line in lines:
+        row = [line.what, line.figure, line.goal, STATES[line.reached]]
+        if before:
+            figure = before.get(key_of(line.what), "")
+            row.append(figure.partition(" (")[0] + (", **fell**" if has_fallen(line, figure) else ""))
+        rows.append(row)
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def sections_but(names: Collection[str]) -> str:
@@ -73,7 +89,11 @@ def sections_but(names: Collection[str]) -> str:
 
 
 def write_section(name: str, text: str) -> None:
-    """Put a section in the place of an earlier one, at the end; the others stay."""
+    """Put a section in the place of an earlier one, at the end; the others stay, and what stood behind its table."""
+    earlier = _section(name)
+    found = TABLE.search(earlier)
+    notes = earlier[found.end() :].strip() if found else ""
+    text = f"{text.rstrip()}\n\n{notes}" if notes else text
     held = RESULTS.read_text() if RESULTS.exists() else "# What kctl costs\n"
     first = SECTION.search(held)
     head = held[: first.start()] if first else held

@@ -18,7 +18,9 @@ from pyarrow import fs
 
 from benchmarks.kafka_jars import CACHE
 from benchmarks.measure import machine
+from benchmarks.parts import Line, at_most
 from benchmarks.remote import make_metadata_log
+from benchmarks.results import shown
 from kctl.evidence.discover import discover
 from kctl.tier.audit.audit import AuditOptions, audit_tier
 from kctl.tier.stores import REQUESTS_IN_FLIGHT, ArrowStore
@@ -113,18 +115,16 @@ def measure(folder: Path = CACHE / "corpus") -> Iterator[tuple[int, float, Listi
         yield objects, time.process_time() - began, listing, codes
 
 
-def lines() -> Iterator[str]:
+def lines() -> Iterator[Line]:
     """A line a size, then how time grows."""
     each = []
     for objects, cpu, listing, codes in measure():
         each.append(cpu / objects)
-        state = "ok" if listing.most <= REQUESTS_IN_FLIGHT else "SHORT"
-        yield (
-            f"audit of {objects:,} objects: {cpu:.2f} s CPU, {cpu / objects * 1e6:.1f} µs each, "
-            f"at most {listing.most} of {listing.requests} requests in flight (bound {REQUESTS_IN_FLIGHT}) {state}"
-        )
-        yield f"  findings: {codes}"
-    yield f"1 million objects: times the cost of one among 100 thousand {each[-1] / each[-2]:.2f} (at most 1.5)"
+        what, found = f"audit of {objects:,} objects", ", ".join(f"{n:,} {code}" for code, n in codes.items())
+        yield Line(f"{what}, µs of CPU each", f"{cpu / objects * 1e6:.1f} ({cpu:.2f} s; findings: {found})")
+        text = f"of {listing.requests:,} in all"
+        yield at_most(f"{what}, requests in flight", listing.most, REQUESTS_IN_FLIGHT, "", text)
+    yield at_most("1 million objects: times the cost of one among 100 thousand", each[-1] / each[-2], 1.5)
 
 
 def main() -> None:
@@ -132,7 +132,7 @@ def main() -> None:
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter).parse_args()
     print(machine())
     for line in lines():
-        print(line, flush=True)
+        print(shown(line), flush=True)
 
 
 if __name__ == "__main__":

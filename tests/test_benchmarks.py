@@ -46,3 +46,27 @@ def test_a_figure_stands_beside_the_one_before(before: dict[str, str], line: Lin
 def test_a_section_that_is_not_there_has_no_figures(before: dict[str, str]) -> None:
     assert before
     assert results.landed("nothing") == {}
+
+
+def test_a_new_run_replaces_the_table_and_keeps_what_is_written_behind_it(before: dict[str, str]) -> None:
+    with results.RESULTS.open("a") as file:
+        file.write("\nWhy it is so.\n\n| beside | it |\n|---|---|\n| python | 9 s |\n")
+    lines = [at_least(RATE, 0.5, 8, "of two"), at_most("two", 3, 5)]
+    results.write_section("other", f"How now.\n\n{results.table(lines, results.landed('other'))}")
+    text = results.RESULTS.read_text().partition("## other\n\n")[2]
+    assert text.splitlines() == [
+        "How now.",
+        "",
+        "| measured | figure | goal | reached | before |",
+        "| --- | --- | --- | --- | --- |",
+        f"| {RATE} | 0.50 (of two) | ≥ 8 | **no** | 1.00, **fell** |",
+        "| two | 3 | ≤ 5 | yes |  |",
+        "",
+        "Why it is so.",
+        "",
+        "| beside | it |",
+        "|---|---|",
+        "| python | 9 s |",
+    ]
+    assert results.landed("other") == {results.key_of(RATE): "0.50 (of two)", "two": "3"}
+    assert results.landed("records") == before
