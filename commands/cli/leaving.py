@@ -28,6 +28,7 @@ IN_JSON = rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[
 HARMLESS = bytes(range(0x20, 0x7F)) + b"\t\n"
 # So much stays in a processor's cache while it is looked through.
 CACHED = 1 << 16
+SHORT_TEXT = 1 << 12  # bytes; numpy takes longer to begin than to look through so few
 SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
@@ -52,7 +53,7 @@ def _needs_no_escape(data: bytes) -> bool:
     """Whether text holds nothing that would be escaped; False also where that is dearer to tell."""
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n")
-    if "numpy" not in sys.modules:
+    if len(data) < SHORT_TEXT or "numpy" not in sys.modules:
         return not data.translate(None, HARMLESS)
     # Logs are merged by the gigabyte: numpy, which such commands have loaded, tells it ten times as quickly.
     import numpy as np

@@ -10,13 +10,13 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from formats import bounded_json
@@ -26,6 +26,9 @@ from kctl.rows import row_type
 from kctl.rows.audit import AUDIT
 from kctl.scan.parquet import ParquetPart, WrittenPart, part_difference
 from kctl.scan.tables import SCHEMAS, arrow_schema, storable
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
 
 # Table, and the row type that it holds (`MODULE.NAME` of kctl/rows).
 TABLES: dict[str, str] = {
@@ -249,31 +252,31 @@ class Tables:
             raise KctlError(f"{self.folder / name}: no part of the table is there", ANEW)
         return parts
 
-    def dataset(self, name: str) -> ds.Dataset:
+    def dataset(self, name: str) -> "ds.Dataset":
         """The table as an Arrow dataset."""
+        import pyarrow.dataset as ds  # loads all of Arrow's functions
+
         return ds.dataset(list(map(str, self.parts(name))), schema=_schema_of(name), format="parquet")
 
-    def rows(
-        self, name: str, columns: list[str] | None = None, where: ds.Expression | None = None
-    ) -> Iterator[dict[str, Any]]:
+    def rows(self, name: str, columns: list[str] | None = None) -> Iterator[dict[str, Any]]:
         """Its rows, a batch in memory at a time; nothing where the table was not written."""
-        if not self.has(name):
-            return
         fields = row_type(TABLES[name]).fields if name in TABLES else {}
         strict = [item for item in fields.items() if item[1].choices or not item[1].fits(None)]
         try:
-            for batch in self.dataset(name).to_batches(
-                columns=columns, filter=where, batch_size=ROWS_AT_ONCE
-            ):
-                for row in batch.to_pylist():
-                    for key, field in strict:
-                        value = row.get(key, "")
-                        if (value is None or (field.choices and key in row)) and not field.fits(value):
-                            raise KctlError(f"{self.folder / name}: {key} cannot be {value!r}", ANEW)
-                    yield row
+            for row in chain.from_iterable(map(pa.RecordBatch.to_pylist, self._batches(name, columns))):
+                for key, field in strict:
+                    value = row.get(key, "")
+                    if (value is None or (field.choices and key in row)) and not field.fits(value):
+                        raise KctlError(f"{self.folder / name}: {key} cannot be {value!r}", ANEW)
+                yield row
         except (OSError, pa.ArrowException) as error:
             raise damaged(str(self.folder / name), error) from error
 
+    def _batches(self, name: str, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+        for part in self.parts(name):
+            with pq.ParquetFile(part) as file:
+                yield from file.iter_batches(ROWS_AT_ONCE, columns=columns)
+
     def count(self, name: str) -> int:
         """How many rows it has."""
-        return int(self.dataset(name).count_rows()) if self.has(name) else 0
+        return sum(pq.read_metadata(part).num_rows for part in self.parts(name))

@@ -72,7 +72,7 @@ class LogCheck:
 
 def rows_of(mask: Mask) -> list[int]:
     """Numbers of the rows for which the mask holds."""
-    rows: list[int] = np.flatnonzero(mask).tolist()
+    rows: list[int] = mask.nonzero()[0].tolist()
     return rows
 
 

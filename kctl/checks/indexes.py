@@ -146,7 +146,7 @@ class OffsetIndexCheck:
     def unordered(self) -> Mask:
         """Entries whose offset or position is not above that of the entry before."""
         wrong = np.zeros(self.used.count, bool)
-        wrong[1:] = (np.diff(self.offset) <= 0) | (np.diff(self.target) <= 0)
+        wrong[1:] = (self.offset[1:] <= self.offset[:-1]) | (self.target[1:] <= self.target[:-1])
         return wrong
 
     def misplaced(self) -> Mask:
@@ -247,7 +247,7 @@ class TimeIndexCheck:
     def unordered(self) -> Mask:
         """Entries whose timestamp is not above, or whose offset is below, that of the entry before."""
         wrong = np.zeros(self.used.count, bool)
-        wrong[1:] = (np.diff(self.timestamp) <= 0) | (np.diff(self.offset) < 0)
+        wrong[1:] = (self.timestamp[1:] <= self.timestamp[:-1]) | (self.offset[1:] < self.offset[:-1])
         return wrong
 
     def misplaced(self) -> Mask:
