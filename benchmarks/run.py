@@ -11,8 +11,10 @@ Without Java and Maven the comparisons with Kafka are left out, and said so.
 import argparse
 import datetime
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
+from inspect import cleandoc
 
 from benchmarks import compare, growth, remote, small, state_log, tier
 from benchmarks.corpus import bytes_of, shape_of
@@ -90,19 +92,27 @@ def main() -> None:
     head = f"{machine()}; memcpy {memcpy_rate() / 1e9:.1f} GB/s on one core; {compared}."
     print(head)
     today = datetime.datetime.now(datetime.UTC).date()
+    failed = []
     for name in given.part or EVERY_PART:
         lines, before, began = [], landed(name), time.monotonic()
-        title = (EVERY_PART[name].__doc__ or "").strip()
+        title = cleandoc(EVERY_PART[name].__doc__ or "")
         print(f"\n{name}: {title}")
-        for line in EVERY_PART[name](setting):
-            lines.append(line)
-            print(shown(line, before), flush=True)
+        try:
+            for line in EVERY_PART[name](setting):
+                lines.append(line)
+                print(shown(line, before), flush=True)
+        except Exception as error:  # the other parts take long enough
+            print(f"  {name} ended early: {error!r}")
+            failed.append(name)
+            continue
         load = f"load average {os.getloadavg()[1]:.1f}, its own included"
         print(f"  ({time.monotonic() - began:.0f} s; {load})")
         if given.write or not (given.part or given.shape):
             sizes = f"files of {given.size >> 20} MiB, large ones of {given.large >> 20}"
             how = f"Measured {today} by `make bench`, {sizes}, on {head} {load[0].upper()}{load[1:]}. {given.note}"
             write_section(name, f"{title}\n\n{how.strip()}\n\n{table(lines, before)}")
+    if failed:
+        sys.exit(f"ended early, and not written: {', '.join(failed)}")
 
 
 if __name__ == "__main__":
