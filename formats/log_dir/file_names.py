@@ -23,7 +23,6 @@ OFFSET_CHECKPOINTS = (
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 META_PROPERTIES = "meta.properties"
 PARTITION_METADATA = "partition.metadata"
-CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 QUORUM_STATE = "quorum-state"
 REMOTE_LOG_SNAPSHOT = "remote_log_snapshot"
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"

@@ -134,7 +134,6 @@ class Shapes:
 
     def __init__(self) -> None:
         self._known: dict[bytes, Shape] = {}
-        self.misses = 0
 
     def parse(self, block: Block) -> list[Shape]:
         """One shape a record."""
@@ -165,7 +164,6 @@ class Shapes:
         return self._known.get(key) or self._met_first(block, index, key)
 
     def _met_first(self, block: Block, index: int, key: bytes) -> Shape:
-        self.misses += 1
         record = block.record(index)
         first = record.partition(b"\n")[0]
         match = HEAD.match(first)

@@ -32,7 +32,6 @@ SEGMENT_FILE = re.compile(
     r"|\d{20}-\d{10}(-\w+)?\.checkpoint(\.(part|deleted))?"
 )
 REMOTE_FILE = re.compile(r"\d{20}-[\w-]{22}\.\w+")
-REMOTE_FOLDER = re.compile(r".+-\d+-[\w-]{22}")
 BROKER_LOG = re.compile(
     r"(?P<kind>state-change|controller|server|log-cleaner)(?:[._-][^/]*)?\.log(?:[._-][^/]*)?", re.ASCII
 )

@@ -27,7 +27,6 @@ class ControllerTerm(Struct):
     ended: str | None = None
     proofs: list[dict[str, object]] = field(default_factory=list)
     rejections: list[dict[str, object]] = field(default_factory=list)
-    rejected: int = 0
     cluster: int = 1
 
     def row(self) -> dict[str, object]:
@@ -91,7 +90,6 @@ class Terms:
         term = self.by_epoch.setdefault(epoch, ControllerTerm(epoch, from_ms=time_ms))
         if term.broker_id is None:
             term.broker_id = event.number("controller_id")
-        term.rejected += 1
         if len(term.rejections) < 100:
             known = event.number("latest_controller_epoch")
             term.rejections.append({"time": iso(time_ms), "latest_controller_epoch": known, **event.proof()})
