@@ -358,7 +358,8 @@ def _end_of_process_before(event: Event, time_ms: int) -> tuple[int, Earlier | N
             if record.broker_id == event.broker_id:
                 if not EARLY.search(record.record):
                     return first_ms, record
-                first_ms = first_ms if record.time_ms is None else record.time_ms
+                if record.time_ms is not None:
+                    first_ms = record.time_ms
         return first_ms, None
     first = -1
     others = 0
