@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from formats.values import replace
 from kctl.api.values import Value, Values
 
 # Names of the audit's parts by what is asked; see `kctl.audit.parts.PARTS`.
@@ -88,14 +89,30 @@ class Evidence:
             if row.kind == "judgement"
         )
 
-    def audit(self, out: str | os.PathLike[str], *, overwrite: bool = False) -> Value:
+    def audit(
+        self,
+        out: str | os.PathLike[str],
+        *,
+        overwrite: bool = False,
+        resume: bool = False,
+        spark: Any = None,
+    ) -> Value:
         """Everything, as tables and `report.html` in the folder `out`; gives the row `audit`, the summary.
 
-        Raises Refused where an earlier report is there, unless `overwrite`.
+        The executors of `spark`, a SparkSession, do the work where one is given. `resume` keeps what is finished, and goes
+        on where a run that was killed was. Raises Refused where an earlier report is there, unless `overwrite`.
         """
         from kctl.audit.run import run
 
-        return Value(run(self._audit, Path(out), lambda row: None, resume=False, overwrite=overwrite))
+        jobs = self._audit.jobs
+        if spark is not None:
+            from kctl.spark.session import prepare
+            from kctl.spark.tasks import SparkEngine, cores_of
+
+            prepare(spark)
+            jobs = SparkEngine(spark, cores_of(spark))
+        work = replace(self._audit, jobs=jobs)
+        return Value(run(work, Path(out), resume=resume, overwrite=overwrite))
 
     def _parts(self) -> Iterator[str]:
         from kctl.audit.parts import PARTS

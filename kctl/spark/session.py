@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kctl.errors import KctlError
+from kctl.version import __version__
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,6 +38,8 @@ DONE_BY_KCTL: dict[str, str] = {
     "code by --py-files": "executors need Python, numpy and pyarrow (an audit's msgspec too), not kctl; codecs and CRC have fallbacks",
     "spark.local.dir": "on local masters a folder of the run's own, removed however the run ends",
 }
+PREPARED = "spark.kctl.prepared"
+"""A setting of our own in a session: the version of kctl that its executors have."""
 RACE = "java.util.ConcurrentModificationException"
 LOCAL = re.compile(r"local(\[.*\])?\Z")
 PACKAGES = ("formats", "kctl")
@@ -93,7 +97,7 @@ def session(
 
     running = SparkSession.getActiveSession()
     if running is not None:
-        _register(running)
+        prepare(running)
         yield running
         return
     is_remote = master.startswith("sc://")
@@ -124,10 +128,11 @@ def session(
             ) from error
         try:
             if is_remote and archive:
-                spark.addArtifacts(str(archive), pyfile=True)
+                _send(spark, archive, is_remote=True)
             else:
                 spark.sparkContext.setLogLevel("ERROR")
             _register(spark)
+            spark.conf.set(PREPARED, __version__)
             yield spark
         finally:
             spark.stop()
@@ -185,10 +190,27 @@ def _why(error: BaseException, said: Path) -> str:
     return f"{first} ({lines[-1]})" if lines and "JAVA_GATEWAY_EXITED" in first else first
 
 
+def prepare(spark: SparkSession) -> None:
+    """The data source, and kctl's own code for executors, in a session that somebody else made; once a session."""
+    if spark.conf.get(PREPARED, "") != __version__:
+        _register(spark)
+        folder = Path(tempfile.mkdtemp(prefix="kctl-code-"))  # executors that start later fetch it then
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        _send(spark, code_archive(folder), is_remote="connect" in type(spark).__module__)
+        spark.conf.set(PREPARED, __version__)
+
+
 def _register(spark: SparkSession) -> None:
     from kctl.spark.data_source import KafkaSegments
 
     spark.dataSource.register(KafkaSegments)
+
+
+def _send(spark: SparkSession, archive: Path, *, is_remote: bool) -> None:
+    if is_remote:
+        spark.addArtifacts(str(archive), pyfile=True)
+    else:
+        spark.sparkContext.addPyFile(str(archive))
 
 
 def _first_line(error: BaseException) -> str:

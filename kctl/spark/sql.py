@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kctl.audit.tables import Tables
 from kctl.errors import BadValue
 from kctl.spark.data_source import TABLES, KafkaSegments, ddl_of
+from kctl.spark.session import prepare
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,6 +40,8 @@ def views(spark: SparkSession, out: str, evidence: str | None = None) -> list[st
     tables = Tables(Path(out))
     for name in tables.names():
         _view(spark, tables, name)
+    if evidence:
+        prepare(spark)
     for name in TABLES if evidence else ():
         frame = spark.read.format(KafkaSegments.name()).option("table", name).load(evidence)
         frame.createOrReplaceTempView(f"evidence_{name}")

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import re
 import stat
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from kctl.errors import KctlError
 from kctl.spark.session import _started, _why, check_java, session
+from tests.audit_rows import equal_audits
 from tests.conftest import kctl, recording
 
 
@@ -93,6 +97,40 @@ def test_a_running_session_is_used_and_left_running(spark: Any) -> None:
     with session("spark://nowhere:1") as same:
         assert same is spark
     assert spark.range(3).count() == 3
+
+
+NOTEBOOK = """
+import sys
+from pathlib import Path
+from pyspark.sql import SparkSession
+import kctl
+from kctl.spark.sql import views
+
+spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+evidence = kctl.Evidence(sys.argv[1])
+summary = evidence.audit(sys.argv[2], spark=spark)
+assert evidence.audit(sys.argv[3], spark=spark).files == summary.files
+assert spark.sparkContext._jsc.sc().addedFiles().size() == 1, "sent once"
+views(spark, sys.argv[2], evidence=sys.argv[1])
+assert spark.sql("SELECT count(*) AS n FROM evidence_batches").first()["n"] == summary.batches
+evidence.audit(sys.argv[4])
+"""
+
+
+@pytest.mark.spark
+def test_an_audit_in_a_session_that_somebody_else_made(tmp_path: Path) -> None:
+    """As in a notebook: nothing is set for kctl, and the Python of executors does not have it."""
+    python, packages = tmp_path / "python", Path(pa.__file__).parents[1]
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{packages}" exec {sys.executable} -S -P "$@"\n')
+    python.chmod(0o700)
+    ran = subprocess.run(
+        [sys.executable, "-c", NOTEBOOK, recording("incidents/halt-0.10.2"), *(tmp_path / name for name in ("one", "two", "local"))],
+        capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": sys.executable, "KCTL_CONFIG": "/none"},
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    equal_audits(tmp_path / "local", tmp_path / "one")
+    equal_audits(tmp_path / "local", tmp_path / "two")
 
 
 def shout(item: int) -> str:

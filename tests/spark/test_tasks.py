@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import sys
+import zipfile
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from kctl.evidence.discover import discover
 from kctl.model import TopicPartition
 from kctl.replica.comparison.search import CompareOptions, ComparisonTask, compare, comparison_rows
 from kctl.replica.copies.copy import copies_of
+from kctl.spark.session import prepare
 from kctl.spark.tasks import PLAIN, Packed, SparkEngine, TaskFailed, interrupts, packed
 from kctl.stores.mirror import local_path
 from kctl.stores.sent import laid
@@ -199,3 +201,23 @@ def test_an_interrupt_whose_exception_is_lost_is_known(monkeypatch: pytest.Monke
         Finalized()
         assert seen == [signal.SIGINT] and lost[0].exc_type is KeyboardInterrupt
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_session_that_somebody_else_made_is_sent_the_code_once() -> None:
+    settings: dict[str, str] = {}
+    sent: list[list[str]] = []
+    registered: list[str] = []
+
+    def send(path: str) -> None:
+        with zipfile.ZipFile(path) as archive:
+            sent.append(archive.namelist())
+
+    spark: Any = SimpleNamespace(
+        dataSource=SimpleNamespace(register=lambda source: registered.append(source.name())),
+        conf=SimpleNamespace(get=settings.get, set=settings.__setitem__),
+        sparkContext=SimpleNamespace(addPyFile=send),
+    )
+    prepare(spark)
+    prepare(spark)
+    assert registered == ["kafka-segments"] and len(sent) == 1
+    assert {"kctl/spark/tasks.py", "formats/values.py"} <= {*sent[0]}
