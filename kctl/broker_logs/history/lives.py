@@ -353,14 +353,12 @@ def _end_of_process_before(event: Event, time_ms: int) -> tuple[int, Earlier | N
     earlier = list(event.earlier())
     if event.source.broker_id is None:
         # Several brokers write to this log: only what names this one is known to be its own.
-        first_ms = time_ms
         for record in earlier:
             if record.broker_id == event.broker_id:
                 if not EARLY.search(record.record):
-                    return first_ms, record
-                if record.time_ms is not None:
-                    first_ms = record.time_ms
-        return first_ms, None
+                    return time_ms, record
+                time_ms = time_ms if record.time_ms is None else record.time_ms
+        return time_ms, None
     first = -1
     others = 0
     for index, record in enumerate(earlier):
