@@ -25,6 +25,7 @@ from formats.binary.varint import write_varint
 from kctl.tier.metadata.partitioner import metadata_partition
 
 LIVE = 100_000
+FOR_KAFKA = 100_000  # records; its tool prints some 30,000 a second
 TOPIC_IDS = 40
 SEGMENT_BYTES = 1 << 28
 INDEX_INTERVAL = 4096
@@ -172,14 +173,14 @@ def records_in(folder: Path) -> int:
 def measure(records: int) -> Iterator[Line]:
     """A line a figure."""
     folder = CACHE / "corpus"
-    log, tiny = make_metadata_log(folder, records), make_metadata_log(folder, 1)
-    count, few = records_in(log), records_in(tiny)
+    log, part = make_metadata_log(folder, records), make_metadata_log(folder, FOR_KAFKA)
+    count, few = records_in(log), records_in(part)
     size = sum(p.stat().st_size for p in log.glob("*.log")) / 1e6
     kafka = jars()
     theirs = 50_000.0
     if kafka:
-        small = tiny / f"{0:020d}.log"
-        started = make_metadata_log(folder, 1).with_name("none")
+        small = part / f"{0:020d}.log"
+        started = part.with_name("none")
         started.mkdir(exist_ok=True)
         (started / small.name).write_bytes(b"")
         tool = Tool(
