@@ -108,6 +108,8 @@ def measure(folder: Path = CACHE / "corpus") -> Iterator[tuple[int, float, Listi
         last: dict[str, object] = {}
         _, rows = audit_tier(discover([str(path)]), store_of(listing), AuditOptions(content=False))
         for row in rows:
+            if not isinstance(row, dict):  # a judgement
+                continue
             last = row
             if row["kind"] == "finding":
                 codes[str(row["code"])] = codes.get(str(row["code"]), 0) + 1
