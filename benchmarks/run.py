@@ -2,7 +2,7 @@
 
 Beside each figure stands the one of RESULTS.md, and whether the new one is worse by more than a twentieth.
 
-    python -m benchmarks.run                        # everything, into benchmarks/RESULTS.md; half an hour
+    python -m benchmarks.run                        # everything, into benchmarks/RESULTS.md; most of an hour
     python -m benchmarks.run --part crc --shape none-100x100 --shape lz4-10x100 --size 16M
 
 Without Java and Maven the comparisons with Kafka are left out, and said so.
