@@ -29,6 +29,8 @@ from kctl.evidence.discover import discover
 from tests.audit_rows import equal_audits
 from tests.conftest import kctl, recording, rows
 
+pytestmark = pytest.mark.slow  # audits of whole recordings by the dozen
+
 HALT = "incidents/halt-0.10.2"
 UNCLEAN = "incidents/unclean-2.8"
 

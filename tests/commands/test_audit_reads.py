@@ -27,6 +27,8 @@ from kctl.scan.segment import scan_segment
 from kctl.scan.source import LocalFile, opened_source
 from tests.conftest import kctl, recording, recordings
 
+pytestmark = pytest.mark.slow  # audits of whole recordings by the dozen
+
 QUICK = ("segments/3.9.1-kraft", "segments/0.8.2.2")
 
 

@@ -23,6 +23,8 @@ from tests.conftest import kctl, recording, recordings
 from tests.kctl.checks.broken import CLEAN, KILLED, OLD, copy_of
 from tests.kctl.checks.test_parallel import damaged
 
+pytestmark = pytest.mark.slow  # audits of whole recordings by the dozen
+
 MOST = 12
 IN_EVERY_RUN = {"segments/0.8.2.2", "segments/0.11.0.3", "segments/3.9.1-kraft", "incidents/unclean-2.8"}
 """Of each kind and age; the others are for the matrix."""

@@ -211,11 +211,13 @@ def hostile(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", FOLDERS)
 def test_folders(words: str, hostile: Path) -> None:
     assert end_of(*words.split(), hostile).status != 2
 
 
+@pytest.mark.slow
 def test_an_audit_of_it(hostile: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert end_of("audit", "run", hostile, "--out", out, "--jobs", "1").status in (0, 3, 5)
@@ -224,6 +226,7 @@ def test_an_audit_of_it(hostile: Path, tmp_path: Path) -> None:
         assert end_of("audit", "sql", out, "SELECT * FROM findings", "--output", "jsonl").status == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", FILES)
 def test_files(words: str, hostile: Path) -> None:
     distinct = {

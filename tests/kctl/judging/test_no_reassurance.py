@@ -14,6 +14,8 @@ import pytest
 
 from tests.conftest import HERE, recording, rows
 
+pytestmark = pytest.mark.slow  # audits of whole recordings by the dozen
+
 ZONES = "incidents/zones-2.8"  # healthy, ZooKeeper, three brokers, topic flights
 KRAFT = "drills/eligible-4.3-kraft"
 TIER = "tier/g2-seeded-leader"
