@@ -43,6 +43,7 @@ public class MiniHadoop {
             }
         }
         write(nodes, Path.of(out, "conf", "yarn-site.xml"));
+        Files.writeString(Path.of(out, "web"), dfs.getConfiguration(0).get("dfs.namenode.http-address"));
         Files.writeString(Path.of(out, "url.writing"), dfs.getURI().toString());
         Files.move(Path.of(out, "url.writing"), Path.of(out, "url"));
         while (System.in.read() >= 0) {

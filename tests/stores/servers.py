@@ -99,13 +99,13 @@ def hadoop_jars() -> Path:
 
 
 def hdfs_client() -> Path:
-    """A folder of the path of Python, with a client of HDFS that needs no Java."""
+    """A folder of the path of Python, with two clients of HDFS that need no Java: of its own protocol, and of WebHDFS."""
 
     def fetch(folder: Path) -> None:
         install = [sys.executable, "-m", "pip", "install", "-q", "--target", folder]
-        subprocess.run([*install, "hdfs-native==0.14.7", "fsspec"], check=True)
+        subprocess.run([*install, "hdfs-native==0.14.7", "fsspec", "requests"], check=True)
 
-    return fetched("hdfs-client", sys.executable, fetch)
+    return fetched("hdfs-clients", sys.executable, fetch)
 
 
 # --- started ------------------------------------------------------------------------------------------
@@ -225,6 +225,7 @@ class Hadoop(NamedTuple):
     """HDFS, and YARN on the same machine."""
 
     url: str  # of the root
+    web: str  # the same by WebHDFS
     environment: dict[str, str]
     process: int
 
@@ -253,9 +254,23 @@ def hadoop(folder: Path, port: int = 0) -> Iterator[Hadoop]:
             time.sleep(0.1)
         yield Hadoop(
             (folder / "url").read_text(),
+            f"webhdfs://{(folder / 'web').read_text()}",
             {"HADOOP_CONF_DIR": f"{folder}/conf", "HADOOP_USER_NAME": "root", "PYTHONPATH": f"{HERE.parents[1]}:{client}"},
             process.pid,
         )  # fmt: skip
+
+
+def yarn_settings() -> dict[str, str]:
+    """Spark's settings for containers that fit the mini cluster; they have the client of HDFS."""
+    import pyspark
+
+    return {
+        "spark.executor.memory": "512m", "spark.executor.memoryOverhead": "384m", "spark.executor.instances": "2",
+        "spark.executor.cores": "1", "spark.yarn.am.memory": "512m", "spark.driver.host": "127.0.0.1",
+        "spark.hadoop.yarn.timeline-service.enabled": "false",
+        "spark.yarn.jars": f"local:{Path(pyspark.__file__).parent}/jars/*",
+        "spark.executorEnv.PYTHONPATH": str(hdfs_client()),
+    }  # fmt: skip
 
 
 PUT = """

@@ -1,4 +1,4 @@
-"""Evidence in HDFS, by the client that needs no Java: the audit of a folder, on this machine and on YARN."""
+"""Evidence in HDFS, by the clients that need no Java: the audit of a folder, on this machine and on YARN."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-import pyspark
 import pytest
 
 from tests import audit_rows
 from tests.audit_rows import equal_audits
 from tests.conftest import recording
-from tests.stores.servers import STORES, hadoop, hdfs_client, put, put_into_hdfs
+from tests.stores.servers import STORES, hadoop, put, put_into_hdfs, yarn_settings
 
 pytestmark = [pytest.mark.matrix, pytest.mark.spark]
 PATIENCE = 600
@@ -29,6 +28,7 @@ class Rig(NamedTuple):
     """A recorded incident in HDFS, and the audit of the same in a folder."""
 
     url: str
+    web: str
     environment: dict[str, str]
     folder: Path
     local: Path
@@ -49,7 +49,13 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
         put_into_hdfs(cluster, folder / "dark", "dark")
         local = ran(cluster.environment, *RUN, folder / "dark", "--out", folder / "local")
         assert local.returncode == 5, local.stderr
-        yield Rig(f"{cluster.url}/dark", cluster.environment, folder / "dark", folder / "local")
+        yield Rig(
+            f"{cluster.url}/dark",
+            f"{cluster.web}/dark",
+            cluster.environment,
+            folder / "dark",
+            folder / "local",
+        )
 
 
 def equal_but_for_the_name(one: Path, other: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,27 +64,23 @@ def equal_but_for_the_name(one: Path, other: Path, monkeypatch: pytest.MonkeyPat
         equal_audits(one, other)
 
 
-def test_the_local_engine(rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = ran(rig.environment, *RUN, rig.url, "--out", tmp_path / "out", "--jobs", 2)
+@pytest.mark.parametrize("protocol", ["hdfs", "webhdfs"])
+def test_the_local_engine(rig: Rig, protocol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = rig.url if protocol == "hdfs" else rig.web
+    done = ran(rig.environment, *RUN, url, "--out", tmp_path / "out", "--jobs", 2)
     assert done.returncode == 5, done.stderr
     equal_but_for_the_name(rig.local, tmp_path / "out", monkeypatch)
 
 
-@pytest.mark.parametrize("where", ["hdfs", "folder", *STORES])
+@pytest.mark.parametrize("where", ["hdfs", "webhdfs", "folder", *STORES])
 def test_yarn(rig: Rig, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Containers have nothing of this process's environment but what Spark's own settings give them."""
-    jars = Path(pyspark.__file__).parent / "jars"
-    settings = {
-        "spark.executor.memory": "512m", "spark.executor.memoryOverhead": "384m", "spark.executor.instances": "2",
-        "spark.executor.cores": "1", "spark.yarn.am.memory": "512m", "spark.driver.host": "127.0.0.1",
-        "spark.hadoop.yarn.timeline-service.enabled": "false", "spark.yarn.jars": f"local:{jars}/*",
-        "spark.executorEnv.PYTHONPATH": hdfs_client(),
-    }  # fmt: skip
+    settings = yarn_settings()
     environment = {
         **rig.environment, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_CONF_DIR": str(tmp_path), "PYSPARK_PYTHON": sys.executable,
     }  # fmt: skip
     with ExitStack() as stack:
-        url = {"hdfs": rig.url, "folder": str(rig.folder)}.get(where, "")
+        url = {"hdfs": rig.url, "webhdfs": rig.web, "folder": str(rig.folder)}.get(where, "")
         if where in STORES:
             (tmp_path / "store").mkdir()
             store = stack.enter_context(STORES[where](tmp_path / "store"))
