@@ -21,9 +21,9 @@ OWN_COLOUR = f"\x1b[{os.urandom(8).hex()};"
 """How a colour sequence of kctl begins until it leaves; evidence cannot know it."""
 
 ELSE = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
-IN_A_LINE = f"[\x00-\x1f{ELSE}]"
+IN_A_LINE = f"([\x00-\x1f{ELSE}])\\1*"  # a file may end with a gigabyte of NUL bytes
 # A carriage return before a line end moves no cursor over what was written: line ends stay as they are.
-IN_LINES = f"[\x00-\x08\x0b\x0c\x0e-\x1f{ELSE}]|\r(?!\n)"
+IN_LINES = f"([\x00-\x08\x0b\x0c\x0e-\x1f{ELSE}])\\1*|\r(?!\n)"
 IN_JSON = rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]|\xed[\xa0-\xbf][\x80-\xbf]"
 HARMLESS = bytes(range(0x20, 0x7F)) + b"\t\n"
 # So much stays in a processor's cache while it is looked through.
@@ -33,13 +33,29 @@ SHORT = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
 def _escape(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    return SHORT.get(found[0]) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
+    one = found[0][0]
+    code = ord(one)
+    return len(found[0]) * (SHORT.get(one) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The text in pieces, of which none ends between a carriage return and its line end.
+
+    `re` keeps an object for each character that it replaces until all are: a line of NUL bytes took a gigabyte.
+    """
+    start = 0
+    while start < len(text):
+        end = start + CACHED
+        end += text.startswith("\r\n", end - 1)
+        yield text[start:end]
+        start = end
 
 
 def visible(text: str) -> str:
     """The text as one line that no terminal obeys."""
-    return text if text.isprintable() else re.sub(IN_A_LINE, _escape, text)
+    return (
+        text if text.isprintable() else "".join(re.sub(IN_A_LINE, _escape, piece) for piece in _pieces(text))
+    )
 
 
 def laid_out(line: str) -> str:
@@ -66,6 +82,10 @@ def _needs_no_escape(data: bytes) -> bool:
     )
 
 
+def _visible_lines(text: str) -> Iterator[bytes]:
+    return (re.sub(IN_LINES, _escape, piece).encode() for piece in _pieces(text))
+
+
 def text_chunks(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
     """Lines of text as they leave; a chunk may end anywhere in a character, but not in a colour sequence."""
     decoder = getincrementaldecoder("utf-8")("backslashreplace")
@@ -77,10 +97,11 @@ def text_chunks(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
             yield data
             continue
         first, *coloured = decoder.decode(data.removesuffix(held)).split(OWN_COLOUR)
-        yield re.sub(IN_LINES, _escape, first).encode()
+        yield from _visible_lines(first)
         for part in coloured:
             style, _, rest = part.partition("m")
-            yield f"\x1b[{style}m{re.sub(IN_LINES, _escape, rest)}".encode()
+            yield f"\x1b[{style}m".encode()
+            yield from _visible_lines(rest)
     yield re.sub(IN_LINES, _escape, decoder.decode(held, final=True)).encode()
 
 
@@ -90,10 +111,21 @@ def json_chunks(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
         if _is_harmless(chunk):
             yield chunk
         else:
-            data = bytes(chunk)
-            yield re.sub(
-                IN_JSON, lambda found: b"\\u%04x" % ord(found[0].decode("utf-8", "surrogatepass")), data
-            )
+            yield from _visible_json(bytes(chunk))
+
+
+def _visible_json(data: bytes) -> Iterator[bytes]:
+    start = 0
+    while start < len(data):
+        end = start + CACHED
+        while b"\x80" <= data[end : end + 1] < b"\xc0":  # within a character
+            end += 1
+        yield re.sub(
+            IN_JSON,
+            lambda found: b"\\u%04x" % ord(found[0].decode("utf-8", "surrogatepass")),
+            data[start:end],
+        )
+        start = end
 
 
 def _is_harmless(chunk: Chunk) -> bool:

@@ -240,7 +240,11 @@ def _encode() -> Callable[[object], str]:
 
 def _json_cell(value: object) -> str:
     text = _encode()(value)
-    return text if text.isprintable() else re.sub(IN_A_LINE, lambda found: f"\\u{ord(found[0]):04x}", text)
+    return (
+        text
+        if text.isprintable()
+        else re.sub(IN_A_LINE, lambda found: len(found[0]) * f"\\u{ord(found[0][0]):04x}", text)
+    )
 
 
 def _other_cell(value: object) -> str:

@@ -28,6 +28,8 @@ ROOM = 1 << 30
 # Bytes of it that are kept on a full disk too: a full disk is a reason to look at logs.
 SMALL = 16 << 20
 AHEAD = 3
+# Of a stream of xz: `xz -9` makes those that ask for 65 MiB.
+XZ_MEMORY = 96 << 20
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 XZ_MAGIC = b"\xfd7zXZ\0"
@@ -184,14 +186,28 @@ def _unzstandarded(file: BinaryIO, size: int, damaged: Damaged) -> Iterator[byte
 
 
 def _unxzed(file: BinaryIO, size: int, damaged: Damaged) -> Iterator[bytes]:
+    """Streams of an xz file one after the other; the dictionary that one asks for is made only up to a limit."""
     import lzma
 
-    with lzma.LZMAFile(file) as reader:
-        try:
-            while out := reader.read(size):
+    unpack = lzma.LZMADecompressor(memlimit=XZ_MEMORY)
+    data = b""
+    try:
+        while True:
+            if unpack.eof:
+                data = unpack.unused_data.lstrip(b"\0")
+                while not data and (read := file.read(size // 4)):
+                    data = read.lstrip(b"\0")
+                if not data:
+                    return
+                unpack = lzma.LZMADecompressor(memlimit=XZ_MEMORY)
+            elif unpack.needs_input and not (data := file.read(size // 4)):
+                damaged("it ends before its xz stream does")
+                return
+            if out := unpack.decompress(data, size):
                 yield out
-        except (lzma.LZMAError, EOFError) as error:
-            damaged(str(error).lower())
+            data = b""
+    except lzma.LZMAError as error:
+        damaged(str(error).lower())
 
 
 def _prefetched(chunks: Iterator[bytes]) -> Iterator[bytes]:

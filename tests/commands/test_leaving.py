@@ -5,6 +5,7 @@ import io
 import json
 import re
 import sys
+import tracemalloc
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -99,6 +100,53 @@ def test_each_byte_leaves_the_same_way_with_numpy_and_without(
         text = b"a" + byte + b"b\r\n"
         left = b"".join(map(bytes, text_chunks([text])))
         assert (left == text) == (byte in b"\t\n" or 0x20 <= byte[0] < 0x7F), byte
+
+
+@pytest.mark.parametrize(
+    ("text", "escaped"),
+    [
+        ("\0", "\\x00"),
+        ("é\0", "é\\x00"),
+        ("\u202e", "\\u202e"),
+        ("\r\n", "\r\n"),
+        ("\r", "\\r"),
+        ("\r\r\n", "\\r\r\n"),
+    ],
+)
+@pytest.mark.parametrize("before", range(3))
+def test_long_text_is_escaped_in_bounded_memory(text: str, escaped: str, before: int) -> None:
+    """`re` keeps an object for each character that it replaces until all are."""
+    count = 300_000
+    data = ("x" * before + text * count).encode()
+    tracemalloc.start()
+    said = leaving.text_chunks(iter([data]))
+    size = sum(map(len, said))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size == before + count * len(escaped.encode())
+    assert peak < 8 * len(data) + (8 << 20)
+    assert b"".join(leaving.text_chunks(iter([data]))) == ("x" * before + escaped * count).encode()
+    assert leaving.visible("x" * before + text * count) == "x" * before + count * leaving.visible(text)
+
+
+@pytest.mark.parametrize("text", ["\x7f", "é\x7f", "\u202e", "\x9f", "\U0001f600\x7f"])
+@pytest.mark.parametrize("before", range(4))
+def test_long_json_is_escaped_in_bounded_memory(text: str, before: int) -> None:
+    count = 300_000
+    data = ("x" * before + text * count).encode()
+    tracemalloc.start()
+    size = sum(map(len, leaving.json_chunks(iter([data]))))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    (one,) = leaving.json_chunks(iter([text.encode()]))
+    assert b"".join(leaving.json_chunks(iter([data]))) == b"x" * before + one * count
+    assert size == before + len(one) * count
+    assert peak < 2 * len(data) + (8 << 20)
+
+
+def test_a_run_of_escaped_characters_in_a_cell_stays_json() -> None:
+    value = ["\x85\x85\x85\u202e\u202ex"]
+    assert json.loads(cell(value)) == value and not COMMANDS_A_TERMINAL.search(cell(value))
 
 
 def test_forms_of_escapes() -> None:

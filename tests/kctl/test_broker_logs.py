@@ -29,7 +29,7 @@ from kctl.broker_logs.merging import merged, prepare, read_events
 from kctl.broker_logs.sources import LogFile, LogSource, find_sources, layouts_of
 from kctl.errors import BadValue
 from kctl.times import iso
-from tests.conftest import recording
+from tests.conftest import recording, rows
 
 LINE = "[2026-11-21 13:{:02d}:{:02d},{:03d}] INFO [Broker id={}] {} (state.change.logger)\n"
 
@@ -593,6 +593,26 @@ def test_an_xz_file_that_breaks_off(tmp_path: Path) -> None:
     merge = prepare(find_sources([str(path)]))
     assert list(merge.events())
     assert "log-compression-damaged" in {finding.code for finding in merge.reading.findings}
+
+
+def test_an_xz_file_of_several_streams_with_padding(tmp_path: Path) -> None:
+    path = tmp_path / "server.log.xz"
+    path.write_bytes(
+        lzma.compress(PLAIN.encode(), preset=9) + bytes(8) + lzma.compress(PLAIN.encode()) + bytes(4)
+    )
+    merge = prepare(find_sources([str(path)]))
+    assert len(list(merge.events())) == 4
+    assert not merge.reading.findings
+
+
+def test_an_xz_file_that_asks_for_more_memory_than_any_log_does(tmp_path: Path) -> None:
+    """A dictionary is filled with what is unpacked: one of a gibibyte took that much."""
+    path = tmp_path / "server.log.xz"
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 128 << 20}]
+    path.write_bytes(lzma.compress(PLAIN.encode(), filters=filters))
+    ran = rows("state-log", "merge", path)
+    assert ran.status == 5 and not ran.of("event")
+    assert any("memory usage limit" in finding["message"] for finding in ran.of("finding"))
 
 
 @pytest.mark.parametrize(
