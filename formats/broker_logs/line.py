@@ -42,24 +42,28 @@ IDENTITY_PARTITION = re.compile(
 # Who writes a line, where its identity says so: one group of these is the id. Ids of others stand in identities too
 # (`leaderId=2`, `targetBrokerId=2`, `-to-broker-2-`, `ReplicaFetcherThread-0-2`).
 _WRITER = (
-    rb"\[(?:[A-Za-z-]+(?: [A-Za-z-]+)* on (?:[Bb]roker|[Cc]ontroller) (\d{1,10})[\],]"
+    rb"(?:[A-Za-z-]+(?: [A-Za-z-]+)* on (?:[Bb]roker|[Cc]ontroller) (\d{1,10})[\],]"
     rb"|[A-Za-z]+ (?:[a-z]+ |listenerType=\w+, )?(?:id|nodeId|brokerId|broker|controllerId|replicaId)=(\d{1,10})[\], ]"
     rb"|Partition \S+ broker=(\d{1,10})\]"
     rb"|(?:[A-Za-z]+ )*(?:[A-Za-z]*Coordinator|Controller|Server|Manager|StandardAuthorizer) (\d{1,10})\]"
     rb"|Controller-(\d{1,10})-to-broker-\d{1,19}-send-thread|RemoteLogManager=(\d{1,10}) "
     rb"|(?:broker|controller|kafka|quorum-controller)-(\d{1,10})-[a-zA-Z]|ExpirationReaper-(\d{1,10})[-\]]"
     rb"|(?:KafkaApi|TxnMarkerSenderThread|AddPartitionsToTxnSenderThread)-(\d{1,10})\])"
-    rb"|Partition \[[^\]\n]*\] on broker (\d{1,10}): "
 )
-WRITER = re.compile(_WRITER)
+_WRITER_OF_PARTITION = rb"artition \[[^\]\n]*\] on broker (\d{1,10}): "
+WRITER = re.compile(rb"\[" + _WRITER + rb"|P" + _WRITER_OF_PARTITION)
 # The identity of each line, of which a log has few: who it names is looked for in each of them once.
 _IDENTITIES = re.compile(
     rb"\n\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] [A-Z]+ (\[(?:Partition \S+ broker=\d{1,10}\]|[^\]\n]*\]?)"
     rb"|Partition \[[^\]\n]*\] on broker \d{1,10}: |(?:Controller|Broker) \d{1,10} )"
 )
 _BARE = re.compile(rb"(?:Controller|Broker) (\d{1,10}) ")
-# In layouts of others the message stands behind a level, a quotation mark, or what ends a head.
-_ANYWHERE = rb"(?:(?<=[A-Z] )|(?<=[\"\]:-] )|(?<=\")|(?<=\]))(?=[\[P])(?:" + _WRITER + rb")"
+# In layouts of others the message stands behind a level, a quotation mark, or what ends a head. The expression begins
+# with the bytes it looks for, which `re` finds six times as fast as a place to look behind.
+_ANYWHERE = (
+    rb"[\[P](?:(?<=[A-Z] .)|(?<=[\"\]:-] .)|(?<=\".)|(?<=\].))"
+    rb"(?:(?<=\[)" + _WRITER + rb"|(?<=P)" + _WRITER_OF_PARTITION + rb")"
+)
 
 
 class Head(NamedTuple):
