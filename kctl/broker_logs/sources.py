@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from formats.broker_logs.layouts import (
+    KAFKA,
     CarriedLayout,
     Layout,
     detect,
@@ -40,6 +41,7 @@ SUFFIX = re.compile(r"(?:[._-]\d[\d.-]*)?(?:\.(?:gz|zst|xz))?$")
 # Other software whose lines stand in brokers' logs; of an hour without Kafka's own lines nothing is strange.
 OTHER_PACKAGES = ("org.", "com.", "io.", "java", "sun.", "jdk.", "scala.")
 KAFKAS_OWN = ("state-change", "controller", "server", "log-cleaner")
+KAFKAS_LOGGER = re.compile(rb" \((?:kafka|org\.apache\.kafka)\.[\w.$]+\)[ \t\r]*\n")
 KINDS = ("state-change", "controller", "server", "log-cleaner", "stdout", "other")
 
 
@@ -245,6 +247,8 @@ def _day_named(path: str) -> int | None:
 
 def _strange_loggers(head: bytes, layout: Layout) -> tuple[str, ...]:
     """The loggers at the start of a log where none is a class that kctl knows, nor one of another system."""
+    if layout is KAFKA and KAFKAS_LOGGER.search(head):
+        return ()
     starts = layout.find(head).starts.tolist()
     loggers: dict[str, None] = {}
     for first, last in pairwise([*starts, len(head)]):

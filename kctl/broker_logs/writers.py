@@ -11,10 +11,9 @@ else is looked at.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from formats.broker_logs.layouts import KAFKA
 from formats.broker_logs.line import HEAD_SIZE, IDENTITY, STATE_IDENTITY, WRITER, Bools, Int64s
@@ -46,32 +45,41 @@ LEVEL = re.compile(rb" [A-Z]+ ")
 # What only the logger tells to be an identity: part of the sentence in logs of others.
 BARE = re.compile(rb"(?:Controller|Broker) ")
 STATE_CHANGE = b" (state.change.logger)\n"
-# Bytes of a line behind its time that are looked at, as words of eight, and how many of the sentence `BEGINS` needs.
-LOOKED_AT, NEEDED = 56, 10
-# In the place of a broker: more of the line has to be looked at.
-ELSE = -2
+# Bytes of a line behind its time that are looked at, as words of eight: of all lines, then of those whose identity is
+# longer. `BEGINS` needs so many of the sentence.
+WIDTHS, NEEDED = (56, 120), 10
+# In the place of a broker: more of the line has to be looked at; its beginning was too short to tell.
+ELSE, CUT = -2, -3
 # The broker is this less the number where the logger of state changes ends the line.
-IF_STATE_CHANGE = -3
+IF_STATE_CHANGE = -4
 MOST_KNOWN = 20_000
 # Beginnings that were seen have slots by a hash of their words.
 SLOT_BITS = 12
-FACTORS = np.array([0x9E3779B97F4A7C15 * (2 * n + 1) % 2**64 for n in range(LOOKED_AT // 8)], np.uint64)
+FACTORS = np.array([0x9E3779B97F4A7C15 * (2 * n + 1) % 2**64 for n in range(WIDTHS[-1] // 8)], np.uint64)
 # How many blocks are held until a start has its broker.
 MOST_HELD = 3
 
 
 class _Writers(dict[bytes, int]):
     """How a line goes on behind its time, to the broker that it names as its writer; `ELSE` where it may say more than
-    that. Of all lines of a block at once, most are found in a table."""
+    that, `CUT` where `width` bytes do not tell. Of all lines of a block at once, most are found in a table."""
 
-    def __init__(self) -> None:
-        self._begins = np.zeros((1 << SLOT_BITS, LOOKED_AT // 8), np.uint64)
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self._begins = np.zeros((1 << SLOT_BITS, width // 8), np.uint64)
         self._found = np.full(1 << SLOT_BITS, ELSE)
         self._rows = np.zeros(1 << SLOT_BITS, np.int64)
 
-    def of(self, begins: npt.NDArray[np.uint64]) -> Int64s:
-        """What each beginning says."""
-        slots = (begins @ FACTORS >> np.uint64(64 - SLOT_BITS)).astype(np.int64)
+    def of(self, data: bytes, starts: Int64s) -> Int64s:
+        """What the lines that start there say; `CUT` also of those too near to the end of the data."""
+        said = np.full(len(starts), CUT)
+        last = len(data) - self.width - HEAD_SIZE
+        count = int(np.searchsorted(starts, last, "right"))
+        if not count:
+            return said
+        windows = np.ndarray((last + HEAD_SIZE + 1,), f"V{self.width}", data, strides=(1,))
+        begins = windows[starts[:count] + HEAD_SIZE].view(np.uint64).reshape(count, -1)
+        slots = (begins @ FACTORS[: self.width // 8] >> np.uint64(64 - SLOT_BITS)).astype(np.int64)
         new = np.flatnonzero((self._begins[slots] != begins).any(axis=1))
         found: Int64s = self._found[slots]
         while len(new):
@@ -79,11 +87,12 @@ class _Writers(dict[bytes, int]):
             at = slots[new]
             self._begins[at], self._rows[at] = begins[new], new
             takers = new[self._rows[at] == new]
-            texts: list[bytes] = begins[takers].view(f"S{LOOKED_AT}").ravel().tolist()
+            texts: list[bytes] = begins[takers].view(f"S{self.width}").ravel().tolist()
             self._found[slots[takers]] = list(map(self.__getitem__, texts))
             found[new] = self._found[at]
             new = new[(self._begins[at] != begins[new]).any(axis=1)]
-        return found
+        said[:count] = found
+        return said
 
     def __missing__(self, text: bytes) -> int:
         if len(self) >= MOST_KNOWN:
@@ -104,30 +113,31 @@ class _Writers(dict[bytes, int]):
         identity = IDENTITY.match(message)
         end = identity.end() if identity else 0
         is_cut = identity is None and message.startswith((b"[", b"Partition [", b"Cleaner "))
-        if is_cut or end + NEEDED > len(message) or BEGINS.match(message, end):
+        if is_cut or end + NEEDED > len(message):
+            return CUT
+        if BEGINS.match(message, end):
             return ELSE
         if found := WRITER.match(message):
             return int(found[found.lastindex or 0])
         return ELSE if message.startswith((b"[Controller id", b"[Broker id")) else NO_BROKER
 
 
-def _named(block: Block, writers: _Writers) -> tuple[Int64s, list[int]]:
+def _named(block: Block, writers: Sequence[_Writers]) -> tuple[Int64s, list[int]]:
     """The broker that the identity of each record names, and the places of records that more is looked at of."""
     data, starts = block.data, block.starts
-    brokers = np.full(len(starts), ELSE)
-    last = len(data) - LOOKED_AT - HEAD_SIZE
+    brokers = np.full(len(starts), CUT)
     # Of a copy of what was read before no record is left.
-    if block.file.layout is KAFKA and last >= 0 and len(starts):
-        count = int(np.searchsorted(starts, last, "right"))
-        windows = np.ndarray((last + HEAD_SIZE + 1,), f"V{LOOKED_AT}", data, strides=(1,))
-        begins = windows[starts[:count] + HEAD_SIZE].view(np.uint64).reshape(count, -1)
-        brokers[:count] = writers.of(begins)
+    if block.file.layout is KAFKA and len(starts):
+        brokers = writers[0].of(data, starts)
+        for wider in writers[1:]:
+            if len(cut := np.flatnonzero(brokers == CUT)):
+                brokers[cut] = wider.of(data, starts[cut])
         if len(bare := np.flatnonzero(brokers <= IF_STATE_CHANGE)):
             is_of_state_change = _end_with(block, starts[bare], STATE_CHANGE)
             brokers[bare] = np.where(is_of_state_change, IF_STATE_CHANGE - brokers[bare], ELSE)
         if block.times[0] == BEFORE_ALL:
             brokers[0] = ELSE
-    others = np.flatnonzero(brokers == ELSE)
+    others = np.flatnonzero((brokers == ELSE) | (brokers == CUT))
     brokers[others] = NO_BROKER
     return brokers, others.tolist()
 
@@ -143,7 +153,7 @@ def _end_with(block: Block, starts: Int64s, text: bytes) -> Bools:
 
 def attributed(blocks: Iterator[Block]) -> Iterator[Block]:
     """The same blocks with the broker of each record."""
-    shapes, writers = Shapes(), _Writers()
+    shapes, writers = Shapes(), [_Writers(width) for width in WIDTHS]
     held: list[Block] = []
     starts: list[tuple[Int64s, int]] = []
     # What the process of that start says as it fails, before its broker is known.

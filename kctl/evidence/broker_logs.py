@@ -89,7 +89,8 @@ def own_broker_id(log: BrokerLog) -> int | None:
 
 
 def _spoken(logs: Iterable[BrokerLog]) -> set[int]:
-    """The ids that lines at the start of logs speak for; those of configurations where no line names its writer."""
+    """The ids that lines at the start of logs speak for, not all where there are several; those of configurations where
+    no line names its writer."""
     named: set[int] = set()
     configured: set[int] = set()
     for log in logs:
@@ -97,6 +98,8 @@ def _spoken(logs: Iterable[BrokerLog]) -> set[int]:
         layout, _ = (KAFKA, None) if BROKER_LINE.search(head) else detect(head)
         head = head if layout is None else layout.bare(head)
         named.update(writers_named(head))
+        if len(named) > 1:
+            break
         if not named:
             configured.update(int(one or two) for one, two in CONFIGURED.findall(head))
     return named or configured
