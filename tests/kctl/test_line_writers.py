@@ -246,10 +246,15 @@ def test_how_a_line_begins_tells_its_writer_as_the_whole_line_does(
     logs = sorted(recording(f"incidents/{case}").glob("broker-*/logs/*.log"))
     text = "".join(path.read_text() for path in logs)
     text += log("x", "[KafkaServer id=3] ", "[Broker id=-1] of none", "Controller 4 epoch 5 x (a.B)")
+    for thread in ("heartbeat-channel-manager", "directory-assignments-channel-manager"):
+        name = f"[broker-2-to-controller-{thread}]: "
+        text += log(
+            f"{name}Recorded new KRaft controller (a.B)", f"{name}Starting (a.B)", f"{name[:-3]}", name
+        )
     text += "[2026-11-21 13:00:00,000] Broker 7 x\n[2026-11-21 13:00:00,000]INFO [KafkaServer id=1] no more\n"
     path = tmp_path / "server.log"
     path.write_bytes(("torn\n" + text).replace("\n", end).encode())
-    named, known = 0, writers._Writers()
+    named, known = 0, [writers._Writers(width) for width in writers.WIDTHS]
     (source,) = find_sources([str(path)]).sources
     for block in blocks_of(source, 0, None, Reading(), chunk=50_000):
         shapes = Shapes().parse(block)
