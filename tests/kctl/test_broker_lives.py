@@ -243,6 +243,58 @@ def test_what_the_hook_of_a_process_that_failed_prints_stops_no_other_process(tm
     ]  # fmt: skip
 
 
+def test_what_runs_a_second_process_ends_no_first_one_that_still_starts(tmp_path: Path) -> None:
+    """The first never said that it has started; its registration outlives it while the second starts."""
+    taken = "org.apache.zookeeper.KeeperException$NodeExistsException: KeeperErrorCode = NodeExists"
+    found = lives(
+        tmp_path,
+        log((1, STARTING), (9, WORK), (20, STARTING), (21, STARTUP_FAILED), taken, (21, STOPPING), (22, STOPPED),
+            (22, EXIT), (22, STOPPING), (50, STARTING), (52, STARTED)),
+    )  # fmt: skip
+    assert told(found)[1:] == [
+        (20, "starting", None), (21, "halted", "broker_id_taken"), (22, "down", None), (22, "killed", "no_shutdown"),
+        (50, "starting", None), (52, "up", None),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "after",
+    [((30, STARTUP_FAILED), "ZooKeeperClientTimeoutException", (31, STOPPED)), ((30, STARTED), (40, WORK))],
+)
+def test_directories_that_fail_end_the_process_that_runs_not_the_one_that_starts(
+    tmp_path: Path, after: tuple[tuple[int, str] | str, ...]
+) -> None:
+    """A process halts at once by it: what says more is the other one, which began before the first had ended."""
+    failed = "Shutdown broker because all log dirs in /data have failed (kafka.log.LogManager)"
+    found = lives(tmp_path, log((1, STARTING), (3, STARTED), (9, WORK), (10, STARTING), (15, failed), *after))
+    assert [state.state for state in found if state.state == "killed"] == []
+    assert told(found)[2:5] == [
+        (10, "starting", None),
+        (15, "halted", "log_dir_failed"),
+        (30, "halted", "fatal_error_in_startup") if STARTUP_FAILED in after[0] else (30, "up", None),
+    ]
+
+
+def test_directories_that_fail_at_a_start_hide_no_kill(tmp_path: Path) -> None:
+    failed = "Shutdown broker because all log dirs in /data have failed (kafka.log.LogManager)"
+    server = log((1, STARTING), (3, STARTED), (9, WORK), (30, STARTING), (35, failed), (35, STARTUP_FAILED),
+                 (36, FIRST), (37, STARTING),
+                 (38, STARTED))  # fmt: skip
+    assert [(time, state) for time, state, _ in told(lives(tmp_path, server))][2:5] == [
+        (9, "killed"), (30, "starting"), (35, "halted"),
+    ]  # fmt: skip
+
+
+def test_an_end_for_which_a_kill_is_taken_back_is_of_the_cluster_of_its_time(tmp_path: Path) -> None:
+    ids = [f"Cluster ID = {letter * 22} ({SERVER})" for letter in "AB"]
+    found = lives(
+        tmp_path,
+        log((1, STARTING), (2, ids[0]), (3, STARTED), (8, STOPPING), (9, STOPPED), (20, STARTING), (21, ids[1]),
+            (22, STARTED), (30, STARTING), (31, ids[1]), (32, STARTUP_FAILED), LOCKED, (33, STOPPED)),
+    )  # fmt: skip
+    assert [state.cluster for state in found if state.how == "log_dir_locked"] == [2]
+
+
 def test_each_end_of_a_broker_is_told_where_its_starts_are_missing(tmp_path: Path) -> None:
     """Parts of a log that was rotated by several processes are lost; a minute later it is another process that ends."""
     found = lives(

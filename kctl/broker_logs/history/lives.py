@@ -123,7 +123,9 @@ class _Life(Struct):
     is_start_missing: bool = False
     """Whether the logs lack its start though they have the end of the process before it: they may lack its end too."""
     other_failed_ms: int | None = None
-    """When another process ended that never became the broker; its hook then says that it is shutting down."""
+    """When another process ended that never became the broker; it then says that it exits and is shutting down."""
+    dirs_failed_ms: int | None = None
+    """When all log directories failed while it was starting."""
 
 
 class Lives:
@@ -131,6 +133,7 @@ class Lives:
 
     def __init__(self) -> None:
         self.states: list[BrokerState] = []
+        self._cluster = 1
         # By broker; what no line says the broker of goes under None.
         self._own: dict[int | None, _Life] = {}
         # Times of the latest lines of each broker, in order.
@@ -152,10 +155,15 @@ class Lives:
         """Take a line of a cluster into account."""
         if event.event in TOLD and self._is_copy(event):
             return
-        known = len(self.states)
+        self._cluster = cluster
         self._note(event, time_ms)
-        for state in self.states[known:]:
-            state.cluster = cluster
+
+    def _say(
+        self, broker_id: int | None, time_ms: int, state: str, event: Event, how: str | None = None
+    ) -> None:
+        self.states.append(
+            BrokerState(broker_id, time_ms, state, [event.proof()], how, cluster=self._cluster)
+        )
 
     def _is_copy(self, event: Event) -> bool:
         """Whether another file has the same line: captured standard output repeats what the other logs hold."""
@@ -179,7 +187,7 @@ class Lives:
             ids = event.fields.get(key)
             for broker_id in ids if isinstance(ids, list) else [ids]:
                 if isinstance(broker_id, int):
-                    self.states.append(BrokerState(broker_id, time_ms, state, [event.proof()]))
+                    self._say(broker_id, time_ms, state, event)
         elif name in ("Q13", "Q14", "Q12", "Q15"):
             self._note_registration(event, time_ms)
 
@@ -191,7 +199,7 @@ class Lives:
             return
         if state == "starting":
             self._begin(event, time_ms)
-            self.states.append(BrokerState(broker_id, time_ms, state, [event.proof()]))
+            self._say(broker_id, time_ms, state, event)
             return
         if state == "stopping" and any(
             b"Exiting Kafka" in one.record for one in itertools.islice(event.earlier(), 1)
@@ -199,7 +207,11 @@ class Lives:
             return  # by the hook of the process that exits, whose end was told
         known = self._own.get(broker_id)
         failed_ms = known.other_failed_ms if known is not None else None
-        if state == "stopping" and failed_ms is not None and time_ms - failed_ms < HOOK_WITHIN:
+        if (
+            (state == "stopping" or event.event == "U23")
+            and failed_ms is not None
+            and time_ms - failed_ms < HOOK_WITHIN
+        ):
             return
         how = _how(event) if state == "halted" else None
         if broker_id is None and how in TAKEN:
@@ -208,6 +220,13 @@ class Lives:
         life = self._own.setdefault(broker_id, _Life())
         if life.state == ("halted" if is_nobodys else "down") and time_ms - life.since_ms > SAID_AGAIN_WITHIN:
             life = self._own[broker_id] = _Life(is_start_missing=True)
+        if (
+            life.dirs_failed_ms is not None
+            and HOOK_WITHIN <= time_ms - life.dirs_failed_ms < SAID_AGAIN_WITHIN
+            and self._take_back_kill(life)
+        ):
+            # Its process would have ended at once: it was that of the process before it, which has ended now.
+            life.state, life.before, life.dirs_failed_ms = "starting", None, None
         # What is up has no error at its start: it is the process before it that says that it has started.
         is_of_last = life.state != "up" or event.event == STARTUP_FAILS
         is_nameless = broker_id is None or event.event == STARTUP_FAILS
@@ -221,17 +240,25 @@ class Lives:
         ):
             return
         else:
+            if how == "log_dir_failed" and life.state == "starting":
+                life.dirs_failed_ms = time_ms
             life.state, life.since_ms = state, time_ms
-        self.states.append(BrokerState(event.broker_id, time_ms, state, [event.proof()], how))
-        if how in TAKEN and is_of_last and life.before is not None and life.killed in self.states:
-            self.states.remove(life.killed)
-            life.killed = None
+        self._say(event.broker_id, time_ms, state, event, how)
+        if how in TAKEN and is_of_last and life.before is not None and self._take_back_kill(life):
             if event.broker_id is None:  # it says no more with its id; what follows is of the one that runs
                 self._own[broker_id] = life.before
                 life.before.other_failed_ms = time_ms
         elif state == "down" and life.before is not None and life.killed is None:
             self._own[broker_id] = life.before
             life.before.other_failed_ms = time_ms
+
+    def _take_back_kill(self, life: _Life) -> bool:
+        """The process before was not killed, if it was said to be."""
+        if life.killed not in self.states:
+            return False
+        self.states.remove(life.killed)
+        life.killed = None
+        return True
 
     def _only_one_starting(self, time_ms: int) -> int | None:
         """The broker of the process that ends without its id for want of what another one holds: one that starts."""
@@ -279,7 +306,7 @@ class Lives:
         if others and (last_ms is None or latest[others - 1] > last_ms):
             last_ms = latest[others - 1]
         at = min(first_ms if last_ms is None else last_ms, first_ms)
-        killed = BrokerState(broker_id, at, "killed", proofs, how, first_ms)
+        killed = BrokerState(broker_id, at, "killed", proofs, how, first_ms, self._cluster)
         if self._own[broker_id].was_signalled:
             # It stops what it has started so far, and has no broker that could say that it shut down.
             killed.state, killed.how = "halted", "signal_in_startup"
@@ -311,7 +338,7 @@ class Lives:
         for known in reversed(self.states[-50:]):
             if known.broker_id == broker_id and known.state == state and time_ms - known.time_ms < 10_000:
                 return
-        self.states.append(BrokerState(broker_id, time_ms, state, [event.proof()]))
+        self._say(broker_id, time_ms, state, event)
 
     def _is_history(self, controller: int | None, text: str) -> bool:
         """Whether a controller only replays what was replayed before: all of them do, and each anew when it starts."""
