@@ -15,31 +15,31 @@ PAGE = Path(__file__).parents[1] / "compatibility.md"
 HEAD = """\
 # Compatibility
 
-Made from the parameters of the tests and the names of the recordings, so that it says what is tested and nothing else.
-Versions with \\* run in `make test-matrix`, the others in every `make test`. Versions between two that are listed read and write
-the same formats and requests as the older or the newer one; what they changed is known from Kafka's sources.
+Generated from the parameters of the tests and the names of the recordings: it lists only what is tested.
+Versions with \\* are tested by `make test-matrix`, the others by every `make test`. A version between two listed ones uses the formats
+and requests of the older or the newer one; its changes are known from Kafka's sources.
 
 ## Features
 
-| Feature | ZooKeeper clusters | KRaft clusters | Held against |
+| Feature | ZooKeeper clusters | KRaft clusters | Tested against |
 |---|---|---|---|
 """
 TAIL = """
-Tests that start brokers take the newest patch of each version. Metadata formats, messages, log lines and znodes are read for all
-versions from 0.8.1 to 4.3, with tables taken from their sources; the versions above are those whose own output was read.
+Tests that start brokers use the newest patch of each version. kctl reads metadata formats, messages, log lines and znodes of all
+versions from 0.8.1 to 4.3, by tables from their sources; it was tested on output of the versions above.
 
 ## Python
 
-CPython 3.11, 3.12, 3.13 and 3.14 on Linux: `make test-pythons` runs the quick tests with each that the machine has. What starts Java
-(Spark, brokers) is tested with 3.11.
+CPython 3.11, 3.12, 3.13 and 3.14 on Linux: `make test-pythons` runs the quick tests with each version on the machine. Tests that start Java
+(Spark, brokers) run with 3.11.
 
-## Where it ends
+## Limits
 
-- SASL by `GSSAPI`: with brokers whose service is called `kafka`. `OAUTHBEARER`: with a token from a file; kctl asks no issuer for one.
-- Migration from ZooKeeper to KRaft is tested with 3.9, the last version that has it.
-- Tiered storage: recordings of 3.5, 3.6 and 3.9 with Kafka's `LocalTieredStorage`; objects of the plug-in of Aiven by their layout. Other layouts: `--layout`.
-- Brokers before 2.4 have no Admin protocol that kctl uses; `--zookeeper` changes them.
-- Windows. macOS should work, and is not tested.
+- SASL by `GSSAPI` requires brokers whose service is called `kafka`. `OAUTHBEARER` requires a token in a file; kctl requests none from an issuer.
+- Migration from ZooKeeper to KRaft is tested with 3.9, the last version that supports it.
+- Tiered storage is tested on recordings of 3.5, 3.6 and 3.9 with Kafka's `LocalTieredStorage`. Objects of Aiven's plug-in are read by their layout, others with `--layout`.
+- kctl uses no Admin protocol with brokers before 2.4; it changes them by `--zookeeper`.
+- Windows is not supported. macOS should work, but is not tested.
 """
 Versions = Sequence[tuple[str, str]]  # each with an escaped * where only the matrix has it
 
@@ -74,13 +74,13 @@ def kraft(params: Sequence[Any]) -> Versions:
 
 FEATURES: list[tuple[str, Versions, str]] = [
     ("Segments, indexes, snapshots, checkpoints: read, verify, rebuild", of_recordings("segments"), "files of real brokers, and Kafka's own dump of them"),
-    ("Losses, divergence, who led when", of_recordings("incidents"), "recorded incidents whose story is known"),
-    ("The same, where a rule of a version decides", of_recordings("drills"), "recorded drills, one for each rule"),
+    ("Losses, divergence, who led when", of_recordings("incidents"), "recorded incidents with a known history"),
+    ("The same, if a rule of a version decides", of_recordings("drills"), "recorded drills, one for each rule"),
     ("KRaft logs and metadata", [*of_recordings("logs"), *of_recordings("metadata")], "recorded logs, with the records that decided"),
     ("Topics, configurations, reassignments, elections by ZooKeeper", of_params(by_zookeeper.VERSIONS), "running brokers"),
     ("The same by Kafka's protocol, groups, transactions", of_params(by_protocol.PARAMS), "running brokers"),
     ("Quorum, features, unregistering", kraft(test_kraft.VERSIONS), "running brokers and controllers"),
-    ("Disks of brokers, moves between them", kraft(test_disks.VERSIONS), "running brokers whose disks fail"),
+    ("Disks of brokers, moves between them", kraft(test_disks.VERSIONS), "running brokers with failing disks"),
     ("Unclean elections with a forecast", kraft(test_unclean.VERSIONS), "running brokers"),
     ("Runbooks, carried out as written", [("kraft-" * (v >= "4") + v, "") for v in CLUSTERS], "running brokers"),
     ("Migration from ZooKeeper to KRaft", of_recordings("migration"), "a recorded and a running migration"),

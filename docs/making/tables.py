@@ -64,8 +64,8 @@ def unit(column: str, field: Field) -> str:
 def order(name: str) -> str:
     """How the rows of a file lie."""
     if name in IN_LOG_ORDER:
-        return "by log, in the order of the log; logs as the evidence is walked"
-    return "by the key" if name in BY_KEY else "as the evidence is walked"
+        return "log by log, each in log order; logs in the order in which the evidence is read"
+    return "by the key" if name in BY_KEY else "in the order in which the evidence is read"
 
 
 def columns(name: str) -> Iterator[str]:
