@@ -26,6 +26,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from benchmarks.measure import KCTL, machine
 from benchmarks.results import shown, table, write_section
@@ -40,7 +42,7 @@ STOPPED_AT = 4 << 30  # bytes of address space: what reaches it ends with a Memo
 GIB = 1 << 30
 SEGMENTS, EPOCHS, PARTINGS = 60_000, 1_000_000, 2000
 SIZE = GIB  # of what is behind few bytes
-LINE, RECORDS, FILES, FINDINGS = 200_000_000, 20_000_000, 1_000_000, 10_000_000
+LINE, RECORDS, FILES, FINDINGS, BATCHES = 200_000_000, 20_000_000, 1_000_000, 10_000_000, 10_000_000
 LOG = f"{0:020d}.log"
 WIDE = b"\0" * (1 << 20)
 
@@ -350,6 +352,30 @@ def many_findings(folder: Path) -> Iterator[Command]:
             file.write(one * 100_000)
     yield "segment", "verify", folder, "--jobs", "1"
     yield "audit", "run", folder / "data", "--out", folder / "out", "--jobs", "1"
+
+
+@case
+def many_batches(folder: Path) -> Iterator[Command]:
+    """Audits of two brokers whose tables say that each has so many batches of one partition."""
+    partition(folder, batch(b"\x0c\0\0\0\1\1\0"))
+    audits = [folder / f"audit-{broker_id}" for broker_id in (1, 2)]
+    for broker_id, out in enumerate(audits):
+        yield "audit", "run", folder / "data", "--out", out
+        (part,) = (out / "batches").glob("*.parquet")
+        columns = pq.read_table(part)
+        with pq.ParquetWriter(part, columns.schema, compression="zstd") as writer:
+            for start in range(0, BATCHES, 500_000):
+                offsets = np.arange(start, min(BATCHES, start + 500_000))
+                piece = columns.take(np.zeros(len(offsets), np.int64))
+                for name, values in (
+                    ("broker_id", np.full(len(offsets), broker_id)),
+                    ("base_offset", offsets),
+                    ("last_offset", offsets),
+                ):
+                    at = columns.schema.get_field_index(name)
+                    piece = piece.set_column(at, columns.schema.field(at), pa.chunked_array([values]))
+                writer.write_table(piece)
+    yield "audit", "run", "--merge", *audits, "--out", folder / "joined"
 
 
 @case

@@ -1,21 +1,24 @@
 """Audits made on each broker, joined into one: for disks that no other machine can read.
 
 Replicas are compared by what `batches` says of them. Records are not there to be decoded: where the bytes of two
-batches differ and the topic is compacted, the verdict is left open.
+batches differ and the topic is compacted, the verdict is left open. The batches of one partition are held at once, so
+that one with very many is not compared.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
-from typing import Any
+from sys import intern
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.dataset as ds
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from formats import bounded_json
@@ -32,16 +35,27 @@ from kctl.scan.parquet import WrittenPart
 Row = dict[str, Any]
 Key = tuple[str, int, str | None]
 COMPARED = ("lineages", "divergences", "verdicts")
-COLUMNS = [
-    "broker_id",
-    "topic",
-    "partition",
-    "moment",
-    "base_offset",
-    "last_offset",
-    "partition_leader_epoch",
-    "crc",
-]
+COLUMNS = ("base_offset", "last_offset", "partition_leader_epoch", "crc")
+MOST_BATCHES = 2_000_000
+"""Batches of all copies of a partition that is compared: they take 64 MB, and half as much again to be sorted."""
+MOST_COPIES = 200_000
+"""Copies of partitions that the audits may hold together."""
+ROWS_AT_ONCE = 1 << 16
+
+
+class Group(NamedTuple):
+    """A row group of a part, and the partitions that it may hold: all of a topic's where its statistics are not there."""
+
+    part: Path
+    number: int
+    topics: tuple[str, str] | None
+    partitions: tuple[int, int] | None
+
+    def may_hold(self, topic: str, partition: int) -> bool:
+        """Whether a batch of the partition can be in it."""
+        return (self.topics is None or self.topics[0] <= topic <= self.topics[1]) and (
+            self.partitions is None or self.partitions[0] <= partition <= self.partitions[1]
+        )
 
 
 def joined_rows(folders: list[Path]) -> Iterator[Row | Judgement]:
@@ -87,20 +101,22 @@ def join_batches(folders: list[Path], writer: TableWriter) -> None:
 
 def compared_rows(folders: list[Path]) -> Iterator[Row | Judgement]:
     """Lineages, divergences and a verdict of each partition that two brokers hold; a judgement of each partition."""
-    sets = [Tables(folder).dataset("batches") for folder in folders if (folder / "batches").is_dir()]
-    if not sets:
+    parts = [part for folder in folders for part in Tables(folder).parts("batches")]
+    if not parts:
         raise KctlError("no table `batches` in the audits", "make them with `kctl audit run` on each broker")
-    whole = ds.dataset(sets)
-    seen: dict[Key, set[int]] = defaultdict(set)
     try:
-        for batch in whole.to_batches(columns=["topic", "partition", "moment", "broker_id"]):
-            for row in _distinct(batch.to_pydict()):
-                seen[row[:3]].add(row[3])
+        seen = _copies(parts)
+        groups = [group for part in parts for group in _groups(part)]
         brokers = {broker for held in seen.values() for broker in held}
         for key in sorted(seen, key=str):
             verdict, reason = "unknown", ""
-            if len(seen[key]) > 1:
-                for item in _partition_rows(whole, key):
+            amount = sum(seen[key].values())
+            if amount > MOST_BATCHES:
+                reason = (
+                    f"the copies have {amount:,} batches, more than the {MOST_BATCHES:,} that are compared"
+                )
+            elif len(seen[key]) > 1:
+                for item in _partition_rows(groups, key, seen[key]):
                     yield item
                     if item["kind"] == VERDICT.kind:
                         verdict, reason = item["verdict"], item["reason"]
@@ -111,26 +127,53 @@ def compared_rows(folders: list[Path]) -> Iterator[Row | Judgement]:
         raise damaged(", ".join(str(folder / "batches") for folder in folders), error) from error
 
 
-def _distinct(columns: dict[str, list[Any]]) -> set[tuple[Any, ...]]:
-    rows = set(
-        zip(columns["topic"], columns["partition"], columns["moment"], columns["broker_id"], strict=True)
-    )
-    return {row for row in rows if row[0] is not None and row[1] is not None and row[3] is not None}
+def _groups(part: Path) -> Iterator[Group]:
+    metadata = pq.read_metadata(part)
+    columns = [metadata.schema.names.index(name) for name in ("topic", "partition")]
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        known = [group.column(column).statistics for column in columns]
+        topics, partitions = ((one.min, one.max) if one and one.has_min_max else None for one in known)
+        yield Group(part, number, topics, partitions)
 
 
-def _partition_rows(whole: ds.Dataset, key: Key) -> Iterator[Row]:
+def _copies(parts: list[Path]) -> dict[Key, dict[int, int]]:
+    """The partitions, and how many batches each broker's copy has."""
+    names = ["topic", "partition", "moment", "broker_id"]
+    counts: Counter[tuple[Any, ...]] = Counter()
+    for batch in chain.from_iterable(_read(part, None, names) for part in parts):
+        found = pa.Table.from_batches([batch]).group_by(names).aggregate([([], "count_all")]).to_pydict()
+        for topic, *where, amount in zip(*found.values(), strict=True):
+            counts[topic and intern(topic), *where] += amount
+        if len(counts) > MOST_COPIES:
+            raise KctlError(
+                f"the audits hold more than {MOST_COPIES:,} copies of partitions",
+                "compare the replicas with `kctl replica compare`, some topics at a time",
+            )
+    seen: dict[Key, dict[int, int]] = defaultdict(dict)
+    for (topic, partition, moment, broker), amount in counts.items():
+        if topic is not None and partition is not None and broker is not None:
+            seen[topic, partition, moment][broker] = amount
+    return seen
+
+
+def _read(part: Path, groups: list[int] | None, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """These columns of a part or of its row groups: a dataset would hold many times as much at once."""
+    with pq.ParquetFile(part) as file:
+        yield from file.iter_batches(ROWS_AT_ONCE, row_groups=groups, columns=columns)
+
+
+def _partition_rows(groups: list[Group], key: Key, amounts: dict[int, int]) -> Iterator[Row]:
     topic, partition, moment = key
-    where = (ds.field("topic") == topic) & (ds.field("partition") == partition)
-    where &= ds.field("moment").is_null() if moment is None else ds.field("moment") == moment
-    rows = whole.to_table(columns=COLUMNS, filter=where).to_pydict()
-    copies = {broker: _columns(rows, broker) for broker in sorted(set(rows["broker_id"]) - {None})}
+    copies = _held([group for group in groups if group.may_hold(topic, partition)], key, amounts)
     for broker, columns in copies.items():
         yield _lineage(key, broker, columns)
+    reached = {broker: np.maximum.accumulate(columns.last_offset) for broker, columns in copies.items()}
     diverged = False
     for one, other in combinations(copies, 2):
         for start, end in _ranges(copies[one], copies[other]):
             diverged = True
-            epochs = [_epochs(copies[broker], start, end) for broker in (one, other)]
+            epochs = [_epochs(copies[broker], reached[broker], start, end) for broker in (one, other)]
             yield DIVERGENCE(
                 topic=topic,
                 partition=partition,
@@ -143,28 +186,49 @@ def _partition_rows(whole: ds.Dataset, key: Key) -> Iterator[Row]:
     yield _verdict(key, copies, diverged)
 
 
-def _columns(rows: dict[str, list[Any]], broker: int) -> BatchColumns:
-    mine = np.array([broker_id == broker for broker_id in rows["broker_id"]])
+def _held(groups: list[Group], key: Key, amounts: dict[int, int]) -> dict[int, BatchColumns]:
+    """The batches of each broker's copy, in order of their base offset; -1 where a value is unknown."""
+    held = {broker: np.empty((len(COLUMNS), amounts[broker]), np.int64) for broker in sorted(amounts)}
+    filled = dict.fromkeys(held, 0)
+    names = ["topic", "partition", "moment", "broker_id", *COLUMNS]
+    for batch in chain.from_iterable(_read(group.part, [group.number], names) for group in groups):
+        for name, value in zip(names[:3], key, strict=True):
+            column = batch.column(name)
+            batch = batch.filter(pc.is_null(column) if value is None else pc.equal(column, value))
+        batch = batch.filter(pc.is_valid(batch.column("broker_id")))
+        brokers, *columns = (
+            column.fill_null(-1).to_numpy(zero_copy_only=False) for column in batch.columns[3:]
+        )
+        for broker in np.intersect1d(brokers, list(held)).tolist():
+            mine = brokers == broker
+            start, filled[broker] = filled[broker], filled[broker] + int(mine.sum())
+            for column, values in zip(held[broker], columns, strict=True):
+                column[start : filled[broker]] = values[mine]
+    return {broker: _in_order(columns[:, : filled[broker]]) for broker, columns in held.items()}
 
-    def column(name: str) -> Any:
-        return np.array([-1 if value is None else value for value in rows[name]], np.int64)[mine]
 
-    order = np.argsort(column("base_offset"), kind="stable")
-    names = ("base_offset", "last_offset", "partition_leader_epoch", "crc")
-    return BatchColumns(*(column(name)[order] for name in names))
+def _in_order(columns: npt.NDArray[np.int64]) -> BatchColumns:
+    if (columns[0, 1:] < columns[0, :-1]).any():
+        order = np.argsort(columns[0], kind="stable")
+        for column in columns:
+            column[:] = column[order]
+    return BatchColumns(*columns)
 
 
 def _ranges(first: BatchColumns, second: BatchColumns) -> Iterator[tuple[int, int]]:
     """Maximal ranges in which both hold other records."""
-    found: list[tuple[int, int]] = []
+    found: tuple[int, int] | None = None
     for difference in batch_differences(first, second):
         if difference.kind in DIVERGED:
             start, end = _span(difference, first, second)
-            if found and start <= found[-1][1]:
-                found[-1] = (found[-1][0], max(found[-1][1], end))
+            if found and start <= found[1]:
+                found = found[0], max(found[1], end)
             elif start < end:
-                found.append((start, end))
-    yield from found
+                if found:
+                    yield found
+                found = start, end
+    if found:
+        yield found
 
 
 def _span(one: BatchDifference, first: BatchColumns, second: BatchColumns) -> tuple[int, int]:
@@ -174,16 +238,17 @@ def _span(one: BatchDifference, first: BatchColumns, second: BatchColumns) -> tu
     return one.offset, min(max(ends, default=one.offset), first.end, second.end)
 
 
-def _epochs(columns: BatchColumns, start: int, end: int) -> list[int]:
-    inside = (columns.last_offset >= start) & (columns.base_offset < end)
-    return sorted({int(epoch) for epoch in columns.leader_epoch[inside] if epoch >= 0})
+def _epochs(columns: BatchColumns, reached: Any, start: int, end: int) -> list[int]:
+    """The leader epochs between two offsets; `reached` are the last offsets, of each the greatest so far."""
+    part = slice(np.searchsorted(reached, start), np.searchsorted(columns.base_offset, end))
+    inside = columns.last_offset[part] >= start
+    return sorted({int(epoch) for epoch in columns.leader_epoch[part][inside] if epoch >= 0})
 
 
 def _lineage(key: Key, broker: int, columns: BatchColumns) -> Row:
-    epochs: list[list[int]] = []
-    for epoch, base in zip(columns.leader_epoch.tolist(), columns.base_offset.tolist(), strict=True):
-        if epoch >= 0 and (not epochs or epoch > epochs[-1][0]):
-            epochs.append([epoch, base])
+    reached = np.maximum.accumulate(columns.leader_epoch)
+    begins = np.diff(reached, prepend=-1) > 0
+    epochs = np.stack((reached[begins], columns.base_offset[begins]), axis=1).tolist()
     start = int(columns.base_offset[0]) if len(columns) else 0
     return LINEAGE(
         topic=key[0], partition=key[1], moment=key[2], broker_id=broker, epochs=epochs, rebuilt=epochs,

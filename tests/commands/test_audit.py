@@ -336,7 +336,9 @@ def test_a_file_in_the_place_of_the_folder_is_one_line(tmp_path: Path) -> None:
     assert len(ran.errors) == 1
 
 
-def test_audits_of_single_brokers_joined_find_the_same_divergences(evidence: Any, tmp_path: Path) -> None:
+def test_audits_of_single_brokers_joined_find_the_same_divergences(
+    evidence: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = evidence("incidents/unclean-2.8") / "moments" / "during"
     parts = []
     for broker in sorted(folder.glob("broker-*")):
@@ -358,6 +360,15 @@ def test_audits_of_single_brokers_joined_find_the_same_divergences(evidence: Any
         count = sum(len(table(part, name)) for part in parts)
         assert len(table(tmp_path / "joined", name)) == count > 0
     assert kctl("audit", "run", "--merge", tmp_path / "nowhere", "--out", tmp_path / "x").status == 3
+    monkeypatch.setattr("kctl.audit.merge.MOST_BATCHES", 1)
+    ran = rows("audit", "run", "--merge", *parts, "--out", tmp_path / "uncompared")
+    said = [row for row in ran.of("judgement") if row["question"] == "divergence"]
+    assert {row["verdict"] for row in said} == {"could_not_judge"} and ran.of("verdict") == []
+    assert any("batches, more than the 1 that are compared" in row["reason"] for row in said)
+    assert table(tmp_path / "uncompared", "divergences") == []
+    monkeypatch.setattr("kctl.audit.merge.MOST_COPIES", 1)
+    ran = rows("audit", "run", "--merge", *parts, "--out", tmp_path / "too-many")
+    assert ran.status == 3 and "more than 1 copies of partitions" in ran.err
 
 
 @pytest.fixture

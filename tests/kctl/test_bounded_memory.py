@@ -32,7 +32,17 @@ def peak(line: hostile.Line) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [*BOMBS, *CASES, "empty-records", "million-files", "many-findings", "huge-entry", "dense-entry"]
+    "name",
+    [
+        *BOMBS,
+        *CASES,
+        "empty-records",
+        "million-files",
+        "many-findings",
+        "many-batches",
+        "huge-entry",
+        "dense-entry",
+    ],
 )
 def test_no_evidence_takes_more_memory_than_promised(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -43,6 +53,7 @@ def test_no_evidence_takes_more_memory_than_promised(
         "RECORDS": 500_000,
         "FILES": 20_000,
         "FINDINGS": 200_000,
+        "BATCHES": 1_000_000,  # as many of two copies as are compared
     }
     for constant, value in smaller.items():
         monkeypatch.setattr(hostile, constant, value)
