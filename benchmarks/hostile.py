@@ -379,6 +379,23 @@ def many_batches(folder: Path) -> Iterator[Command]:
 
 
 @case
+def nul_logs(folder: Path) -> Iterator[Command]:
+    """Logs of four brokers with more NUL bytes after each line than a block takes."""
+    for broker_id in range(1, 5):
+        for name in ("server.log", "controller.log", "state-change.log"):
+            path = folder / f"broker-{broker_id}" / "logs" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as file:
+                line = b"[2026-11-21 13:00:00,00%d] INFO [Broker id=%d] Deleting 1 partition(s). (state.change.logger)\n"
+                file.write(line % (0, broker_id) * 20)
+                file.seek(30 << 20)
+                file.write(b"\n" + line % (1, broker_id))
+                file.truncate(80 << 20)
+    yield "state-log", "merge", folder
+    yield "replica", "loss", folder
+
+
+@case
 def huge_entry(folder: Path) -> Iterator[Command]:
     """An entry of the journal as large as one may be, all of it a title."""
     yield from _large_entry(folder, b'{"format":1,"id":"entry","title":"', b"x" * 1_000_000, b'"}')

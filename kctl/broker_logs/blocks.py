@@ -27,7 +27,9 @@ from kctl.findings import state_log as say
 BEFORE_ALL = np.iinfo(np.int64).min
 NO_BROKER = -1
 # A record that has not ended after so many bytes is given out in pieces, so that memory stays bounded.
-LONGEST = 24 << 20
+LONGEST = 16 << 20
+# Such pieces of all sources of a merge that are held at once; where they are more, further ones are of one chunk.
+ROOM = 32 << 20
 JUMP_BACK = 1000
 # How many records of a block are kept for the one after it, and how much of each.
 # Kafka's first year; before it and long after today a clock or a calendar is wrong.
@@ -37,6 +39,8 @@ EARLIEST = (date(FIRST_YEAR, 1, 1).toordinal() - 719_163) * DAY
 BUDDHIST = 543
 REMEMBERED = 64
 REMEMBERED_SIZE = 2000
+# Bytes of them together: the last one of a damaged file may be as long as a block.
+MOST_REMEMBERED = 1 << 20
 
 
 Span = tuple[str, str, int, int]
@@ -176,11 +180,13 @@ class Block(Struct, dict=True):
 
     def tail(self) -> Block:
         """Its last records, some dozens, without the rest of its bytes."""
-        first = max(len(self.starts) - REMEMBERED, 0)
+        count = len(self.starts)
+        near = int(np.searchsorted(self.starts, len(self.data) - MOST_REMEMBERED))
+        first = max(count - REMEMBERED, min(near, count - 1), 0)
         cut = int(self.starts[first]) if len(self.starts) else len(self.data)
         row = int(np.searchsorted(self.line_ends, cut))
         return Block(
-            self.source, self.file, self.data[cut:], self.starts[first:] - cut, self.ends[first:] - cut,
+            self.source, self.file, self.data[cut : cut + MOST_REMEMBERED], self.starts[first:] - cut, self.ends[first:] - cut,
             self.times[first:], self.keys[first:], self.last_key, self.first_line + row,
             self.line_ends[row:] - cut, self.shift,
             brokers=None if self.brokers is None else self.brokers[first:],
@@ -212,6 +218,8 @@ class Reading(Struct):
     records: int = 0
     duplicates: int = 0
     levels: dict[int | None, set[str]] = field(default_factory=dict)
+    held: int = 0
+    """Bytes of records given out in pieces that a merge holds, one piece of each source."""
 
 
 Filter = Callable[[Block], Block]
@@ -273,9 +281,11 @@ def _blocks_of_file(file: LogFile, state: _State, chunk: int, skip: int = 0) -> 
     for piece in pieces:
         rest.append(piece)
         held += len(piece)
-        if held < wait_for and held < LONGEST:
+        is_longest = held >= min(LONGEST, max(chunk, ROOM - state.reading.held))
+        if held < wait_for and not is_longest:
             continue
         data = b"".join(rest)
+        rest.clear()  # before the block is given out, which may be held for long
         cut = data.rfind(b"\n") + 1
         records = _found(file, data, cut)
         if records is not None and len(records.starts) >= 2:
@@ -283,9 +293,11 @@ def _blocks_of_file(file: LogFile, state: _State, chunk: int, skip: int = 0) -> 
             yield _block(file, state, data, end, records)
             data = data[end:]
             wait_for = 0
-        elif held >= LONGEST:
+        elif is_longest and held > chunk:
             none = np.empty(0, np.int64)
+            state.reading.held += held
             yield _block(file, state, data, len(data), records or Records(none, none, none))
+            state.reading.held -= held
             data, wait_for = b"", 0
         else:
             wait_for = 2 * held

@@ -196,6 +196,8 @@ class Merge(Struct, dict=True):
                     shape = of_block[index]
                     if wanted is None or shape.id in wanted:
                         yield Event(block, index, shape)
+                if high == len(block.starts):
+                    del parsed[block.source]  # the last block of a source is not held to the end of all
 
 
 def prepare(

@@ -40,6 +40,7 @@ def peak(line: hostile.Line) -> int:
         "million-files",
         "many-findings",
         "many-batches",
+        "nul-logs",
         "huge-entry",
         "dense-entry",
     ],
