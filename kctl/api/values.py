@@ -14,7 +14,7 @@ DRAWN = ("leader", "lineage", "loss")  # kinds that it draws as the report does
 
 
 class Value:
-    """A row: `loss.topic`, `loss.from_offset`. Its keys are those of `kctl schema KIND`; it cannot be changed."""
+    """A row: `loss.topic`, `loss.from_offset`. Its keys are those of `kctl schema`; it cannot be changed."""
 
     __slots__ = ("_row",)
 

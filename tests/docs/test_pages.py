@@ -12,8 +12,10 @@ from pathlib import Path
 import click
 import pytest
 
+from commands.about.schema import named
 from commands.main import root
 from docs.making import compatibility, pictures
+from kctl.errors import KctlError
 from tests.conftest import HERE, kctl
 
 ROOT = HERE.parent
@@ -105,7 +107,9 @@ def parsed(line: str) -> None:
             if option.partition("=")[0] not in known:
                 raise click.NoSuchOption(option)
         if "COMMAND" not in words and len(words) > len(options):
-            command.make_context("kctl", words)
+            command.make_context("kctl", [*words])  # it empties the list
+            if command.name == "schema":
+                named(tuple(words))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -116,7 +120,7 @@ def test_commands_of_a_page_are_commands_of_kctl(page: Path) -> None:
                 parsed(line)
             except click.MissingParameter:
                 assert "`" + line + "`" in page.read_text("utf-8"), line  # a command that is only named
-            except (click.UsageError, ValueError) as error:
+            except (click.UsageError, KctlError, ValueError) as error:
                 raise AssertionError(f"{line}: {error}") from error
 
 
