@@ -76,7 +76,7 @@ FEATURES: list[tuple[str, Versions, str]] = [
     ("Segments, indexes, snapshots, checkpoints: read, verify, rebuild", of_recordings("segments"), "files of real brokers, and Kafka's own dump of them"),
     ("Losses, divergence, who led when", of_recordings("incidents"), "recorded incidents with a known history"),
     ("The same, if a rule of a version decides", of_recordings("drills"), "recorded drills, one for each rule"),
-    ("KRaft logs and metadata", [*of_recordings("logs"), *of_recordings("metadata")], "recorded logs, with the records that decided"),
+    ("KRaft logs and metadata", [*of_recordings("logs"), *of_recordings("metadata")], "recorded logs, with decisions of controllers"),
     ("Topics, configurations, reassignments, elections by ZooKeeper", of_params(by_zookeeper.VERSIONS), "running brokers"),
     ("The same by Kafka's protocol, groups, transactions", of_params(by_protocol.PARAMS), "running brokers"),
     ("Quorum, features, unregistering", kraft(test_kraft.VERSIONS), "running brokers and controllers"),

@@ -23,7 +23,7 @@ PROJECT = {
     "SECURITY.md": ("project/security.md", "Security"),
     "CONTRIBUTING.md": ("project/contributing.md", "Contributing"),
     "CODE_OF_CONDUCT.md": ("project/conduct.md", "Conduct"),
-    "ARCHITECTURE.md": ("project/architecture.md", "Where things live"),
+    "ARCHITECTURE.md": ("project/architecture.md", "Architecture"),
     "benchmarks/RESULTS.md": ("project/measurements.md", "Measurements"),
     "examples/README.md": ("project/examples.md", "The recorded incident"),
 }
