@@ -252,9 +252,24 @@ def test_what_runs_a_second_process_ends_no_first_one_that_still_starts(tmp_path
             (22, EXIT), (22, STOPPING), (50, STARTING), (52, STARTED)),
     )  # fmt: skip
     assert told(found)[1:] == [
-        (20, "starting", None), (21, "halted", "broker_id_taken"), (22, "down", None), (22, "killed", "no_shutdown"),
+        (9, "killed", "no_shutdown"), (20, "starting", None), (21, "halted", "broker_id_taken"), (22, "down", None),
         (50, "starting", None), (52, "up", None),
     ]  # fmt: skip
+
+
+def test_a_process_is_killed_after_what_it_printed_last_not_after_the_lines_of_another(
+    tmp_path: Path,
+) -> None:
+    taken = "org.apache.zookeeper.KeeperException$NodeExistsException: KeeperErrorCode = NodeExists"
+    second = (20, STARTING), (21, STARTUP_FAILED), taken, (22, STOPPED), (22, EXIT), (22, STOPPING)
+    found = lives(tmp_path / "a", log((1, STARTING), (3, STARTED), (9, WORK), *second, (50, STARTING)))
+    killed = next(state for state in found if state.state == "killed")
+    assert (killed.time_ms // 1000 % 60, killed.until_ms) == (9, killed.time_ms + 41_000)
+    found = lives(
+        tmp_path / "b", log((1, STARTING), (3, STARTED), (9, WORK), *second, (40, WORK), (50, STARTING))
+    )
+    killed = next(state for state in found if state.state == "killed")
+    assert (killed.time_ms // 1000 % 60, killed.until_ms) == (40, killed.time_ms + 10_000)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from kctl.broker_logs.history.leaderships import Leadership
 from kctl.broker_logs.history.timeline import Timeline, timeline
 from kctl.broker_logs.merging import read_events
+from kctl.judging.leadership import judge_leadership
 from kctl.model import TopicPartition
 
 TP = TopicPartition("t", 0)
@@ -101,6 +103,26 @@ def test_a_recovery_state_of_an_election_before_does_not_make_that_of_an_eligibl
         tmp_path, controller_2=[f"01 {CREATED}", f"10 {gone}", f"20 {back}"], state_change_2=[f"20 {marked}"]
     )
     assert [(one.leader_epoch, one.how) for one in found] == [(0, "creation"), (1, "none"), (2, "failure")]
+
+
+def test_an_unclean_election_has_its_own_line_as_evidence_once(tmp_path: Path) -> None:
+    """The mark that the leader before left in its recovery state is about the epoch before."""
+    changes = [
+        "isr: [] -> [2], leader: -1 -> 2, leaderRecoveryState: RECOVERED -> RECOVERING, leaderEpoch: 1 -> 2, "
+        "lastKnownElr: [1] -> [], partitionEpoch: 2 -> 3",
+        "isr: [2] -> [], leader: 2 -> -1, leaderEpoch: 2 -> 3, lastKnownElr: [] -> [2], partitionEpoch: 3 -> 4",
+        "isr: [] -> [2], leader: -1 -> 2, leaderEpoch: 3 -> 4, lastKnownElr: [2] -> [], partitionEpoch: 4 -> 5",
+    ]
+    lines = [
+        f"{at:02} {changed('UNCLEAN partition change', one)}"
+        for at, one in zip((2, 41, 42), changes, strict=True)
+    ]
+    marked = "35 [Broker id=2] The topic partition t-0 was marked as RECOVERING. Marking the topic partition as RECOVERED. "
+    found = leaderships(
+        tmp_path, controller_2=[f"01 {CREATED}", *lines], state_change_2=[f"{marked}(state.change.logger)"]
+    )
+    told = {one.leader_epoch: [proof["event"] for proof in one.proofs] for one in found if one.is_unclean}
+    assert told == {2: ["Q05"], 4: ["Q05"]}
 
 
 def decided(leader: int, epoch: int, isr: str, recovery: str) -> str:
@@ -219,3 +241,14 @@ def test_every_announced_election_is_told_once(tmp_path: Path) -> None:
     found = timeline(read_events([str(tmp_path)]))
     told = [f for f in found.findings() if f.code == "unclean-leader-election"]
     assert len({(f.place.file, f.place.line) for f in told}) == 4
+
+
+def test_an_epoch_that_no_line_tells_of_lies_between_those_that_do(tmp_path: Path) -> None:
+    """So that what is asked for has both of its times."""
+    change = changed(
+        "partition change", "isr: [1, 2] -> [2], leader: 1 -> 2, leaderEpoch: 2 -> 3, partitionEpoch: 1 -> 2"
+    )
+    found = leaderships(tmp_path, controller_1=[f"01 {CREATED}", f"20 {change}"])
+    missing = judge_leadership(TP, found).missing
+    assert [one.leader_epoch for one in found] == [0, 1, 2, 3]
+    assert [re.findall(r"13:00:\d\d", one.what) for one in missing[:2]] == [["13:00:01", "13:00:01"]] * 2

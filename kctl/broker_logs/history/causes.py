@@ -276,7 +276,10 @@ class Causes:
             after.proofs.append(plain[0].proof)
             return ""
         if plain:
-            after.proofs.append((decided or plain)[0].proof)
+            plain = decided or plain
+            own = [mark for mark in plain if mark.leader_epoch == after.leader_epoch]
+            if (proof := (own or plain)[0].proof) not in after.proofs:
+                after.proofs.append(proof)
             return "the logs say so"
         if after.recovery_state == "RECOVERING" and not stays:
             return "its state was set to RECOVERING"

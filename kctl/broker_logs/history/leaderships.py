@@ -283,6 +283,7 @@ class PartitionHistory:
                     epoch,
                     from_ms=leadership.to_ms,
                     to_ms=following.from_ms,
+                    last_seen_ms=leadership.to_ms,
                     cause="not in these logs",
                     cluster=self.cluster,
                 )

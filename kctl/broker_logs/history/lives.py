@@ -124,6 +124,8 @@ class _Life(Struct):
     """Whether the logs lack its start though they have the end of the process before it: they may lack its end too."""
     other_failed_ms: int | None = None
     """When another process ended that never became the broker; it then says that it exits and is shutting down."""
+    alive_ms: int | None = None
+    """When it printed its last line before that process began."""
     dirs_failed_ms: int | None = None
     """When all log directories failed while it was starting."""
 
@@ -244,10 +246,12 @@ class Lives:
                 life.dirs_failed_ms = time_ms
             life.state, life.since_ms = state, time_ms
         self._say(event.broker_id, time_ms, state, event, how)
-        if how in TAKEN and is_of_last and life.before is not None and self._take_back_kill(life):
+        if how in TAKEN and is_of_last and life.before is not None and life.killed in self.states:
+            life.before.alive_ms = life.killed.time_ms
+            life.before.other_failed_ms = time_ms
+            self._take_back_kill(life)
             if event.broker_id is None:  # it says no more with its id; what follows is of the one that runs
                 self._own[broker_id] = life.before
-                life.before.other_failed_ms = time_ms
         elif state == "down" and life.before is not None and life.killed is None:
             self._own[broker_id] = life.before
             life.before.other_failed_ms = time_ms
@@ -306,6 +310,17 @@ class Lives:
         if others and (last_ms is None or latest[others - 1] > last_ms):
             last_ms = latest[others - 1]
         at = min(first_ms if last_ms is None else last_ms, first_ms)
+        life = self._own[broker_id]
+        if life.before is not None and life.killed is None:
+            life = life.before
+        if (
+            life.alive_ms is not None
+            and life.other_failed_ms is not None
+            and at < life.other_failed_ms + HOOK_WITHIN
+        ):
+            # What came later is of the other process.
+            at = life.alive_ms
+            del proofs[1:]
         killed = BrokerState(broker_id, at, "killed", proofs, how, first_ms, self._cluster)
         if self._own[broker_id].was_signalled:
             # It stops what it has started so far, and has no broker that could say that it shut down.
