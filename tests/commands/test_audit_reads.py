@@ -133,6 +133,22 @@ def test_a_digest_is_of_the_bytes_that_a_file_had_when_it_was_opened(there: int,
     assert files.found == ({"log": hashlib.sha256(data[:100]).hexdigest()} if is_known else {})
 
 
+def test_what_nobody_has_read_is_read_once_at_the_end() -> None:
+    asked: list[int] = []
+
+    class Once(InMemory):
+        def read_at(self, position: int, size: int) -> bytes:
+            assert position not in asked  # it would be asked for without end
+            asked.append(position)
+            return super().read_at(position, size)
+
+    data = random.Random(0).randbytes(100)
+    files = read_files.ReadFiles("sha256")
+    read_files.DigestedSource(Once(data, "log"), "log", files).close()
+    assert asked == [0]
+    assert files.found == {"log": hashlib.sha256(data).hexdigest()}
+
+
 def noted(folder: Path, data: bytes, most: int) -> Notes:
     (folder / f"{0:020d}.log").write_bytes(data)
     logs = NotedLogs(most)
