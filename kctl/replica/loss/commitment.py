@@ -285,6 +285,8 @@ def gone_by(one: ExternalOffset, facts: PartitionFacts) -> int | None:
 def marks_beyond(facts: PartitionFacts) -> Iterator[ExternalOffset]:
     """High watermarks above the end of their own copies, as far as they were written before the present copy was."""
     for held in facts.held:
+        if held.log.base_offset is None:
+            continue  # a broker leaves a segment in each folder: the copy is without them, not the broker
         mark = _confirmed_mark(held, facts)
         if mark <= held.lineage.log_end_offset:
             continue

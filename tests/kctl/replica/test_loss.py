@@ -329,6 +329,22 @@ def test_a_high_watermark_beyond_every_copy(
     assert ran.codes().count("replica-incomplete-copy") == 2
 
 
+def test_copies_made_without_their_segments_prove_no_loss(tmp_path: Path) -> None:
+    """A pattern may have left *.log out, as .gitignore files do; the brokers were shut down in order."""
+    for broker_id in (1, 2):
+        log_dir(tmp_path, broker_id, FRONT, high_watermark=15, epochs=[[0, 0]])
+    whole_dirs(tmp_path, clean=True)
+    znodes(tmp_path, 1, 0, [1, 2])
+    segments = [path for path in tmp_path.rglob("*.log") if path.stem.isdigit()]
+    for path in segments:
+        path.unlink()
+    ran = lost(tmp_path)
+    (judgement,) = ran.of("judgement")
+    assert segments
+    assert (spans(ran), judgement["verdict"], ran.status) == ([], "could_not_judge", 5)
+    assert [one["what"] for one in judgement["missing"]] == ["replica of broker 1"]
+
+
 def test_one_high_watermark_that_others_contradict_proves_no_loss(tmp_path: Path) -> None:
     """No checksum covers a checkpoint: a flipped digit is no loss."""
     for broker_id, mark in ((1, 15), (2, 15_000_000)):
