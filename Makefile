@@ -7,7 +7,9 @@ EXTRAS ?= fast,spark,wire,sql,sasl
 
 .PHONY: demo demo-spark test test-quick test-matrix check fuzz mutants nemesis man docs pictures dist sbom vulnerabilities test-newest test-pythons cluster bench bench-admin bench-wire bench-spark bench-hostile format clean
 
-# Tests start kctl thousands of times; where Python writes no bytecode by itself, each start would compile all anew.
+# Tests start kctl thousands of times; where Python writes no bytecode by itself, each start would compile everything
+# again, and pytest every test file.
+export PYTHONDONTWRITEBYTECODE :=
 COMPILE = @$(BIN)/python -m compileall -q formats kctl commands
 
 $(BIN)/kctl:

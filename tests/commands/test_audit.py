@@ -14,7 +14,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
@@ -30,6 +29,7 @@ from kctl.scan.tables import SCHEMAS, arrow_schema
 from tests.conftest import errors_in, kctl, recording, rows
 
 EXTERNAL = re.compile(rb"""(?:src|href)\s*=\s*["']?(?:https?:)?//|@import|url\((?!#)""")
+pytestmark = pytest.mark.slow  # audits of whole recordings by the dozen
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def out(tmp_path: Path) -> Path:
 
 
 def table(out: Path, name: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = ds.dataset(out / name, format="parquet").to_table().to_pylist()
+    found: list[dict[str, Any]] = pq.read_table(out / name).to_pylist()
     return found
 
 

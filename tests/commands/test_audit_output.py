@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
@@ -327,6 +326,7 @@ def read_by_everything(table: Path) -> int:
     import duckdb
     import pandas
     import polars
+    import pyarrow.dataset as ds
 
     files = sorted(table.rglob("*.parquet"))
     assert [file.parent for file in files] == [table] * len(files)

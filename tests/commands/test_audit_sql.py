@@ -71,6 +71,7 @@ def test_answers_are_right(audits: list[Path]) -> None:
     assert codecs == sum(row["crc_valid"] for row in tables.rows("batches"))
 
 
+@pytest.mark.slow
 def test_a_file_is_asked_by_the_command(audits: list[Path]) -> None:
     (file,) = (one for one in QUESTIONS if one.stem == "biggest-topics")
     ran = rows("audit", "sql", audits[0], "--file", file)

@@ -458,6 +458,7 @@ def test_statements(statement: str, status: int, output: str, audited: Path) -> 
     assert end_of("audit", "sql", audited, statement, "--output", output).status == status
 
 
+@pytest.mark.slow
 def test_duckdb_tells_of_no_leaks_at_exit(audited: Path) -> None:
     for statement in ("", "SHOW TABLES", "SELECT * FROM nothing"):
         run = "import sys; sys.argv[0] = 'kctl'; from commands.main import run; run()"

@@ -231,6 +231,7 @@ def test_errors_notes_and_progress(terminal: bool, text: str) -> None:
         sys.stderr = stream
 
 
+@pytest.mark.slow
 def test_nothing_else_writes_to_standard_output_or_error() -> None:
     """What is written past `leaving` is text of kctl alone: its version, its help, and prompts."""
     allowed = {("main.py", "echo"): 2, ("changing.py", "prompt"): 1, ("journal.py", "confirm"): 1}

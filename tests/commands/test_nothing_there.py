@@ -146,6 +146,7 @@ sys.exit(main(sys.argv[1:]))
         assert "needs kafka-python, which is not installed; pip install 'kctl[wire]'" in said
 
 
+@pytest.mark.slow
 def test_without_pyspark_the_engine_that_needs_it_says_so(
     evidence: Callable[[str], Path], tmp_path: Path
 ) -> None:

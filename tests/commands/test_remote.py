@@ -180,6 +180,7 @@ def test_a_shorter_replica_is_no_difference(tmp_path: Path) -> None:
     assert ran.status == 0 and [r["topic"] for r in ran.rows].count("made") == 1
 
 
+@pytest.mark.slow
 def test_format_follows_a_folder_that_grows(tmp_path: Path) -> None:
     made = Tiered(tmp_path)
     folder = made.metadata_logs(0)[0].parent

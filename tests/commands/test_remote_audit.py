@@ -36,6 +36,7 @@ from tests.kctl.test_metadata_decisions import record, write_log
 HEALTHY = ["a-healthy", "bc-retention-topic-delete", "g-follower-from-tier", "g2-seeded-leader", "h-kafka-36"]
 DAMAGED = recording("tier/f-damage")
 MANIFEST = msgspec.json.decode((DAMAGED / "manifest.json").read_bytes())
+pytestmark = pytest.mark.slow  # audits of whole recordings by the dozen
 
 
 def about(ran: Ran, *ids: str) -> list[dict[str, Any]]:

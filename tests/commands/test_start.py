@@ -37,6 +37,7 @@ finally:
 COLUMNS = ("segment verify {segment}",)  # these alone of the commands below need numpy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", ["count(*)", "max(base_offset)"])
 def test_an_audit_and_its_tables_go_without_pandas(columns: str, tmp_path: Path) -> None:
     (tmp_path / "pandas.py").write_text("raise SystemExit('pandas is imported')")

@@ -71,7 +71,7 @@ DENSE_LINES = [
 @pytest.mark.parametrize("head", ["", "[h" + ".h" * 31 + "]\n"])
 @pytest.mark.parametrize("line", DENSE_LINES)
 def test_no_toml_takes_more_than_is_counted(head: str, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = head + "".join(line.format(number) + "\n" for number in range(2000))
+    text = head + "".join(line.format(number) + "\n" for number in range(500 if ".a" in line else 2000))
     tracemalloc.start()
     parsed = bounded_toml.loads(text)
     _, peak = tracemalloc.get_traced_memory()

@@ -257,6 +257,7 @@ def test_openings_are_seen() -> None:
     assert not list(openings('p.open("xb")\nstore.open(key)\nos.open(p, os.O_WRONLY | os.O_CREAT)'))
 
 
+@pytest.mark.slow
 def test_every_file_is_opened_in_one_place() -> None:
     paths = [path for package in ("formats", "kctl", "commands") for path in (ROOT / package).rglob("*.py")]
     found = {

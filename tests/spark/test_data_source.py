@@ -210,6 +210,7 @@ def test_filters_leave_segments_unread(corpus: Path) -> None:
     assert plan(segments, "records", wanted_by([LessThan(("offset",), 0)])) == []
 
 
+@pytest.mark.slow
 def test_several_paths_and_patterns(corpus: Path, tmp_path: Path) -> None:
     """Copies of one log in two folders are two logs, in every table."""
     for name in ("one", "two"):

@@ -26,6 +26,7 @@ def test_a_million_splits_take_times_that_are_alike_and_keep_the_cores_busy() ->
     assert found.idle < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sizes",
     [[100 * GIB], [1 << 20] * 100_000, [100 * GIB, *[1 << 20] * 100_000]],

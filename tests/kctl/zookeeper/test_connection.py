@@ -53,6 +53,7 @@ def test_a_silent_server_leaves_time_for_the_next_one(silent: int, granting: int
     ensemble.close()
 
 
+@pytest.mark.slow
 def test_silent_servers_are_one_line(silent: int) -> None:
     hosts = f"127.0.0.1:{silent},127.0.0.1:{silent}"
     with pytest.raises(KctlError) as raised:
