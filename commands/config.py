@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache, partial
+from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import click
 
@@ -16,7 +16,7 @@ from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import At, answer_timeout, open_for_change, reads
 from commands.cli.frame import Frame, command
 from commands.cli.options import SNAPSHOT, Decorator, Duration, flag, option
-from commands.cli.render import Outcome, Page, Row, folded
+from commands.cli.render import Outcome, Page, Row, folded, json_encoder, tab_separated
 from kctl.errors import BadValue, KctlError
 from kctl.rows.cluster import CONFIG
 
@@ -59,7 +59,19 @@ def rows_of(
                 yield CONFIG(entity_type=kind, entity_name=entity, key=key, value=shown)
 
 
-def _effective_rows(
+class Effective(NamedTuple):
+    """An entity and what is told of each of its keys: the values of a row, one object where entities share them."""
+
+    entity_type: str
+    entity_name: str
+    configs: list[Row]
+
+    def row(self, values: Row) -> Row:
+        """The row of a key."""
+        return CONFIG(entity_type=self.entity_type, entity_name=self.entity_name, **values)
+
+
+def _effective(
     frame: Frame,
     at: At,
     kind: str | None,
@@ -67,22 +79,28 @@ def _effective_rows(
     keys: tuple[str, ...],
     explain: bool,
     show_secrets: bool,
-) -> list[Row]:
+) -> Iterator[Effective]:
     from formats.secrets import REDACTED, is_secret_key, redact_text
     from kctl.cluster.configs import entity_path
-    from kctl.wire.configs import in_force, names_of
+    from kctl.wire.configs import ConfigInForce, in_force, names_of
 
     if at.snapshot is not None:
         raise BadValue("only brokers tell what is in force", "give --bootstrap-server, not --snapshot")
     if kind is None and name is not None:
         raise BadValue("--entity-name alone names nothing", "give --entity-type too")
-    rows: list[Row] = []
 
-    @cache  # most values are the same in all topics
     def shown(key: str, value: str | None, is_known: bool) -> str | None:
         if value is None or show_secrets:
             return value
         return REDACTED if is_secret_key(key) and not is_known else redact_text(value)
+
+    def values_of(one: ConfigInForce, each: str) -> Row:
+        is_known = one.type is not None or each == "broker-loggers"  # then brokers keep secrets back
+        synonyms = [{**s, "value": shown(str(s["key"]), s["value"], is_known)} for s in one.synonyms]
+        values = {**one._asdict(), "value": shown(one.key, one.value, is_known), "synonyms": synonyms}
+        if not explain:
+            del values["documentation"]
+        return values
 
     with at.open(frame) as cluster:
         if cluster.backend != "admin":
@@ -96,7 +114,10 @@ def _effective_rows(
         for each in (kind,) if kind else ("topics", "brokers"):
             path = None if name is None else entity_path(each, name, state.kafka_version)
             if each in QUOTAS:
-                rows += rows_of(state, each, path, keys, show_secrets=show_secrets)
+                for row in rows_of(state, each, path, keys, show_secrets=show_secrets):
+                    yield Effective(
+                        each, str(row["entity_name"]), [{"key": row["key"], "value": row["value"]}]
+                    )
                 continue
             if each in ("brokers", "broker-loggers") and name is None:
                 names = list(map(str, sorted(state.brokers)))
@@ -104,18 +125,55 @@ def _effective_rows(
                 names = list(state.topic_names) if each == "topics" else names_of(cluster.wire, each)
             else:
                 names = [path or name]
-            for one in in_force(cluster.wire, each, names, keys, explain=explain):
-                if isinstance(one, KctlError):
-                    frame.report(one)
+            made: dict[str, tuple[ConfigInForce, Row]] = {}  # by key, as it was told last
+            for entity, told in in_force(cluster.wire, each, names, keys, explain=explain):
+                if isinstance(told, KctlError):
+                    frame.report(told)
                     continue
+                listed = []
+                for one in told:
+                    known = made.get(one.key)
+                    if known is None or known[0] is not one:
+                        known = made[one.key] = one, values_of(one, each)
+                    listed.append(known[1])
+                yield Effective(each, entity, listed)
 
-                is_known = one.type is not None or each == "broker-loggers"  # then brokers keep secrets back
-                synonyms = [{**s, "value": shown(str(s["key"]), s["value"], is_known)} for s in one.synonyms]
-                values = {**one._asdict(), "value": shown(one.key, one.value, is_known), "synonyms": synonyms}
-                if not explain:
-                    del values["documentation"]
-                rows.append(CONFIG(**values))
-    return rows
+
+def effective_lines(found: Sequence[Effective], form: str) -> Iterator[bytes] | None:
+    """The rows in an output form, the lines of an entity in a part; None for a form without lines.
+
+    Most keys hold the same in all topics: what follows the entity's name in such a line is encoded once.
+    """
+    first = next((entity.row(values) for entity in found for values in entity.configs), None)
+    if form == "json" or first is None:
+        return None
+    encode, header = json_encoder(), b""
+    if form != "jsonl":
+        header = ("\t".join(first) + "\n").encode()
+
+    def parted(row: Row) -> tuple[bytes, bytes]:
+        """A line up to the entity's name, and the rest."""
+        name = {key: row[key] for key in ("kind", "entity_type", "entity_name")}
+        if form == "jsonl":
+            begin = encode(name)[:-1]
+            return begin, encode(row)[len(begin) :] + b"\n"
+        (_, head), (_, line) = tab_separated([name]), tab_separated([row])
+        return head.encode(), f"{line[len(head) :]}\n".encode()
+
+    def lines() -> Iterator[bytes]:
+        yield header
+        rests: dict[object, tuple[Row, bytes]] = {}  # by key, as it was told last
+        for entity in found:
+            begin, parts = None, list[bytes]()
+            for values in entity.configs:
+                known = rests.get(values["key"])
+                if begin is None or known is None or known[0] is not values:
+                    begin, rest = parted(entity.row(values))
+                    known = rests[values["key"]] = values, rest
+                parts += (begin, known[1])
+            yield b"".join(parts)
+
+    return lines()
 
 
 def effective_text(rows: Iterable[Row], page: Page, *, verbose: bool) -> Iterator[str]:
@@ -173,9 +231,10 @@ def get(
     from kctl.cluster.state import DEFAULT
 
     if effective:
-        listed = _effective_rows(frame, at, entity_type, entity_name, key, explain, show_secrets)
+        found = list(_effective(frame, at, entity_type, entity_name, key, explain, show_secrets))
         return Outcome(
-            listed,
+            (entity.row(values) for entity in found for values in entity.configs),
+            encoded=partial(effective_lines, found),
             text=partial(effective_text, verbose=frame.verbose),
             nothing="there is no such key" if key else NOTHING_SET,
         )

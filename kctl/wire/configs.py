@@ -5,6 +5,7 @@ Source: KIP-226 (sources, synonyms), KIP-412 (broker loggers), KIP-714 (client m
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from kafka.protocol.admin.configs import DescribeConfigsRequest, ListConfigResourcesRequest
@@ -13,8 +14,9 @@ from kctl.cluster.names import unknown_topics
 from kctl.cluster.state import DEFAULT, EntityConfig, Problem
 from kctl.errors import KctlError
 from kctl.wire.adapter import BrokerError, TooOld, Wire, error_name
-from kctl.wire.shortcuts.configs import AT_THE_BROKER, KINDS
+from kctl.wire.shortcuts.configs import AT_THE_BROKER, KINDS, DescribeConfigsInForceRequest
 
+NAME = attrgetter("name")
 UNKNOWN_TOPIC = 3
 ENTITIES_IN_A_REQUEST = 200
 CLIENT_METRICS = ("interval.ms", "match", "metrics")
@@ -32,8 +34,6 @@ TYPES = {
 class ConfigInForce(NamedTuple):
     """A key of an entity as it holds now; `value` is None where the broker keeps it to itself."""
 
-    entity_type: str
-    entity_name: str
     key: str
     value: str | None
     source: str | None
@@ -46,37 +46,42 @@ class ConfigInForce(NamedTuple):
 
 def in_force(
     wire: Wire, kind: str, names: Sequence[str], keys: Collection[str] = (), *, explain: bool = False
-) -> Iterator[ConfigInForce | KctlError]:
-    """Every key of the entities (of none named: all keys), by entity and key; an error where one is not told."""
+) -> Iterator[tuple[str, list[ConfigInForce] | KctlError]]:
+    """Every key of the entities (of none named: all keys), by entity and key; an error where one does not tell.
+
+    What is the same in many entities is the same object.
+    """
+    made: dict[str, tuple[Any, ConfigInForce]] = {}  # by key, as it was told last
     for first in range(0, len(names), ENTITIES_IN_A_REQUEST):
         some = names[first : first + ENTITIES_IN_A_REQUEST]
-        yield from _described(wire, kind, some, keys, explain)
+        answers = _answers(wire, kind, some, sorted(keys) or None, explain)
+        for name, answer in zip(some, answers, strict=True):
+            if isinstance(answer, KctlError):
+                yield name, answer
+                continue
+            listed = []
+            for one in sorted(answer.configs, key=NAME):
+                known = made.get(one.name)
+                if known is None or known[0] is not one:
+                    known = made[one.name] = one, _config(one)
+                listed.append(known[1])
+            yield name, listed
 
 
-def _described(
-    wire: Wire, kind: str, names: Sequence[str], keys: Collection[str], explain: bool
-) -> Iterator[ConfigInForce | KctlError]:
-    answers = _answers(wire, kind, names, sorted(keys) or None, explain)
-    for name, answer in zip(names, answers, strict=True):
-        if isinstance(answer, KctlError):
-            yield answer
-            continue
-        for one in sorted(answer.configs, key=lambda one: str(one.name)):
-            yield ConfigInForce(
-                kind,
-                name,
-                str(one.name),
-                one.value,
-                SOURCES.get(one.config_source),
-                bool(one.is_sensitive),
-                bool(one.read_only),
-                TYPES.get(getattr(one, "config_type", 0)),
-                tuple(
-                    {"key": str(s.name), "value": s.value, "source": SOURCES.get(s.source)}
-                    for s in one.synonyms or ()
-                ),
-                getattr(one, "documentation", None) or None,
-            )
+def _config(one: Any) -> ConfigInForce:
+    return ConfigInForce(
+        str(one.name),
+        one.value,
+        SOURCES.get(one.config_source),
+        bool(one.is_sensitive),
+        bool(one.read_only),
+        TYPES.get(getattr(one, "config_type", 0)),
+        tuple(
+            {"key": str(s.name), "value": s.value, "source": SOURCES.get(s.source)}
+            for s in one.synonyms or ()
+        ),
+        getattr(one, "documentation", None) or None,
+    )
 
 
 def _answers(
@@ -94,7 +99,7 @@ def _answers(
             )
             for name in some
         ]
-        return DescribeConfigsRequest(
+        return DescribeConfigsInForceRequest(
             resources=listed, include_synonyms=True, include_documentation=explain, min_version=1
         )
 
@@ -172,13 +177,11 @@ def read_set(
 def keys_known(wire: Wire, kind: str, name: str) -> dict[str, str | None]:
     """The keys that an entity can have, with their types, as a broker lists them. Raises KctlError."""
     asked = str(wire.node) if kind == "brokers" and name == DEFAULT else name
-    found: dict[str, str | None] = {}
-    for one in in_force(wire, kind, [asked]):
-        if isinstance(one, KctlError):
-            raise one
-        # A key that somebody has set and no broker knows is listed too, without a type.
-        if one.type is not None or not one.is_sensitive:
-            found[one.key] = one.type
+    ((_, told),) = in_force(wire, kind, [asked])
+    if isinstance(told, KctlError):
+        raise told
+    # A key that somebody has set and no broker knows is listed too, without a type.
+    found = {one.key: one.type for one in told if one.type is not None or not one.is_sensitive}
     if kind == "client-metrics" and not found:  # nobody has set it: brokers before 4.0 then tell of no key
         return dict.fromkeys(CLIENT_METRICS)
     return found

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.protocol.admin.configs import DescribeConfigsRequest, DescribeConfigsResponse
 
-from kctl.wire.shortcuts.configs import SET, SET_FOR_TOPICS, DescribeSetConfigsRequest, Resource, decoded
+from kctl.wire.shortcuts.configs import (
+    SET,
+    SET_FOR_TOPICS,
+    DescribeConfigsInForceRequest,
+    DescribeSetConfigsRequest,
+    Resource,
+    decoded,
+    decoded_in_force,
+)
 
 TEXTS = st.text(max_size=300)
 CONFIGS = st.tuples(TEXTS, st.none() | TEXTS, st.sampled_from([0, 1, 4, 5]), st.none() | TEXTS)
@@ -67,13 +78,69 @@ def test_an_answer_that_is_cut_off_is_an_error() -> None:
 
 
 def test_older_forms_are_the_librarys() -> None:
-    request = DescribeSetConfigsRequest(resources=[], include_synonyms=False, include_documentation=False)
-    for version, is_quick in ((2, False), (4, True)):
+    kinds = (DescribeSetConfigsRequest, DescribeConfigsInForceRequest)
+    for kind, (version, is_quick) in itertools.product(kinds, ((2, False), (4, True))):
+        request = kind(resources=[], include_synonyms=False, include_documentation=False)
         request.API_VERSION = version
         request.with_header(correlation_id=5, client_id="kctl")
         response = request.header.get_response_class()
         assert request.header.correlation_id == 5
         assert (type(response).__module__ == "kctl.wire.shortcuts.answers") == is_quick
+
+
+RESULT = DescribeConfigsResponse.DescribeConfigsResult
+CONFIG = RESULT.DescribeConfigsResourceResult
+FEW = st.sampled_from(
+    ["retention.ms", "a", "b", "", "ü" * 70]
+)  # names and values that come again, in other keys too
+IN_FORCE = st.builds(
+    CONFIG,
+    name=FEW,
+    value=st.none() | FEW,
+    read_only=st.booleans(),
+    config_source=st.integers(0, 8),
+    is_sensitive=st.booleans(),
+    synonyms=st.lists(
+        st.builds(CONFIG.DescribeConfigsSynonym, name=FEW, value=st.none() | FEW, source=st.integers(1, 5)),
+        max_size=2,
+    ),
+    config_type=st.integers(0, 9),
+    documentation=st.none() | TEXTS,
+)
+
+
+@pytest.mark.slow
+@settings(deadline=None)
+@given(st.lists(st.tuples(FEW, st.sampled_from([0, 3]), st.lists(IN_FORCE, max_size=6)), max_size=6))
+def test_every_key_is_told_as_the_library_tells_it(results: list[tuple[str, int, list[Any]]]) -> None:
+    listed = [
+        RESULT(
+            error_code=error, error_message="no" if error else None, resource_type=2, resource_name=name,
+            configs=configs,
+        )
+        for name, error, configs in results
+    ]  # fmt: skip
+    data = bytes(DescribeConfigsResponse(throttle_time_ms=7, results=listed).encode(version=4))
+    found = decoded_in_force(data).results
+    assert [(r.resource_name, r.error_code, r.error_message) for r in found] == [
+        (r.resource_name, r.error_code, r.error_message) for r in listed
+    ]
+    assert [list(map(told, r.configs)) for r in found] == [list(map(told, r.configs)) for r in listed]
+
+
+def told(one: Any) -> tuple[object, ...]:
+    synonyms = [(s.name, s.value, s.source) for s in one.synonyms]
+    names = ("name", "value", "read_only", "config_source", "is_sensitive", "config_type", "documentation")
+    return (*(getattr(one, name) for name in names), synonyms)
+
+
+def test_what_two_topics_share_is_decoded_once() -> None:
+    data = encoded([(name, 0, [("retention.ms", "1000", 1, None)]) for name in ("a", "b")])
+    a, b = decoded_in_force(data).results
+    assert a.configs[0] is b.configs[0]
+    for size in range(5, len(data) - 2):
+        with pytest.raises(ValueError):
+            decoded_in_force(data[:size])
 
 
 @given(st.lists(TEXTS, max_size=4), st.none() | st.lists(TEXTS, max_size=3))
