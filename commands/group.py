@@ -19,6 +19,7 @@ from kctl.rows.live_groups import GROUP, MEMBER, OFFSET, RESET
 
 if TYPE_CHECKING:
     from kctl.changes.intents import GroupOffset
+    from kctl.cluster.state import ClusterState
     from kctl.model import TopicPartition
     from kctl.wire.adapter import Wire
     from kctl.wire.group_changes import Reset, ResetGoal
@@ -70,21 +71,24 @@ def describe(frame: Frame, timeout: float, groups: tuple[str, ...]) -> Outcome:
     $ kctl group describe billing reports --output jsonl
     $ kctl group describe billing --every 5s
     """
+    from kctl.wire.reading import read_cluster
+
     rows: list[Row] = []
     with wire(frame, timeout=timeout) as connected:
+        state = read_cluster(connected) if len(groups) > 1 else None
         for group in dict.fromkeys(groups):
             try:
-                rows += _described(connected, group)
+                rows += _described(connected, group, state)
             except KctlError as error:
                 frame.report(error)
     return Outcome(rows, text=describe_text)
 
 
-def _described(connected: Wire, name: str) -> Iterator[Row]:
+def _described(connected: Wire, name: str, state: ClusterState | None) -> Iterator[Row]:
     from kctl.wire.groups import lags_of, read_group, total_lag
 
     group = read_group(connected, name)
-    lags = lags_of(connected, group)
+    lags = lags_of(connected, group, state)
     yield GROUP.of(group, members=len(group.members), lag=total_lag(lags))
     for member in group.members:
         assigned, target = (

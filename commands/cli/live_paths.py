@@ -110,9 +110,10 @@ def _chosen(connected: Wire, names: list[str]) -> tuple[ClusterState, list[Topic
     """The state of the topics that are named, and their partitions that are. Raises KctlError for another name."""
     from kctl.wire.reading import read_cluster
 
-    everything = read_cluster(connected, (), partition_states=False)
-    chosen = {name: _split(name, everything) for name in names}
-    state = read_cluster(connected, {topic for topic, _ in chosen.values()})
+    state = read_cluster(
+        connected, {topic for name in names for topic in (name, name.rpartition("-")[0]) if topic}
+    )
+    chosen = {name: _split(name, state) for name in names}
     return state, [tp for name in names for tp in _partitions(name, chosen[name], state)]
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from commands.cli.connecting import At, reads, wire
 from commands.cli.frame import Frame, command
 from commands.cli.render import Outcome, Page, Row, table
 from commands.cluster.describe import broker_rows, brokers_text, health_rows, health_text
+
+if TYPE_CHECKING:
+    from kctl.cluster.state import ClusterState
 
 MOST_GROUPS = 10
 
@@ -36,20 +39,20 @@ def top(frame: Frame, at: At) -> Outcome:
         state = cluster.read_state(configs=("topics", "brokers"), kafka_version=at.version)
         health = health_rows(frame, cluster, state, at)
     moves = [standing_row(one) for one in standings(moving_targets(state), state, [], None)]
-    groups = lagging(frame, at) if state.backend == "admin" and at.snapshot is None else []
+    groups = lagging(frame, at, state) if state.backend == "admin" and at.snapshot is None else []
     if moves:
         frame.raise_status(5)
     return Outcome([*broker_rows(state), *health, *moves, *groups], text=screen)
 
 
-def lagging(frame: Frame, at: At) -> list[Row]:
+def lagging(frame: Frame, at: At, state: ClusterState) -> list[Row]:
     """The groups that are furthest behind."""
     from kctl.rows.live_groups import GROUP
     from kctl.wire.groups import lags_of, read_all_groups, total_lag
 
     with wire(frame, timeout=at.timeout) as connected:
         rows = [
-            GROUP.of(group, members=len(group.members), lag=total_lag(lags_of(connected, group)))
+            GROUP.of(group, members=len(group.members), lag=total_lag(lags_of(connected, group, state)))
             for group in read_all_groups(connected)
         ]
     rows.sort(key=lambda row: cast("int", row["lag"] or 0), reverse=True)

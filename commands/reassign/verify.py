@@ -192,10 +192,11 @@ def status(frame: Frame, at: At, plan: Path | None, disk_sizes: Path | None, sam
     """
     from commands.reassign.rows import standing_row, standing_text
     from kctl.changes.journal import Journal
+    from kctl.cluster.disks import replica_sizes
     from kctl.cluster.reassignment.disk_moves import replicas_of, running_copies, with_disk_moves
     from kctl.cluster.reassignment.moves import by_replica, moving_targets
     from kctl.cluster.reassignment.plan_files import read_plan
-    from kctl.cluster.reassignment.replica_sizes import read_disk_sizes
+    from kctl.cluster.reassignment.throttles import KEYS
     from kctl.cluster.reassignment.verification import (
         DONE,
         IN_PROGRESS,
@@ -205,7 +206,11 @@ def status(frame: Frame, at: At, plan: Path | None, disk_sizes: Path | None, sam
         with_rates,
     )
 
-    given = by_replica(read_disk_sizes(disk_sizes)) if disk_sizes else None
+    given = None
+    if disk_sizes:
+        from kctl.cluster.reassignment.replica_sizes import read_disk_sizes
+
+        given = by_replica(read_disk_sizes(disk_sizes))
     file = read_plan(plan) if plan else None
     with at.open(frame, needs_controller=True) as cluster:
         names = None if file is None else {tp.topic for tp in file.targets}
@@ -214,7 +219,11 @@ def status(frame: Frame, at: At, plan: Path | None, disk_sizes: Path | None, sam
 
         def read() -> ClusterState:
             return cluster.read_state(
-                names, configs=("topics", "brokers"), kafka_version=at.version, log_dirs_of=None
+                names,
+                configs=("topics", "brokers"),
+                config_keys=KEYS,
+                kafka_version=at.version,
+                log_dirs_of=None,
             )
 
         def standing_of(sizes: Sizes | None, look: Look | None = None) -> list[Standing]:
@@ -230,11 +239,12 @@ def status(frame: Frame, at: At, plan: Path | None, disk_sizes: Path | None, sam
 
         state = read()
         listed = standing_of(given)
-        if given is None and state.backend == "admin":
-            is_moving = any(standing.state == IN_PROGRESS for standing in listed)
-            look = _measured(cluster, state, names, sample if is_moving else 0)
-            if is_moving:
+        if given is None and state.backend == "admin" and listed:
+            if any(standing.state == IN_PROGRESS for standing in listed):
+                look = _measured(cluster, state, names, sample)
                 state = read()
+            else:
+                look = Look(replica_sizes(state.log_dirs), list(state.log_dirs), 0.0, None)
             listed = standing_of(look.sizes, look)
     if any(standing.state != DONE for standing in listed):
         frame.raise_status(5)

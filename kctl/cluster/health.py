@@ -11,7 +11,7 @@ from typing import NamedTuple
 from formats.values import Struct
 from kctl.changes.intents import counted
 from kctl.cluster.interface import Oddity
-from kctl.cluster.partition_health import PartitionHealth, health_of
+from kctl.cluster.partition_health import FILTERS, PartitionHealth, health_of
 from kctl.cluster.reassignment.moves import ids, some
 from kctl.cluster.reassignment.throttles import DISK_RATE, throttles_set
 from kctl.cluster.reassignment.verification import explain
@@ -32,6 +32,7 @@ class Seen(NamedTuple):
     oddities: Sequence[Oddity]
     now: int
     epoch_growth: int = 0  # of the controller epoch while it was watched
+    partitions: Sequence[PartitionHealth] = ()  # those that lack something, or their preferred leader
 
 
 class Check(NamedTuple):
@@ -69,13 +70,13 @@ class HealthResult(Struct, frozen=True):
 
 def check_health(seen: Seen) -> Iterator[HealthResult]:
     """The results of all checks, in their order."""
+    all_of_them = (health_of(tp, seen.state) for tp in seen.state.partitions())
+    seen = seen._replace(
+        partitions=[one for one in all_of_them if any(is_so(one) for is_so in FILTERS.values())]
+    )
     for name, severity, meaning, find in CHECKS:
         found = list(find(seen))
         yield HealthResult(name, severity if found else "good", len(found), meaning, tuple(found[:SHOWN]))
-
-
-def _partitions(seen: Seen) -> Iterator[PartitionHealth]:
-    return (health_of(tp, seen.state) for tp in seen.state.partitions())
 
 
 def _odd(seen: Seen, kind: str) -> Iterator[str]:
@@ -168,7 +169,7 @@ def _dead_brokers(seen: Seen) -> Iterator[str]:
 
 @check("offline", ERROR, "These partitions cannot be read or written.")
 def _offline(seen: Seen) -> Iterator[str]:
-    for health in _partitions(seen):
+    for health in seen.partitions:
         if health.is_offline:
             leader = "never had a leader" if health.leader is None else "has no live leader"
             yield f"{health.partition} {leader}{_hope(seen, health)}"
@@ -186,14 +187,14 @@ def _hope(seen: Seen, health: PartitionHealth) -> str:
 
 @check("under-min-isr", ERROR, "Producers with acks=all are refused.")
 def _under_min_isr(seen: Seen) -> Iterator[str]:
-    for health in _partitions(seen):
+    for health in seen.partitions:
         if health.is_under_min_isr and not health.is_offline:
             yield f"{health.partition} has {len(health.isr)} in the ISR"
 
 
 @check("under-replicated", WARNING, "A replica is behind or dead.")
 def _under_replicated(seen: Seen) -> Iterator[str]:
-    for health in _partitions(seen):
+    for health in seen.partitions:
         if health.is_under_replicated:
             yield f"{health.partition} has {len(health.isr)} of {len(health.replicas)} replicas in the ISR"
 
@@ -323,6 +324,6 @@ def _moving(seen: Seen) -> Iterator[str]:
 
 @check("non-preferred-leaders", INFO, "`kctl elect preferred` puts them back.")
 def _non_preferred(seen: Seen) -> Iterator[str]:
-    for health in _partitions(seen):
+    for health in seen.partitions:
         if not health.is_leader_preferred and not health.is_offline:
             yield f"{health.partition} is led by {health.leader}, preferred is {health.replicas[0] if health.replicas else NO_LEADER}"

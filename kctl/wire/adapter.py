@@ -17,6 +17,8 @@ import re
 import socket
 import threading
 import time
+import uuid
+from base64 import urlsafe_b64decode
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Self
@@ -636,3 +638,8 @@ def error_name(code: int) -> str:
     """Kafka's name of an error code, `NOT_CONTROLLER`."""
     found = kafka_errors.for_code(code)
     return str(getattr(found, "message", None) or found.__name__)
+
+
+def parse_id(text: str) -> uuid.UUID:
+    """The id of a topic or directory from Kafka's form."""
+    return uuid.UUID(bytes=urlsafe_b64decode(text + "=="))

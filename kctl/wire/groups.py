@@ -4,7 +4,7 @@ Source: KIP-848 (consumer), KIP-932 (share), KIP-1071 (streams), KIP-709 (offset
 resources/common/message/{ListGroups,DescribeGroups,*GroupDescribe,OffsetFetch,DescribeShareGroupOffsets}*.json @ 4.3.0
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kafka.protocol.admin.groups import DescribeGroupsRequest, ListGroupsRequest
@@ -14,6 +14,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 
 from formats.values import Struct
 from kctl.changes.intents import GroupOffset, counted
+from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
 from kctl.wire.adapter import BrokerError, TooOld, Wire, error_name
@@ -302,17 +303,33 @@ def _assignment(data: bytes | None) -> tuple[TopicPartition, ...] | None:
         return None
 
 
-def read_offsets(wire: Wire, group: ConsumerGroup) -> dict[TopicPartition, GroupOffset]:
-    """The offsets of a group, by topic and partition: committed, or of a share group where it begins to read."""
+def read_offsets(
+    wire: Wire, group: ConsumerGroup, partitions: Mapping[str, Collection[int]] | None = None
+) -> dict[TopicPartition, GroupOffset]:
+    """The offsets of a group, by topic and partition: committed, or of a share group where it begins to read.
+
+    Given `partitions`, by topic, brokers may leave out the others.
+    """
     if group.type == SHARE:
         return {tp: at for tp, (at, _) in _share_offsets(wire, group.group, group.coordinator).items()}
-    return read_committed(wire, group.group, group.coordinator)
+    return read_committed(wire, group.group, group.coordinator, partitions)
 
 
-def read_committed(wire: Wire, group: str, coordinator: int) -> dict[TopicPartition, GroupOffset]:
+def read_committed(
+    wire: Wire, group: str, coordinator: int, partitions: Mapping[str, Collection[int]] | None = None
+) -> dict[TopicPartition, GroupOffset]:
     """The committed offsets of a group, by topic and partition. Raises KctlError."""
     if (wire.version_of(OffsetFetchRequest) or 0) >= BY_GROUP:
-        wanted = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None)
+        kind = OffsetFetchRequest.OffsetFetchRequestGroup
+        topics = (
+            None
+            if partitions is None
+            else [
+                kind.OffsetFetchRequestTopics(name=name, partition_indexes=sorted(some))
+                for name, some in partitions.items()
+            ]
+        )
+        wanted = kind(group_id=group, topics=topics)
         request = OffsetFetchRequest(
             groups=[wanted], require_stable=False, min_version=BY_GROUP, max_version=BY_NAME
         )
@@ -367,12 +384,15 @@ def _share_offsets(
 
 
 def watermarks(
-    wire: Wire, partitions: Sequence[TopicPartition], place: int = LATEST
+    wire: Wire, partitions: Sequence[TopicPartition], place: int = LATEST, state: ClusterState | None = None
 ) -> dict[TopicPartition, int]:
-    """The high watermark, or another place, of partitions as their leaders tell it; without a leader left out."""
+    """The high watermark, or another place, of partitions as their leaders tell it; without a leader left out.
+
+    `state` says who leads; it is read where it is not given.
+    """
     if not partitions:
         return {}
-    state = read_cluster(wire, {tp.topic for tp in partitions})
+    state = state or read_cluster(wire, {tp.topic for tp in partitions})
     led = [
         (found.leader, tp)
         for tp in partitions
@@ -392,8 +412,11 @@ class PartitionLag(NamedTuple):
     member_id: str | None
 
 
-def lags_of(wire: Wire, group: ConsumerGroup) -> list[PartitionLag]:
-    """Every partition with an offset or a member, by topic and number; one without an offset has no lag."""
+def lags_of(wire: Wire, group: ConsumerGroup, state: ClusterState | None = None) -> list[PartitionLag]:
+    """Every partition with an offset or a member, by topic and number; one without an offset has no lag.
+
+    `state` says who leads; it is read where it is not given.
+    """
     told: dict[TopicPartition, int | None] = {}
     if group.type == SHARE:
         shared = _share_offsets(wire, group.group, group.coordinator)
@@ -403,7 +426,7 @@ def lags_of(wire: Wire, group: ConsumerGroup) -> list[PartitionLag]:
         offsets = read_committed(wire, group.group, group.coordinator)
     owners = {tp: member.member_id for member in group.members for tp in member.assignment or ()}
     partitions = sorted({*offsets, *owners})
-    ends = watermarks(wire, partitions)
+    ends = watermarks(wire, partitions, LATEST, state)
     found = []
     for tp in partitions:
         at, end, lag = offsets.get(tp), ends.get(tp), told.get(tp)

@@ -456,17 +456,22 @@ def _number(value: float) -> str:
 
 
 def read_log_dirs(
-    wire: Wire, brokers: Collection[int], topics: Collection[str] | None = None
+    wire: Wire, brokers: Collection[int], topics: Collection[str] | Mapping[str, Sequence[int]] | None = None
 ) -> list[LogDir]:
     """The log directories of these brokers with the replicas of these topics (None: all), by broker and path.
+
+    Where their partitions are given too, brokers leave out the others.
 
     A broker that does not answer is one row without a path. Of a failed directory no broker tells what is on it.
     """
     from kafka.protocol.admin.cluster import DescribeLogDirsRequest
 
     asked = sorted(set(brokers) & set(wire.nodes))
-    # A broker leaves topics out by their partitions alone, which nobody knows here, or leaves out all.
+    # A broker leaves topics out by their partitions alone, or leaves out all.
     wanted: list[Any] | None = None if topics is None or topics else []
+    if topics and isinstance(topics, Mapping):
+        kind = DescribeLogDirsRequest.DescribableLogDirTopic
+        wanted = [kind(topic=name, partitions=list(some)) for name, some in topics.items()]
     answers = wire.send_all([(broker, DescribeLogDirsRequest(topics=wanted)) for broker in asked])
     found = [LogDir(broker, None, "it is not alive") for broker in sorted(set(brokers) - set(asked))]
     for broker, answer in zip(asked, answers, strict=True):

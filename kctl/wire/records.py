@@ -19,8 +19,8 @@ from kctl.model import TopicPartition
 from kctl.wire.adapter import Leaderless, Wire
 from kctl.wire.cluster import AdminCluster
 from kctl.wire.groups import OFFSETS, read_all_groups, read_offsets, watermarks
-from kctl.wire.reading import read_cluster
-from kctl.wire.replicas.fetching import EARLIEST, list_offsets
+from kctl.wire.reading import read_cluster, read_log_dirs
+from kctl.wire.replicas.fetching import EARLIEST, LATEST, list_offsets
 from kctl.wire.writes.requests import OwnRequest, RequestItem
 
 ALL = -1  # stands for the high watermark
@@ -66,8 +66,9 @@ def choose_deletions(
             raise unknown_partition(TopicPartition(topic, number), known)
     chosen = [TopicPartition(topic, p) for p in sorted(partitions or known)]
     wire = cluster.wire
-    starts, ends = watermarks(wire, chosen, EARLIEST), watermarks(wire, chosen)
-    times = watermarks(wire, chosen, before) if before is not None else {}
+    starts = watermarks(wire, chosen, EARLIEST, state)
+    ends = watermarks(wire, chosen, LATEST, state)
+    times = watermarks(wire, chosen, before, state) if before is not None else {}
     if to_offset is None and before is None and (silent := silent_coordinators(state)):
         raise KctlError(
             f"{counted(silent, 'partition')} of {OFFSETS} {'has' if silent == 1 else 'have'} no leader, so that not every group is known",
@@ -76,8 +77,11 @@ def choose_deletions(
     read = _offsets_of_groups(wire, set(chosen))
     sizes = {
         one.partition: one.size_in_bytes
-        for one in cluster.replica_sizes([topic])
-        if (led := state.partition_states.get(one.partition)) is not None and led.leader == one.broker_id
+        for log_dir in read_log_dirs(wire, wire.nodes, {topic: list(known)})
+        for one in log_dir.replicas
+        if not one.is_future
+        and (led := state.partition_states.get(one.partition)) is not None
+        and led.leader == log_dir.broker_id
     }
     found = []
     for tp in chosen:
@@ -131,12 +135,15 @@ def _offsets_of_groups(
 ) -> dict[TopicPartition, dict[str, int]]:
     """The offset of each group in each partition; 0 where a member has read nothing that it committed."""
     found: dict[TopicPartition, dict[str, int]] = {tp: {} for tp in partitions}
+    by_topic: dict[str, list[int]] = {}
+    for tp in partitions:
+        by_topic.setdefault(tp.topic, []).append(tp.partition)
     for group in read_all_groups(wire):
         for member in group.members:
             for tp in member.assignment or ():
                 if tp in found:
                     found[tp][group.group] = 0
-        for tp, at in read_offsets(wire, group).items():
+        for tp, at in read_offsets(wire, group, by_topic).items():
             if tp in found:
                 found[tp][group.group] = at.offset
     return found

@@ -9,11 +9,14 @@ most, however large a partition is.
 """
 
 import shutil
+import struct
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
+from formats.log.message_set import MIN_SIZES
+from formats.log.record_batch import LOG_OVERHEAD
 from formats.log_dir.checkpoints import OffsetEntry, format_checkpoint
 from formats.values import Struct, field, replace
 from kctl.cluster.state import ClusterState
@@ -34,10 +37,11 @@ from kctl.wire.replicas.fetching import (
     list_offsets,
     local_starts,
 )
-from kctl.wire.replicas.spool import headers_of
 
+SMALLEST = MIN_SIZES[0]  # what Kafka's reader asks of every magic
 SEGMENT = 256 << 20  # bytes after which the next file begins
 AT_ONCE, LEAST, MOST = 16, 1 << 20, 8 << 20
+_LAST = struct.Struct(">q8xb6xi")  # of a batch: its base offset, magic and last offset delta
 ROOM = 1 << 30  # bytes that are left free below the folder
 
 
@@ -245,17 +249,30 @@ def _take(one: _Copy, answer: Fetched | KctlError, *, is_first: bool) -> KctlErr
         return BrokerError(f"{one.partition} from offset {one.offset} on: {answer.error}")
     if not answer.data:
         return BrokerError(f"{one.partition}: no bytes at offset {one.offset}") if is_first else None
-    headers = headers_of(answer.data)
-    if not len(headers) or int(headers.last_offset[-1]) < one.offset:
+    end, last_offset = _whole_batches(answer.data)
+    if last_offset < one.offset:
         one.write(answer.data, one.offset)
         return KctlError(
             f"{one.partition}: bytes at offset {one.offset} are no batch, and nothing behind is given",
             "copy the files of that broker's disk and examine them with `kctl segment verify`",
         )
-    end = int(headers.position[-1] + headers.size_in_bytes[-1])
-    one.write(answer.data[:end], int(headers.base_offset[0]))
-    one.offset = int(headers.last_offset[-1]) + 1
+    one.write(answer.data[:end], int.from_bytes(answer.data[:8], "big", signed=True))
+    one.offset = last_offset + 1
     return None
+
+
+def _whole_batches(data: bytes | memoryview) -> tuple[int, int]:
+    """Where the whole batches at the front end, and the last offset of the last one; 0 and -1 where there is none."""
+    last = end = 0
+    while True:
+        length = int.from_bytes(data[end + 8 : end + LOG_OVERHEAD], "big", signed=True)
+        if length < SMALLEST or end + LOG_OVERHEAD + length > len(data):
+            break
+        last, end = end, end + LOG_OVERHEAD + length
+    if not end:
+        return 0, -1
+    base, magic, delta = _LAST.unpack(bytes(data[last : last + _LAST.size]).ljust(_LAST.size, b"\0"))
+    return end, base + (delta if magic == 2 else 0)
 
 
 def _refuse_full(folder: Path) -> None:

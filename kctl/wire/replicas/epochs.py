@@ -17,9 +17,8 @@ from kctl.cluster.state import ClusterState
 from kctl.cluster.unclean import Candidate, ReplicaEnd, best_of, candidates_of
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
-from kctl.wire.adapter import BrokerError, Wire, error_name
+from kctl.wire.adapter import BrokerError, Wire, error_name, parse_id
 from kctl.wire.replicas.fetching import CONSUMER, OFFSET_OUT_OF_RANGE
-from kctl.wire.writes.requests import parse_id
 
 FIRST_VERSION, BY_ID = 12, 13  # of Fetch: with epochs (2.7); with ids of topics
 BEYOND = 1 << 62  # an offset above any log's end

@@ -17,9 +17,8 @@ from kafka.protocol.consumer.offsets import ListOffsetsRequest, OffsetForLeaderE
 from kctl.cluster.state import NO_LEADER, ClusterState
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
-from kctl.wire.adapter import BrokerError, NoAnswer, Wire, error_name
+from kctl.wire.adapter import BrokerError, NoAnswer, Wire, error_name, parse_id
 from kctl.wire.shortcuts.fetch import BytesRequest
-from kctl.wire.writes.requests import parse_id
 
 CONSUMER, DEBUGGER = -1, -2  # replica ids; the second one is told of a log's end, not of its watermark
 FOLLOWERS_ANSWER = 11  # the first version of Fetch that they do

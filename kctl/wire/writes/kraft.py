@@ -15,9 +15,9 @@ from kctl.cluster.kraft.voters import refuse_minority
 from kctl.cluster.state import ClusterState
 from kctl.errors import KctlError
 from kctl.model import Json
-from kctl.wire.adapter import Wire
+from kctl.wire.adapter import Wire, parse_id
 from kctl.wire.writes.planning import Translation, request
-from kctl.wire.writes.requests import RequestItem, Sender, ask, milliseconds, parse_id
+from kctl.wire.writes.requests import RequestItem, Sender, ask, milliseconds
 
 ADD, REMOVE, UPDATE, UNREGISTER = "AddRaftVoter", "RemoveRaftVoter", "UpdateFeatures", "UnregisterBroker"
 UPGRADE, SAFE_DOWNGRADE = 1, 2

@@ -6,7 +6,6 @@ Source: clients/src/main/resources/common/message/*.json @ 4.3.0; KIP-339 (incre
 
 import time
 import uuid
-from base64 import urlsafe_b64decode
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -25,7 +24,7 @@ from kctl.changes.plan import Write
 from kctl.cluster.interface import Conflict
 from kctl.errors import BadValue, KctlError, Refused, RefusedItem
 from kctl.model import TopicPartition
-from kctl.wire.adapter import SERVER_ROOM, BrokerError, NoAnswer, Wire, error_name
+from kctl.wire.adapter import SERVER_ROOM, BrokerError, NoAnswer, Wire, error_name, parse_id
 from kctl.wire.reading import DEFAULT, QUOTA_TYPES
 from kctl.wire.shortcuts.configs import AT_THE_BROKER, KINDS
 from kctl.wire.writes.planning import content, name_of
@@ -191,11 +190,6 @@ def _delete_topics(wire: Wire, after: Mapping[str, Any], validate_only: bool) ->
         yield RequestItem(
             f"topic {name}", response.error_code, getattr(response, "error_message", None), name
         )
-
-
-def parse_id(text: str) -> uuid.UUID:
-    """A topic id from Kafka's form."""
-    return uuid.UUID(bytes=urlsafe_b64decode(text + "=="))
 
 
 def _create_partitions(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[RequestItem]:
