@@ -13,6 +13,7 @@ import datetime
 import gzip
 import json
 import os
+import random
 import resource
 import shutil
 import signal
@@ -22,6 +23,7 @@ import tempfile
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,6 +36,7 @@ from benchmarks.results import shown, table, write_section
 from formats.binary.crc import crc32c
 from formats.compression.snappy import XERIAL
 from formats.compression.writers import FRAME_MAGIC, LZ4_CHECKSUM, LZ4_DESCRIPTOR
+from formats.log.record_batch import Record, write_record
 from kctl.changes.journal import LARGEST_ENTRY
 
 MOST_MEMORY = 300 << 20
@@ -197,6 +200,19 @@ def _bomb(name: str) -> None:
 
 for _name in CODECS:
     _bomb(_name)
+
+
+@case
+def large_batches(folder: Path) -> Iterator[Command]:
+    """Batches whose bytes no codec makes fewer: one record that does not end, and one of almost the largest size."""
+    noise = random.Random(1).randbytes(1 << 20)
+    endless = b"".join([next(_record_of(SIZE)), *repeat(noise, SIZE >> 20)])
+    partition(folder, batch(endless))
+    log = folder / "data" / "orders-0" / LOG
+    yield "segment", "verify", folder
+    yield "segment", "dump", log, "--records"
+    log.write_bytes(batch(write_record(Record(0, 0, None, noise * 60), 0, 0)))
+    yield "segment", "verify", folder
 
 
 @case

@@ -29,19 +29,21 @@ def pieces(data: memoryview, limit: int, magic: int = 2) -> Iterator[bytes]:
     position = 0
     while position == 0 or bytes(data[position : position + 3]) == MEMBER:
         member = library.decompressobj(31)
-        rest: Any = data[position:]
+        fed, rest = position, b""
         while not member.eof:
+            if not rest:
+                rest = bytes(data[fed : fed + PIECE])
+                fed += len(rest)
             try:
                 part = member.decompress(rest, PIECE)
             except errors as error:
                 raise CompressionError(f"gzip: {error}", position) from error
-            left = len(member.unconsumed_tail)
-            if not part and not member.eof and not left:
+            if not part and not member.eof and not rest:
                 raise CompressionError("gzip data is cut off", len(data))
             rest = member.unconsumed_tail
             if part:
                 yield part
-        position = len(data) - len(member.unused_data)
+        position = fed - len(member.unused_data)
 
 
 def whole(data: memoryview, limit: int, magic: int = 2) -> bytes:

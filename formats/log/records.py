@@ -18,7 +18,7 @@ from formats.binary.layout import Bytes, read
 from formats.errors import FormatError
 from formats.log import message_set, record_batch
 from formats.log.framing import FRAMING_SIZE, Framing
-from formats.log.log_bytes import LogBytes, Readable, Window
+from formats.log.log_bytes import WINDOW, LogBytes, Readable, Window
 from formats.log.message_set import MessageHeader
 from formats.log.record_batch import LOG_OVERHEAD, BatchHeader, Record
 from formats.values import Struct
@@ -26,6 +26,8 @@ from formats.values import Struct
 if TYPE_CHECKING:
     from formats.log.next_proof import Budget
 
+LARGEST_IN_MEMORY = 32 << 20  # bytes of a batch or message; larger batches are read piece by piece
+LARGEST_COMPRESSED = 64 << 20  # bytes of a batch whose records are read: a codec needs its input whole
 MAGICS = (0, 1, 2)
 MIN_LENGTHS = {0: message_set.MIN_SIZES[0], 1: message_set.MIN_SIZES[1], 2: record_batch.MIN_LENGTH}
 CRC_AT = {0: message_set.CRC_STARTS_AT, 1: message_set.CRC_STARTS_AT, 2: record_batch.CRC_STARTS_AT}
@@ -72,6 +74,11 @@ class Entry(Struct, frozen=True):
     def data(self) -> Bytes:
         """Its bytes, read anew on each call."""
         return self.source.read(self.position, self.size_in_bytes)
+
+    def body_pieces(self) -> Iterator[Bytes]:
+        """What follows the header of a batch of magic 2, read anew, a megabyte at a time."""
+        for position in range(self.position + record_batch.HEADER_SIZE, self.next_position, WINDOW):
+            yield self.source.read(position, min(WINDOW, self.next_position - position))
 
     @property
     def batch(self) -> BatchHeader | None:
@@ -228,10 +235,21 @@ def iterate_records(entry: Entry, *, limit: int = DEFAULT_LIMIT) -> Iterator[Rec
     """The records of an entry; `FormatError` where they cannot be read, after those that can."""
     batch = entry.batch
     if batch is None:
+        if entry.size_in_bytes > LARGEST_IN_MEMORY:
+            from formats.compression import TooLarge
+
+            raise TooLarge(LARGEST_IN_MEMORY)
         yield from message_set.read_messages(entry.data, limit=limit)
         return
     if not batch.records_count:
         # The cleaner leaves empty batches; Kafka does not look at their bodies.
+        return
+    if batch.codec and entry.size_in_bytes > LARGEST_COMPRESSED:
+        from formats.compression import TooLarge
+
+        raise TooLarge(limit)
+    if not batch.codec and entry.size_in_bytes > LARGEST_IN_MEMORY:
+        yield from record_batch.read_records_in_pieces(batch, entry.body_pieces())
         return
     body: Bytes = memoryview(entry.data)[record_batch.HEADER_SIZE :]
     if batch.codec:

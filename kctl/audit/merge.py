@@ -40,7 +40,7 @@ MOST_BATCHES = 2_000_000
 """Batches of all copies of a partition that is compared: they take 64 MB, and half as much again to be sorted."""
 MOST_COPIES = 200_000
 """Copies of partitions that the audits may hold together."""
-ROWS_AT_ONCE = 1 << 16
+ROWS_AT_ONCE = 1 << 14
 
 
 class Group(NamedTuple):
@@ -160,7 +160,8 @@ def _copies(parts: list[Path]) -> dict[Key, dict[int, int]]:
 def _read(part: Path, groups: list[int] | None, columns: list[str]) -> Iterator[pa.RecordBatch]:
     """These columns of a part or of its row groups: a dataset would hold many times as much at once."""
     with pq.ParquetFile(part) as file:
-        yield from file.iter_batches(ROWS_AT_ONCE, row_groups=groups, columns=columns)
+        yield from file.iter_batches(ROWS_AT_ONCE, row_groups=groups, columns=columns, use_threads=False)
+    pa.default_memory_pool().release_unused()
 
 
 def _partition_rows(groups: list[Group], key: Key, amounts: dict[int, int]) -> Iterator[Row]:
@@ -247,7 +248,7 @@ def _epochs(columns: BatchColumns, reached: Any, start: int, end: int) -> list[i
 
 def _lineage(key: Key, broker: int, columns: BatchColumns) -> Row:
     reached = np.maximum.accumulate(columns.leader_epoch)
-    begins = np.diff(reached, prepend=-1) > 0
+    begins = np.append(True, reached[1:] > reached[:-1]) & (reached >= 0)
     epochs = np.stack((reached[begins], columns.base_offset[begins]), axis=1).tolist()
     start = int(columns.base_offset[0]) if len(columns) else 0
     return LINEAGE(

@@ -10,9 +10,10 @@ from formats.errors import FormatError
 from formats.log.columns.headers import Headers
 from formats.log.control_records import ControlType, read_key, read_marker
 from formats.log.record_batch import CONTROL, HEADER_SIZE, TIMESTAMP_TYPE, read_header
+from formats.log.records import LARGEST_COMPRESSED
 from kctl.checks.check import RowFinding, Suspects, always
 from kctl.findings import Place, segments
-from kctl.scan.large_batches import COMPRESSED_AT_MOST, body_pieces, check_large
+from kctl.scan.large_batches import body_pieces, check_large
 from kctl.scan.options import ScanOptions
 from kctl.scan.record_groups import RecordGroup, Trouble
 from kctl.scan.source import Source
@@ -116,7 +117,7 @@ def check_large_batch(
     """
     position = int(headers.position[row])
     header = read_header(source.read_at(position, HEADER_SIZE).ljust(HEADER_SIZE, b"\0"))
-    if header.codec and header.size_in_bytes > COMPRESSED_AT_MOST:
+    if header.codec and header.size_in_bytes > LARGEST_COMPRESSED:
         not_examined = Suspects(segments.NOT_EXAMINED, [row], always(limit=limit, examined=0))
         return list(not_examined.findings(headers, place))
     found = check_large(header, body_pieces(source, position, header, limit))

@@ -27,10 +27,13 @@ def has_plain_batches(chunk: Chunk) -> bool:
     return not chunk.damage and bool((headers.magic == 2).all() and headers.crc_valid.all())
 
 
+LARGEST_AS_COLUMN = 1 << 20  # bytes of a record: the columns of its text take many times as much
+
+
 def is_plain(chunk: Chunk, records: Records, wanted: DumpSelection = EVERYTHING) -> bool:
     """Whether all records of all batches are there, and all of them are wanted."""
     headers = chunk.headers
-    if not len(records) or not has_plain_batches(chunk):
+    if not len(records) or not has_plain_batches(chunk) or records.size_in_bytes.max() > LARGEST_AS_COLUMN:
         return False
     if int(headers.records_count.sum(dtype=np.int64)) != len(records) or wanted.key is not None:
         return False

@@ -2,6 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from formats import bounded_json
 from formats.log.record_batch import Headers
@@ -11,10 +12,9 @@ Named = Mapping[str, object]
 
 def utf8(name: str, data: bytes) -> Named:
     """`NAME` where the bytes are UTF-8, else `NAME_base64`."""
-    try:
+    with suppress(UnicodeDecodeError):
         return {name: data.decode()}
-    except UnicodeDecodeError:
-        return as_base64(name, data)
+    return as_base64(name, data)  # out of reach of the exception, which holds the bytes once more
 
 
 def as_base64(name: str, data: bytes) -> Named:
@@ -29,10 +29,9 @@ def as_hex(name: str, data: bytes) -> Named:
 
 def as_json(name: str, data: bytes) -> Named:
     """`NAME` as the JSON value that the bytes are; as text where they are none."""
-    try:
+    with suppress(ValueError, RecursionError):
         return {name: bounded_json.loads(data, parse_constant=_no_constant)}
-    except (ValueError, RecursionError):
-        return utf8(name, data)
+    return utf8(name, data)
 
 
 def _no_constant(text: str) -> None:

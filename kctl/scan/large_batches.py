@@ -19,7 +19,6 @@ from kctl.scan.source import Source
 Ints = NDArray[np.int64]
 
 PIECE = 1 << 20
-COMPRESSED_AT_MOST = 128 << 20  # a codec needs its input whole
 
 
 class LargeBatch(Struct):
@@ -50,7 +49,7 @@ def check_large(header: BatchHeader, body: Iterator[bytes]) -> LargeBatch:
             columns, wrong = fields_of(window, positions, ends)
             if len(wrong):
                 found.records += int(wrong[0])
-                read_record(header, window.tobytes(), int(positions[wrong[0]]))
+                read_record(header, window.data, int(positions[wrong[0]]))
                 raise AssertionError("the two decoders disagree on a record")
             timestamps, deltas = columns[0], columns[1]
             odd = (deltas <= np.concatenate(([before], deltas[:-1]))) | (deltas > header.last_offset_delta)
@@ -63,7 +62,7 @@ def check_large(header: BatchHeader, body: Iterator[bytes]) -> LargeBatch:
             before = int(deltas[-1])
             found.records += len(positions)
     except FormatError as error:
-        found.error = error
+        found.error = error.with_traceback(None)  # it would hold the body
     return found
 
 
@@ -71,26 +70,24 @@ def _windows(
     header: BatchHeader, body: Iterator[bytes], found: LargeBatch
 ) -> Iterator[tuple[NDArray[np.uint8], Ints, Ints]]:
     """Runs of whole records: their bytes, where each begins and where it ends."""
-    held: list[bytes] = []
-    size = needed = 0
-    place = 0  # of the held bytes in the body
+    held = bytearray()
+    needed = place = 0  # the place of the held bytes in the body
     for piece in body:
-        held.append(piece)
-        size += len(piece)
-        if size < needed:
+        held += piece
+        if len(held) < needed:
             continue
-        data = b"".join(held)
-        starts, stop, needed = whole_records(data, header.records_count - found.records)
+        starts, stop, needed = whole_records(held, header.records_count - found.records)
+        rest = held[stop:]
         if starts:
             ends = np.array([*starts[1:], stop], np.int64)
-            window = np.frombuffer(data[:stop] + bytes(PADDING), np.uint8)
-            yield window, np.array(starts, np.int64), ends
-        held, size, place = [data[stop:]], len(data) - stop, place + stop
-        if found.records == header.records_count and size:
+            held += bytes(PADDING)
+            yield np.frombuffer(held, np.uint8)[: stop + PADDING], np.array(starts, np.int64), ends
+        held, place = rest, place + stop
+        if found.records == header.records_count and held:
             raise FormatError(f"bytes follow the last of {header.records_count} records", place)
     if found.records < header.records_count:
         what = f"the batch ends after {found.records} records, its header promises {header.records_count}"
         raise Truncated(what, place)
 
 
-__all__ = ["COMPRESSED_AT_MOST", "LargeBatch", "body_pieces", "check_large"]
+__all__ = ["LargeBatch", "body_pieces", "check_large"]

@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 from formats.log import records
 from formats.log.columns.headers import PADDING, Headers, check_crc, concatenated, gather, legal_rows, walk
 from formats.log.record_batch import HEADER_SIZE
-from formats.log.records import Damage, Entry
+from formats.log.records import LARGEST_IN_MEMORY, Damage, Entry
 from formats.values import Struct
 from kctl.scan.block import BLOCK_SIZE, Block
 from kctl.scan.source import Source
 
 Positions = NDArray[np.int64]
 
-LARGEST_IN_MEMORY = 32 << 20  # batches beyond it are read piece by piece
 CAREFUL = 64 << 10  # how far to walk after trouble; more after each good run
 
 

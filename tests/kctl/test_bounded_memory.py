@@ -21,7 +21,16 @@ from kctl.evidence import znodes
 from kctl.zookeeper.snapshot import read_snapshot
 from tests.conftest import kctl, rows
 
-CASES = ["many-claimed", "highest-offsets", "long-line", "deep-json", "deep-znodes", "sparse", "export-bomb"]
+CASES = [
+    "large-batches",
+    "many-claimed",
+    "highest-offsets",
+    "long-line",
+    "deep-json",
+    "deep-znodes",
+    "sparse",
+    "export-bomb",
+]
 BOMBS = ["gzip-bomb", "snappy-bomb", "lz4-bomb", "zstd-bomb"]
 
 
