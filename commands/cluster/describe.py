@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import click
@@ -15,7 +16,7 @@ from commands.cli.connecting import At, open_for_change, reads
 from commands.cli.frame import Frame, command
 from commands.cli.options import TOPICS, OrderedBrokers, flag, option
 from commands.cli.render import Outcome, Page, Row, ids, table
-from commands.cluster.quorum import member_rows, quorum_row
+from commands.cluster.quorum import member_rows, members_text, quorum_row
 from commands.topic import READ_STATUS, note_problems, note_unknown_moves
 from kctl.errors import BadValue, KctlError, Refused
 from kctl.rows.cluster_wide import BROKER, CLUSTER, CONTROLLER, HEALTH, LOG_DIR, PREDICTION, RESTART
@@ -174,6 +175,12 @@ def prediction_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
     yield page.style(summary or "no partition is affected", "bold")
 
 
+def describe_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """The cluster in lines, then a line for each member of the quorum and each feature."""
+    for kind, some in groupby(rows, key=lambda row: str(row["kind"])):
+        yield from (members_text if kind == "quorum_member" else table)(list(some), page)
+
+
 @command("describe", paged=True, status=READ_STATUS)
 @reads
 def describe(frame: Frame, at: At) -> Outcome:
@@ -187,7 +194,8 @@ def describe(frame: Frame, at: At) -> Outcome:
         backend = cluster.backend
     note_problems(frame, state)
     note_unknown_moves(frame, state)
-    return Outcome([cluster_row(state, backend), *member_rows(state.quorum), *feature_rows(state)])
+    rows = [cluster_row(state, backend), *member_rows(state.quorum), *feature_rows(state)]
+    return Outcome(rows, text=describe_text)
 
 
 @command("brokers", paged=True, status=READ_STATUS)

@@ -77,6 +77,11 @@ def describe_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
             yield page.style(said, style)
         else:
             members.append(row)
+    yield from members_text(members, page)
+
+
+def members_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """A line for each member, with the keys that matter most."""
     yield from table(
         [
             {
@@ -89,7 +94,7 @@ def describe_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
                 "directory": row["directory_id"],
                 "": None if row["is_answering"] is not False else "does not answer",
             }
-            for row in members
+            for row in rows
         ],
         page,
     )

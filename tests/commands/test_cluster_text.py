@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from commands.cli.render import Page
-from commands.cluster.describe import disks_text, log_dir_row, prediction_text, rolling_text
+from commands.cluster.describe import (
+    cluster_row,
+    disks_text,
+    feature_rows,
+    log_dir_row,
+    prediction_text,
+    rolling_text,
+)
+from commands.cluster.describe import describe_text as whole_text
 from commands.cluster.feature import list_text
 from commands.cluster.quorum import describe_text, member_rows, quorum_row
 from kctl.cluster.disks import LogDir, StoredReplica
@@ -48,6 +56,17 @@ def test_the_quorum() -> None:
         ["103", "voter", "90", "0", "0", "dir103", "does", "not", "answer"],
         ["1", "observer", "90", "0", "0", "dir1"],
     ]
+
+
+def test_the_whole_cluster_has_a_line_for_each_member_of_the_quorum() -> None:
+    state = cluster(features={"metadata.version": 29})
+    found = quorum(101, 102, 103, dead=(103,), observers=(1,))
+    rows = [cluster_row(state, "admin"), *member_rows(found), *feature_rows(state)]
+    lines = list(whole_text(rows, Page(80, color=False)))
+    members = list(describe_text(member_rows(found), PAGE))
+    assert lines[0].startswith("cluster_id")
+    assert lines[-2 - len(members) : -2] == members
+    assert max(map(len, lines)) <= 80
 
 
 def test_features() -> None:
