@@ -121,6 +121,14 @@ JOBS = (
         ours("reassign", "verify", "PLAN"), theirs(MOVES, "--verify", "--reassignment-json-file", "PLAN"),
     ),
     Job("reassign status", 5, ours("reassign", "status"), theirs(MOVES, "--list")),
+    Job(
+        "cluster controller", 3,
+        ours("cluster", "controller"), theirs("MetadataQuorumCommand", "describe", "--status"),
+    ),
+    Job(
+        "cluster describe", 3,
+        ours("cluster", "describe"), theirs(TOPIC, "--describe", "--under-replicated-partitions"),
+    ),
     Job("cluster health", None, ours("cluster", "health"), theirs(TOPIC, "--describe", "--under-replicated-partitions")),
 )  # fmt: skip
 MOST_OF_HEALTH = 1  # CPU second

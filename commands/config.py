@@ -17,6 +17,7 @@ from commands.cli.connecting import At, answer_timeout, open_for_change, reads
 from commands.cli.frame import Frame, command
 from commands.cli.options import SNAPSHOT, Decorator, Duration, flag, option
 from commands.cli.render import Outcome, Page, Row, folded, json_encoder, tab_separated
+from commands.topic import note_problems
 from kctl.errors import BadValue, KctlError
 from kctl.rows.cluster import CONFIG
 
@@ -253,6 +254,8 @@ def get(
         )
     if entity_type == "topics" and entity_name is not None and entity_name not in state.topic_names:
         raise unknown_topics([entity_name], state.topic_names)
+    if entity_type not in ("brokers", "broker-loggers"):  # of those it is said below
+        note_problems(frame, state)
     name = None if entity_name is None else entity_path(entity_type, entity_name, state.kafka_version)
     if cluster.backend == "admin" and entity_type in ("brokers", "broker-loggers"):
         for broker in map(str, sorted(state.brokers)) if name is None else (name,):

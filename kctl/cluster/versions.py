@@ -30,6 +30,49 @@ def parse_version(text: str) -> KafkaVersion:
     return KafkaVersion(parts[0], parts[1], patch)
 
 
+# What kctl asks brokers and controllers for that not all from 2.4 on know: the first version, and the KIP that has it.
+SINCE = {
+    "IncrementalAlterConfigs": ("2.3", 339),
+    "AlterPartitionReassignments": ("2.4", 455),
+    "ListPartitionReassignments": ("2.4", 455),
+    "OffsetDelete": ("2.4", 496),
+    "configuration of broker-loggers": ("2.4", 412),
+    "AlterClientQuotas": ("2.6", 546),
+    "DescribeClientQuotas": ("2.6", 546),
+    "reading the epochs of replicas": ("2.7", 595),
+    "DescribeQuorum": ("2.7", 595),
+    "DescribeCluster": ("2.8", 700),
+    "DescribeProducers": ("2.8", 664),
+    "FetchSnapshot": ("2.8", 630),
+    "UnregisterBroker": ("2.8", 631),
+    "ListTransactions": ("3.0", 664),
+    "UpdateFeatures": ("3.3", 778),
+    "finding where the local part of a log begins": ("3.5", 405),
+    "ConsumerGroupDescribe": ("3.7", 848),
+    "configuration of client-metrics": ("3.7", 714),
+    "listing configurations of client-metrics": ("3.7", 714),
+    "DescribeTopicPartitions": ("3.8", 966),
+    "AddRaftVoter": ("3.9", 853),
+    "RemoveRaftVoter": ("3.9", 853),
+    "changing voters": ("3.9", 853),
+    "asking the active controller directly": ("3.9", 853),
+    "configuration of groups": ("4.0", 848),
+    "ShareGroupDescribe": ("4.0", 932),
+    "DescribeShareGroupOffsets": ("4.1", 932),
+    "AlterShareGroupOffsets": ("4.1", 932),
+    "DeleteShareGroupOffsets": ("4.1", 932),
+    "StreamsGroupDescribe": ("4.1", 1071),
+    "ListConfigResources": ("4.1", 1142),
+    "listing configurations of groups": ("4.1", 1142),
+}
+
+
+def needs(what: str) -> str:
+    """That it needs a newer Kafka, as a clause; what the table does not have every supported version knows."""
+    version, kip = SINCE.get(what, ("2.4", None))
+    return f"{what} needs Kafka {version}" + (f" (KIP-{kip})" if kip else "")
+
+
 V0_8_2 = KafkaVersion(0, 8, 2)
 V0_9 = KafkaVersion(0, 9)
 V0_10 = KafkaVersion(0, 10)

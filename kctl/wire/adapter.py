@@ -33,6 +33,7 @@ from kafka.protocol.frame import KafkaBytes
 from kafka.protocol.metadata import MetadataResponse
 from kafka.protocol.schemas.fields.struct import StructField
 
+from kctl.cluster.versions import needs
 from kctl.errors import BadValue, KctlError, file_error
 from kctl.files import open_file, read_text
 from kctl.settings import Context, with_secrets
@@ -156,13 +157,16 @@ async def _first_server(net: Any, manager: Any, names: list[str], seconds: float
 ENDED = "it ends the connection (TLS or SASL needed?)"
 ENDED_SASL = "it ends the connection (are user, password and mechanism right?)"
 NO_ANSWER = "no answer in time"
+REFUSED = "connection refused"
+UNKNOWN_HOST = "the host name is not known"
+NO_ROUTE = "there is no route to it"
 UNTRUSTED = "the certificate is not trusted"
 NO_TLS = "it does not speak TLS there"
 NOT_LET_IN = "user or password is wrong"
 NO_MECHANISM = "the SASL mechanism is not enabled there"
 CAUSES = (
-    (r"ECONNREFUSED|Connection refused", "connection refused"),
-    (r"Name or service not known|gaierror|DNS|resolve", "the host name is not known"),
+    (r"ECONNREFUSED|Connection refused", REFUSED),
+    (r"Name or service not known|gaierror|DNS|resolve", UNKNOWN_HOST),
     (r"CERTIFICATE_VERIFY_FAILED[^(]*(?:: ([^(]+))?", UNTRUSTED),
     (r"WRONG_VERSION_NUMBER|UNEXPECTED_EOF|record layer failure", NO_TLS),
     (r"Handshake failed", "the TLS handshake failed"),
@@ -172,10 +176,12 @@ CAUSES = (
     (r"timed? ?out|Timeout|ETIMEDOUT", NO_ANSWER),
     (r"socket disconnected|ECONNRESET|reset by peer", ENDED),
     (r"NodeNotReady", "the connection to it has just failed"),
-    (r"No route to host|EHOSTUNREACH|ENETUNREACH", "there is no route to it"),
+    (r"No route to host|EHOSTUNREACH|ENETUNREACH", NO_ROUTE),
 )
 # A broker that refuses for one of these reasons does so again, and may lock the user out in the end.
 FINAL = frozenset({UNTRUSTED, NO_TLS, NOT_LET_IN, NO_MECHANISM})
+# Causes that say nothing of the host that has taken a connection.
+UNREACHABLE = frozenset({NO_ANSWER, REFUSED, UNKNOWN_HOST, NO_ROUTE})
 ATTEMPT = "Bootstrap connection to"
 NOISE = ("not ready; waiting", "Unable to bootstrap")
 
@@ -516,7 +522,7 @@ class Wire:
         known = (kind.__name__ for kind in type(request).__mro__ if kind.__module__.startswith("kafka."))
         asked = next(known, type(request).__name__).removesuffix("Request")
         if name == "IncompatibleBrokerVersion":
-            return TooOld(f"broker {node} is too old: it does not know {asked}")
+            return TooOld(f"broker {node} is too old: {needs(asked)}")
         if name == "UnknownBrokerIdError":
             return NoAnswer(f"broker {node} is not in the cluster now", node)
         return NoAnswer(f"broker {node} does not answer {asked}: {cause_of(error)}", node)
@@ -628,6 +634,14 @@ def _again(request: Any) -> Any:
 def _no_cluster(access: Access, error: BaseException, words: Sequence[str]) -> KctlError:
     text = error.message if isinstance(error, KctlError) else f"{type(error).__name__}: {error}"
     cause = cause_among([text, *words], with_sasl=bool(access.sasl_mechanism))
+    if (
+        _cause_in(text) == NO_ANSWER and cause in UNREACHABLE
+    ):  # another one of them, or a port, took the connection
+        return KctlError(
+            f"no broker of {access.servers} can be used: a connection is accepted, but no answer came within "
+            f"{access.timeout:g} s",
+            "check that a broker listens there and is not stuck; KCTL_ANSWER_TIMEOUT sets the time",
+        )
     return KctlError(
         f"no broker of {access.servers} can be used: {cause}",
         "check addresses, ports and the security settings of the context",

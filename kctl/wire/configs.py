@@ -12,6 +12,7 @@ from kafka.protocol.admin.configs import DescribeConfigsRequest, ListConfigResou
 
 from kctl.cluster.names import unknown_topics
 from kctl.cluster.state import DEFAULT, EntityConfig, Problem
+from kctl.cluster.versions import SINCE, needs, parse_version
 from kctl.errors import KctlError
 from kctl.wire.adapter import BrokerError, TooOld, Wire, error_name
 from kctl.wire.shortcuts.configs import AT_THE_BROKER, KINDS, DescribeConfigsInForceRequest
@@ -114,12 +115,15 @@ def _answers(
         results = wire.read(request(names)).results if names else ()
         found = {str(result.resource_name): result for result in results}
     missing = BrokerError("the answer leaves it out")
-    return [_result(kind, name, found.get(name, missing)) for name in names]
+    return [_result(wire, kind, name, found.get(name, missing)) for name in names]
 
 
-def _result(kind: str, name: str, result: Any) -> Any:
+def _result(wire: Wire, kind: str, name: str, result: Any) -> Any:
     if isinstance(result, KctlError) or not result.error_code:
         return result
+    what = f"configuration of {kind}"
+    if what in SINCE and wire.broker_version[:2] < parse_version(SINCE[what][0])[:2]:
+        return TooOld(f"the brokers are too old: {needs(what)}")
     if kind == "topics" and result.error_code == UNKNOWN_TOPIC:
         return unknown_topics([name], ())
     said = (result.error_message or "").rstrip(".") or error_name(result.error_code)
@@ -129,11 +133,14 @@ def _result(kind: str, name: str, result: Any) -> Any:
 def names_of(wire: Wire, kind: str) -> list[str]:
     """The groups or subscriptions of client metrics that have a configuration. Raises KctlError.
 
-    Brokers of 4.0 list no groups.
+    Raises TooOld where brokers do not list them.
     """
     version = wire.version_of(ListConfigResourcesRequest)
     if version is None or (kind == "groups" and version < 1):
-        return []
+        raise TooOld(
+            f"the brokers are too old: {needs(f'listing configurations of {kind}')}",
+            "name one with --entity-name",
+        )
     resource = KINDS[kind].resource
     asked = {"resource_types": [resource]} if version >= 1 else {}
     answer = wire.read(ListConfigResourcesRequest(**asked))

@@ -338,8 +338,16 @@ def read_configs(
     for kind in BROKERS_ONLY & set(types):
         from kctl.wire.configs import names_of, read_set
 
-        live = [str(id) for id in brokers if id in wire.nodes]
-        more, wrong = read_set(wire, kind, live if kind == "broker-loggers" else names_of(wire, kind))
+        try:
+            names = (
+                [str(id) for id in brokers if id in wire.nodes]
+                if kind == "broker-loggers"
+                else names_of(wire, kind)
+            )
+        except TooOld as error:
+            problems.append(Problem(f"configurations of {kind}", error.message))
+            continue
+        more, wrong = read_set(wire, kind, names)
         found |= more
         problems += wrong
     return found, files, problems

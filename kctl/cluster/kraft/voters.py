@@ -13,7 +13,7 @@ from kctl.changes.plan import Plan, plan_of
 from kctl.changes.waiting import Waited
 from kctl.cluster.interface import Cluster, NoQuorum
 from kctl.cluster.state import ClusterState, Endpoint, Quorum, QuorumMember, is_majority
-from kctl.cluster.versions import V3_9
+from kctl.cluster.versions import V3_9, needs
 from kctl.errors import BadValue, KctlError, Refused
 
 KRAFT_VERSION = "kraft.version"  # 1: voters can be changed
@@ -30,7 +30,7 @@ def changeable_quorum(state: ClusterState) -> Quorum:
         raise NoQuorum()
     if state.kafka_version < V3_9:
         raise KctlError(
-            "changing voters needs Kafka 3.9 (KIP-853); nothing was written",
+            f"{needs('changing voters')}; nothing was written",
             "upgrade the controllers, or change controller.quorum.voters in their files and restart them",
         )
     if not state.features.get(KRAFT_VERSION):

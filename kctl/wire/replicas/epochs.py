@@ -15,6 +15,7 @@ from kafka.protocol.consumer.fetch import FetchRequest
 
 from kctl.cluster.state import ClusterState
 from kctl.cluster.unclean import Candidate, ReplicaEnd, best_of, candidates_of
+from kctl.cluster.versions import needs
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
 from kctl.wire.adapter import BrokerError, Wire, error_name, parse_id
@@ -41,7 +42,7 @@ def epoch_ends(wire: Wire, state: ClusterState, asked: Mapping[Replica, int]) ->
     version = wire.version_of(FetchRequest) or 0
     if version < FIRST_VERSION:
         raise KctlError(
-            "what replicas have is not told by these brokers: it needs Kafka 2.7 (KIP-595)",
+            f"the brokers are too old: {needs('reading the epochs of replicas')}",
             "examine copies of the log directories with `kctl epoch compare`",
         )
     ids = {tp.topic: parse_id(state.topics[tp.topic].topic_id or "") for _, tp in asked if version >= BY_ID}

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from kafka.protocol.consumer.offsets import ListOffsetsRequest, OffsetForLeaderEpochRequest
 
 from kctl.cluster.state import NO_LEADER, ClusterState
+from kctl.cluster.versions import needs
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
 from kctl.wire.adapter import BrokerError, NoAnswer, Wire, error_name, parse_id
@@ -185,7 +186,7 @@ def list_offsets(
     """
     if (wire.version_of(ListOffsetsRequest) or 0) < SINCE.get(place, 0):
         raise KctlError(
-            f"brokers of {wire.location} are too old to tell where local data begins",
+            f"the brokers are too old: {needs('finding where the local part of a log begins')}",
             "upgrade the brokers, or examine their disks",
         )
     found, end = _offsets(wire, wanted, place, replica_id), time.monotonic() + HEARING

@@ -13,6 +13,7 @@ from kctl.cluster.interface import Conflict, NoQuorum
 from kctl.cluster.kraft.unregistering import is_unregistered, refuse_used
 from kctl.cluster.kraft.voters import refuse_minority
 from kctl.cluster.state import ClusterState
+from kctl.cluster.versions import needs
 from kctl.errors import KctlError
 from kctl.model import Json
 from kctl.wire.adapter import Wire, parse_id
@@ -135,9 +136,7 @@ def _update_features(wire: Wire, after: Mapping[str, Any], validate_only: bool) 
     from kafka.protocol.admin.cluster import UpdateFeaturesRequest
 
     if (wire.version_of(UpdateFeaturesRequest) or 0) < VALIDATES:
-        raise KctlError(
-            "changing features needs Kafka 3.3 (KIP-778); nothing was written", "upgrade the brokers first"
-        )
+        raise KctlError(f"{needs('UpdateFeatures')}; nothing was written", "upgrade the brokers first")
     kind = SAFE_DOWNGRADE if after["is_downgrade"] else UPGRADE
     updates = [
         UpdateFeaturesRequest.FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind)

@@ -22,6 +22,7 @@ from kafka.protocol.admin.topics import (
 
 from kctl.changes.plan import Write
 from kctl.cluster.interface import Conflict
+from kctl.cluster.versions import needs
 from kctl.errors import BadValue, KctlError, Refused, RefusedItem
 from kctl.model import TopicPartition
 from kctl.wire.adapter import SERVER_ROOM, BrokerError, NoAnswer, Wire, error_name, parse_id
@@ -151,7 +152,7 @@ def ask_leader(wire: Wire, request: Any) -> Any:
     for at in leader.endpoints if leader else ():
         return wire.send_to(at.host, at.port, request)
     raise KctlError(
-        "nobody tells where the active controller listens, which needs Kafka 3.9 (KIP-853)",
+        f"nobody tells where the active controller listens: {needs('asking the active controller directly')}",
         "upgrade the controllers, or name them with --bootstrap-server",
     )
 
