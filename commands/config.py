@@ -15,8 +15,9 @@ from commands.cli import completing
 from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import At, answer_timeout, open_for_change, reads
 from commands.cli.frame import Frame, command
+from commands.cli.leaving import folded
 from commands.cli.options import SNAPSHOT, Decorator, Duration, flag, option
-from commands.cli.render import Outcome, Page, Row, folded, json_encoder, tab_separated
+from commands.cli.render import Outcome, Page, Row, json_encoder, tab_separated
 from commands.topic import note_problems
 from kctl.errors import BadValue, KctlError
 from kctl.rows.cluster import CONFIG

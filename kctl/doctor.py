@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from typing import NamedTuple
 
 from formats.secrets import redact_text
@@ -84,6 +85,19 @@ def _spark_settings() -> Iterator[Check]:
         yield Check("spark setting", "ok", f"{what}: {reason}")
 
 
+def pip_install() -> str:
+    """The command that installs into the environment of kctl, whichever that of the shell is."""
+    found = shutil.which("pip")
+    if found and os.path.dirname(found) == os.path.dirname(sys.executable):
+        return "pip install"
+    # `uv tool install` leaves pip out
+    return (
+        f"{sys.executable} -m pip install"
+        if find_spec("pip")
+        else f"uv pip install --python {sys.executable}"
+    )
+
+
 def _python() -> Check:
     said = f"{sys.version.split()[0]} at {sys.executable}"
     return Check("python", "ok" if sys.version_info >= (3, 11) else "wrong", said)
@@ -94,7 +108,9 @@ def _crc() -> Check:
 
     name, _ = provider()
     if name == "numpy":
-        return Check("crc-32c", "slow", "numpy", "pip install google-crc32c: checksums run ten times faster")
+        return Check(
+            "crc-32c", "slow", "numpy", f"{pip_install()} google-crc32c: checksums run ten times faster"
+        )
     return Check("crc-32c", "ok", name)
 
 
@@ -107,7 +123,7 @@ def _codec(name: str, module: str, package: str) -> Callable[[], Check]:
                 name,
                 "slow",
                 "through pyarrow",
-                f"pip install {package}: small batches decompress several times faster",
+                f"{pip_install()} {package}: small batches decompress several times faster",
             )
         return Check(name, "ok", f"{package} {_version(package)}")
 
@@ -124,7 +140,7 @@ def _version(package: str) -> str:
 def _gzip() -> Check:
     if _version("isal"):
         return Check("gzip", "ok", f"isal {_version('isal')}")
-    return Check("gzip", "ok", "zlib of the standard library", "pip install 'kctl[fast]': faster gzip")
+    return Check("gzip", "ok", "zlib of the standard library", f"{pip_install()} 'kctl[fast]': faster gzip")
 
 
 def _extra(name: str, package: str, extra: str, what: str) -> Callable[[], Check]:
@@ -133,7 +149,7 @@ def _extra(name: str, package: str, extra: str, what: str) -> Callable[[], Check
         if found:
             return Check(name, "ok", f"{package} {found}")
         return Check(
-            name, "missing", f"{package} is not installed", f"pip install 'kctl[{extra}]' for {what}"
+            name, "missing", f"{package} is not installed", f"{pip_install()} 'kctl[{extra}]' for {what}"
         )
 
     return check

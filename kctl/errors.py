@@ -4,6 +4,7 @@ Texts are lower-case, name the thing, quote the value and end without a full sto
 same next step says it once, in its `hint`; `tests/kctl/test_errors.py` asks for one of each error.
 """
 
+import os
 import re
 from collections.abc import Iterable
 from errno import (
@@ -111,7 +112,9 @@ def file_error(
     place: object, error: BaseException, kind: type[KctlError] = UnreadableFile, hint: str = ""
 ) -> KctlError:
     """An error of the system as one of kctl's: the place, the system's words, and what to do about it."""
-    return kind(f"{place}: {reason_of(error)}", hint or two_slashes(str(place)) or next_step_of(error))
+    path = str(place)
+    hint = hint or two_slashes(path) or (near_path(path) if isinstance(error, FileNotFoundError) else "")
+    return kind(f"{place}: {reason_of(error)}", hint or next_step_of(error))
 
 
 ONE_SLASH = re.compile(r"(s3[an]?|gc?s|abfss?|(?:web)?hdfs):/(?!/)", re.IGNORECASE)
@@ -121,6 +124,20 @@ def two_slashes(path: str) -> str:
     """The hint for what looks like the URL of a store and lacks a slash; nothing for any other path."""
     found = ONE_SLASH.match(path)
     return f"did you mean {found[1]}://{path[found.end() :]}?" if found else ""
+
+
+def near_path(path: str) -> str:
+    """The hint for a path that is not there: names like its first part that is missing; nothing if there is none."""
+    missing, folder = path.rstrip("/"), ""
+    while missing and not os.path.isdir(folder := os.path.dirname(missing) or "."):
+        missing = folder
+    try:
+        names = os.listdir(folder) if missing else []
+    except OSError:
+        return ""
+    name = os.path.basename(missing)
+    near = near_names(name, names, otherwise="") if name not in names else ""
+    return f"{near} (in {folder})" if near and folder != "." else near
 
 
 def near_names(name: str, known: Iterable[str], *, otherwise: str) -> str:

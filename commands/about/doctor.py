@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from commands.cli.frame import Frame, command
-from commands.cli.render import Outcome, Page, Row
+from commands.cli.render import Outcome, Page, Row, folding
 
 STYLE_OF = {"ok": "good", "slow": "warning", "missing": "warning", "wrong": "error"}
 
@@ -23,7 +23,7 @@ def doctor(frame: Frame) -> Outcome:
         rows.append(CHECK.of(check))
         if check.state == "wrong":
             frame.raise_status(5)
-    return Outcome(rows, text=doctor_text)
+    return Outcome(rows, text=folding(doctor_text))
 
 
 def doctor_text(rows: Iterable[Row], page: Page) -> Iterator[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
-from commands.cli.render import NEXT, Page, Row, Text
+from commands.cli.leaving import NEXT
+from commands.cli.render import Page, Row, Text
 
 SAID_LAST = ("judgement", "coverage")
 OPEN = ("unreadable", "could_not_judge")

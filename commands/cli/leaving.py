@@ -19,6 +19,9 @@ Chunk = bytes | memoryview
 
 OWN_COLOUR = f"\x1b[{os.urandom(8).hex()};"
 """How a colour sequence of kctl begins until it leaves; evidence cannot know it."""
+COLOUR = rf"{re.escape(OWN_COLOUR)}[0-9;]*m"
+WORDS = rf"{COLOUR}|\s+|(?:(?!{COLOUR})\S)+"
+NEXT = "next     "  # begins a line with a command to copy
 
 ELSE = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 IN_A_LINE = f"([\x00-\x1f{ELSE}])\\1*"  # a file may end with a gigabyte of NUL bytes
@@ -145,12 +148,40 @@ def write(chunks: Iterable[Chunk]) -> None:
     out.flush()
 
 
+def folded(line: str, width: int) -> Iterator[str]:
+    """The line in pieces that fit, those after the first indented by 4 more than it; a word is never broken."""
+    plain = re.sub(COLOUR, "", line)
+    if len(plain) <= width:
+        yield line
+        return
+    indent = " " * (min(len(plain) - len(plain.lstrip()), width // 2) + 4)
+    piece, used, gap = "", 0, ""
+    for token in re.findall(WORDS, line):
+        if token.startswith(OWN_COLOUR):
+            piece += gap + token
+            used, gap = used + len(gap), ""
+        elif token.isspace():
+            gap = token
+        elif gap and used + len(gap) + len(token) > width and piece.strip():
+            yield piece
+            piece, used, gap = indent + token, len(indent) + len(token), ""
+        else:
+            piece, used, gap = piece + gap + token, used + len(gap) + len(token), ""
+    yield piece
+
+
 def say(line: str, *, end: str = "\n") -> None:
     """Write a line to standard error, without the secrets that a library or an argument put into it and with URLs as they were given."""
     from formats.secrets import redact_text
     from kctl.stores.mirror import given_name
 
-    sys.stderr.write(laid_out(redact_text(given_name(line))) + end)
+    line = redact_text(given_name(line))
+    lines = [line]
+    if sys.stderr.isatty() and not line.startswith(NEXT):
+        from shutil import get_terminal_size
+
+        lines = list(folded(line, get_terminal_size().columns))
+    sys.stderr.write("\n".join(map(laid_out, lines)) + end)
     sys.stderr.flush()
 
 

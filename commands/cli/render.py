@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 
 from commands.cli.leaving import (
     IN_A_LINE,
+    NEXT,
     OWN_COLOUR,
     Chunk,
+    folded,
     json_chunks,
     laid_out,
     text_chunks,
@@ -24,8 +26,6 @@ from commands.cli.leaving import (
 )
 
 Row = dict[str, object]
-COLOUR = rf"{re.escape(OWN_COLOUR)}[0-9;]*m"
-WORDS = rf"{COLOUR}|\s+|(?:(?!{COLOUR})\S)+"
 STYLES = {"error": "31;1", "warning": "33", "info": "36", "good": "32", "dim": "2", "bold": "1"}
 
 
@@ -57,9 +57,6 @@ class Outcome(NamedTuple):
     is_exact: bool = False
 
 
-NEXT = "next     "  # begins a line with a command to copy
-
-
 def folding(text: Text) -> Text:
     """A layout whose lines, but for commands to copy, are broken between words where the page is too narrow."""
     return lambda rows, page: (
@@ -67,28 +64,6 @@ def folding(text: Text) -> Text:
         for line in text(rows, page)
         for part in ([line] if line.startswith(NEXT) else folded(line, page.width))
     )
-
-
-def folded(line: str, width: int) -> Iterator[str]:
-    """The line in pieces that fit, those after the first indented by 4 more than it; a word is never broken."""
-    plain = re.sub(COLOUR, "", line)
-    if len(plain) <= width:
-        yield line
-        return
-    indent = " " * (min(len(plain) - len(plain.lstrip()), width // 2) + 4)
-    piece, used, gap = "", 0, ""
-    for token in re.findall(WORDS, line):
-        if token.startswith(OWN_COLOUR):
-            piece += gap + token
-            used, gap = used + len(gap), ""
-        elif token.isspace():
-            gap = token
-        elif gap and used + len(gap) + len(token) > width and piece.strip():
-            yield piece
-            piece, used, gap = indent + token, len(indent) + len(token), ""
-        else:
-            piece, used, gap = piece + gap + token, used + len(gap) + len(token), ""
-    yield piece
 
 
 def ids(value: object) -> str:

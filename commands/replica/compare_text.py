@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from commands.cli.render import Page, Row, epochs, finding_line, ids
+from kctl.changes.intents import counted
 
 VERDICT_STYLES = {"equal": "good", "behind": "info", "unknown": "warning"}
 
@@ -26,7 +27,7 @@ def compare_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
             yield from _block(block, page)
             block = []
     counts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(totals.items()))
-    yield f"{sum(totals.values())} partitions compared: {counts or 'no partition has copies of two brokers'}"
+    yield f"{counted(sum(totals.values()), 'partition')} compared: {counts or 'no partition has copies of two brokers'}"
 
 
 def verdict_line(row: Row, page: Page) -> str:

@@ -13,6 +13,7 @@ from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN_PATH, PARTITION, TIMEOUT, TOPIC, Size, option
 from commands.cli.render import Outcome, Page, Row, finding_line
 from commands.replica.compare_text import divergence_line, verdict_line
+from kctl.changes.intents import counted
 from kctl.rows.live import VERIFICATION, VERIFIED
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def _sum(row: Row, page: Page) -> str:
     assert isinstance(read, int) and isinstance(seconds, float)
     rate = f", {read / max(seconds, 0.001) / 1e6:,.0f} MB/s" if read else ""
     wrong, unknown = row["wrong"], row["unknown"]
-    counts = f"{row['partitions']:,} partitions compared: {row['equal']:,} equal"
+    counts = f"{counted(int(str(row['partitions'])), 'partition')} compared: {row['equal']:,} equal"
     counts += f", {wrong:,} wrong" if wrong else ""
     counts += f", {unknown:,} not known" if unknown else ""
     style = "error" if wrong else "warning" if unknown else "good"

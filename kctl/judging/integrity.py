@@ -27,6 +27,7 @@ NOT_EXAMINED = frozenset({said_of_segments.NOT_EXAMINED.code})
 NOT_KAFKAS = frozenset({said_of_evidence.OF_ANOTHER_SYSTEM.code})
 # What is looked for in a folder.
 WANTED = "log directory, partition folder or segment"
+NOT_THERE = "no such file or directory"  # of a path of the command line: it may be misspelt
 
 
 class Examined(Protocol):
@@ -115,7 +116,13 @@ def _order(subject: Subject) -> tuple[str, int, int, str]:
 
 def _judgement(subject: Subject, files: int, said: _Said) -> Judgement:
     missing = tuple(
-        Missing(f"bytes of {path or 'a file'}", subject.broker_id, subject.moment, why, "copy the file again")
+        Missing(
+            f"bytes of {path or 'a file'}",
+            subject.broker_id,
+            subject.moment,
+            why,
+            "" if why == NOT_THERE else "copy the file again",
+        )
         for path, why in dict.fromkeys(said.unread)
     )
     if said.wrong:

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commands.cli.render import Page, aligned, folded, tab_separated
+from commands.cli.leaving import folded
+from commands.cli.render import Page, aligned, tab_separated
 from kctl.errors import KctlError
 from kctl.rows import RowType, is_wrong
 from kctl.settings import Context, read_context, with_secrets
@@ -430,3 +431,14 @@ def test_columns_that_do_not_fit_stand_below() -> None:
 )
 def test_what_is_wrong_is_told_by_kinds_that_are_reserved(row: dict[str, object], wrong: bool) -> None:
     assert is_wrong(row) is wrong
+
+
+def test_doctor_names_the_pip_of_its_own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kctl import doctor
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert doctor.pip_install() == f"{sys.executable} -m pip install"
+    monkeypatch.setattr(doctor, "find_spec", lambda _: None)  # as `uv tool install` leaves it
+    assert doctor.pip_install() == f"uv pip install --python {sys.executable}"
+    monkeypatch.setenv("PATH", os.path.dirname(sys.executable))
+    assert doctor.pip_install() == "pip install"

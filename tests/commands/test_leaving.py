@@ -282,3 +282,15 @@ def test_line_ends_of_windows_leave_as_they_are_and_other_carriage_returns_are_s
     data = b"one\r\ntwo\rthree\r\r\n\r"
     chunks = [data[n : n + size] for n in range(0, len(data), size)]
     assert b"".join(map(bytes, text_chunks(chunks))) == b"one\r\ntwo\\rthree\\r\r\n\\r"
+
+
+def test_what_is_said_on_a_terminal_breaks_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    for terminal in (True, False):
+        monkeypatch.setattr(sys, "stderr", Stream(is_terminal=terminal))
+        leaving.say("kctl: no tier in the evidence and no --tier: only logs are compared")
+        leaving.say("next     kctl replica loss evidence/unclean --export lost")
+        said = sys.stderr.said()  # type: ignore[attr-defined]
+        assert said.splitlines()[-1] == "next     kctl replica loss evidence/unclean --export lost"
+        assert (max(map(len, said.splitlines()[:-1])) <= 40) is terminal
+        assert " ".join(said.split()[:12]) == "kctl: no tier in the evidence and no --tier: only logs are"

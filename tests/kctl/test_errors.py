@@ -10,7 +10,7 @@ import pytest
 
 from commands.cli.leaving import say_error
 from kctl.cluster.names import unknown_partition, unknown_topics
-from kctl.errors import BadValue, KctlError, file_error, near_names
+from kctl.errors import BadValue, KctlError, file_error, near_names, near_path
 from kctl.model import TopicPartition
 from tests.conftest import HERE
 
@@ -133,3 +133,26 @@ def test_errors_of_the_system_say_what_to_do() -> None:
     )
     assert file_error("a", OSError(12345, "strange")).hint
     assert pickle.loads(pickle.dumps(error)).hint == error.hint
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("orders-1/00000000000000000000.log", "did you mean orders-0? (in {folder})"),
+        ("orders-0/0000000000000000000.log", "did you mean 00000000000000000000.log? (in {folder}/orders-0)"),
+        ("payments-4", ""),
+        ("orders-0/00000000000000000000.log/x", ""),
+    ],
+)
+def test_a_path_that_is_not_there_gets_names_like_it(tmp_path: Path, path: str, hint: str) -> None:
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0/00000000000000000000.log").touch()
+    assert near_path(f"{tmp_path}/{path}") == hint.format(folder=tmp_path)
+
+
+def test_a_relative_path_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "evidence").mkdir()
+    assert near_path("evidnce/") == "did you mean evidence?"
+    assert near_path("evidnce/broker-1") == "did you mean evidence?"
+    assert near_path("/nowhere/at/all") == near_path("") == ""
