@@ -415,7 +415,8 @@ class PartitionLag(NamedTuple):
 def lags_of(wire: Wire, group: ConsumerGroup, state: ClusterState | None = None) -> list[PartitionLag]:
     """Every partition with an offset or a member, by topic and number; one without an offset has no lag.
 
-    `state` says who leads; it is read where it is not given.
+    Where a share group begins to read says nothing of its lag: brokers write it one acknowledgement late, so that it
+    may stay 0 where all is acknowledged. Brokers before 4.2 do not tell the lag. `state` says who leads; it is read where it is not given.
     """
     told: dict[TopicPartition, int | None] = {}
     if group.type == SHARE:
@@ -430,7 +431,7 @@ def lags_of(wire: Wire, group: ConsumerGroup, state: ClusterState | None = None)
     found = []
     for tp in partitions:
         at, end, lag = offsets.get(tp), ends.get(tp), told.get(tp)
-        if lag is None and at is not None and end is not None:
+        if group.type != SHARE and at is not None and end is not None:
             lag = max(0, end - at.offset)
         found.append(PartitionLag(tp, at, end, lag, owners.get(tp)))
     return found
