@@ -43,6 +43,7 @@ from kctl.wire.shortcuts.metadata import Places, PlacesRequest, TopicPlaces, pla
 
 NOT_CONTROLLER, NOT_AUTHORIZED = 41, 29
 SHORT, LONG = 0.01, 0.08  # seconds between two looks at how far a broker is
+LATE = 2.0  # seconds that brokers have to apply what was committed
 MOMENT = 0.5  # seconds that another broker has to take a connection
 NEW = partial(tuple.__new__, TopicPartition)
 ELR_PAGE = 2000  # partitions; brokers give no more in an answer
@@ -80,6 +81,8 @@ def read_cluster(
     found = {str(one.name): _topic(one, moving) for one in listed if not one.error_code}
     states = _states(listed) if scope.get("partition_states", True) else {}
     wanted = found if topics is not None else names
+    if is_exact and quorum is not None and "brokers" in scope.get("configs", ()):
+        problems = [*problems, *_behind(wire, quorum, brokers)]
     values, files, config_problems = read_configs(
         wire, scope.get("configs", ()), list(wanted), sorted(brokers), scope.get("config_keys")
     )
@@ -149,6 +152,29 @@ def await_metadata(wire: Wire, quorum: Quorum | None) -> dict[str, int]:
             )
         time.sleep(pause)
         pause = min(2 * pause, LONG)
+
+
+def _behind(wire: Wire, quorum: Quorum, brokers: Collection[int]) -> list[Problem]:
+    """Wait until each broker has applied what the quorum had committed, since it alone tells its configuration.
+
+    Those that stay behind are named. Of one that does not answer it is said when it is asked for that.
+    """
+    end, pause = time.monotonic() + LATE, SHORT
+    left = sorted(set(brokers) & set(wire.nodes) - {wire.node})
+    while left:
+        answers = wire.send_all([(node, _api_versions()) for node in left], timeout=LATE)
+        left = [
+            node
+            for node, answer in zip(left, answers, strict=True)
+            if not isinstance(answer, KctlError)
+            and (answer.finalized_features_epoch or 0) < quorum.high_watermark - 1
+        ]
+        if not left or time.monotonic() > end:
+            break
+        time.sleep(pause)
+        pause = min(2 * pause, LONG)
+    why = f"it is more than {LATE:g} s behind the controller, and may tell what was before"
+    return [Problem(f"configuration of broker {node}", why) for node in left]
 
 
 def _api_versions() -> ApiVersionsRequest:

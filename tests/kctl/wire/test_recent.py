@@ -135,3 +135,26 @@ def test_metadata_that_stays_old_is_not_read() -> None:
         reading.await_metadata(wire, QUORUM)  # type: ignore[arg-type]
     assert wire.tried == [9]
     assert reading.await_metadata(wire, None) == {}  # type: ignore[arg-type]
+
+
+def test_the_configuration_of_a_broker_is_asked_for_once_it_has_applied_what_was_committed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Up to 4.0 a broker may be half a second behind the one that is read from; 3 stays so, and 4 does not answer."""
+    monkeypatch.setattr(reading, "LATE", 0.3)
+    applied = {2: iter([98, 98, 99]), 3: iter([98] * 1000)}
+    asked: list[list[int]] = []
+
+    def send_all(requests: list[tuple[int, Any]], timeout: float) -> list[Any]:
+        asked.append([node for node, _ in requests])
+        return [
+            NoAnswer("no", 4) if node == 4 else SimpleNamespace(finalized_features_epoch=next(applied[node]))
+            for node in asked[-1]
+        ]
+
+    wire: Any = SimpleNamespace(node=1, nodes=[1, 2, 3, 4], send_all=send_all)
+    (problem,) = reading._behind(wire, QUORUM, [1, 2, 3, 4, 5])
+    assert problem.place == "configuration of broker 3" and "behind the controller" in problem.reason
+    assert asked[:4] == [[2, 3, 4], [2, 3], [2, 3], [3]]
+    applied[3] = iter([99])
+    assert reading._behind(wire, QUORUM, [1, 3]) == []
