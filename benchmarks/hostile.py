@@ -213,6 +213,10 @@ def large_batches(folder: Path) -> Iterator[Command]:
     yield "segment", "dump", log, "--records"
     log.write_bytes(batch(write_record(Record(0, 0, None, noise * 60), 0, 0)))
     yield "segment", "verify", folder
+    shutil.rmtree(folder / "data")
+    for broker, end in ((1, b"x"), (2, b"y")):
+        replica(folder, broker, batch(endless + end))
+    yield "replica", "compare", folder, "--compacted", "orders"
 
 
 @case

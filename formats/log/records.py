@@ -75,8 +75,19 @@ class Entry(Struct, frozen=True):
         """Its bytes, read anew on each call."""
         return self.source.read(self.position, self.size_in_bytes)
 
-    def body_pieces(self) -> Iterator[Bytes]:
-        """What follows the header of a batch of magic 2, read anew, a megabyte at a time."""
+    def body_pieces(self, limit: int) -> Iterator[Bytes]:
+        """The decompressed body of a batch of magic 2, read anew, a megabyte at a time.
+
+        `TooLarge` beyond the limit, and where more is compressed than is read at once.
+        """
+        if self.header.codec:
+            from formats.compression import TooLarge, pieces
+
+            if self.size_in_bytes > LARGEST_COMPRESSED:
+                raise TooLarge(limit)
+            body = memoryview(self.data)[record_batch.HEADER_SIZE :]
+            yield from pieces(self.header.codec, body, magic=2, limit=limit)
+            return
         for position in range(self.position + record_batch.HEADER_SIZE, self.next_position, WINDOW):
             yield self.source.read(position, min(WINDOW, self.next_position - position))
 
@@ -244,12 +255,8 @@ def iterate_records(entry: Entry, *, limit: int = DEFAULT_LIMIT) -> Iterator[Rec
     if not batch.records_count:
         # The cleaner leaves empty batches; Kafka does not look at their bodies.
         return
-    if batch.codec and entry.size_in_bytes > LARGEST_COMPRESSED:
-        from formats.compression import TooLarge
-
-        raise TooLarge(limit)
-    if not batch.codec and entry.size_in_bytes > LARGEST_IN_MEMORY:
-        yield from record_batch.read_records_in_pieces(batch, entry.body_pieces())
+    if entry.size_in_bytes > LARGEST_IN_MEMORY:
+        yield from record_batch.read_records_in_pieces(batch, entry.body_pieces(limit))
         return
     body: Bytes = memoryview(entry.data)[record_batch.HEADER_SIZE :]
     if batch.codec:

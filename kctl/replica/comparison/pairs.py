@@ -23,16 +23,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from formats.compression import pieces
 from formats.errors import FormatError
-from formats.log.record_batch import CODEC_MASK, HEADER_SIZE, BatchHeader, Record
+from formats.log.log_bytes import LogBytes
+from formats.log.record_batch import CODEC_MASK, BatchHeader, Record
 from formats.log.records import Entry, iterate_records, walk
 from formats.values import Struct, field
 from kctl.errors import reason_of
-from kctl.files import open_file
 from kctl.replica.copies.replica_log import NO_BATCHES, Batches, ReplicaLog, joined
 from kctl.replica.copies.scanned import shared_scan
 from kctl.scan.pool import Jobs
+from kctl.scan.source import opened_source
 
 LIMIT = 256 << 20
 
@@ -64,11 +64,11 @@ def entries(log: ReplicaLog, batches: Batches, rows: Iterable[int]) -> Iterable[
     for segment, of_segment in groupby(rows, lambda row: int(batches.segment[row])):
         path = log.files[segment]
         try:
-            with open_file(path) as file:
+            with opened_source(path) as source:
                 for row in of_segment:
-                    file.seek(int(batches.position[row]))
-                    data = file.read(int(batches.size_in_bytes[row]))
-                    for item in walk(data, check_crc=False):
+                    position, size = int(batches.position[row]), int(batches.size_in_bytes[row])
+                    batch = LogBytes(source, position + size)
+                    for item in walk(batch, position=position, check_crc=False):
                         if isinstance(item, Entry):
                             yield item
         except OSError as error:
@@ -457,6 +457,6 @@ def _uncompressed(header: BatchHeader) -> BatchHeader:
 
 def _digest_of(entry: Entry) -> bytes:
     body = hashlib.blake2b()
-    for piece in pieces(entry.header.codec, memoryview(entry.data)[HEADER_SIZE:], magic=2, limit=LIMIT):
+    for piece in entry.body_pieces(LIMIT):
         body.update(piece)
     return body.digest()
