@@ -50,19 +50,19 @@ _WRITER = (
     rb"|(?:broker|controller|kafka|quorum-controller)-(\d{1,10})-[a-zA-Z]|ExpirationReaper-(\d{1,10})[-\]]"
     rb"|(?:KafkaApi|TxnMarkerSenderThread|AddPartitionsToTxnSenderThread)-(\d{1,10})\])"
 )
-_WRITER_OF_PARTITION = rb"artition \[[^\]\n]*\] on broker (\d{1,10}): "
-WRITER = re.compile(rb"\[" + _WRITER + rb"|P" + _WRITER_OF_PARTITION)
+_ON_BROKER = rb"[^\]\n]*\] on broker (\d{1,10}): "
+WRITER = re.compile(rb"\[" + _WRITER + rb"|Partition \[" + _ON_BROKER)
 # The identity of each line, of which a log has few: who it names is looked for in each of them once.
 _IDENTITIES = re.compile(
     rb"\n\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] [A-Z]+ (\[(?:Partition \S+ broker=\d{1,10}\]|[^\]\n]*\]?)"
     rb"|Partition \[[^\]\n]*\] on broker \d{1,10}: |(?:Controller|Broker) \d{1,10} )"
 )
 _BARE = re.compile(rb"(?:Controller|Broker) (\d{1,10}) ")
-# In layouts of others the message stands behind a level, a quotation mark, or what ends a head. The expression begins
-# with the bytes it looks for, which `re` finds six times as fast as a place to look behind.
-_ANYWHERE = (
-    rb"[\[P](?:(?<=[A-Z] .)|(?<=[\"\]:-] .)|(?<=\".)|(?<=\].))"
-    rb"(?:(?<=\[)" + _WRITER + rb"|(?<=P)" + _WRITER_OF_PARTITION + rb")"
+# In layouts of others the message stands behind a level, a quotation mark, or what ends a head. Each expression begins
+# with the text it looks for, which `re` finds many times as fast as one of several bytes or a place to look behind.
+_ANYWHERE = tuple(
+    begin + rb"(?:(?<=[A-Z] %b)|(?<=[\"\]:-] %b)|(?<=\"%b)|(?<=\]%b))" % ((begin,) * 4) + rest
+    for begin, rest in ((rb"\[", _WRITER), (rb"Partition \[", _ON_BROKER))
 )
 
 
@@ -97,18 +97,18 @@ def writers_named(data: bytes) -> set[int]:
     """The brokers that lines name as their writers."""
     identities = set(_IDENTITIES.findall(b"\n" + data))
     named = [match for text in identities if (match := WRITER.match(text) or _BARE.match(text))]
+    if not named:
+        named = [match for expression in _ANYWHERE for match in re.finditer(expression, data)]
     # One group of each match is the id.
-    return {int(match[match.lastindex or 0]) for match in named or re.finditer(_ANYWHERE, data)}
+    return {int(match[match.lastindex or 0]) for match in named}
 
 
 # --- where records start --------------------------------------------------------------------------------
 
-_ZERO = [int.from_bytes(text, "big") for text in (b"0000-00-", b"00 00:00", b":00,000]")]
+_TIME = b"0000-00-00 00:00:00,000]"
+_ZEROS = np.frombuffer(_TIME, ">u8").astype(np.uint64)
 # Which bytes of the three words are separators: those must be equal, the others digits.
-_MARKS = [
-    int.from_bytes(bytes(0 if byte == 0x30 else 0xFF for byte in text), "big")
-    for text in (b"0000-00-", b"00 00:00", b":00,000]")
-]
+_SEPARATORS = np.frombuffer(re.sub(rb"[^0]", b"\xff", _TIME).replace(b"0", b"\0"), ">u8").astype(np.uint64)
 _HIGH = np.uint64(0xF0F0F0F0F0F0F0F0)
 _SIX = np.uint64(0x0606060606060606)
 
@@ -134,7 +134,7 @@ def find_records(data: bytes | memoryview) -> Records:
     """
     size = len(data)
     octets = np.frombuffer(data, np.uint8)
-    line_ends = line_ends_of(octets)
+    line_ends: Int64s = (octets == ord("\n")).nonzero()[0]
     if size < HEAD_SIZE:
         return Records(np.empty(0, np.int64), np.empty(0, np.int64), line_ends)
     starts = np.empty(len(line_ends) + 1, np.int64)
@@ -145,51 +145,33 @@ def find_records(data: bytes | memoryview) -> Records:
     # One gather of 24 bytes, which is quicker than three of 8.
     heads = np.ndarray((size - HEAD_SIZE + 2,), "V24", data, strides=(1,))[starts + 1]
     words = heads.view(">u8").reshape(-1, 3).astype(np.uint64)
-    wrong = np.zeros(len(starts), np.uint64)
-    digits = []
-    for number, (zero, marks) in enumerate(zip(_ZERO, _MARKS, strict=True)):
-        word = words[:, number] ^ np.uint64(zero)
-        wrong |= ((word | (word + _SIX)) & _HIGH) | (word & np.uint64(marks))
-        digits.append(word)
+    words ^= _ZEROS
+    wrong = ((words | (words + _SIX)) & _HIGH) | (words & _SEPARATORS)
     if wrong.any():
-        valid = wrong == 0
-        starts = starts[valid]
-        digits = [word[valid] for word in digits]
+        valid = ~wrong.any(axis=1)
+        starts, words = starts[valid], words[valid]
     if not len(starts):
         return Records(starts, starts, line_ends)
-    millis = _times(*digits)
+    millis = _times(words)
     exists = millis >= 0
     if not exists.all():
         starts, millis = starts[exists], millis[exists]
     return Records(starts, millis, line_ends)
 
 
-def line_ends_of(octets: npt.NDArray[np.uint8]) -> Int64s:
-    """Where the line ends are: first the runs of eight bytes with any, of which there are few."""
-    is_end = octets == 10
-    whole = len(is_end) & ~7
-    runs = np.flatnonzero(is_end[:whole].view(np.uint64) != 0)
-    places = np.flatnonzero(is_end[:whole].reshape(-1, 8)[runs])
-    found = (runs[places >> 3] << 3) + (places & 7)
-    rest = np.flatnonzero(is_end[whole:])
-    return found if not len(rest) else np.concatenate((found, rest + whole))
-
-
-def _times(
-    date: npt.NDArray[np.uint64], minute: npt.NDArray[np.uint64], end: npt.NDArray[np.uint64]
-) -> Int64s:
+def _times(words: npt.NDArray[np.uint64]) -> Int64s:
     """Milliseconds of each time, negative for one that does not exist; minutes are worked out where they change."""
-    changes = np.flatnonzero((minute[1:] != minute[:-1]) | (date[1:] != date[:-1])) + 1
+    date, minute, end = words.T
+    changes = ((minute[1:] != minute[:-1]) | (date[1:] != date[:-1])).nonzero()[0] + 1
     firsts = np.concatenate((np.zeros(1, np.int64), changes))
-    bases = [
-        _minute_millis(one, two)
-        for one, two in zip(date[firsts].tolist(), minute[firsts].tolist(), strict=True)
-    ]
+    bases = [_minute_millis(*day_and_minute) for day_and_minute in words[firsts, :2].tolist()]
     within = end.astype(">u8").view(np.uint8).reshape(-1, 8) @ _WEIGHTS
-    base = np.repeat(np.array(bases, np.int64), np.diff(np.append(firsts, len(date))))
+    lengths = np.concatenate((changes, np.array([len(words)]))) - firsts
+    base = np.repeat(np.array(bases, np.int64), lengths)
     # 60 is a leap second; 61 and more are no seconds.
     base[within >= 61_000] = _NO_TIME
-    return base + within
+    millis: Int64s = base + within
+    return millis
 
 
 _NO_TIME = -(1 << 60)

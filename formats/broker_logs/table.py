@@ -41,6 +41,8 @@ STATE_CHANGES = "state.change.logger"
 OWN_PACKAGES = ("kafka.", "org.apache.kafka.", "state.change.")
 # Where sentences of two logs are alike, what is printed to the first is meant.
 LOGS = ("state-change.log", "server.log", "controller.log")
+# First words with the class that printed them, for each of which the templates are chosen once.
+MOST_CHOICES = 4096
 
 
 class Found(NamedTuple):
@@ -57,6 +59,7 @@ class Table:
     def __init__(self, templates: Iterable[Template]) -> None:
         self.templates = tuple(templates)
         self.by_id = {template.id: template for template in self.templates}
+        self._of_class = lru_cache(MOST_CHOICES)(self._chosen)
 
     @cached_property
     def _by_words(self) -> dict[str, list[Template]]:
@@ -67,21 +70,26 @@ class Table:
             found.setdefault(first_words(template.pattern), []).append(template)
         return found
 
-    def candidates(self, sentence: bytes, class_name: str = "", *, is_other: bool = False) -> list[Template]:
+    def candidates(
+        self, sentence: bytes, class_name: str = "", *, is_other: bool = False
+    ) -> tuple[Template, ...]:
         """The templates that may be this sentence: those of the class that prints it first, then by log; in each log
         the one with most fixed characters first. Few words mean something only of Kafka's own classes: `is_other`."""
         words = sentence[:200].split(b" ", 2)
         first = words[0].decode("latin-1").lower()
         two = f"{first} {words[1].decode('latin-1').lower()}" if len(words) > 1 else first
-        templates = [template for key in {two, first, ""} for template in self._by_words.get(key, ())]
+        begins = tuple(key for key in (two, first, "") if key in self._by_words)
+        return self._of_class(begins, class_name, is_other)
+
+    def _chosen(self, begins: tuple[str, ...], class_name: str, is_other: bool) -> tuple[Template, ...]:
+        templates = [template for key in dict.fromkeys(begins) for template in self._by_words[key]]
         if class_name:
             templates = [
                 t
                 for t in templates
                 if class_name in printers(t.classes) or not (_needs_class(t) or (is_other and not t.fields))
             ]
-            return sorted(templates, key=lambda t: (class_name not in printers(t.classes), _rank(t)))
-        return sorted(templates, key=_rank) if len(templates) > 1 else templates
+        return tuple(sorted(templates, key=lambda t: (class_name not in printers(t.classes), _rank(t))))
 
     def find(self, sentence: bytes, logger: str | None = None) -> Found | None:
         """The first template that is the whole sentence; None when there is none."""

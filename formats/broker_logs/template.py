@@ -61,12 +61,17 @@ class Template(NamedTuple):
     @property
     def fields(self) -> tuple[tuple[str, str], ...]:
         """Name and type of each field, in order."""
-        return tuple(re.findall(r"\{(\w+):(\w+)\}", self.pattern))
+        return _fields(self.pattern)
 
     @property
     def words(self) -> int:
         """How many characters of the pattern are fixed: the more, the more a match says."""
         return len(PIECES.sub("", self.pattern))
+
+
+@cache
+def _fields(pattern: str) -> tuple[tuple[str, str], ...]:
+    return tuple(re.findall(r"\{(\w+):(\w+)\}", pattern))
 
 
 def templates_of(text: str, only: str = "") -> Iterator[Template]:

@@ -272,7 +272,9 @@ def _blocks_of_file(file: LogFile, state: _State, chunk: int, skip: int = 0) -> 
     damage: list[str] = []
     rest: list[bytes] = []
     held = 0
-    wait_for = 0
+    # A piece that is shorter is the last one of most files: it is no block of its own but for its last record.
+    # Standard input may stay open for long.
+    least = wait_for = 0 if file.path == STDIN else chunk
     pieces = chunks_of(file.path, damage.append, size=chunk, ahead=True, skip=skip)
     origin = file.layout.origin if isinstance(file.layout, CarriedLayout) and file.container else None
     state.numbers = array("q") if origin else None
@@ -292,13 +294,13 @@ def _blocks_of_file(file: LogFile, state: _State, chunk: int, skip: int = 0) -> 
             end = int(records.starts[-1])
             yield _block(file, state, data, end, records)
             data = data[end:]
-            wait_for = 0
+            wait_for = least
         elif is_longest and held > chunk:
             none = np.empty(0, np.int64)
             state.reading.held += held
             yield _block(file, state, data, len(data), records or Records(none, none, none))
             state.reading.held -= held
-            data, wait_for = b"", 0
+            data, wait_for = b"", least
         else:
             wait_for = 2 * held
         rest, held = [data] if data else [], len(data)

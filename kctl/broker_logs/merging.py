@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,9 @@ from kctl.broker_logs.filters import broker_filter
 from kctl.broker_logs.overlap import without_copies
 from kctl.broker_logs.shapes import Shapes
 from kctl.broker_logs.sources import LogFile, LogSource, Sources, find_sources
+
+if TYPE_CHECKING:
+    from kctl.broker_logs.writers import Known
 
 Slice = tuple[Block, int, int]
 
@@ -159,6 +162,15 @@ class Merge(Struct, dict=True):
     tells_brokers: bool = True
     """Whether the broker of each record is asked for, or its bytes alone."""
 
+    shapes: Shapes = field(default_factory=Shapes)
+    """The shapes of the lines that were met."""
+
+    @cached_property
+    def _known(self) -> Known:
+        from kctl.broker_logs.writers import Known
+
+        return Known(self.shapes)
+
     @cached_property
     def blocks(self) -> list[Iterator[Block]]:
         """The blocks of each source, without copies."""
@@ -173,7 +185,7 @@ class Merge(Struct, dict=True):
             return blocks
         from kctl.broker_logs.writers import attributed
 
-        blocks = attributed(blocks)
+        blocks = attributed(blocks, self._known)
         return map(broker_filter(self.sources.brokers), blocks) if self.sources.brokers else blocks
 
     def released(self, keep: Filter | None = None) -> Iterator[Released]:
@@ -184,13 +196,12 @@ class Merge(Struct, dict=True):
 
     def events(self, keep: Filter | None = None, wanted: frozenset[str] | None = None) -> Iterator[Event]:
         """Events in order; with `wanted` only those of these templates."""
-        shapes = Shapes()
         parsed: dict[int, tuple[Block, list[Shape]]] = {}
         for released in self.released(keep):
             for block, low, high in released.runs():
                 known = parsed.get(block.source)
                 if known is None or known[0] is not block:
-                    known = parsed[block.source] = block, shapes.parse(block)
+                    known = parsed[block.source] = block, self.shapes.parse(block)
                 of_block = known[1]
                 for index in range(low, high):
                     shape = of_block[index]

@@ -158,7 +158,7 @@ class Shapes:
             return block.shapes[index]
         if block.file.layout is not KAFKA:
             return self._any_layout(block, index)
-        start, end = block.places[0][index], block.places[1][index]
+        start, end = int(block.starts[index]), int(block.ends[index])
         line_end = block.data.find(b"\n", start, end)
         key = block.data[start : end if line_end < 0 else line_end].translate(DIGITS)
         return self._known.get(key) or self._met_first(block, index, key)

@@ -47,7 +47,7 @@ BARE = re.compile(rb"(?:Controller|Broker) ")
 STATE_CHANGE = b" (state.change.logger)\n"
 # Bytes of a line behind its time that are looked at, as words of eight: of all lines, then of those whose identity is
 # longer. `BEGINS` needs so many of the sentence.
-WIDTHS, NEEDED = (56, 120), 10
+WIDTHS, NEEDED = (40, 64, 120), 10
 # In the place of a broker: more of the line has to be looked at; its beginning was too short to tell.
 ELSE, CUT = -2, -3
 # The broker is this less the number where the logger of state changes ends the line.
@@ -151,9 +151,17 @@ def _end_with(block: Block, starts: Int64s, text: bytes) -> Bools:
     return is_so
 
 
-def attributed(blocks: Iterator[Block]) -> Iterator[Block]:
+class Known:
+    """The lines that were met, whose writers need not be looked for again, of all sources of a merge."""
+
+    def __init__(self, shapes: Shapes) -> None:
+        self.shapes = shapes
+        self.writers = [_Writers(width) for width in WIDTHS]
+
+
+def attributed(blocks: Iterator[Block], known: Known) -> Iterator[Block]:
     """The same blocks with the broker of each record."""
-    shapes, writers = Shapes(), [_Writers(width) for width in WIDTHS]
+    shapes = known.shapes
     held: list[Block] = []
     starts: list[tuple[Int64s, int]] = []
     # What the process of that start says as it fails, before its broker is known.
@@ -166,7 +174,7 @@ def attributed(blocks: Iterator[Block]) -> Iterator[Block]:
     unregistered: int | None = None
     before: Block | None = None
     for block in blocks:
-        brokers, others = _named(block, writers)
+        brokers, others = _named(block, known.writers)
         if block.file.layout is not KAFKA:
             block.shapes = shapes.parse(block)
         block.brokers = brokers

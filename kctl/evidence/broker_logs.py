@@ -15,16 +15,17 @@ from kctl.evidence.model import BrokerLog, LogDir
 
 LOOKED_AT = 1 << 18
 # What a broker says of its configuration as it starts.
-CONFIGURED = re.compile(rb"\b(?:broker|node)\.id = (\d+)|\bProperty broker\.id is overridden to (\d+)")
-# A line of Kafka's own layout by a class that only brokers and controllers have; clients and Connect have others.
+CONFIGURED = re.compile(
+    rb"\.id (?:(?:(?<=\bbroker\.id )|(?<=\bnode\.id ))= |(?<=\bProperty broker\.id )is overridden to )(\d+)"
+)
+# A class that only brokers and controllers have; clients and Connect have others.
 _BROKER_CLASS = (
     rb"(?:state\.change\.logger|kafka\.(?:controller|server|cluster|log|coordinator|zk|raft)\.[\w.$]+"
     rb"|org\.apache\.kafka\.(?:controller|image|raft|metadata|storage|server)\.[\w.$]+)"
 )
-BROKER_LINE = re.compile(
-    rb"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] [A-Z]+ [^\n]* \(" + _BROKER_CLASS + rb"(?::\d+)?\)[ \t\r]*$",
-    re.MULTILINE,
-)
+# A line of Kafka's own layout begins and ends so: to look for its end first is many times as fast.
+BEGIN = re.compile(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] [A-Z]+ ")
+END = re.compile(rb" \(" + _BROKER_CLASS + rb"(?::\d+)?\)[ \t\r]*$", re.MULTILINE)
 # In other layouts the class is a word of the line.
 BROKER_CLASS = re.compile(rb"(?<![\w.$])" + _BROKER_CLASS)
 SETTING = re.compile(rb"^\s*(?:broker|node)\.id\s*=\s*(\d+)\s*$", re.MULTILINE)
@@ -33,7 +34,7 @@ SETTING = re.compile(rb"^\s*(?:broker|node)\.id\s*=\s*(\d+)\s*$", re.MULTILINE)
 def is_broker_log(path: Path) -> bool:
     """Whether the start of a file holds lines that a broker or controller wrote."""
     head = _head(path)
-    if BROKER_LINE.search(head):
+    if _has_broker_line(head):
         return True
     if not BROKER_CLASS.search(head):
         return False
@@ -43,6 +44,13 @@ def is_broker_log(path: Path) -> bool:
     starts = layout.find(head).starts.tolist()
     heads = (layout.split(head[a:b]) for a, b in pairwise([*starts, len(head)]))
     return any(head and head.logger and BROKER_CLASS.fullmatch(head.logger.encode()) for head in heads)
+
+
+def _has_broker_line(head: bytes) -> bool:
+    """Whether a line of Kafka's own layout is by a class that only brokers and controllers have."""
+    return any(
+        BEGIN.match(head, head.rfind(b"\n", 0, end.start()) + 1, end.start()) for end in END.finditer(head)
+    )
 
 
 def broker_id_of_logs(
@@ -95,13 +103,13 @@ def _spoken(logs: Iterable[BrokerLog]) -> set[int]:
     configured: set[int] = set()
     for log in logs:
         head = _head(log.path)
-        layout, _ = (KAFKA, None) if BROKER_LINE.search(head) else detect(head)
+        layout, _ = (KAFKA, None) if _has_broker_line(head) else detect(head)
         head = head if layout is None else layout.bare(head)
         named.update(writers_named(head))
         if len(named) > 1:
             break
         if not named:
-            configured.update(int(one or two) for one, two in CONFIGURED.findall(head))
+            configured.update(map(int, CONFIGURED.findall(head)))
     return named or configured
 
 

@@ -20,9 +20,10 @@ TAKES_ROLE, LOSES_MAJORITY, SHUTS_DOWN = "Q23", "Q41", "Q32"
 HEARS_NOTHING = frozenset(("Q25", "J41"))
 QUORUM_LINES = frozenset((TAKES_ROLE, LOSES_MAJORITY, SHUTS_DOWN)) | HEARS_NOTHING
 ROLE = re.compile(r"(Leader|Follower|Candidate|Prospective|Resigned|Unattached|Voted)(?:State)?\(")
-EPOCH = re.compile(r"\bepoch=(\d{1,19})")
-LEADER = re.compile(r"\bleader(?:Id)?=(?:OptionalInt\[)?(\d{1,19})")
-VOTED = re.compile(r"\bvoted(?:Id=|Key=(?:Optional\[)?ReplicaKey\(id=)(\d{1,19})")
+# Words that are looked for come before the place that they begin at: `re` finds them many times as fast.
+EPOCH = re.compile(r"epoch=(?<=\bepoch=)(\d{1,19})")
+LEADER = re.compile(r"leader(?<=\bleader)(?:Id)?=(?:OptionalInt\[)?(\d{1,19})")
+VOTED = re.compile(r"voted(?<=\bvoted)(?:Id=|Key=(?:Optional\[)?ReplicaKey\(id=)(\d{1,19})")
 MOST_PROOFS = 20
 
 
