@@ -57,7 +57,7 @@ MOST_KNOWN = 20_000
 SLOT_BITS = 12
 FACTORS = np.array([0x9E3779B97F4A7C15 * (2 * n + 1) % 2**64 for n in range(WIDTHS[-1] // 8)], np.uint64)
 # How many blocks are held until a start has its broker.
-MOST_HELD = 3
+MOST_HELD = 2
 
 
 class _Writers(dict[bytes, int]):
@@ -214,7 +214,7 @@ def attributed(blocks: Iterator[Block], known: Known) -> Iterator[Block]:
                     brokers[index] = broker_id
                     if broker_id not in opening:
                         opening.append(broker_id)
-            elif named is not None:
+            elif named is not None and named not in opening:  # that start has its broker
                 for of_block, place in (*starts, *failed) if len(starts) == 1 else ():
                     of_block[place] = named
                 starts.clear()

@@ -113,6 +113,13 @@ def test_a_start_takes_the_broker_that_its_thread_named_right_before(tmp_path: P
     assert [event.broker_id for event in events(tmp_path, *texts) if event.event == "U11"] == [1, 0]
 
 
+def test_a_start_is_not_of_the_broker_of_another_start_that_is_under_way(tmp_path: Path) -> None:
+    registered = [f"Registered broker {broker_id} at path /brokers/ids/{broker_id}" for broker_id in (3, 2)]
+    texts = [configured(2), configured(3), STARTING, "x (kafka.A)", STARTING, f"{registered[0]} (kafka.zk.KafkaZkClient)",
+             started(3), f"{registered[1]} (kafka.zk.KafkaZkClient)", started(2)]  # fmt: skip
+    assert [event.broker_id for event in events(tmp_path, *texts) if event.event == "U11"] == [3, 2]
+
+
 def test_starts_that_overlap_and_name_no_broker_have_none(tmp_path: Path) -> None:
     texts = [STARTING, STARTING, configured(0), configured(1), started(1), started(0)]
     found = events(tmp_path, *texts)

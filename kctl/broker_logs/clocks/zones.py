@@ -161,7 +161,7 @@ def starts_in(file: LogFile) -> list[tuple[int, int, str, int]]:
                         found.append((int(local[0]), offset, file.file, line + data.count(b"\n", 0, head)))
                 place += 1
             keep = data.rfind(b"\n") + 1
-            line += data.count(b"\n", 0, keep)
+            line += int(np.count_nonzero(np.frombuffer(data, np.uint8, keep) == ord("\n")))
             rest = data[keep:][-4096:]
     except OSError:
         return found
