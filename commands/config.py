@@ -87,7 +87,7 @@ def _effective(
     from kctl.wire.configs import ConfigInForce, in_force, names_of
 
     if at.snapshot is not None:
-        raise BadValue("only brokers tell what is in force", "give --bootstrap-server, not --snapshot")
+        raise BadValue("only brokers know the effective values", "give --bootstrap-server, not --snapshot")
     if kind is None and name is not None:
         raise BadValue("--entity-name alone names nothing", "give --entity-type too")
 
@@ -106,7 +106,7 @@ def _effective(
 
     with at.open(frame) as cluster:
         if cluster.backend != "admin":
-            raise KctlError("only brokers tell what is in force", "give --bootstrap-server")
+            raise KctlError("only brokers know the effective values", "give --bootstrap-server")
         from kctl.wire.cluster import AdminCluster
 
         assert isinstance(cluster, AdminCluster)
@@ -262,8 +262,8 @@ def get(
         for broker in map(str, sorted(state.brokers)) if name is None else (name,):
             if broker != DEFAULT and not state.is_alive(int(broker)):
                 frame.fail(
-                    f"broker {broker} is not alive, and only it tells its configuration",
-                    "start it, or ask without it",
+                    f"broker {broker} is not alive, and only the broker itself can report its configuration",
+                    "start it, or leave it out",
                 )
     rows = rows_of(state, entity_type, name, key, show_secrets=show_secrets)
     return Outcome(rows, nothing=NOTHING_SET)

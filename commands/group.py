@@ -255,7 +255,7 @@ def reset(frame: Frame, how: How, goal: Goal, group: str, topics: tuple[str, ...
         chosen = choose_reset(cluster, cluster.wire, group, topics, wanted)
         rows = reset_rows(group, chosen.resets)
         if not execute and not how.dry_run:
-            frame.note("nothing was written; --execute writes it")
+            frame.note("nothing was written; add --execute to write it")
             return Outcome(rows, text=reset_text)
         return carry_out(frame, how, cluster, plan_reset(cluster, group, chosen), rows)
 
@@ -322,7 +322,7 @@ def delete_offsets(frame: Frame, how: How, group: str, topics: tuple[str, ...]) 
             if not any(is_named(tp, [name]) for tp in gone):
                 raise KctlError(
                     f"group {group} has no offset of {name}",
-                    f"`kctl group describe {group}` shows what it has",
+                    f"`kctl group describe {group}` shows its offsets",
                 )
         rows = [
             RESET(

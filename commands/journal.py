@@ -105,7 +105,7 @@ def resume(frame: Frame, how: changing.How, id: str) -> Outcome:
     if not how.yes and not sys.stdin.isatty():
         raise changing.no_terminal()
     if not how.yes and not click.confirm(f"{visible(entry.title)}: continue?", err=True):
-        raise Refused("nothing was written", "answer y to go on")
+        raise Refused("nothing was written", "answer y to continue")
     with cluster_of(frame, entry) as cluster:
         refused = changing.run(frame, how, cluster, entry, apply.resume)
     return Outcome([*refused, change_row(entry)], text=changing.change_text)
@@ -124,6 +124,6 @@ def cluster_of(frame: Frame, entry: Entry) -> Cluster:
         cluster.close()
         raise Refused(
             f"change {entry.id} was made on cluster {entry.cluster_id}, and this is {cluster_id}",
-            "name the cluster it was made on",
+            "connect to the cluster where it was made",
         )
     return cluster

@@ -121,7 +121,7 @@ def check(frame: Frame, at: At, metadata: Kraft) -> Outcome:
         rows = list(check_rows(frame, Seen(znodes, kraft, standing, settings)))
     if kraft is None and rows[0]["phase"] not in ("none", "preparing"):
         frame.fail(
-            "there is nothing to compare the znodes with",
+            "there is no metadata to compare the znodes with",
             "name a copy of a controller's metadata with --metadata",
         )
     return Outcome(rows, text=lambda rows, page: check_text(rows, page, is_verbose=frame.verbose))

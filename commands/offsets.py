@@ -145,7 +145,7 @@ def reset_file(frame: Frame, options: EvidenceOptions, group: str) -> Outcome:
 
     groups, findings = groups_of(frame, options)
     for finding in (one for one in findings if one["code"] != RECORD_TYPE_UNKNOWN.code):
-        frame.fail(f"not all offsets of the group may be known: {finding['message']}", RESET_IN_PART)
+        frame.fail(f"some offsets of the group may be missing: {finding['message']}", RESET_IN_PART)
     check_known(groups, group, is_whole=not findings)
     text = "".join(f"{visible(line)}\n" for line in reset_lines(groups.commits.get(group, {}).values()))
     return Outcome(encoded=lambda _: [text.encode()])

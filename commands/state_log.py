@@ -304,9 +304,7 @@ def like_kafka(
     yield from merge_like_kafka(
         paths,
         wanted,
-        lambda reason: frame.fail(
-            reason, "what follows in the file cannot be read; look for another copy of it"
-        ),
+        lambda reason: frame.fail(reason, "the rest of the file cannot be read; look for another copy of it"),
     )
 
 

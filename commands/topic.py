@@ -218,7 +218,7 @@ def note_problems(frame: Frame, state: ClusterState) -> None:
     for problem in state.problems:
         frame.fail(
             f"{problem.place}: {problem.reason}",
-            "what is shown leaves it out; ask again, as a user that may read it",
+            "the output leaves it out; run again as a user that may read it",
         )
 
 
@@ -226,7 +226,7 @@ def note_unknown_moves(frame: Frame, state: ClusterState) -> None:
     """Report that nobody tells what is being moved (status 3), where it is so."""
     if state.quorum is not None and state.quorum.lost:
         frame.fail(
-            "what is being moved is not known: nobody but an active controller tells",
+            "reassignments are unknown: only an active controller can list them",
             "`kctl quorum describe` shows which controllers answer",
         )
 
@@ -307,7 +307,7 @@ def delete(frame: Frame, how: How, name: str, deletion_is_enabled: bool, if_exis
 
     with open_for_change(frame) as cluster:
         if if_exists and name not in cluster.read_state((), partition_states=False).topic_names:
-            return carry_out(frame, how, cluster, Plan(title=f"there is no topic {name}", stages=()))
+            return carry_out(frame, how, cluster, Plan(title=f"no topic {name}", stages=()))
         plan = plan_deletion(cluster, name, is_enabled=deletion_is_enabled, kafka_version=how.version)
         return carry_out(frame, how, cluster, plan)
 

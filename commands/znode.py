@@ -81,7 +81,7 @@ def tree(frame: Frame, at: At, path: str, depth: int | None) -> Outcome:
     with at.open(frame) as cluster:
         reader = reader_of(frame, cluster)
         if reader.get(root) is None:
-            raise KctlError(f"no znode {root} at {reader.location}", "`kctl znode tree` lists what is there")
+            raise KctlError(f"no znode {root} at {reader.location}", "`kctl znode tree` lists the znodes")
         listed = []
         for name, node in walk(reader, root):
             level = name.rstrip("/").count("/")
@@ -142,7 +142,7 @@ def show(frame: Frame, at: At, path: tuple[str, ...], show_secrets: bool) -> Out
         names = list(map(clean, path))
         for name, node in zip(names, reader.get_many(names), strict=True):
             if node is None:
-                frame.fail(f"no znode {name} at {reader.location}", "`kctl znode tree` lists what is there")
+                frame.fail(f"no znode {name} at {reader.location}", "`kctl znode tree` lists the znodes")
             else:
                 rows.append(explained(name, node, show_secrets=show_secrets))
     if any(row["problem"] for row in rows):

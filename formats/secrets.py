@@ -145,7 +145,7 @@ def redact(path: str, data: bytes) -> bytes:
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("duplicate key")
     return values
 
 

@@ -69,7 +69,7 @@ class BadValue(KctlError):
     """A name or value that cannot be right, found only after the arguments were parsed (exit status 2)."""
 
     exit_code = 2
-    hint = "the command's --help shows what it takes"
+    hint = "the command's --help shows its arguments"
 
 
 class NotFinished(KctlError):
@@ -165,9 +165,9 @@ def failure_of(error: BaseException) -> KctlError | None:
     if isinstance(error, MemoryError):
         return KctlError("out of memory", "examine less at once, or use fewer --jobs")
     if isinstance(error, RecursionError):
-        return KctlError("something in the input is nested too deeply to be read", SMALLER)
+        return KctlError("part of the input is nested too deeply to be read", SMALLER)
     if isinstance(error, UnicodeError):
-        return KctlError(f"something in the input is no text ({error})", SMALLER)
+        return KctlError(f"part of the input is not text ({error})", SMALLER)
     names = (kind.__module__.partition(".")[0] for kind in type(error).__mro__)
     library = next((LIBRARIES[name] for name in names if name in LIBRARIES), None)
     if library is None and not isinstance(error, OSError):

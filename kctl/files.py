@@ -48,7 +48,7 @@ class NotRegular(OSError):
 
 
 def what_it_is(mode: int) -> str:
-    """The kind of a path that is no regular file."""
+    """The kind of a path that is not a regular file."""
     return next((what for is_kind, what in KINDS if is_kind(mode)), "something else")
 
 

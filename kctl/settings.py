@@ -135,7 +135,7 @@ def _printed_by(command: str, key: str) -> str:
     except ValueError:  # a quote that is not closed, or no word
         problem = "is no command"
     named = f"{key} {program!r}:" if program else key
-    raise KctlError(f"{named} {problem}", "run it by itself: it shall print the password")
+    raise KctlError(f"{named} {problem}", "run it by hand: it must print the password")
 
 
 def kind_of(key: str) -> type:

@@ -100,12 +100,12 @@ class FakeStore:
         if write.action == "create":
             parent = parent_of(write.target)
             if parent not in self.nodes and parent not in made:
-                raise Conflict(f"{parent} is not there any more; nothing was written")
+                raise Conflict(f"{parent} no longer exists; nothing was written")
             if node is not None and write.target not in gone and not write.sequence:
-                raise Conflict(f"{write.target} exists already; nothing was written")
+                raise Conflict(f"{write.target} already exists; nothing was written")
             made.add(write.target)
         elif node is None:
-            raise Conflict(f"{write.target} is not there any more; nothing was written")
+            raise Conflict(f"{write.target} no longer exists; nothing was written")
         elif write.version is not None and node.stat.version != write.version:
             raise Conflict(f"{write.target} was changed by somebody else; nothing was written")
         if write.action == "delete":

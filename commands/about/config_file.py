@@ -54,9 +54,7 @@ def init(frame: Frame) -> Outcome:
     try:
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        raise Refused(
-            f"{path} is there already", "`kctl config-file check` says whether it is in order"
-        ) from None
+        raise Refused(f"{path} already exists", "`kctl config-file check` checks it") from None
     with os.fdopen(number, "w", encoding="utf-8") as file:
         file.write(TEMPLATE)
     return Outcome(encoded=lambda _: [f"{path}\n".encode()])
@@ -128,4 +126,4 @@ def problems(path: Path, values: dict[str, object]) -> Iterator[str]:
     if not {"zookeeper", "bootstrap_server"} & values.keys():
         yield "neither zookeeper nor bootstrap_server says where the cluster is"
     if SECRET_KEYS & values.keys() and stat.S_IMODE(path.stat().st_mode) & 0o077:
-        yield f"others can read {path}, and a password stands in it: chmod 600"
+        yield f"others can read {path}, and it contains a password: chmod 600"

@@ -259,7 +259,7 @@ def carry_out(frame: Frame, how: How, cluster: Cluster, plan: Plan, rows: Iterab
         frame.report(
             Refused(
                 f"{plan.title} needs {plan.needs}; nothing was written",
-                "give that option if this is what you want; --dry-run shows what would be lost",
+                "add the option if you want this; --dry-run shows what would be lost",
             )
         )
         return Outcome(rows)
@@ -326,9 +326,7 @@ def interrupted(entry: Entry) -> Iterator[str]:
         yield f"to go on: kctl journal resume {entry.id}"
     refused = [stage.undo_refused for stage in entry.stages if stage.may_be_written and stage.undo_refused]
     yield (
-        f"nothing takes it back: {refused[0]}"
-        if refused
-        else f"to take it back: kctl journal undo {entry.id}"
+        f"it cannot be undone: {refused[0]}" if refused else f"to take it back: kctl journal undo {entry.id}"
     )
 
 

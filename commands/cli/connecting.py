@@ -112,7 +112,7 @@ def connect(
     if context.bootstrap_server:
         return _by_protocol(frame, timeout, needs_controller)
     raise BadValue(
-        "no cluster is named", "give --zookeeper HOSTS/chroot, --bootstrap-server HOSTS or --context NAME"
+        "no cluster given", "give --zookeeper HOSTS/chroot, --bootstrap-server HOSTS or --context NAME"
     )
 
 
@@ -168,8 +168,8 @@ def _refuse_direct_writes(frame: Frame, cluster: Cluster) -> None:
     version = cluster.read_state((), partition_states=False, recent=True).kafka_version
     if version >= V2_4:
         raise Refused(
-            f"brokers of Kafka {version} make and check this change themselves; nothing was written into ZooKeeper",
-            "give --bootstrap-server HOSTS, or --zookeeper to write there anyway",
+            f"brokers of Kafka {version} must make and check this change themselves; nothing was written to ZooKeeper",
+            "give --bootstrap-server HOSTS, or --zookeeper to write to ZooKeeper anyway",
         )
 
 

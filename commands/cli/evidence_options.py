@@ -123,9 +123,7 @@ class EvidenceOptions(NamedTuple):
         for topic in self.compacted:
             if topic not in known:
                 hint = near_names(topic, known, otherwise="")
-                frame.note(
-                    f"--compacted {topic}: nothing in the evidence has this name{hint and f'; {hint}'}"
-                )
+                frame.note(f"--compacted {topic}: the evidence has no such topic{hint and f'; {hint}'}")
 
     def report_absent(self, frame: Frame, evidence: Evidence, told: Iterable[TopicPartition] = ()) -> None:
         """Report topics and partitions that were asked for and that nothing has; the others go on.
@@ -149,7 +147,7 @@ class EvidenceOptions(NamedTuple):
                 has = ", ".join(map(str, sorted(set().union(*numbers))[:10]))
                 frame.report(absent(f"no copy of {names} is in the evidence", f"it has partitions {has}"))
         if not known and not evidence.failures and not self.topics:
-            frame.fail("no copy of any partition is in the evidence", "name brokers' log directories")
+            frame.fail("the evidence has no copy of any partition", "name brokers' log directories")
 
     def no_copy(self, topic: str) -> KctlError:
         """The error that there is no copy of an internal topic."""
@@ -164,9 +162,10 @@ class EvidenceOptions(NamedTuple):
 
         if lacking := partitions_without_copy(evidence, topic):
             named = ", ".join(map(str, lacking[:NAMED])) + (", …" if lacking[NAMED:] else "")
+            whose = "its" if len(lacking) == 1 else "their"
             frame.note(
-                f"there is no copy of {counted(len(lacking), 'partition')} of {topic} ({named}): "
-                f"{what} there are not shown"
+                f"no copy of {counted(len(lacking), 'partition')} of {topic} ({named}): "
+                f"{whose} {what} are not shown"
             )
 
 

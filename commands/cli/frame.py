@@ -112,7 +112,7 @@ class Frame:
         self.quiet = bool(values.get("quiet"))
         self.status = 0
         self.acks = "all"
-        """How producers wrote, as far as the command was told."""
+        """How producers wrote, as given on the command line."""
         self._bar: Bar | None = None
         self._context: Context | None = None
 

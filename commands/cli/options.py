@@ -42,9 +42,7 @@ class LocalPath(click.Path):
             from kctl.stores.file_systems import URL
 
             if URL.match(value) or ONE_SLASH.match(value):
-                self.fail(
-                    f"{value!r} is a URL, and only paths of this machine are supported here", param, ctx
-                )
+                self.fail(f"{value!r} is a URL; only local paths are supported here", param, ctx)
         return super().convert(value, param, ctx)
 
 
@@ -145,7 +143,7 @@ class OrderedBrokers(click.ParamType[tuple[int, ...]]):
             return value
         parts = [part.strip() for part in str(value).split(",")]
         if not all(part.isascii() and part.isdigit() for part in parts):
-            self.fail(f"{value!r} is not broker ids such as 1,2,3", param, ctx)
+            self.fail(f"{value!r} is not a list of broker ids such as 1,2,3", param, ctx)
         if len(set(parts)) < len(parts):
             self.fail(f"{value!r} names a broker twice", param, ctx)
         return tuple(map(int, parts))
@@ -174,7 +172,7 @@ class Names(click.ParamType[frozenset[str]]):
             return value
         names = frozenset(part.strip() for part in str(value).split(","))
         if "" in names:
-            self.fail(f"{value!r} holds an empty name", param, ctx)
+            self.fail(f"{value!r} contains an empty name", param, ctx)
         return names
 
 

@@ -126,7 +126,7 @@ class Selection(NamedTuple):
                 left_out += 1
         if left_out and not shown:
             where = " ".join(f"--where {''.join(condition)}" for condition in self.where)
-            note(f"none of {left_out:,} rows meets {where}; the exit status is that of all of them")
+            note(f"none of {left_out:,} rows meets {where}; the exit status counts them all")
 
 
 def rank(value: object) -> tuple[int, Any]:

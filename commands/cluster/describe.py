@@ -269,7 +269,7 @@ def disks(frame: Frame, at: At, brokers: tuple[int, ...]) -> Outcome:
             raise BadValue(f"no broker {', '.join(map(str, strangers))}", f"there are {ids(sorted(known))}")
         found = cluster.read_log_dirs(brokers or known)
     if found is None:
-        raise KctlError("ZooKeeper does not know the disks of brokers", "give --bootstrap-server HOSTS")
+        raise KctlError("ZooKeeper has no data about the disks of brokers", "give --bootstrap-server HOSTS")
     if any(one.state in ("failed", "unreachable") for one in found):
         frame.raise_status(5)
     return Outcome(map(log_dir_row, found), text=disks_text)
@@ -494,6 +494,6 @@ def _refuse_running(state: ClusterState, broker_id: int) -> None:
 
     if listening({Endpoint("", found.host, found.port)}, 3.0):
         raise Refused(
-            f"broker {broker_id} is fenced, and takes connections at {found.host}:{found.port}; nothing was written",
-            "stop its process first: it would neither register again nor end when it is asked to",
+            f"broker {broker_id} is fenced but accepts connections at {found.host}:{found.port}; nothing was written",
+            "stop its process first: it would neither register again nor shut down on request",
         )

@@ -159,8 +159,8 @@ def _endpoints(
     for node, at in wanted.items():
         if at not in up:
             raise Refused(
-                f"node {node} does not take a connection at {at.host}:{at.port}; nothing was written",
-                "Kafka would record the address all the same",
+                f"node {node} does not accept connections at {at.host}:{at.port}; nothing was written",
+                "check the address: Kafka would record it unchecked",
             )
     return wanted
 

@@ -51,7 +51,7 @@ def simulate(
 
     versions = [v.strip() for v in compare.split(",")] if compare else [kafka_version]
     if compare and len(versions) != 2:
-        raise click.UsageError(f"--compare {compare!r} is not two versions, as 0.10,2.8")
+        raise click.UsageError(f"--compare {compare!r} is not two versions such as 0.10,2.8")
     rules = [rules_for(version) for version in versions]
     if random_steps is not None:
         explored = (_explored(of_version, random_steps, seed, power_failures) for of_version in rules)

@@ -549,10 +549,12 @@ def layout_of_name(text: str) -> Layout:
     try:
         groups = re.compile(text).groupindex
     except re.error as error:
-        raise FormatError(f"no known name, and no regular expression: {error}", 0) from error
+        raise FormatError(f"neither a known name nor a regular expression: {error}", 0) from error
     if not {"time", "message"} <= groups.keys():
         names = ", ".join(repr(name) for name in sorted(named))
-        raise FormatError(f"no known name ({names}), and no groups `time` and `message` in it", 0)
+        raise FormatError(
+            f"not a known name ({names}), and an expression without groups `time` and `message`", 0
+        )
     return ExpressionLayout(text, text.removeprefix("^").removesuffix("$"))
 
 

@@ -1,4 +1,4 @@
-"""A body decompressed into memory that is there already: nothing is allocated and nothing copied.
+"""A body decompressed into memory that already exists: nothing is allocated and nothing copied.
 
 What the Java client writes is done here. Whatever is of another form, does not fit, or is broken is left to
 `decompress`, which knows every form and says what is wrong.

@@ -51,7 +51,7 @@ def _size_of(data: memoryview, start: int, end: int) -> int:
     except FormatError as error:
         raise CompressionError("snappy block without a length", start) from error
     if size > (end - start - at) * MAX_RATIO:
-        raise CompressionError(f"snappy block of {end - start} bytes that promises {size}", start)
+        raise CompressionError(f"snappy block of {end - start} bytes whose header says {size}", start)
     return size
 
 
@@ -103,7 +103,7 @@ def _block(data: memoryview, start: int, end: int, size: int) -> bytes:
     except errors as error:
         raise CompressionError(f"snappy: {error}", start) from error
     if len(out) != size:
-        raise CompressionError(f"snappy block of {len(out)} bytes that promises {size}", start)
+        raise CompressionError(f"snappy block of {len(out)} bytes whose header says {size}", start)
     return out
 
 

@@ -180,7 +180,7 @@ def parse_kafka_line(line: str) -> tuple[int | None, int | None, RemoteLogMetada
     """Partition, offset and record of a formatter's line. Custom metadata is printed as a length, and lost."""
     match = _LINE.fullmatch(line)
     if not match:
-        raise FormatError("no line of RemoteLogMetadataFormatter", 0)
+        raise FormatError("not a line of RemoteLogMetadataFormatter", 0)
     partition, offset = (
         None if match[name] == "None" else int(match[name]) for name in ("partition", "offset")
     )
@@ -188,7 +188,7 @@ def parse_kafka_line(line: str) -> tuple[int | None, int | None, RemoteLogMetada
         event = pattern.fullmatch(match["value"])
         if event:
             return partition, offset, _record(made, event)
-    raise FormatError("no event that RemoteLogMetadataFormatter prints", match.start("value"))
+    raise FormatError("not an event that RemoteLogMetadataFormatter prints", match.start("value"))
 
 
 def _record(made: Any, event: re.Match[str]) -> RemoteLogMetadata:

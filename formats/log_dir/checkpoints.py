@@ -120,7 +120,9 @@ def _number(text: str, most: int, line: int) -> int:
     value = _int(text, most)
     if value is None:
         bits = most.bit_length() + 1
-        raise MalformedCheckpoint(f"{text[:40]!r} is no number of {bits} bits", line, Refusal.STARTUP_FAILS)
+        raise MalformedCheckpoint(
+            f"{text[:40]!r} is not a number of {bits} bits", line, Refusal.STARTUP_FAILS
+        )
     return value
 
 

@@ -122,7 +122,7 @@ def parse_meta_properties(text: str) -> MetaProperties:
                 raise MalformedLine(f"{key} was not found", 0)
     directory = found.get("directory.id")
     if directory is not None and not _is_directory_id(directory):
-        raise MalformedLine(f"directory.id {directory!r} is no uuid", 0)
+        raise MalformedLine(f"directory.id {directory!r} is not a UUID", 0)
     broker_id = _integer(found, "node.id" if version == 1 else "broker.id", required=False)
     return MetaProperties(version or 0, broker_id, found.get("cluster.id"), directory)
 

@@ -29,10 +29,10 @@ def parse_partition_metadata(text: str) -> PartitionMetadata:
     lines = LINE_END.split(text)
     version = _labelled(lines, 1)
     if not re.match(r"\+?\d{1,10}\Z", version):
-        raise MalformedLine(f"version {version!r} is no number", 1)
+        raise MalformedLine(f"version {version!r} is not a number", 1)
     topic_id = _labelled(lines, 2)
     if not is_uuid(topic_id):
-        raise MalformedLine(f"topic id {topic_id!r} is no uuid", 2)
+        raise MalformedLine(f"topic id {topic_id!r} is not a UUID", 2)
     if topic_id.rstrip("=") == ZERO_ID:
         raise MalformedLine(f"topic id {topic_id!r} is the zero uuid", 2)
     return PartitionMetadata(int(version), topic_id.rstrip("="))
@@ -96,7 +96,7 @@ def parse_quorum_state(text: str) -> QuorumState:
     try:
         found = bounded_json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise MalformedLine("the line is no JSON", 1) from error
+        raise MalformedLine("the line is not JSON", 1) from error
     if not isinstance(found, dict) or "data_version" not in found:
         raise MalformedLine("there is no data_version", 1)
     if found["data_version"] not in (0, 1):

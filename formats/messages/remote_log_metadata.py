@@ -226,7 +226,7 @@ def _typed(key: ApiKey, fields: Values, layout: Layout) -> RemoteLogMetadata:
 def _check_copy(fields: Values) -> None:
     """What RemoteLogSegmentMetadata's constructor asks for."""
     if fields["start_offset"] < 0 or fields["end_offset"] < fields["start_offset"]:
-        raise FormatError(f"offsets {fields['start_offset']} to {fields['end_offset']} are no range", 0)
+        raise FormatError(f"offsets {fields['start_offset']} to {fields['end_offset']} are not a range", 0)
     if not fields["segment_leader_epochs"]:
         raise FormatError("the segment has no leader epoch", 0)
 

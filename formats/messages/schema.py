@@ -273,7 +273,7 @@ def _absent(field: Field) -> bytes:
 
 def _check_nullable(field: Field, position: int) -> None:
     if not field.nullable:
-        raise FormatError(f"{field.name} is null where it must not be", position)
+        raise FormatError(f"{field.name} must not be null", position)
 
 
 def default_of(field: Field) -> Any:

@@ -54,7 +54,7 @@ def parse_manifest(text: str | bytes) -> Manifest:
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         if isinstance(error, FormatError):
             raise
-        raise FormatError(f"no manifest: {type(error).__name__} {error}", 0) from None
+        raise FormatError(f"not a manifest: {type(error).__name__} {error}", 0) from None
     return Manifest(
         size, whole, sizes, bool(fields.get("compression")), fields.get("encryption") is not None, indexes
     )
@@ -62,7 +62,7 @@ def parse_manifest(text: str | bytes) -> Manifest:
 
 def _whole(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise FormatError(f"{value!r} is no size", 0)
+        raise FormatError(f"{value!r} is not a size", 0)
     return value
 
 

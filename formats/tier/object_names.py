@@ -144,5 +144,5 @@ def parse_layout(text: str) -> Layout:
             raise ValueError(f"the key must name each of {', '.join(sorted(_PARTS))} once")
         _ = made.pattern
     except (TypeError, KeyError, ValueError, AttributeError, re.error) as error:
-        raise FormatError(f"no layout: {error}", 0) from None
+        raise FormatError(f"not a layout: {error}", 0) from None
     return made

@@ -75,7 +75,7 @@ def parse_broker(data: bytes | None) -> BrokerZnode:
     protocols = texts(values, "listener_security_protocol_map")
     listed = values.get("endpoints")
     if version >= 2 and not isinstance(listed, list):
-        raise FormatError("no list of endpoints, which version 2 and later must have", 0)
+        raise FormatError("no list of endpoints; version 2 and later must have one", 0)
     endpoints = tuple(_endpoint(one, protocols) for one in listed) if isinstance(listed, list) else ()
     known = "version host port jmx_port timestamp endpoints rack listener_security_protocol_map features"
     return BrokerZnode(

@@ -111,11 +111,13 @@ class Plan:
         refuse_other_cluster(context, state)
         if backend.backend == "zookeeper" and state.kafka_version >= V2_4 and not context.zookeeper:
             raise Refused(
-                "brokers make this change themselves; nothing was written", "connect by bootstrap_server"
+                "only brokers can make this change; nothing was written", "connect with bootstrap_server"
             )
         change = self._change(throttle)
         if change.is_empty:
-            raise Refused(f"nothing to do: {change.title}", "everything is where the plan wants it")
+            raise Refused(
+                f"nothing to do: {change.title}", "all replicas are already where the plan puts them"
+            )
         if change.needs:
             raise Refused(f"{change.title} needs {change.needs}; nothing was written", "use the command line")
         entry = new_entry(
@@ -175,7 +177,7 @@ def connect(
 
         return Cluster(ZookeeperCluster(Ensemble(zookeeper_access(chosen, timeout=timeout))), chosen)
     if not chosen.bootstrap_server:
-        raise BadValue("no cluster is named", "give bootstrap_server, zookeeper or context")
+        raise BadValue("no cluster given", "give bootstrap_server, zookeeper or context")
     from kctl.wire.adapter import Wire, access_from
     from kctl.wire.cluster import AdminCluster
 

@@ -103,7 +103,7 @@ def compared_rows(folders: list[Path]) -> Iterator[Row | Judgement]:
     """Lineages, divergences and a verdict of each partition that two brokers hold; a judgement of each partition."""
     parts = [part for folder in folders for part in Tables(folder).parts("batches")]
     if not parts:
-        raise KctlError("no table `batches` in the audits", "make them with `kctl audit run` on each broker")
+        raise KctlError("no table `batches` in the audits", "run `kctl audit run` on each broker")
     try:
         seen = _copies(parts)
         groups = [group for part in parts for group in _groups(part)]

@@ -88,8 +88,8 @@ def keep_below(out: Path, digest: str) -> Path:
         folder.mkdir(mode=0o700)
     if not is_of_run(out, digest) and os.listdir(folder):
         raise Refused(
-            f"{folder} is of another run: its evidence, its options or its version of kctl differ",
-            "name a new folder with --out, or start anew with --overwrite",
+            f"{folder} belongs to another run: its evidence, its options or its version of kctl differ",
+            "name a new folder with --out, or start over with --overwrite",
         )
     _write(folder, RUN, json.dumps({"version": VERSION, "run": digest}).encode())
     return folder

@@ -125,8 +125,8 @@ def prepare_folder(out: Path, evidence_paths: tuple[str, ...], *, own: bool, ove
     for path in evidence_paths:
         if out.resolve().is_relative_to(Path(path).resolve()):
             raise Refused(
-                f"{out} lies inside the evidence {path}",
-                "write elsewhere with --out; evidence is never written to",
+                f"{out} is inside the evidence {path}",
+                "choose another folder with --out; kctl never writes to evidence",
             )
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -141,13 +141,13 @@ def prepare_folder(out: Path, evidence_paths: tuple[str, ...], *, own: bool, ove
         raise Refused(f"{out} is not empty ({foreign[0]} lies there)", "name a new folder with --out")
     if earlier and not (own or overwrite):
         raise Refused(
-            f"{out} holds an earlier report ({earlier[-1]})",
+            f"{out} contains an earlier report ({earlier[-1]})",
             "name a new folder with --out, or replace the report with --overwrite",
         )
     if left and not (own or overwrite):
         raise Refused(
-            f"{out} holds what a run left that did not end ({left[0]})",
-            "go on with --resume if that run had it, or start anew with --overwrite",
+            f"{out} contains files of an unfinished run ({left[0]})",
+            "continue with --resume if that run used it, or start over with --overwrite",
         )
     for name in (*earlier, *left):
         if (out / name).is_symlink():

@@ -221,6 +221,6 @@ def _pieces_in(file: Path, size: int) -> Iterator[Piece]:
                 yield unpacked(msgspec.msgpack.decode(data, type=PackedPiece))
     except (OSError, ValueError, TypeError, OverflowError, MemoryError, msgspec.MsgspecError) as error:
         raise KctlError(
-            f"{file} is not as a task wrote it: {error}",
+            f"{file} differs from what its task wrote: {error}",
             "executors and this machine must share the folder of --out",
         ) from error

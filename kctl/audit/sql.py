@@ -23,7 +23,7 @@ def query(tables: Tables, statement: str) -> Iterator[dict[str, Any]]:
     try:
         statement.encode()
     except UnicodeEncodeError:
-        raise BadValue("SQL: the statement is no UTF-8 text", "save it as UTF-8") from None
+        raise BadValue("SQL: the statement is not UTF-8 text", "save it as UTF-8") from None
     datasets = {name: tables.dataset(name) for name in tables.names()}
     spilled = tempfile.TemporaryDirectory(prefix="kctl-sql-", ignore_cleanup_errors=True)
     limits = {"memory_limit": MEMORY, "temp_directory": spilled.name, "threads": 2}
@@ -36,7 +36,7 @@ def query(tables: Tables, statement: str) -> Iterator[dict[str, Any]]:
     try:
         result = connection.execute(statement)
         if result is None:  # nothing but space and comments
-            raise BadValue("SQL: there is no statement", f"the tables are {', '.join(datasets)}")
+            raise BadValue("SQL: no statement given", f"the tables are {', '.join(datasets)}")
         if result.description is None:
             return
         names = [column[0] for column in result.description]

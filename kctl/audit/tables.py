@@ -60,7 +60,7 @@ TABLE_OF_KIND = {row_type(name).kind: table for table, name in TABLES.items()}
 
 ROWS_AT_ONCE = 2048
 MOST_NAMED = 5  # parts in an error
-ANEW = "make the audit again"
+ANEW = "run the audit again"
 
 
 def _schema_of(table: str) -> pa.Schema:
@@ -112,9 +112,7 @@ class TableWriter:
     def take_in(self, part: WrittenPart) -> None:
         """A part that a worker reports to have written below `workers`."""
         if part.name in self._parts:
-            raise KctlError(
-                f"table {self.name}: two tasks wrote {part.name}", "start it anew with --overwrite"
-            )
+            raise KctlError(f"table {self.name}: two tasks wrote {part.name}", "start over with --overwrite")
         self._parts[part.name] = part
 
     def _flush(self) -> None:
@@ -160,7 +158,7 @@ class TableWriter:
         if wrong:
             more = f"; and {len(wrong) - MOST_NAMED} more" if len(wrong) > MOST_NAMED else ""
             raise KctlError(
-                f"table {self.name}: parts that tasks wrote are not in {self.workers} as they were written: "
+                f"table {self.name}: parts in {self.workers} are missing or differ from what tasks wrote: "
                 f"{'; '.join(wrong[:MOST_NAMED])}{more}",
                 "executors and this machine must share the folder of --out",
             )
@@ -215,7 +213,7 @@ class Tables:
             problem = reason_of(error)
         if problem:
             raise KctlError(
-                f"{folder}: no audit lies here (summary.json: {problem})",
+                f"{folder}: not an audit (summary.json: {problem})",
                 "make one with `kctl audit run EVIDENCE --out DIR`",
             )
         self.summary: dict[str, Any] = summary
@@ -247,9 +245,9 @@ class Tables:
             except (OSError, pa.ArrowException) as error:
                 raise damaged(str(part), error) from error
             if not is_ours:
-                raise KctlError(f"{part}: has not the schema of this version of kctl", ANEW)
+                raise KctlError(f"{part}: does not have the schema of this version of kctl", ANEW)
         if not parts:
-            raise KctlError(f"{self.folder / name}: no part of the table is there", ANEW)
+            raise KctlError(f"{self.folder / name}: the table has no parts", ANEW)
         return parts
 
     def dataset(self, name: str) -> "ds.Dataset":

@@ -70,7 +70,7 @@ def _event_of(record: bytes) -> Event:
             source = LogSource(None, "other", (LogFile("-", "-", "other", None, layout, None),))
             block = _block_of(data, source)
             return Event(block, 0, Shapes().parse(block)[0])
-    raise BadValue("the text is no log line", "give a whole line, with its time and level")
+    raise BadValue("the text is not a log line", "give a whole line, with its time and level")
 
 
 def _block_of(data: bytes, source: LogSource) -> Block:

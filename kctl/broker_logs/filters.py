@@ -116,7 +116,7 @@ def expression_filter(expression: str) -> Filter:
     except re.error as error:
         raise BadValue(
             f"--grep {expression!r}: {error}",
-            "correct the regular expression; a backslash before a character takes it as it is",
+            "correct the regular expression; a backslash before a character makes it literal",
         ) from error
 
     def wanted(block: Block) -> Block:
@@ -131,7 +131,7 @@ def shape_filter(events: Sequence[str], level: str | None) -> Filter:
     wanted_ids = frozenset(events)
     unknown = sorted(wanted_ids - every_table().by_id.keys())
     if unknown:
-        raise BadValue(f"--event {unknown[0]!r} is no template", "ids are as C15 or L03")
+        raise BadValue(f"--event {unknown[0]!r} is not a template", "ids are as C15 or L03")
     levels = frozenset(LEVELS[LEVELS.index(level) :]) if level else frozenset()
     shapes = Shapes()
 

@@ -132,7 +132,7 @@ def spooled_stdin() -> str:
         raise KctlError(
             f"standard input is kept in {folder} to be read more than once, and does not fit after {kept:,} bytes: "
             f"{reason_of(error)}",
-            "write it to a file and name that, or let TMPDIR name a folder with more room",
+            "save it to a file and name that, or set TMPDIR to a folder with more space",
         ) from error
     return path
 

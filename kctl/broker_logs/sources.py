@@ -395,7 +395,7 @@ def only_brokers(sources: Sources, ids: Sequence[str]) -> Sources:
     for text in ids:
         if not (text.isascii() and text.isdigit()):
             raise BadValue(
-                f"--broker {text!r} is no broker id", "write the number, as in broker.id or node.id"
+                f"--broker {text!r} is not a broker id", "write the number, as in broker.id or node.id"
             )
     wanted = {int(text) for text in ids}
     there = {broker_id for source in sources.sources for broker_id in _brokers_of(source)}

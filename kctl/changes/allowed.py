@@ -22,10 +22,10 @@ def refuse_other_cluster(context: Context, state: ClusterState) -> None:
         actual = state.cluster_id or "not known"
         raise Refused(
             f"cluster id is {actual}, {setting} expects {context.cluster_id}; nothing was written",
-            "check that this is the cluster you mean; the setting names the one it was written for",
+            "check that this is the cluster you mean",
         )
     if state.is_migrating:
         raise Refused(
             "the cluster is migrating to KRaft, which overwrites ZooKeeper's data; nothing was written",
-            "wait until the migration is over; `kctl migration status` shows how far it is",
+            "wait until the migration is over; `kctl migration status` shows its progress",
         )

@@ -226,7 +226,7 @@ def resume(entry: Entry, run: ChangeRun) -> None:
     if entry.is_finished:
         raise Refused(
             f"change {entry.id} is finished",
-            f"there is nothing left to do; `kctl journal undo {entry.id}` takes it back",
+            f"nothing is left to do; `kctl journal undo {entry.id}` undoes it",
         )
     for index, stage in enumerate(entry.stages):
         if stage.state == "writing":

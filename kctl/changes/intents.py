@@ -89,7 +89,7 @@ class Intent(Struct, frozen=True, kw_only=True):
 
     def inverse(self) -> "Intent":
         """The intent that takes this one back; raises Refused with the exact reason where there is none."""
-        raise Refused(f"{self} cannot be taken back", self.final)
+        raise Refused(f"{self} cannot be undone", self.final)
 
 
 class CreateTopic(Intent, frozen=True, kw_only=True):
@@ -343,8 +343,8 @@ class DeleteGroup(Intent, frozen=True, kw_only=True):
     def inverse(self) -> Intent:
         if not self.previous:
             raise Refused(
-                f"group {self.group} had no offsets: a consumer that joins makes it again",
-                "there is nothing to take back",
+                f"group {self.group} had no offsets: a consumer that joins creates it again",
+                "there is nothing to undo",
             )
         return SetGroupOffsets(
             group=self.group,
@@ -422,7 +422,7 @@ class RemoveVoter(Intent, frozen=True, kw_only=True):
     def inverse(self) -> Intent:
         if not self.listeners:
             raise Refused(
-                f"nothing tells where node {self.node_id} listened",
+                f"the former listener of node {self.node_id} is unknown",
                 f"add it with `kctl quorum add {self.node_id} --endpoint LISTENER://HOST:PORT`",
             )
         return AddVoter(node_id=self.node_id, directory_id=self.directory_id, listeners=self.listeners)

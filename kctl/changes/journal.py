@@ -82,7 +82,7 @@ class Journal:
         if not id or not found:
             raise KctlError(f"no change {id!r} in {self.folder}", "see `kctl journal list`")
         if len(found) > 1:
-            raise KctlError(f"{id!r} stands for {len(found)} changes", "write more of it")
+            raise KctlError(f"{id!r} matches {len(found)} changes", "give more of its id")
         return self.folder / f"{found[0]}.json"
 
     def find_sealed(self, id: str) -> Entry:
@@ -114,13 +114,13 @@ class Journal:
         try:
             entry = Entry.from_json(bounded_json.loads(read_text(path, LARGEST_ENTRY)))
             if entry.id != path.stem:
-                raise ValueError(f"it says that it is {entry.id}")
+                raise ValueError(f"its own id is {entry.id}")
             return entry
         except OSError as error:
             raise file_error(path, error, KctlError) from error
         except (ValueError, KeyError, TypeError, AssertionError, AttributeError, RecursionError) as error:
             raise KctlError(
-                f"{path} is no entry of a journal ({error})",
+                f"{path} is not a journal entry ({error})",
                 "move it out of the journal's folder; `kctl journal verify` lists what was changed there",
             ) from error
 
@@ -141,7 +141,7 @@ class Journal:
         except bounded_json.TooMany as error:  # nobody could undo it
             raise KctlError(
                 f"the change is too large for the journal ({error}); nothing more was changed",
-                "make it in parts: `kctl reassign plan --max-batch-moves N` writes a file for each",
+                "split it: `kctl reassign plan --max-batch-moves N` writes a file for each",
             ) from None
         try:
             with self._locked():
@@ -153,7 +153,7 @@ class Journal:
         except OSError as error:
             raise KctlError(
                 f"the journal {path} cannot be written ({reason_of(error)}); nothing more was changed",
-                "KCTL_JOURNAL names another folder",
+                "set KCTL_JOURNAL to another folder",
             ) from error
 
     @contextlib.contextmanager

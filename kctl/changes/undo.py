@@ -30,7 +30,7 @@ def plan_undo(entry: Entry, run: ChangeRun) -> Plan:
         if stage.undo_refused:
             raise Refused(
                 stage.undo_refused,
-                f"`kctl journal show {entry.id}` shows what was there before; change it by hand where it must go back",
+                f"`kctl journal show {entry.id}` shows the former values; restore them by hand where needed",
             )
         intents += [intent for intent in stage.undo if not _is_nothing(intent)]
     title = f"undo {entry.id}: {entry.title}"
@@ -67,7 +67,7 @@ def _lost_with(intent: Intent, state: ClusterState, run: ChangeRun) -> Iterator[
     if records := sum(ends.values()):
         yield f"{counted(records, 'record')} {'was' if records == 1 else 'were'} written to topic {intent.topic} since, and would be deleted with it"
     elif unknown := len(state.partition_states.keys() - ends.keys()):
-        yield f"nobody tells whether anything was written to {counted(unknown, 'partition')} of topic {intent.topic} since"
+        yield f"it is unknown whether anything was written to {counted(unknown, 'partition')} of topic {intent.topic} since"
 
 
 def _require_left(entry: Entry, inverse: Intent, state: ClusterState) -> None:
@@ -79,20 +79,20 @@ def _require_left(entry: Entry, inverse: Intent, state: ClusterState) -> None:
     if made is None:
         raise Refused(
             f"change {entry.id} did not create topic {inverse.topic}, which its undo would delete",
-            f"delete it yourself with `kctl topic delete {inverse.topic}` if it is to go",
+            f"delete it yourself with `kctl topic delete {inverse.topic}` if it is not needed",
         )
     topic = state.topics.get(made.topic)
     if topic is None:
-        raise Refused(f"topic {made.topic} is not there any more", "there is nothing left to undo")
+        raise Refused(f"topic {made.topic} no longer exists", "there is nothing left to undo")
     if dict(topic.partitions) != dict(made.replicas):
         raise Refused(
             f"topic {made.topic} has been changed since: its partitions are not those that were created",
-            f"delete it yourself with `kctl topic delete {made.topic}` if it is to go",
+            f"delete it yourself with `kctl topic delete {made.topic}` if it is not needed",
         )
     left = entry.details
     known = (left.get("created_at"), topic.created_at), (left.get("topic_id"), topic.topic_id)
     if any(then is not None and then != now for then, now in known):
         raise Refused(
-            f"topic {made.topic} was deleted and created again since by somebody else",
-            f"delete it yourself with `kctl topic delete {made.topic}` if it is to go",
+            f"topic {made.topic} was deleted and created again by someone else",
+            f"delete it yourself with `kctl topic delete {made.topic}` if it is not needed",
         )

@@ -38,7 +38,7 @@ def parse_assignments(given: Sequence[str]) -> dict[str, str]:
 def entity_path(entity_type: str, name: str, version: KafkaVersion) -> str:
     """The entity's name as it is stored. Raises BadValue for a type or name that the version does not have."""
     if entity_type not in ENTITY_TYPES:
-        raise BadValue(f"{entity_type!r} is no entity type", f"there are {', '.join(ENTITY_TYPES)}")
+        raise BadValue(f"{entity_type!r} is not an entity type", f"there are {', '.join(ENTITY_TYPES)}")
     since, _ = ENTITY_TYPES[entity_type]
     if version < since and entity_type in BROKERS_ONLY:
         raise KctlError(
@@ -48,7 +48,7 @@ def entity_path(entity_type: str, name: str, version: KafkaVersion) -> str:
     if version < since:
         raise BadValue(
             f"Kafka {version} has no configuration of {entity_type}; it came with {since}",
-            "is --kafka-version right?",
+            "check --kafka-version",
         )
     if not name:
         raise BadValue("an entity's name cannot be empty", "name it with --entity-name")
@@ -56,12 +56,10 @@ def entity_path(entity_type: str, name: str, version: KafkaVersion) -> str:
         if entity_type in ("topics", *BROKERS_ONLY) or version < (
             V1_1 if entity_type == "brokers" else V0_10_1
         ):
-            raise BadValue(
-                f"there is no default of {entity_type} in Kafka {version}", "name one with --entity-name"
-            )
+            raise BadValue(f"no default of {entity_type} in Kafka {version}", "name one with --entity-name")
         return name
     if entity_type in ("brokers", "broker-loggers") and not (name.isascii() and name.isdigit()):
-        raise BadValue(f"{name!r} is no broker id", "write its number, or <default> for all")
+        raise BadValue(f"{name!r} is not a broker id", "write its number, or <default> for all")
     if entity_type == "users" and "/clients/" in name:
         user, client = name.split("/clients/", 1)
         return f"{sanitized(user)}/clients/{sanitized(client)}"
@@ -74,7 +72,7 @@ def check_values(entity_type: str, values: Mapping[str, str], version: KafkaVers
     for name, value in values.items():
         if is_secret_key(name):
             raise Refused(
-                f"{name} is a secret, and kctl stores none; nothing was written",
+                f"{name} is a secret, which kctl does not store; nothing was written",
                 "kafka-configs encodes it: --bootstrap-server, --alter, --add-config",
             )
         key = key_for(keys, name, version)
@@ -82,7 +80,7 @@ def check_values(entity_type: str, values: Mapping[str, str], version: KafkaVers
             _refuse_unknown(entity_type, name, version)
             continue
         if reason := key.check(value):
-            raise BadValue(f"{name}={value}: {reason}", "give a value that Kafka takes")
+            raise BadValue(f"{name}={value}: {reason}", "give a value that Kafka accepts")
     if entity_type == "topics":
         _check_together(values, version)
 
@@ -90,16 +88,14 @@ def check_values(entity_type: str, values: Mapping[str, str], version: KafkaVers
 def _refuse_unknown(entity_type: str, name: str, version: KafkaVersion) -> None:
     if entity_type == "brokers":
         raise Refused(
-            f"{name}: only the brokers themselves check dynamic broker configurations; nothing was written",
+            f"{name}: only brokers check dynamic broker configurations; nothing was written",
             "set it with kafka-configs --bootstrap-server",
         )
     names = {key.name: key.since for key in ENTITY_TYPES[entity_type][1]}
     if name in names:
-        raise BadValue(
-            f"Kafka {version} has no {name}; it came with {names[name]}", "is --kafka-version right?"
-        )
+        raise BadValue(f"Kafka {version} has no {name}; it came with {names[name]}", "check --kafka-version")
     hint = near_names(name, names, otherwise=f"Kafka's documentation lists those of {entity_type}")
-    raise BadValue(f"{name} is no configuration of {entity_type}", hint)
+    raise BadValue(f"{name} is not a configuration of {entity_type}", hint)
 
 
 def _check_together(values: Mapping[str, str], version: KafkaVersion) -> None:
@@ -154,7 +150,7 @@ def plan_configs(
     if missing:
         raise KctlError(
             f"{missing[0]} is not set for {entity_type.removesuffix('s')} {entity_name}",
-            f"`kctl config get --entity-type {entity_type} --entity-name {entity_name}` shows what is set",
+            f"`kctl config get --entity-type {entity_type} --entity-name {entity_name}` shows the configuration",
         )
     if any(map(is_secret_key, unset)):
         raise Refused("kctl does not touch secrets; nothing was written", "use kafka-configs")
@@ -187,7 +183,7 @@ def _refuse_unlisted(entity_type: str, given: Mapping[str, str], known: Collecti
             hint = near_names(
                 name, known, otherwise="`kctl config get --effective` lists those of the entity"
             )
-            raise BadValue(f"{name} is no configuration of {entity_type}", hint)
+            raise BadValue(f"{name} is not a configuration of {entity_type}", hint)
 
 
 def _check_result(
@@ -206,7 +202,7 @@ def _check_result(
         check_values(entity_type, known, version)
     except BadValue as error:
         raise Refused(
-            f"what is set already is wrong ({error.message}); nothing was written", "unset it first"
+            f"the current configuration is invalid ({error.message}); nothing was written", "unset it first"
         ) from error
 
 

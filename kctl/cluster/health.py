@@ -123,7 +123,7 @@ def _quorum(seen: Seen) -> Iterator[str]:
 @check("migration", WARNING, "The cluster is under migration to KRaft: kctl only reads.")
 def _migration(seen: Seen) -> Iterator[str]:
     if seen.state.is_migrating:
-        yield "a KRaft quorum has claimed the cluster; what is written to ZooKeeper is overwritten"
+        yield "a KRaft quorum has claimed the cluster; writes to ZooKeeper are overwritten"
 
 
 @check(
@@ -199,7 +199,7 @@ def _under_replicated(seen: Seen) -> Iterator[str]:
             yield f"{health.partition} has {len(health.isr)} of {len(health.replicas)} replicas in the ISR"
 
 
-@check("isr-outside-replicas", ERROR, "The ISR names brokers that are no replicas (KAFKA-9672).")
+@check("isr-outside-replicas", ERROR, "The ISR names brokers that are not replicas (KAFKA-9672).")
 def _strangers_in_isr(seen: Seen) -> Iterator[str]:
     for tp, found in seen.state.partition_states.items():
         replicas = seen.state.replicas(tp)
@@ -269,7 +269,7 @@ def _orphan_configs(seen: Seen) -> Iterator[str]:
     names = set(seen.state.topic_names)
     for kind, name in sorted(seen.state.configs):
         if kind == "topics" and name not in names:
-            yield f"{name} is configured and is no topic"
+            yield f"{name} has a configuration but does not exist"
 
 
 @check("requests", WARNING, "A reassignment or election that does not end.")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Conflict(Refused):
     """What a change was worked out from is no longer so: another write came between (exit status 4)."""
 
-    hint = "run the command again: it plans from what is there now"
+    hint = "run the command again: it plans again from the current state"
 
 
 class NoQuorum(KctlError):

@@ -35,7 +35,7 @@ def check_topic_name(name: str, version: KafkaVersion) -> None:
             f"topic name of {len(name)} characters; Kafka takes up to {longest}", "take a shorter one"
         )
     if not LEGAL.fullmatch(name):
-        raise BadValue(f"{name!r} is no topic name", LETTERS)
+        raise BadValue(f"{name!r} is not a topic name", LETTERS)
 
 
 def refuse_collision(name: str, others: Iterable[str], version: KafkaVersion) -> None:
@@ -47,7 +47,7 @@ def refuse_collision(name: str, others: Iterable[str], version: KafkaVersion) ->
         if other != name and other.replace(".", "_") == folded:
             raise Refused(
                 f"topic {name} collides with topic {other}: '.' and '_' are the same in metric names",
-                "take another name",
+                "choose another name",
             )
 
 
@@ -71,7 +71,7 @@ def not_electable(tp: TopicPartition, broker_id: int, *, is_alive: bool) -> Refu
     """The refusal to elect a preferred leader that is not alive, or not in the ISR."""
     return Refused(
         f"broker {broker_id}, the preferred leader of {tp}, is not {'in the ISR' if is_alive else 'alive'}; nothing was written",
-        "start that broker, or wait until it is back in the ISR; `kctl elect status` shows who is not",
+        "start that broker, or wait until it is back in the ISR; `kctl elect status` shows which are not",
     )
 
 
@@ -79,7 +79,7 @@ def not_consecutive(topic: str, last: int) -> Refused:
     """The refusal to add partitions that leave a gap."""
     return Refused(
         f"partitions of {topic} would not be numbered 0 to {last} without a gap",
-        "`kctl topic describe` shows the partitions that are there",
+        "`kctl topic describe` shows its partitions",
     )
 
 
@@ -114,8 +114,8 @@ def unknown_partition(tp: TopicPartition, numbers: Collection[int]) -> KctlError
 def topic_exists(name: str) -> Refused:
     """The refusal to create a topic that is there."""
     return Refused(
-        f"topic {name} exists already; nothing was written",
-        f"`kctl topic describe {name}` shows it; take another name, or alter it",
+        f"topic {name} already exists; nothing was written",
+        f"`kctl topic describe {name}` shows it; choose another name, or alter it",
     )
 
 
@@ -127,8 +127,8 @@ def topic_leaving(name: str) -> Refused:
 def being_moved(what: object) -> Refused:
     """The refusal to change what a reassignment is moving."""
     return Refused(
-        f"{what} is being reassigned already; nothing was written",
-        "wait for it (`kctl reassign status` says what it waits for), or cancel it with `kctl reassign cancel`",
+        f"{what} is already being reassigned; nothing was written",
+        "wait for it (`kctl reassign status` shows what it waits for), or cancel it with `kctl reassign cancel`",
     )
 
 

@@ -142,7 +142,7 @@ def _round_robin(
 ) -> Iterator[Dealt]:
     if not equal_subscriptions(subscriptions):
         raise Refused(
-            f"round robin wants all members of {name} to read the same topics with the same number of threads",
+            f"round robin needs all members of {name} to read the same topics with the same number of threads",
             "`kctl consumer describe` shows what each reads; range assignment has no such condition",
         )
     wanted = next(iter(subscriptions.values()), {})

@@ -69,7 +69,7 @@ def is_rack_aware(racks: Racks) -> bool:
     without = sorted(broker for broker, rack in racks.items() if rack is None)
     if without and len(without) < len(racks):
         raise Refused(
-            f"brokers {', '.join(map(str, without))} have no rack and the others do",
+            f"brokers {', '.join(map(str, without))} have no rack, but others have one",
             "give them one, or ask for placement without racks",
         )
     return bool(racks) and not without

@@ -99,7 +99,7 @@ def racks_of(state: ClusterState, *, aware: bool = True) -> dict[int, str | None
     """The brokers that may take replicas, with their racks. Raises Refused where none is alive."""
     found = {id: state.brokers[id].rack if aware else None for id in state.live_brokers}
     if not found:
-        raise Refused("no broker is alive", "start brokers; `kctl cluster brokers` shows who is registered")
+        raise Refused("no broker is alive", "start brokers; `kctl cluster brokers` lists them")
     return found
 
 
@@ -120,7 +120,7 @@ def check_replicas(
                 "name each broker once",
             )
         if min(ids) < 0:
-            raise BadValue(f"{min(ids)} is no broker id", "broker ids are not negative")
+            raise BadValue(f"{min(ids)} is not a broker id", "broker ids are not negative")
         if len(ids) != (factor or len(replicas[min(replicas)])):
             raise BadValue(
                 "all partitions must have the same number of replicas", "name as many brokers for each"
@@ -129,7 +129,7 @@ def check_replicas(
     if dead and not allow_dead:
         raise Refused(
             f"{brokers_named(dead)} not alive; nothing was written",
-            "--allow-dead-brokers takes them all the same",
+            "--allow-dead-brokers uses them anyway",
         )
 
 
@@ -169,7 +169,7 @@ def plan_growth(
     if is_internal(name):
         raise Refused(
             f"{name} is Kafka's own: its partitions cannot be changed",
-            "nothing can be done: brokers place keys of their own in it by the number of partitions",
+            "nothing can be done: brokers place their keys in it by the number of partitions",
         )
     if topic.is_marked_for_deletion:
         raise topic_leaving(name)
@@ -183,7 +183,7 @@ def plan_growth(
     if sorted(topic.partitions) != list(range(present)):
         raise Refused(
             f"the partitions of {name} are not numbered 0 to {present - 1}; nothing was written",
-            "`kctl topic describe` shows the partitions that are there",
+            "`kctl topic describe` shows its partitions",
         )
     total = partitions if partitions is not None else present + len(replicas or ())
     if total == present:
@@ -227,7 +227,7 @@ def require_topic(state: ClusterState, name: str) -> Topic:
             if problem.place.endswith(f"/{name}"):
                 raise KctlError(
                     f"topic {name} cannot be read: {problem.reason}",
-                    "`kctl cluster health` shows what is wrong with it",
+                    "`kctl cluster health` shows the problem",
                 )
         raise unknown_topics([name], state.topic_names)
     return topic
@@ -258,9 +258,9 @@ def plan_deletion(
         )
     if state.kafka_version < V1_0 and not is_enabled:
         raise Refused(
-            f"deletion is off by default in Kafka {state.kafka_version}, which ZooKeeper does not show: the topic "
-            "would go when somebody turns it on; nothing was written",
-            "with delete.topic.enable=true on all brokers say --deletion-is-enabled",
+            f"Kafka {state.kafka_version} disables deletion by default, and ZooKeeper does not show the setting: the topic "
+            "would be deleted once someone enables it; nothing was written",
+            "if all brokers have delete.topic.enable=true, add --deletion-is-enabled",
         )
     intent = DeleteTopic(topic=name)
     warnings = [f"it will wait: {reason}" for reason in why_stuck(state, name)]
@@ -304,9 +304,7 @@ def partitions_added(intent: Intent, state: ClusterState) -> Waited:
         return Waited(0, len(intent.replicas), (f"topic {intent.topic} is not there",))
     lost = [p for p in intent.replicas if p not in topic.partitions]
     if lost:
-        return Waited(
-            0, len(intent.replicas), (f"partition {lost[0]} of {intent.topic} is not there any more",)
-        )
+        return Waited(0, len(intent.replicas), (f"partition {lost[0]} of {intent.topic} no longer exists",))
     return _with_leaders(intent.topic, intent.replicas, state)
 
 

@@ -90,7 +90,7 @@ def candidates_of(
         )
         raise Refused(
             f"broker {to} cannot lead {tp}: it {why}; nothing was written",
-            "leave out --to: kctl then proposes the broker that holds the most",
+            "leave out --to: kctl then proposes the broker with the most records",
         )
     chosen = best if to is None else to
     listed = []
@@ -129,7 +129,7 @@ def plan_unclean_election(
     if hopeless:
         raise Refused(
             f"{hopeless[0]} has no live replica that answers; nothing was written",
-            "start one of the brokers that hold it, or mend the disk it is on; `kctl topic describe` shows which these are",
+            "start one of the brokers that hold it, or repair the disk it is on; `kctl topic describe` shows which these are",
         )
     if not proposed:
         return Plan(title="elect an unclean leader", stages=())

@@ -20,7 +20,7 @@ class BadBelowFolder(KctlError):
     """A checkpoint found below a named folder that cannot be read: the rest is done, then status 5."""
 
     exit_code = 5
-    hint = "`kctl segment verify` on its folder says what is wrong with it"
+    hint = "`kctl segment verify` on its folder shows the damage"
 
 
 def checkpoint_rows(paths: Sequence[str], report: Report) -> Iterator[Row]:
@@ -45,7 +45,7 @@ def checkpoint_rows(paths: Sequence[str], report: Report) -> Iterator[Row]:
         if not has_any:
             report(
                 KctlError(
-                    f"{path}: no checkpoint file lies here",
+                    f"{path}: no checkpoint file found here",
                     "name a log directory, a partition folder or a checkpoint",
                 )
             )
@@ -58,7 +58,7 @@ def _rows(path: str, shown: str) -> Iterator[Row]:
         if name not in NAMES:
             kind = kind_of(source, name) or kind
             if kind not in (FileKind.EPOCHS, FileKind.CHECKPOINT):
-                raise UnreadableFile(f"{shown}: is no checkpoint", "see `kctl segment dump`")
+                raise UnreadableFile(f"{shown}: is not a checkpoint", "see `kctl segment dump`")
         yield from ENTRIES[kind](source, path, shown, DumpSelection())
 
 

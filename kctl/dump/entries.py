@@ -95,8 +95,8 @@ def producer_rows(source: Source, path: str, shown: str, wanted: DumpSelection) 
         read_snapshot(data)
     except FormatError as error:
         raise UnreadableFile(
-            f"{shown}: {error}; Kafka deletes the snapshot and takes the one before it",
-            "`kctl segment rebuild` makes it anew from the log",
+            f"{shown}: {error}; Kafka deletes the snapshot and uses the previous one",
+            "`kctl segment rebuild` makes it again from the log",
         ) from error
 
 
@@ -109,7 +109,7 @@ def read_text(source: Source, shown: str) -> str:
         line = data.count(b"\n", 0, error.start) + 1
         raise UnreadableFile(
             f"{shown}: byte {error.start} is not UTF-8 (line {line}). Kafka marks the log directory offline",
-            "`kctl segment verify` on its folder says what is wrong with it",
+            "`kctl segment verify` on its folder shows the damage",
         ) from error
 
 
@@ -143,7 +143,7 @@ def _parsed(parse: Callable[[str], list[Parsed]], text: str, shown: str) -> list
     except MalformedCheckpoint as error:
         raise UnreadableFile(
             f"{shown}: {error.what} (line {error.position}). {error.refusal}",
-            "`kctl segment verify` on its folder says what is wrong with it",
+            "`kctl segment verify` on its folder shows the damage",
         ) from error
 
 

@@ -64,7 +64,7 @@ def _file_rows(path: str, wanted: DumpSelection, left: Left) -> Iterator[Row]:
         kind = wanted.kind or kind_of(source, basename(path))
         if kind is None:
             raise UnreadableFile(
-                f"{path}: neither its name nor its content says what it is", "name it with --type"
+                f"{path}: neither its name nor its content shows its format", "name it with --type"
             )
         if kind is FileKind.LOG:
             known = replace(wanted, topic=wanted.topic or topic_of(path))

@@ -245,7 +245,7 @@ def _is_file_inside(path: Path, root: Root, found: Walked) -> bool:
         found.say(say.LINK_NOT_FOLLOWED, path, root, target=target_name, reason=reason_of(error))
         return False
     if not any(target.is_relative_to(r.path) for r in found.roots):
-        reason = "it lies outside the folders given"
+        reason = "it is outside the folders given"
         found.say(say.LINK_NOT_FOLLOWED, path, root, target=shown(str(target)), reason=reason)
         return False
     return target.is_file()

@@ -102,7 +102,7 @@ def _lines(path: Path) -> Iterator[tuple[str, ExportedZnode]]:
                 if len(line) > LONGEST_LINE:
                     raise UnreadableFile(
                         f"{path}: line {number} has more than {LONGEST_LINE:,} bytes",
-                        "it is no export of znodes: name what `kctl znode export` wrote",
+                        "it is not an export of znodes: give a file that `kctl znode export` wrote",
                     )
                 size += ZNODE_SIZE
                 if line.strip():
@@ -111,7 +111,7 @@ def _lines(path: Path) -> Iterator[tuple[str, ExportedZnode]]:
                     yield znode.path, znode
                 if size > LARGEST_EXPORT:
                     raise UnreadableFile(
-                        f"{path}: up to line {number} it takes {LARGEST_EXPORT >> 20} MiB",
+                        f"{path}: up to line {number} it needs {LARGEST_EXPORT >> 20} MiB",
                         "it may hold more than Kafka's znodes: export below Kafka's chroot only",
                     )
     except (OSError, EOFError, zlib.error) as error:
@@ -140,7 +140,7 @@ def _znode(line: bytes, path: Path, number: int) -> ExportedZnode:
     try:
         name, data, *numbers = msgspec.structs.astuple(_decoder.decode(line))
         if NO_PATH.search(name):
-            raise ValueError("path is no znode path")
+            raise ValueError("not a znode path")
         return ExportedZnode(name, None if data is None else base64.b64decode(data, validate=True), *numbers)
     except (ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise UnreadableFile(

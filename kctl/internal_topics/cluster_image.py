@@ -340,8 +340,8 @@ def read_image(
         )
     if start == 0 and first is None and trouble:
         raise KctlError(
-            f"{folder.name}: there is no record, and {trouble[0].file.name} is no whole snapshot: {trouble[0].what}",
-            "take the folder of another controller",
+            f"{folder.name}: there are no records, and {trouble[0].file.name} is not a complete snapshot: {trouble[0].what}",
+            "use the folder of another controller",
         )
     image.apply(_records(entries(folder, trouble), folder, as_of, trouble, start))
     return image, trouble

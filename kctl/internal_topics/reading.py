@@ -135,7 +135,7 @@ def entries(
             below = read_folder(folder)
             odd = sorted({*below.links, *(path for path, _ in below.odd)})
             trouble += [
-                Unreadable(path, 0, "it is no regular file", is_closed=True)
+                Unreadable(path, 0, "it is not a regular file", is_closed=True)
                 for path in odd
                 if path.suffix == ".log"
             ]

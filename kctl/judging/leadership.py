@@ -70,9 +70,9 @@ def _missing(leaderships: Sequence[Leadership], is_since_asked: bool) -> Iterato
         elif leadership.how == "unknown":
             since = before.last_seen_ms if before is not None else leadership.from_ms
             what = f"{CONTROLLER_LOGS} between {iso(since)} and {iso(leadership.from_ms)}"
-            yield broker_logs(what, why=f"nothing tells how epoch {leadership.leader_epoch} began")
+            yield broker_logs(what, why=f"it is unknown how epoch {leadership.leader_epoch} began")
     for earlier, later in pairwise(leaderships):
         if later.leader_epoch > earlier.leader_epoch + 1:
             what = f"{CONTROLLER_LOGS} between {iso(earlier.last_seen_ms)} and {iso(later.from_ms)}"
             epochs = f"{earlier.leader_epoch + 1} to {later.leader_epoch - 1}"
-            yield broker_logs(what, why=f"nothing tells of epochs {epochs}")
+            yield broker_logs(what, why=f"the logs have nothing about epochs {epochs}")

@@ -17,10 +17,10 @@ from kctl.model import TopicPartition
 
 # Findings of the search that keep it from an answer, and what would settle each.
 UNDECIDED: Mapping[str, str] = {
-    said_of_replicas.LEADER_UNKNOWN.code: "nothing says which of the contradicting copies leads",
+    said_of_replicas.LEADER_UNKNOWN.code: "it is unknown which of the contradicting copies leads",
     said_of_replicas.PREFIX_LOST.code: "the copy of the present leader is not in the evidence",
     said_of_replicas.PRESENT_INCOMPLETE.code: "the copy of the present leader is not whole",
-    said_of_replicas.UNCLEAN_COST_UNKNOWN.code: "an election was unclean, and nothing tells what it dropped",
+    said_of_replicas.UNCLEAN_COST_UNKNOWN.code: "an election was unclean, and it is unknown what it dropped",
     said_of_replicas.TOPIC_RECREATED.code: "the copies are of different topics of this name",
     said_of_replicas.CLUSTERS_MIXED.code: "the copies are from different clusters",
 }
@@ -105,7 +105,7 @@ def judge_loss(
         missing = absent or [broker_logs("server.log of the brokers of the ISR, with their high watermarks")]
         return judged(
             Verdict.COULD_NOT_JUDGE,
-            "records are gone, and nothing tells whether they were committed",
+            "records are gone, and it is unknown whether they were committed",
             missing,
         )
     for finding in findings:

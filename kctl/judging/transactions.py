@@ -51,7 +51,7 @@ def judge_transactions(
     if None in hanging:
         return judged(
             Verdict.COULD_NOT_JUDGE,
-            f"{hanging.count(None):,} transactions are open, and nothing tells whether their coordinator will end them",
+            f"{hanging.count(None):,} transactions are open, and it is unknown whether their coordinator will end them",
             Missing(
                 "replicas of every partition of __transaction_state",
                 get="rsync -a BROKER:LOG_DIR/__transaction_state-* broker-ID/",

@@ -81,7 +81,7 @@ class Folder(Struct):
     snapshots: list[FolderFile] = field(default_factory=list)  # producer snapshots, ascending, live ones
     kraft_snapshots: list[FolderFile] = field(default_factory=list)
     others: dict[str, FolderFile] = field(default_factory=dict)
-    odd: list[tuple[Path, int]] = field(default_factory=list)  # what is no regular file, with its mode
+    odd: list[tuple[Path, int]] = field(default_factory=list)  # what is not a regular file, with its mode
     links: list[Path] = field(default_factory=list)
     vanished: list[Path] = field(default_factory=list)
     left_out: int = 0  # of others, odd and links

@@ -120,7 +120,9 @@ def refuse_evidence(out: Path, folders: Iterable[Path]) -> None:
     place = Path(os.path.realpath(out))
     for folder in folders:
         if place.is_relative_to(os.path.realpath(folder)):
-            raise Refused(f"{out}: lies in the evidence", "name a folder elsewhere with --to")
+            raise Refused(
+                f"{out}: is inside the evidence", "choose a folder outside of the evidence with --to"
+            )
 
 
 def write_files(made: Made, out: Path, name: str) -> None:
@@ -130,7 +132,7 @@ def write_files(made: Made, out: Path, name: str) -> None:
     try:
         target.mkdir(parents=True, exist_ok=True)
         if target.is_symlink():
-            raise Refused(f"{target}: is a link", "name another folder with --to")
+            raise Refused(f"{target}: is a symbolic link", "name another folder with --to")
         for file_name, data in made.files.items():
             aside = target / f"{file_name}.tmp"
             aside.unlink(missing_ok=True)

@@ -25,7 +25,7 @@ CAUSES = {
     "high_watermark_truncation": "the election was clean, but the new leader had cut its log to a stale high watermark",
     "power_failure_tail": "the election was clean, but the new leader had lost the unflushed end of its log",
     "disk_lost": "the new leader's disk had been lost or replaced",
-    "handover": "the old leader was told to stop and had it alone: only producers with acks=0 or 1 lost it",
+    "handover": "the old leader was told to stop and was the only one that had it: only producers with acks=0 or 1 lost it",
     "zombie_leader": "the old leader went on after its leadership was over, and cut what it had taken since",
     "unknown": "why the new leader did not have it is not in the evidence",
 }
@@ -47,7 +47,7 @@ def explain_offset(search: LossSearch, partition: TopicPartition, offset: int) -
         for finding in result.findings:
             search.report(KctlError(finding.message, f"see `kctl finding {finding.code}`"))
         if not result.findings:
-            text = "the topic is deleted: the znodes of the last moment do not have it any more"
+            text = "the topic is deleted: the znodes of the last moment no longer have it"
             yield EXPLANATION(**whose, what="led", text=text)
         return
     variants = _variants(result, offset)
@@ -55,7 +55,7 @@ def explain_offset(search: LossSearch, partition: TopicPartition, offset: int) -
     if not variants and offset >= end:
         search.report(
             KctlError(
-                f"offset {offset} of {partition} is behind the end of every copy: the longest ends at {end}",
+                f"offset {offset} of {partition} is beyond the end of every copy: the longest ends at {end}",
                 "nothing here shows that it was ever written; a later copy of the leader may have it",
             )
         )
@@ -143,7 +143,7 @@ def _written(facts: PartitionFacts, variants: list[_Variant], offset: int) -> It
             before = [o for o in facts.leaders.known if o.from_ms is None or o.from_ms <= variant.timestamp]
             led = before[-1] if before else None
         leader = led.leader_id if led else None
-        by = "a leader that nobody names" if leader is None else f"broker {leader}"
+        by = "an unknown leader" if leader is None else f"broker {leader}"
         epoch = led.leader_epoch if led else variant.epoch
         in_epoch = f" in leader epoch {epoch}" if epoch >= 0 else ""
         proof: Mapping[str, object] = led.proofs[0] if led and led.proofs else {}
@@ -282,7 +282,7 @@ def _is_sure(loss: Loss, offset: int) -> bool:
 
 def _lost(loss: Loss, name: str, offset: int) -> Iterator[Row]:
     drop = loss.drop
-    led = "a leadership that nobody names" if drop.leader is None else f"broker {drop.leader}"
+    led = "an unknown leadership" if drop.leader is None else f"broker {drop.leader}"
     epoch = "" if drop.leader_epoch is None else f" in leader epoch {drop.leader_epoch}"
     what = f"{name}, {loss.loss_class}:" if name else f"{loss.loss_class}:"
     if not _is_sure(loss, offset):

@@ -292,7 +292,7 @@ def read_scenario(name_or_path: str) -> Scenario:
     except BadValue as error:
         raise BadValue(
             f"{name_or_path}: {error.message.removeprefix(path.stem + ': ')}",
-            "correct the file; `kctl replica simulate --help` tells how it is written",
+            "correct the file; `kctl replica simulate --help` shows its format",
         ) from error
 
 

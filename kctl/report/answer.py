@@ -240,7 +240,7 @@ def _commands(
         for _, code in sorted(amounts, key=lambda key: (key[0] != "error", -amounts[key], key[1]))[:1]:
             verb = next(verb for begins, verb in COMMANDS.items() if code.startswith(begins))
             chosen.append(
-                (f"kctl {verb} {_given(tables, verb)}", f"every place of {code} and what is around it")
+                (f"kctl {verb} {_given(tables, verb)}", f"every place of {code} and its surroundings")
             )
             chosen.append((f"kctl finding {code}", "what it means and what to do"))
     if len(chosen) < 3 and missing and missing[0].get:

@@ -139,7 +139,7 @@ class KafkaSegments(DataSource):
         try:
             return int(given)
         except ValueError:
-            raise KctlError(f"{option} is no number: {given!r}", "give a number of bytes") from None
+            raise KctlError(f"{option} is not a number: {given!r}", "give a number of bytes") from None
 
     def _flag(self, option: str) -> bool:
         given = str(self.options.get(option, "false"))
@@ -156,7 +156,7 @@ class KafkaSegments(DataSource):
         for option in self.options:
             if option.lower() not in OPTIONS:
                 raise KctlError(
-                    f"there is no option {option!r}",
+                    f"unknown option {option!r}",
                     near_names(option, OPTIONS, otherwise=f"there are {', '.join(OPTIONS)}"),
                 )
         where = paths_of(self.options)
@@ -183,7 +183,7 @@ def paths_of(options: Mapping[str, str]) -> list[str]:
         # Executors have other working folders.
         found |= dict.fromkeys(match if "://" in match else os.path.abspath(match) for match in matches)
     if not found:
-        raise KctlError("no path is named", "call load() with a folder or a URI")
+        raise KctlError("no path given", "call load() with a folder or a URI")
     return list(found)
 
 

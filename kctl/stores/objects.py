@@ -24,7 +24,7 @@ RANGE = 8 << 20
 LEGIBLE = 4096  # bytes of a read whose error the client of S3 does not hide
 # Words of the clients, and what the system calls the same. What is not among them is an I/O error.
 CAUSES = (
-    (("NO_SUCH_KEY", "NO_SUCH_BUCKET", "NOT_FOUND", "404", "Not Found", "not found"), errno.ENOENT, "the object is not there"),
+    (("NO_SUCH_KEY", "NO_SUCH_BUCKET", "NOT_FOUND", "404", "Not Found", "not found"), errno.ENOENT, "the object does not exist"),
     (("ExpiredToken", "has expired"), errno.EACCES, "the credentials have expired"),
     (("ACCESS_DENIED", "AccessDenied", "403", "Forbidden", "Authorization", "PERMISSION_DENIED", "Permission denied",
       "SIGNATURE_DOES_NOT_MATCH", "INVALID_ACCESS_KEY"), errno.EACCES, "the store denies access"),
@@ -48,7 +48,7 @@ class Replaced(OSError):
 def failure(error: BaseException, path: str) -> OSError:
     """What a store's client raised, as the system would say it."""
     if isinstance(error, FileNotFoundError):
-        return FileNotFoundError(errno.ENOENT, "the object is not there", path)
+        return FileNotFoundError(errno.ENOENT, "the object does not exist", path)
     said = one_line(error)
     shown = said if len(said) <= LONGEST_WORDS else said[: LONGEST_WORDS - 2] + " …"
     for words, number, cause in CAUSES:
@@ -169,7 +169,7 @@ class ObjectSource:
         except (OSError, ValueError, ArrowException) as error:
             raise self._failed(error) from None
         if info.type == fs.FileType.NotFound:
-            raise FileNotFoundError(errno.ENOENT, "the object is not there", self.name)
+            raise FileNotFoundError(errno.ENOENT, "the object does not exist", self.name)
         if info.size != self.size:
             raise Replaced(self.name, f"{self.size} bytes", f"{info.size}")
         if self._modified is not None and info.mtime_ns is not None and info.mtime_ns != self._modified:

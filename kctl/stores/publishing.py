@@ -32,7 +32,7 @@ class Target:
         """The folder of a report that could not be put there."""
         bucket, parts = self.path.partition("/")[0], urlsplit(url)
         if bucket in (parts.hostname, parts.username) and self._is_missing(bucket):
-            raise StoreUnreachable(f"{self.given}: there is no {bucket!r} in the store")
+            raise StoreUnreachable(f"{self.given}: no {bucket!r} in the store")
 
     def _is_missing(self, bucket: str) -> bool:
         """Whether the store says so; one may write where one must not ask."""
@@ -44,7 +44,7 @@ class Target:
         return False
 
     def refuse_others(self, own_names: frozenset[str], *, overwrite: bool) -> None:
-        """Raise Refused where the prefix holds an earlier report that is not to be replaced, or what no audit writes."""
+        """Raise Refused where the prefix contains an earlier report that is not to be replaced, or what no audit writes."""
         names = {key.split("/", 1)[0] for key in self._keys()}
         if foreign := sorted(names - own_names):
             raise Refused(
@@ -52,7 +52,8 @@ class Target:
             )
         if names and not overwrite:
             raise Refused(
-                f"{self.given} holds an earlier report", "give --overwrite, or name a new prefix with --out"
+                f"{self.given} contains an earlier report",
+                "give --overwrite, or name a new prefix with --out",
             )
 
     def publish(self, folder: Path) -> None:

@@ -163,7 +163,9 @@ def laid(parts: Sequence[SentMirror]) -> Iterator[None]:
             for key, size, modified in part.files:
                 if not place_file(root / key, size, modified):
                     name = f"{part.description.given}/{key}"
-                    raise OSError(f"{name}: no file of this name, size and time can lie on this machine")
+                    raise OSError(
+                        f"{name}: no file of this name, size and time can be created on this machine"
+                    )
             _here[part.root] = str(root)
         os.environ[MIRRORS] = json.dumps(list(_here.values()))
         yield

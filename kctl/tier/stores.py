@@ -32,7 +32,7 @@ Out = TypeVar("Out")
 
 
 class StoredObject(Struct, frozen=True):
-    """A key, relative to the store's root, and its size; the size is None for what is no regular file."""
+    """A key, relative to the store's root, and its size; the size is None for what is not a regular file."""
 
     key: str
     size_in_bytes: int | None

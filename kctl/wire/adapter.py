@@ -414,7 +414,7 @@ class Wire:
         """The broker to read from for the whole run: the first that takes a connection."""
         nodes = self.nodes
         if not nodes:
-            raise _no_cluster(self.access, BrokerError("the cluster names no broker"), [])
+            raise _no_cluster(self.access, BrokerError("the cluster reports no broker"), [])
         node, failure = self._ready(nodes)
         if node is None:
             raise _no_cluster(self.access, failure, [])
@@ -606,7 +606,7 @@ def _check_ticket(hosts: Sequence[str]) -> None:
             gssapi.SecurityContext(name=service, usage="initiate").step()
             return
         except GSSError as error:
-            refused = KctlError(f"no Kerberos ticket for kafka/{host}: {error}", "get one's own with kinit")
+            refused = KctlError(f"no Kerberos ticket for kafka/{host}: {error}", "get one with kinit")
     raise refused
 
 

@@ -114,7 +114,7 @@ def _answers(
     else:  # those that may not be seen come last
         results = wire.read(request(names)).results if names else ()
         found = {str(result.resource_name): result for result in results}
-    missing = BrokerError("the answer leaves it out")
+    missing = BrokerError("the answer does not include it")
     return [_result(wire, kind, name, found.get(name, missing)) for name in names]
 
 

@@ -53,7 +53,7 @@ REASONS = {
     UNKNOWN_MEMBER_ID: "the group has members, and only they set its offsets",
     NON_EMPTY_GROUP: "the group has members",
     SUBSCRIBED: "a member is subscribed to the topic",
-    GROUP_ID_NOT_FOUND: "there is no such group",
+    GROUP_ID_NOT_FOUND: "no such group",
 }
 
 
@@ -132,7 +132,7 @@ def resets_to(wire: Wire, present: Mapping[TopicPartition, int | None], goal: Re
     found = []
     for tp, now in present.items():
         if tp not in starts or tp not in ends:
-            raise Leaderless(f"{tp} has no leader, so nobody tells where its log begins and ends")
+            raise Leaderless(f"{tp} has no leader, so the start and end of its log are unknown")
         if goal.earliest:
             wanted = starts[tp]
         elif goal.offset is not None:
@@ -142,7 +142,7 @@ def resets_to(wire: Wire, present: Mapping[TopicPartition, int | None], goal: Re
         elif goal.shift is not None:
             if now is None:
                 raise KctlError(
-                    f"{tp}: the group has no offset there that could be shifted",
+                    f"{tp}: the group has no offset to shift",
                     "give it an offset with --to-offset, --to-earliest or --to-latest",
                 )
             wanted = now + goal.shift
@@ -160,7 +160,7 @@ def resets_to(wire: Wire, present: Mapping[TopicPartition, int | None], goal: Re
 class ChosenReset(NamedTuple):
     """A group and its offsets as they are now, and where each is to go."""
 
-    group: ConsumerGroup | None  # None: there is no such group yet
+    group: ConsumerGroup | None  # None: no such group yet
     present: Mapping[TopicPartition, GroupOffset]
     resets: tuple[Reset, ...]
 
@@ -176,7 +176,7 @@ def choose_reset(
     if described is None and not topics and goal.listed is None:
         raise KctlError(
             f"no group {group}",
-            "`kctl group list` lists the groups; with --topic its offsets are set before it has members",
+            "`kctl group list` lists the groups; with --topic you can set offsets before it has members",
         )
     present = read_offsets(wire, described) if described else {}
     if topics:
@@ -208,7 +208,7 @@ def plan_reset(cluster: Cluster, group: str, chosen: ChosenReset) -> Plan:
             "what a share group has acknowledged above its offset is forgotten, and delivered again"
         )
     if chosen.group is None:
-        warnings.append(f"there is no group {group}: this makes it")
+        warnings.append(f"there is no group {group}: this creates it")
     intent = SetGroupOffsets(
         group=group,
         is_share=chosen.group is not None and chosen.group.type == SHARE,
@@ -272,7 +272,7 @@ def _require_empty(group: ConsumerGroup) -> None:
     if group.is_active:
         members = counted(len(group.members), "member") if group.members else f"state {group.state}"
         raise Refused(
-            f"group {group.group} has {members}, and brokers change it only while it has none; nothing was written",
+            f"group {group.group} has {members}, and brokers only change a group without members; nothing was written",
             f"stop its consumers; `kctl group describe {group.group}` shows where they run",
         )
 
@@ -380,7 +380,7 @@ def _remove_members(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestIte
     for one in answer.members:
         gone = one.error_code == UNKNOWN_MEMBER_ID
         yield _item(
-            f"member {one.member_id}", one.error_code, "it is not in the group any more" if gone else None
+            f"member {one.member_id}", one.error_code, "it is no longer in the group" if gone else None
         )
 
 
@@ -465,9 +465,9 @@ def _refuse_parts_of_topics(wire: Wire, before: Mapping[str, Any], after: Mappin
     for tp in _present(wire, after["group"]):
         if tp.topic in topics and tp not in chosen:
             raise Refused(
-                f"offsets of a share group are deleted for whole topics only, and {tp} is to keep its own; "
+                f"offsets of a share group are deleted for whole topics only, and {tp} would keep its own; "
                 "nothing was written",
-                "name all partitions of the topic, or the topic alone",
+                "name all partitions of the topic, or the topic without partitions",
             )
 
 

@@ -88,7 +88,7 @@ def list_groups(wire: Wire) -> tuple[list[ListedGroup], list[KctlError]]:
         elif answer.error_code:
             failures.append(
                 BrokerError(
-                    f"broker {node} lists no groups: {error_name(answer.error_code)}",
+                    f"broker {node} does not list its groups: {error_name(answer.error_code)}",
                     "`kctl group list` lists the groups",
                 )
             )
@@ -141,7 +141,7 @@ def read_group(wire: Wire, group: str) -> ConsumerGroup:
 
 
 def find_group(wire: Wire, group: str) -> ConsumerGroup | None:
-    """A group with its members; None where there is no such group. Raises KctlError where nobody can tell."""
+    """A group with its members; None where no such group. Raises KctlError where nobody can tell."""
     return find_groups(wire, {coordinator_of(wire, group): [group]}).get(group)
 
 
@@ -337,7 +337,7 @@ def read_committed(
     else:
         answer = wire.send(OffsetFetchRequest(group_id=group, topics=None, max_version=7), coordinator)
     if answer.error_code:
-        raise BrokerError(f"group {group}: its offsets are not told: {error_name(answer.error_code)}")
+        raise BrokerError(f"group {group}: its offsets cannot be read: {error_name(answer.error_code)}")
     return dict(sorted(_committed(answer.topics)))
 
 
@@ -366,7 +366,7 @@ def _share_offsets(
     (answer,) = wire.send(Request(groups=[wanted]), coordinator).groups
     if answer.error_code:
         said = answer.error_message or error_name(answer.error_code)
-        raise BrokerError(f"group {group}: its offsets are not told: {said}")
+        raise BrokerError(f"group {group}: its offsets cannot be read: {said}")
 
     def known(value: Any) -> int | None:
         return None if value is None or value < 0 else int(value)

@@ -83,7 +83,7 @@ def copy_metadata_log(controllers: Controllers, folder: Path) -> None:
                 if offset < leader.high_watermark:
                     answer = _fetched(controllers, leader, offset, epoch)
     except OSError as error:
-        raise file_error(folder, error, KctlError, "TMPDIR names another place") from error
+        raise file_error(folder, error, KctlError, "set TMPDIR to another folder") from error
 
 
 def _batches(data: bytes, offset: int) -> list[tuple[BatchHeader, bytes]]:
@@ -130,7 +130,7 @@ def _fetched(controllers: Controllers, leader: Leader, offset: int, epoch: int) 
     answer = controllers.send(request, leader.node)
     code = answer.error_code or answer.responses[0].partitions[0].error_code
     if code:
-        raise BrokerError(f"{controllers.location} gives no metadata: {error_name(code)}")
+        raise BrokerError(f"{controllers.location} returns no metadata: {error_name(code)}")
     return answer.responses[0].partitions[0]
 
 
@@ -141,7 +141,7 @@ def _copy_snapshot(
         with (folder / f"{end_offset:020d}-{epoch:010d}.checkpoint").open("wb") as file:
             _write_snapshot(controllers, leader, file, end_offset, epoch)
     except OSError as error:
-        raise file_error(folder, error, KctlError, "TMPDIR names another place") from error
+        raise file_error(folder, error, KctlError, "set TMPDIR to another folder") from error
 
 
 def _write_snapshot(
@@ -160,7 +160,7 @@ def _write_snapshot(
         answer = controllers.send(request, leader.node)
         code = answer.error_code or answer.topics[0].partitions[0].error_code
         if code:
-            raise BrokerError(f"{controllers.location} gives no snapshot: {error_name(code)}")
+            raise BrokerError(f"{controllers.location} returns no snapshot: {error_name(code)}")
         (one,) = answer.topics[0].partitions
         data = one.unaligned_records or b""
         file.write(data)

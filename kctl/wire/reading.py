@@ -148,7 +148,7 @@ def await_metadata(wire: Wire, quorum: Quorum | None) -> dict[str, int]:
                 f"broker {wire.node} is behind the controller: it has applied the metadata up to "
                 f"{answer.finalized_features_epoch}, committed is {quorum.high_watermark}",
                 wire.node,
-                "what it says would be old; give it longer with --timeout",
+                "its answers would be out of date; wait longer with --timeout",
             )
         time.sleep(pause)
         pause = min(2 * pause, LONG)

@@ -71,7 +71,7 @@ def choose_deletions(
     times = watermarks(wire, chosen, before, state) if before is not None else {}
     if to_offset is None and before is None and (silent := silent_coordinators(state)):
         raise KctlError(
-            f"{counted(silent, 'partition')} of {OFFSETS} {'has' if silent == 1 else 'have'} no leader, so that not every group is known",
+            f"{counted(silent, 'partition')} of {OFFSETS} {'has' if silent == 1 else 'have'} no leader, so some groups may be missing",
             f"start the brokers that hold {OFFSETS}: `kctl topic describe {OFFSETS}`",
         )
     read = _offsets_of_groups(wire, set(chosen))
@@ -86,7 +86,7 @@ def choose_deletions(
     found = []
     for tp in chosen:
         if tp not in starts or tp not in ends:
-            raise Leaderless(f"{tp} has no leader, so nobody tells where its log begins and ends")
+            raise Leaderless(f"{tp} has no leader, so the start and end of its log are unknown")
         start, end = starts[tp], ends[tp]
         if to_offset is not None:
             wanted = end if to_offset == ALL else to_offset

@@ -51,7 +51,7 @@ def open_transactions(wire: Wire, tp: TopicPartition) -> list[OpenTransaction]:
     (one,) = answer.topics[0].partitions
     if one.error_code:
         raise BrokerError(
-            f"{tp}: its producers are not told: {one.error_message or error_name(one.error_code)}"
+            f"{tp}: its producers cannot be read: {one.error_message or error_name(one.error_code)}"
         )
     found = [
         OpenTransaction(
@@ -116,16 +116,14 @@ def plan_abort(
     if len(found) > 1:
         offsets = ", ".join(str(one.start_offset) for one in found)
         raise Refused(
-            f"{len(found)} transactions are open in {tp}, at {offsets}", "say which with --start-offset"
+            f"{len(found)} transactions are open in {tp}, at {offsets}", "choose one with --start-offset"
         )
     (one,) = found
     warnings = []
     for id, state in known_to_coordinators(wire, one.producer_id):
         said = f"the coordinator of {id} still has the transaction ({state})"
         if not force:
-            raise Refused(
-                f"{said} and will end it; nothing was written", "--force writes the marker all the same"
-            )
+            raise Refused(f"{said} and will end it; nothing was written", "--force writes the marker anyway")
         warnings.append(f"{said}: it stays {state} there until it times out or the producer ends it")
     intent = AbortTransaction(
         topic=tp.topic,

@@ -96,7 +96,7 @@ class ZookeeperCluster(RecordedCluster):
         if size > LARGEST_REQUEST:
             raise Refused(
                 f"the request would be {size:,} bytes, and ZooKeeper takes {LARGEST_REQUEST:,}; nothing was written",
-                "make smaller batches",
+                "use smaller batches",
             )
         return writes
 
@@ -211,7 +211,7 @@ def _group(reader: ZnodeReader, name: str) -> OldGroup:
         try:
             offsets[tp] = int(data)
         except ValueError:
-            problems.append(f"{base}/offsets/{tp.topic}/{tp.partition}: {data[:40]!r} is no offset")
+            problems.append(f"{base}/offsets/{tp.topic}/{tp.partition}: {data[:40]!r} is not an offset")
     members = tuple(_members(reader, f"{base}/ids", problems))
     return OldGroup(name=name, members=members, owners=owners, offsets=offsets, problems=tuple(problems))
 

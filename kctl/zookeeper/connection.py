@@ -55,7 +55,7 @@ class Access(Struct, frozen=True, kw_only=True):
 def access_from(context: Context, *, timeout: float = 10.0, read_only: bool = False) -> Access:
     """The access that a context describes."""
     if not context.zookeeper:
-        raise KctlError("no cluster is named", "give --zookeeper HOSTS/chroot, or --context NAME")
+        raise KctlError("no cluster given", "give --zookeeper HOSTS/chroot, or --context NAME")
     if os.path.isfile(context.zookeeper):
         raise BadValue(
             f"--zookeeper {context.zookeeper} is a file", "an export of znodes is read with --snapshot FILE"
@@ -125,7 +125,7 @@ def open_client(access: Access, remembered: Remembered) -> KazooClient:
         )
     except (exceptions.KazooException, ValueError, ImportError) as error:
         raise KctlError(
-            f"{access.hosts!r} is no ZooKeeper connect string: {error}", "write HOST:PORT,HOST:PORT/chroot"
+            f"{access.hosts!r} is not a ZooKeeper connect string: {error}", "write HOST:PORT,HOST:PORT/chroot"
         ) from error
     connection = client._connection
     invoke = connection._invoke  # what asks for a session, and nothing else
@@ -376,8 +376,8 @@ class Ensemble:
                 return read()
             except exceptions.NoAuthError:
                 raise KctlError(
-                    f"{path or 'a znode'}: ZooKeeper does not let this session read it",
-                    "its access list names who may: set the credentials of one of them in the context",
+                    f"{path or 'a znode'}: ZooKeeper does not allow this session to read it",
+                    "its access list shows who may: set the credentials of one of them in the context",
                 ) from None
             except exceptions.AuthFailedError:
                 raise KctlError(
@@ -445,7 +445,7 @@ class Ensemble:
             raise Refused(
                 f"the request would be {size:,} bytes, {largest.target} alone {largest.size_in_bytes:,}, "
                 f"and ZooKeeper drops the connection above {LARGEST_REQUEST:,}",
-                "make smaller batches",
+                "use smaller batches",
             )
         if self.is_read_only:
             raise Refused(
@@ -465,16 +465,16 @@ class Ensemble:
             ):
                 continue
             if isinstance(result, exceptions.NodeExistsError):
-                raise Conflict(f"{write.target} exists already; nothing was written")
+                raise Conflict(f"{write.target} already exists; nothing was written")
             if isinstance(result, exceptions.NoNodeError):
                 gone = write.target if write.action != "create" else parent_of(write.target)
-                raise Conflict(f"{gone} is not there any more; nothing was written")
+                raise Conflict(f"{gone} no longer exists; nothing was written")
             if isinstance(result, exceptions.BadVersionError):
                 raise Conflict(f"{write.target} was changed by somebody else; nothing was written")
             if isinstance(result, exceptions.NoAuthError):
                 raise KctlError(
-                    f"{write.target}: ZooKeeper does not let this session write it; nothing was written",
-                    "its access list names who may: set the credentials of one of them in the context",
+                    f"{write.target}: ZooKeeper does not allow this session to write it; nothing was written",
+                    "its access list shows who may: set the credentials of one of them in the context",
                 )
             raise KctlError(
                 f"{write.target}: ZooKeeper answered {_words(result)}; nothing was written", ASK_AGAIN

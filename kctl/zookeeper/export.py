@@ -73,7 +73,9 @@ def export_to(path: Path, lines: Iterator[bytes]) -> Exported:
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except FileExistsError:
-        raise Refused(f"{path} exists already", "give another name: an export is never overwritten") from None
+        raise Refused(
+            f"{path} already exists", "choose another name: an export is never overwritten"
+        ) from None
     except OSError as error:
         raise file_error(path, error, KctlError) from error
     try:

@@ -91,7 +91,7 @@ def refuse_migration(controller: Znode | None, migration: Znode | None) -> None:
         what = "/migration exists" if migration is not None else "/controller is persistent"
         raise Refused(
             f"the cluster is under migration to KRaft ({what}); nothing was written",
-            "change it over --bootstrap-server",
+            "use --bootstrap-server",
         )
 
 
@@ -248,7 +248,7 @@ def notification_form(version: KafkaVersion, entity_type: str) -> int:
     if entity_type not in allowed:
         raise Refused(
             f"Kafka {version} has no configuration of {entity_type}; nothing was written",
-            "is --kafka-version right?",
+            "check --kafka-version",
         )
     return 0 if version < V0_9 else 1
 
@@ -262,7 +262,7 @@ def move_controller(fresh: FreshZnodes, intent: MoveController) -> list[Write]:
     refuse_migration(controller, migration)
     present = fresh.state.controller
     if controller is None or present is None or present.broker_id != intent.broker_id:
-        raise Conflict(f"broker {intent.broker_id} is not controller any more; nothing was written")
+        raise Conflict(f"broker {intent.broker_id} is no longer the controller; nothing was written")
     return [
         Write(action="delete", target="/controller", before=controller.data, version=controller.stat.version)
     ]
@@ -299,7 +299,7 @@ def _refuse_under_way(fresh: FreshZnodes, path: str, what: str) -> None:
         raise Refused(
             f"another {what} is under way: {path} exists since {_moment(node.stat.ctime)} "
             f"({len(node.data):,} bytes); nothing was written",
-            "wait for it; deleting the znode cancels nothing",
+            "wait for it; deleting the znode does not cancel it",
         )
 
 
@@ -351,8 +351,8 @@ def check_target(tp: TopicPartition, target: Replicas, live: set[int]) -> None:
         )
     if min(target) < 0:
         raise Refused(
-            f"{tp} would be on broker {min(target)}, which cannot be; nothing was written",
-            "name brokers by their ids, which are not negative, in the plan",
+            f"{tp} would be on broker {min(target)}, which is not a broker id; nothing was written",
+            "broker ids in the plan must not be negative",
         )
     if dead := sorted(set(target) - live):
         raise names.dead_targets(tp, dead)
@@ -433,7 +433,7 @@ def elect_preferred(fresh: FreshZnodes, intent: ElectPreferred) -> list[Write]:
             )
         if tp not in states:
             raise Refused(
-                f"{tp} never had a leader, and would wedge the election; nothing was written",
+                f"{tp} never had a leader, and would block the election; nothing was written",
                 "leave it out until it has a leader",
             )
         if replicas[0] not in live or replicas[0] not in states[tp].isr:
@@ -452,8 +452,8 @@ def replace_stuck_reassignment(fresh: FreshZnodes, intent: ReplaceStuckReassignm
     refuse_migration(controller, migration)
     if node is None:
         raise Conflict(
-            "no reassignment waits any more; nothing was written",
-            "there is nothing left to cancel; `kctl reassign status` shows what is moving",
+            "no reassignment is waiting any more; nothing was written",
+            "nothing is left to cancel; `kctl reassign status` shows the moves",
         )
     try:
         waiting = {
@@ -462,13 +462,13 @@ def replace_stuck_reassignment(fresh: FreshZnodes, intent: ReplaceStuckReassignm
     except FormatError:
         waiting = {}
     if waiting != {tp: tuple(r) for tp, r in intent.stuck.items()}:
-        raise Conflict(f"{REASSIGNMENT} is not what it was when the change was planned; nothing was written")
+        raise Conflict(f"{REASSIGNMENT} has changed since the change was planned; nothing was written")
     live = fresh.live_brokers()
     for tp, target in sorted(intent.targets.items()):
         check_target(tp, target, live)
     if controller is None:
         raise Refused(
-            "there is no controller that could be moved; nothing was written",
+            "there is no active controller to move; nothing was written",
             "wait until a broker is controller; `kctl cluster describe` shows which one is",
         )
     return [

@@ -97,7 +97,7 @@ def test_a_throttled_move_can_be_watched_and_hurried(c: Cluster, k: Kctl, topic:
         if looked.of("partition")[0]["state"] == "in_progress":
             break
     assert looked.status == 5
-    assert "broker 3 to come into the ISR" in looked.of("partition")[0]["reason"]
+    assert "broker 3 to join the ISR" in looked.of("partition")[0]["reason"]
     assert k("reassign", "verify", plan).status == 5
     again = k("reassign", "execute", plan, "--yes")
     assert again.status == 4 and "under way" in again.err

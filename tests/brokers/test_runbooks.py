@@ -23,7 +23,7 @@ from tests.conftest import HERE, Ran, rows
 RUNBOOKS = HERE.parent / "docs" / "runbooks"
 pytestmark = pytest.mark.brokers
 Making = Callable[..., AbstractContextManager[Cluster]]
-# Broker 2, which is replaced, is no voter: of a KRaft quorum it would still be missing.
+# Broker 2, which is replaced, is not a voter: of a KRaft quorum it would still be missing.
 CLUSTERS: dict[str, tuple[Making, str]] = {
     "2.8": (cluster, "2.8"),
     "4.3": (partial(kraft_cluster, no_voters=(2,)), "4.3"),
@@ -78,7 +78,7 @@ class Four:
         return carry_out(runbook, self.folder, self.environment, tools)
 
     def replicas(self, topic: str) -> list[list[int]] | None:
-        """The replicas of each partition; None where there is no such topic."""
+        """The replicas of each partition; None where no such topic."""
         found = self.kctl("topic", "describe", topic)
         return [p["replicas"] for p in found.of("partition")] or None
 

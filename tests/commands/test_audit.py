@@ -466,5 +466,5 @@ def test_a_master_without_its_engine_is_refused(tmp_path: Path) -> None:
         ("sql", tmp_path, "SELECT 1"),
     ):
         ran = kctl("audit", *command, "--master", "local[2]")
-        assert ran.status == 2 and "--master is for --engine spark" in ran.err
+        assert ran.status == 2 and "--master needs --engine spark" in ran.err
     assert not (tmp_path / "out").exists()

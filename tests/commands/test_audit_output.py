@@ -52,7 +52,7 @@ def test_an_earlier_report_is_replaced_only_where_that_is_asked_for(out: Path) -
     for options in ((), ("--resume",)):
         ran = kctl("audit", "run", recording(HALT), "--out", out, *options)
         assert ran.status == 4
-        assert "holds an earlier report" in ran.err
+        assert "contains an earlier report" in ran.err
         assert "--overwrite" in ran.err
         assert contents(out) == before
     (out / "thesis.txt").write_text("mine")

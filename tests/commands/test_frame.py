@@ -269,7 +269,7 @@ def test_a_scenario_is_named_as_it_was_given(tmp_path: Path) -> None:
 def test_a_folder_without_an_audit_is_said_without_numbers(tmp_path: Path) -> None:
     ran = kctl("audit", "report", tmp_path)
     assert ran.status == 3
-    assert "no audit lies here (summary.json: no such file or directory); make one with" in ran.errors[0]
+    assert "not an audit (summary.json: no such file or directory); make one with" in ran.errors[0]
 
 
 def test_an_export_in_place_of_a_cluster(tmp_path: Path) -> None:
@@ -343,7 +343,7 @@ def test_a_command_without_a_password_is_said(
     with pytest.raises(KctlError) as raised:
         with_secrets(Context(tls_key_password_command=command))
     assert str(raised.value).startswith("tls_key_password_command") and problem in str(raised.value)
-    assert "run it by itself" in raised.value.hint
+    assert "run it by hand" in raised.value.hint
 
 
 def test_doctor_says_where_a_setting_comes_from(tmp_path: Path) -> None:

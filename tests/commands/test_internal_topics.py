@@ -227,7 +227,7 @@ def test_a_damaged_snapshot_is_said_and_the_one_before_it_is_taken(how: str, tmp
         path.unlink()
     ran = rows("metadata", "show", data)
     assert (ran.status, ran.rows) == (3, [])
-    assert "is no whole snapshot" in ran.err
+    assert "is not a complete snapshot" in ran.err
 
 
 def test_of_copies_that_reach_as_far_the_whole_one_is_shown(tmp_path: Path) -> None:
@@ -287,7 +287,7 @@ def test_partitions_without_a_copy_are_named(tmp_path: Path) -> None:
     data = tmp_path / LIFE / "moments/after"
     for log in billing(tmp_path):
         shutil.rmtree(log.parent)
-    said = "kctl: there is no copy of 1 partition of __consumer_offsets (1): groups there are not shown\n"
+    said = "kctl: no copy of 1 partition of __consumer_offsets (1): its groups are not shown\n"
     ran = kctl("offsets", "list", data)
     assert (ran.status, ran.out.strip(), ran.err) == (0, b"", said), "the checkpoints name it"
     assert kctl("offsets", "show", "billing", data).err.startswith(said)

@@ -46,7 +46,7 @@ def test_what_may_have_been_written() -> None:
 def test_what_nothing_takes_back() -> None:
     assert list(interrupted(entry("finished", undo_refused="records are gone"))) == [
         f"done: {MOVE}",
-        "nothing takes it back: records are gone",
+        "it cannot be undone: records are gone",
     ]
 
 

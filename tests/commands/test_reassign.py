@@ -61,7 +61,7 @@ def test_sizes_from_log_directories(znodes: Path, tmp_path: Path) -> None:
     [
         (("--to", "p.json"), 2, "nothing to plan"),
         (("--drain", "1", "--brokers", "2", "--to", "p.json"), 2, "exclude each other"),
-        (("--drain", "x", "--to", "p.json"), 2, "is not broker ids"),
+        (("--drain", "x", "--to", "p.json"), 2, "is not a list of broker ids"),
         (("--drain", "1,1", "--to", "p.json"), 2, "twice"),
         (("--replace", "1", "--to", "p.json"), 2, "is not OLD=NEW"),
         (("--like-kafka", "--drain", "1", "--to", "p.json"), 2, "--like-kafka needs --brokers"),
@@ -266,7 +266,7 @@ def test_a_snapshot_cannot_be_changed(znodes: Path, tmp_path: Path) -> None:
 
 def test_disks_are_not_moved_through_zookeeper(znodes: Path, tmp_path: Path) -> None:
     why = (
-        "kctl: moves between the disks of a broker are asked of the broker itself, not of ZooKeeper; nothing was written\n"
+        "kctl: only the broker itself, not ZooKeeper, can move replicas between its disks; nothing was written\n"
         "      give --bootstrap-server HOST:PORT (Kafka 1.1 and later, KIP-113)\n"
     )
     to = "--to", tmp_path / "disks.json", "--snapshot", znodes

@@ -452,9 +452,13 @@ REFUSED = {
     "fewer entries": ("0\n2\n3 4\n", "1 entry where line 2 promises 2 (line 3)", OFFLINE),
     "more entries": ("0\n1\n3 4\n5 6\n", "2 entries where line 2 promises 1 (line 4)", OFFLINE),
     "negative count": ("0\n-1\n", "count of -1 entries (line 2)", FAILS),
-    "field is no number": ("0\n1\n3 x\n", "'x' is no number of 64 bits (line 3)", FAILS),
-    "field overflows": ("0\n1\n2147483648 1\n", "'2147483648' is no number of 32 bits (line 3)", FAILS),
-    "a number of 5,000 digits": ("0\n1\n3 " + "9" * 5000 + "\n", "is no number of 64 bits (line 3)", FAILS),
+    "field is no number": ("0\n1\n3 x\n", "'x' is not a number of 64 bits (line 3)", FAILS),
+    "field overflows": ("0\n1\n2147483648 1\n", "'2147483648' is not a number of 32 bits (line 3)", FAILS),
+    "a number of 5,000 digits": (
+        "0\n1\n3 " + "9" * 5000 + "\n",
+        "is not a number of 64 bits (line 3)",
+        FAILS,
+    ),
 }
 
 

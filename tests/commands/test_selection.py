@@ -35,7 +35,7 @@ def test_conditions_choose_rows() -> None:
 def test_where_nothing_meets_the_conditions_it_is_said() -> None:
     ran = kctl("segment", "verify", LEDGER, "--where", "topic=legder")
     assert (ran.status, ran.out) == (0, b"")
-    assert re.search(r"none of \d+ rows meets --where topic=legder; the exit status is that of all", ran.err)
+    assert re.search(r"none of \d+ rows meets --where topic=legder; the exit status counts them all", ran.err)
     assert kctl("segment", "verify", LEDGER, "--where", "kind=file").err == ""
 
 

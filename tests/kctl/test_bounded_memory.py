@@ -205,6 +205,6 @@ def test_a_plan_or_a_scenario_of_empty_lists_is_not_taken_apart(tmp_path: Path) 
     plan.write_text('{"version":1,"partitions":[' + "[]," * 200_000 + "[]]}")
     scenario.write_text("steps=[" + "[]," * 400_000 + "]")
     ran = kctl("reassign", "verify", plan, "--snapshot", tmp_path)
-    assert ran.status == 3 and "mostly lists and objects with nothing in them" in ran.err
+    assert ran.status == 3 and "mostly empty lists and objects" in ran.err
     ran = kctl("replica", "simulate", scenario)
     assert ran.status == 3 and "at most 1,048,576" in ran.err

@@ -302,9 +302,9 @@ def test_a_job_has_no_more_tasks_than_a_driver_can_hold(
         ({"path": "/no/such/folder"}, "crc bigint", "/no/such/folder"),
         ({"path": f"s3://nowhere/x?region=r&access_key=a&secret_key=hidden&{CLOSED}"}, "crc bigint", "s3://nowhere"),
         ({"path": ""}, "crc bigint", "no path"),
-        ({"tabel": "records"}, "crc bigint", "there is no option 'tabel'; did you mean table?"),
+        ({"tabel": "records"}, "crc bigint", "unknown option 'tabel'; did you mean table?"),
         ({"pushdown": "yes"}, "crc bigint", "pushdown is neither true nor false: 'yes'"),
-        ({"split_bytes": "64M"}, "crc bigint", "split_bytes is no number: '64M'"),
+        ({"split_bytes": "64M"}, "crc bigint", "split_bytes is not a number: '64M'"),
         ({"path": "", "paths": '["/no/such/folder", "/nor/this"]'}, "crc bigint", "/no/such/folder"),
         ({"path": "/no/such/*/folder"}, "crc bigint", "/no/such/*/folder"),
     ],
@@ -355,5 +355,5 @@ def test_load_takes_a_list_and_says_what_is_misspelt(spark: Any, corpus: Path, t
     reading = spark.read.format("kafka-segments").option("table", "segments")
     both = reading.load([str(corpus), str(tmp_path / "copy")]).count()
     assert both == 2 * len(in_process(corpus, "segments")) > 0
-    with pytest.raises(Exception, match=r"no option 'split_byte'.*did you mean split_bytes"):
+    with pytest.raises(Exception, match=r"unknown option 'split_byte'.*did you mean split_bytes"):
         spark.read.format("kafka-segments").option("split_byte", "1").load(str(corpus)).count()

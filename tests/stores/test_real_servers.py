@@ -198,7 +198,7 @@ def test_a_report_goes_to_a_store_that_has_its_bucket(
     sent = rows("audit", "run", rig.folder, "--out", f"{rig.store.url}/report", "--jobs", 1)
     assert sent.status == 5, sent.err
     again = rows("audit", "run", rig.folder, "--out", f"{rig.store.url}/report", "--jobs", 1)
-    assert again.status == 4 and "holds an earlier report" in again.err
+    assert again.status == 4 and "contains an earlier report" in again.err
     monkeypatch.setattr("kctl.audit.run.run", None)
     nowhere = rig.store.url.replace("evidence", "nowhere")
     refused = rows("audit", "run", rig.folder, "--out", f"{nowhere}/report", "--jobs", 1)

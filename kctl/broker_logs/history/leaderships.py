@@ -225,7 +225,7 @@ class PartitionHistory:
             self._announced = leader, from_state, event
 
     def observe(self, seen: Observation, time_ms: int) -> Leadership | None:
-        """Take a line into account; None where it says that there is no such partition any more."""
+        """Take a line into account; None where it says that no such partition any more."""
         if seen.leader == LEADER_DURING_DELETE:
             self.end(time_ms)
             return None

@@ -168,7 +168,7 @@ def plan_levels(
         supported, _ = cluster.supported_features()
         if name not in supported:
             raise BadValue(
-                f"there is no feature {name}",
+                f"no feature {name}",
                 near_names(
                     name, supported.keys() | LEVELS.keys(), otherwise="`kctl feature list` lists them"
                 ),

@@ -35,8 +35,8 @@ def changeable_quorum(state: ClusterState) -> Quorum:
         )
     if not state.features.get(KRAFT_VERSION):
         raise Refused(
-            "the voters are those of controller.quorum.voters in the files of all nodes (kraft.version 0); nothing was written",
-            "`kctl feature upgrade kraft.version=1` makes them changeable; nothing takes that back (KIP-853)",
+            "the voters are set by controller.quorum.voters in the files of all nodes (kraft.version 0); nothing was written",
+            "`kctl feature upgrade kraft.version=1` makes them changeable; it cannot be undone (KIP-853)",
         )
     return state.quorum
 
@@ -57,22 +57,22 @@ def plan_adding(
         observer = quorum.member(node)
         if observer is None:
             raise KctlError(
-                f"node {node} is no observer of the quorum; nothing was written",
+                f"node {node} is not an observer of the quorum; nothing was written",
                 "start it, formatted with `kafka-storage format --no-initial-controllers`",
             )
         if observer.directory_id is None:
             raise KctlError(
-                f"node {node} does not tell its directory id; nothing was written",
-                "start it, and ask again when `kctl quorum describe` lists it",
+                f"node {node} does not report its directory id; nothing was written",
+                "start it, and try again when `kctl quorum describe` lists it",
             )
         if node not in endpoints:
             if node in state.brokers:
                 raise Refused(
-                    f"node {node} is a broker and no controller; nothing was written",
+                    f"node {node} is a broker, not a controller; nothing was written",
                     "name a node that has the role controller in process.roles",
                 )
             raise Refused(
-                f"nobody tells where controller {node} listens; nothing was written",
+                f"the listener of controller {node} is unknown; nothing was written",
                 "give --endpoint LISTENER://HOST:PORT",
             )
         at = endpoints[node]
@@ -89,7 +89,7 @@ def plan_removing(cluster: Cluster, state: ClusterState, node: int) -> Plan:
     voter = quorum.member(node)
     if voter is None or not voter.is_voter or voter.directory_id is None:
         voters = ", ".join(map(str, sorted(quorum.voters)))
-        raise BadValue(f"node {node} is no voter", f"the voters are {voters}")
+        raise BadValue(f"node {node} is not a voter", f"the voters are {voters}")
     intent = RemoveVoter(
         node_id=node,
         directory_id=voter.directory_id,
@@ -107,7 +107,7 @@ def refuse_minority(quorum: Quorum, intent: AddVoter | RemoveVoter) -> None:
         if member is None or not member.is_answering:
             raise Refused(
                 f"node {node} has not fetched from the leader for 2 s; nothing was written",
-                "start it, and ask again when `kctl quorum describe` shows no lag",
+                "start it, and try again when `kctl quorum describe` shows no lag",
             )
         after = quorum.voters | {node}
     else:
@@ -115,9 +115,9 @@ def refuse_minority(quorum: Quorum, intent: AddVoter | RemoveVoter) -> None:
     alive = {id for id in after if (one := quorum.member(id)) is None or one.is_answering is not False}
     if not after or not is_majority(alive, after):
         raise Refused(
-            f"{len(alive)} of the {len(after)} voters that there would be answer, which is no majority: the cluster "
-            "could not be changed any more; nothing was written",
-            f"now {counted_voters(quorum)}: start those that do not ({_dead(quorum)})"
+            f"{len(alive)} of the {len(after)} voters after the change are alive, which is no majority: the cluster "
+            "would accept no more changes; nothing was written",
+            f"now {counted_voters(quorum)}: start those that are not alive ({_dead(quorum)})"
             if quorum.dead_voters
             else "add another voter first",
         )

@@ -141,7 +141,7 @@ class Comparison:
         if zookeeper is None and self.is_log_older and self._is_list_changed(entity.type):
             return (
                 INFO,
-                "not in ZooKeeper: removed after the metadata log ends, or lost, which cannot be told",
+                "not in ZooKeeper: removed after the metadata log ends, or lost; this is undecided",
                 True,
             )
         changed = self.kraft.history.last(entity, name)

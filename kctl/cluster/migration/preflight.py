@@ -188,7 +188,7 @@ def left_behind(seen: Seen) -> Iterator[Finding]:
     reader, state = seen.znodes.reader, seen.znodes.state
     for kind, name in sorted(state.configs):
         if kind == "topics" and name not in state.topic_names:
-            yield m.NOT_CARRIED_OVER.at(path=f"/config/topics/{name}", what="there is no such topic")
+            yield m.NOT_CARRIED_OVER.at(path=f"/config/topics/{name}", what="no such topic")
     for kind in reader.children("/config") or ():
         if kind not in (*CONFIGS, "changes"):
             yield m.NOT_CARRIED_OVER.at(

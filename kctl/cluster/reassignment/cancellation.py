@@ -86,7 +86,7 @@ def plan_cancellation(
     if left_over(clear, state) or (stages and untold):
         stages.append(Stage(intent=clear, undo=()))
     if stages and untold and state.quorum is None:
-        left = f"the throttle of broker {ids(untold)}, which is not alive, stays: take it off when it is back"
+        left = f"the throttle of broker {ids(untold)}, which is not alive, stays: remove it when the broker is back"
         change = replace(change, warnings=(*change.warnings, left), details={**change.details, "left": left})
     if stages:  # the first is written as it is shown
         stages[0] = replace(stages[0], writes=cluster.writes_for(stages[0].intent, state))
@@ -120,7 +120,7 @@ def _turning(
     """The way back through ZooKeeper, once the request is gone, which is when the moves have ended."""
     if state.reassignment is None:
         raise Refused(
-            "it was not asked for through ZooKeeper, or its request was deleted; nothing was written",
+            "it was not requested through ZooKeeper, or its request was deleted; nothing was written",
             "cancel it with kafka-reassign-partitions --bootstrap-server ... --cancel",
         )
     _await_request(cluster, wait_seconds, progress, version)
@@ -163,7 +163,7 @@ def refuse_without_leader(tp: TopicPartition, target: Replicas, state: ClusterSt
         raise Refused(
             f"{tp} cannot go back to {list(target)}: none of these is alive and in the ISR, {list(isr)}; "
             "nothing was written",
-            "let the move end, or bring one of them back",
+            "let the move finish, or start one of them",
         )
 
 
@@ -176,7 +176,7 @@ def _refuse_other_targets(file: PlanFile, moving: list[TopicPartition], state: C
             raise Refused(
                 f"{tp} is being moved to {list(target)}, and {file.path} says {list(file.targets[tp])}; "
                 "nothing was written",
-                "name the plan that is under way; `kctl reassign status` shows where each partition goes",
+                "name the plan that is running; `kctl reassign status` shows where each partition goes",
             )
 
 
@@ -197,9 +197,9 @@ def _origin(tp: TopicPartition, state: ClusterState, known: Known) -> Replicas:
     ):
         return replicas  # not begun yet
     raise Refused(
-        f"nothing tells where {tp} was: there is no rollback file beside the plan and no journal of it; "
+        f"the former replicas of {tp} are unknown: there is no rollback file beside the plan and no journal entry; "
         "nothing was written",
-        "write a plan that names the replicas it is to have, and execute that",
+        "write a plan with the replicas you want, and execute it",
     )
 
 
@@ -217,12 +217,12 @@ def _replacing(state: ClusterState, back: Known, change: Plan) -> Plan:
     request, controller = state.reassignment, state.controller
     if request is None:
         raise Refused(
-            "no request waits that could be replaced; nothing was written",
-            "`kctl reassign status` shows what is moving",
+            "there is no waiting request to replace; nothing was written",
+            "`kctl reassign status` shows the moves",
         )
     if controller is None or controller.broker_id is None:
         raise Refused(
-            "there is no controller that could be moved; nothing was written",
+            "there is no active controller to move; nothing was written",
             "wait until a broker is controller; `kctl cluster describe` shows which one is",
         )
     others = sorted(set(request.partitions) - set(back))
@@ -230,7 +230,7 @@ def _replacing(state: ClusterState, back: Known, change: Plan) -> Plan:
         raise Refused(
             f"the waiting request also moves {', '.join(map(str, others[:5]))}, which the plan does not name; "
             "nothing was written",
-            "name a plan that has them too",
+            "name a plan that includes them",
         )
     intent = ReplaceStuckReassignment(
         targets={tp: back[tp] for tp in request.partitions},
@@ -275,8 +275,8 @@ def _await_request(
             )
             reasons = list(explain(whole)) or ["its moves are still going on"]
             raise Refused(
-                f"the running request is still there: {'; '.join(reasons)}; nothing was written",
-                "give it longer with --timeout; a request with a dead target needs --move-controller",
+                f"the running request still exists: {'; '.join(reasons)}; nothing was written",
+                "wait longer with --timeout; a request with a dead target needs --move-controller",
             )
         progress.advance(1)
         time.sleep(PAUSE)

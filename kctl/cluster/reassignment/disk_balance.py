@@ -72,14 +72,15 @@ def plan_balance(state: ClusterState, broker: int, topics: Collection[str] | Non
     known = check_broker(broker, state)
     if running := sorted(tp for tp, _ in running_copies(known)):
         raise Refused(
-            f"broker {broker} is copying {some(running)} between its disks already", "wait, or cancel that"
+            f"broker {broker} is copying {some(running)} between its disks already",
+            "wait for it, or cancel it",
         )
     online = {str(one.path): one for one in known if one.state == "online"}
     if len(online) < 2:
         only = ", ".join(online) or "none"
         raise Refused(
-            f"broker {broker} has no two log directories that can be used: {only}",
-            "`kctl cluster disks` shows their state; a disk is balanced against another of its broker",
+            f"broker {broker} does not have two usable log directories: {only}",
+            "`kctl cluster disks` shows their state; replicas are balanced between disks of one broker",
         )
     load = {path: log_dir.size_in_bytes for path, log_dir in online.items()}
     room = {path: log_dir.usable_bytes for path, log_dir in online.items()}

@@ -61,7 +61,7 @@ def refuse_backend(backend: str) -> None:
     """Raise Refused where brokers cannot be asked."""
     if backend != "admin":
         raise Refused(
-            "moves between the disks of a broker are asked of the broker itself, not of ZooKeeper; nothing was written",
+            "only the broker itself, not ZooKeeper, can move replicas between its disks; nothing was written",
             "give --bootstrap-server HOST:PORT (Kafka 1.1 and later, KIP-113)",
         )
 
@@ -72,13 +72,13 @@ def check_broker(broker: int, state: ClusterState) -> list[LogDir]:
     silent = next((one.error for one in known if one.path is None), None if known else "it is not alive")
     if silent is not None:
         raise Refused(
-            f"broker {broker} does not tell of its log directories: {silent}; nothing was written",
-            "start the broker, or ask again when it answers",
+            f"broker {broker} does not report its log directories: {silent}; nothing was written",
+            "start the broker, or try again when it answers",
         )
     if failed := [str(one.path) for one in known if one.state == "failed"]:
         raise Refused(
             f"broker {broker} copies nothing between its disks while {', '.join(failed)} has failed; nothing was written",
-            "mend it, or take it out of log.dirs, and restart the broker",
+            "repair it, or take it out of log.dirs, and restart the broker",
         )
     return known
 
@@ -121,7 +121,7 @@ def _check_broker(broker: int, wanted: ReplicaDirs, placed: Mapping[Key, Place],
     lost = [tp for tp, _ in wanted if broker in (state.replicas(tp) or ()) and (tp, broker) not in placed]
     if lost:
         raise Refused(
-            f"broker {broker} tells nothing of {some(sorted(lost))}; nothing was written",
+            f"broker {broker} reports nothing about {some(sorted(lost))}; nothing was written",
             "plan again when `kctl topic describe` shows no offline replica on it",
         )
     for key in sorted(wanted):
@@ -150,11 +150,11 @@ def moved(intent: Intent, state: ClusterState) -> Waited:
         place, silent = placed.get((tp, broker)), states.get((broker, None))
         target = states.get((broker, path))
         if silent is not None:
-            missing.append(f"broker {broker} does not tell of its log directories: {silent.error}")
+            missing.append(f"broker {broker} does not report its log directories: {silent.error}")
         elif target is not None and target.state == "failed":
             failed.append(f"log directory {path} of broker {broker} has failed, and {tp} is not in it")
         elif place is None and (tp, broker) in intent.previous_log_dirs:
-            missing.append(f"broker {broker} tells nothing of {tp}")
+            missing.append(f"broker {broker} reports nothing about {tp}")
         elif place is not None and (place.target != path or place.future_log_dir is not None):
             missing.append(f"{tp}: {waits_for(place, path, broker, state)}")
     done = len(intent.log_dirs) - len(missing) - len(failed)
@@ -234,7 +234,7 @@ def _verdict(
     place: Place | None, path: str, broker: int, state: ClusterState, *, was_asked: bool
 ) -> tuple[str, str | None]:
     if place is None:
-        return IN_PROGRESS, f"nothing tells in which directory of broker {broker} it is"
+        return IN_PROGRESS, f"it is unknown in which directory of broker {broker} it is"
     if place.target == path:
         if place.future_log_dir is None:
             return DONE, None

@@ -158,7 +158,7 @@ def check_targets(targets: Targets, state: ClusterState) -> None:
     if dead:
         stuck = [tp for tp, replicas in sorted(moving.items()) if dead & set(replicas)]
         raise Refused(
-            f"brokers {ids(dead)} are not alive, and the moves of {some(stuck)} would never end; "
+            f"brokers {ids(dead)} are not alive, and the moves of {some(stuck)} would never finish; "
             "nothing was written",
             f"alive are {ids(state.live_brokers)}",
         )
@@ -178,10 +178,12 @@ def _refuse_under_way(state: ClusterState, moves: Sequence[Move]) -> None:
         since = _moment(state.reassignment.created_at)
         raise Refused(
             f"a reassignment is under way{since}{left}; nothing was written",
-            "wait for it (`kctl reassign status` says what it waits for); deleting its znode cancels nothing",
+            "wait for it (`kctl reassign status` shows what it waits for); deleting its znode does not cancel it",
         )
     if moving:
-        raise Refused(f"{some(moving)} is being moved already; nothing was written", "wait, or cancel that")
+        raise Refused(
+            f"{some(moving)} is already being moved; nothing was written", "wait for it, or cancel it"
+        )
 
 
 def _moment(milliseconds: int | None) -> str:

@@ -112,7 +112,7 @@ def write_plan(
     numbered = [p for p in plan.parent.glob(f"{stem}.*.json") if p.name[len(stem) + 1 : -5].isdigit()]
     for path in (names.plan, names.rollback, *sorted(numbered)):
         if path.exists():
-            raise Refused(f"{path} exists; nothing was written", "give another name with --to")
+            raise Refused(f"{path} exists; nothing was written", "choose another name with --to")
     contents = [(names.rollback, origins), (names.plan, targets), *zip(names.batches, batches, strict=True)]
     written: list[Path] = []
     try:
@@ -148,16 +148,14 @@ def read_plan(path: Path) -> PlanFile:
     except (OSError, UnicodeDecodeError) as error:
         raise file_error(path, error) from error
     if text.count("[") + text.count("{") > max(FEW, len(text) // LEAST_ENTRY):
-        raise UnreadableFile(
-            f"{path} is no plan: it is mostly lists and objects with nothing in them", CORRECT
-        )
+        raise UnreadableFile(f"{path} is not a plan: it is mostly empty lists and objects", CORRECT)
     try:
         values = bounded_json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UnreadableFile(f"{path} is not JSON: {error}", CORRECT) from error
     rows = values.get("partitions") if isinstance(values, dict) else None
     if not isinstance(rows, list):
-        raise UnreadableFile(f"{path} is no plan: it has no list `partitions`", CORRECT)
+        raise UnreadableFile(f"{path} is not a plan: it has no list `partitions`", CORRECT)
     if values.get("version", 1) != 1:
         raise BadValue(
             f"{path}: version {values['version']!r} of a plan is unknown; there is 1", "write version 1"

@@ -65,7 +65,7 @@ def check_goal(now: Situation, goal: Goal) -> None:
             "`kctl cluster brokers` shows the brokers",
         )
     if len(set(goal.replace.values())) < len(goal.replace):
-        raise BadValue("two brokers cannot be replaced by the same one", "name a broker of its own for each")
+        raise BadValue("two brokers cannot be replaced by the same one", "name a different broker for each")
     if goal.rack_aware:
         is_rack_aware(now.racks)  # raises where only some brokers have a rack
     _check_numbers(now, goal)
@@ -84,7 +84,7 @@ def _check_numbers(now: Situation, goal: Goal) -> None:
         if goal.covers(tp) and factor > len(takers) and factor > len(takers | (set(replicas) - leaving)):
             raise Refused(
                 f"{tp} needs {factor} brokers and may only use {ids(takers) or 'none'}",
-                "a replication factor shrinks only where --replication-factor asks for it",
+                "only --replication-factor lowers a replication factor",
             )
 
 
@@ -229,7 +229,7 @@ class _Planning:
                     self.sets.bytes[self.index[broker]] += sizes.get(tp, 0) if sizes else 0
 
     def _check_the_living(self) -> None:
-        """A partition that moves must not be left with a replica on a dead broker: the move would never end."""
+        """A partition that moves must not be left with a replica on a dead broker: the move would never finish."""
         alive = set(self.now.racks)
         stuck = {
             self.ids[broker]
@@ -241,7 +241,7 @@ class _Planning:
         if stuck:
             raise Refused(
                 f"partitions that would move also have replicas on brokers {ids(stuck)}, which are not alive; "
-                "their moves would never end",
+                "their moves would never finish",
                 f"drain those too (--drain {','.join(map(str, sorted(stuck | self.goal.drain)))})",
             )
 
@@ -349,7 +349,7 @@ def situation_of(
         elif (found := state.partition_states.get(tp)) and not any(
             state.is_replica_alive(tp, broker) for broker in found.isr
         ):
-            lost.append(tp)  # nobody could copy it: its move would never end
+            lost.append(tp)  # nobody could copy it: its move would never finish
         else:
             if state.is_reassigning(tp) and goal.covers(tp):
                 moving.append(tp)
@@ -405,7 +405,7 @@ def plan_like_kafka(
     if strangers:
         raise Refused(
             f"topics whose partitions are not numbered from 0 on: {some(sorted(strangers))}",
-            "`kctl topic describe` shows the partitions that are there; leave these topics out with --topics",
+            "`kctl topic describe` shows its partitions; leave these topics out with --topics",
         )
     changed = {tp: replicas for tp, replicas in targets.items() if replicas != now.replicas[tp]}
     return replace(Planned(now=now, targets=changed), notes=notes)

@@ -90,7 +90,7 @@ def _from_folder(path: Path) -> Iterator[ReplicaSize]:
     if not evidence.log_dirs:
         raise KctlError(
             f"{path} holds no log directory",
-            "name a folder that holds brokers' log directories, or what kafka-log-dirs prints",
+            "name a folder that holds brokers' log directories, or the output of kafka-log-dirs",
         )
     for replica in evidence.replicas:
         if replica.kind is FolderKind.LIVE:

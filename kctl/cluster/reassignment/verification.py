@@ -77,7 +77,7 @@ def standings(
                 continue
         replicas = state.replicas(tp)
         if replicas is None:
-            yield Standing(partition=tp, state=FAILED, target=target, reason="there is no such partition")
+            yield Standing(partition=tp, state=FAILED, target=target, reason="no such partition")
             continue
         verdict, reason = _verdict(tp, target, replicas, state, was_asked=tp in asked)
         found = state.partition_states.get(tp)
@@ -120,7 +120,7 @@ def waits_for(tp: TopicPartition, target: Sequence[int], state: ClusterState) ->
         )
         throttled = min(filter(None, rates), default=0)
         more = f", throttled to {throttled:,} bytes a second" if throttled else ""
-        return f"broker {ids(behind)} to come into the ISR{more}"
+        return f"broker {ids(behind)} to join the ISR{more}"
     return "the controller"
 
 

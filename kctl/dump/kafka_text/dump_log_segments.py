@@ -131,7 +131,7 @@ class KafkaDump:
                 self.report(
                     KctlError(
                         f"{path}: shrank from {size} to {log.end} bytes while it was read",
-                        "the broker cut or deleted it: dump a copy, or dump it again",
+                        "the broker truncated or deleted it: dump a copy, or dump it again",
                     )
                 )
             rest = text.rest() if left > 0 else None
@@ -143,7 +143,7 @@ class KafkaDump:
             self.stop(path, stop, is_wrong=not (stop.ends_walk and tail_is_healthy))
         if not tail_is_healthy and not any(stop.ends_walk for stop in text.stops):
             self.is_wrong = True
-            self.say(f"kctl: {path}: Kafka reads nothing behind byte {text.good_bytes}, where a length lies")
+            self.say(f"kctl: {path}: Kafka stops reading at byte {text.good_bytes}, where a length is wrong")
 
     def banner(self, path: str, first_offset: int) -> str:
         """The line before the first entry; the first offset stands in where the name has none."""
@@ -197,7 +197,7 @@ class KafkaDump:
 
     def alone(self, path: str, suffix: str) -> None:
         """Say that something is missing beside a file; Kafka's tool ends there."""
-        text = f"NoSuchFileException: there is no {suffix} beside it"
+        text = f"NoSuchFileException: no {suffix} beside it"
         self.stop(path, Stop(0, text), is_wrong=False)
 
     def take(self, path: str, verdicts: Verdicts) -> None:

@@ -81,7 +81,7 @@ class ComparedEvidence:
         if late and verdict in AGREEING:
             first = (comparison.copies[late[0]].recorded_epochs or ((0, 0),))[0][1]
             reason = f"the leader-epoch-checkpoint of broker {late[0]} begins at offset {first}, above batches of other"
-            verdict, reason = "unknown", reason + " epochs, and nothing tells where the log starts"
+            verdict, reason = "unknown", reason + " epochs, and it is unknown where the log starts"
         incomplete = [(broker_id, "its leader-epoch-checkpoint begins late") for broker_id in late]
         incomplete += [
             (broker_id, "it ends before its own checkpoint") for broker_id in comparison.incomplete

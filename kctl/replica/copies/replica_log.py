@@ -148,7 +148,7 @@ class ReplicaLog(Struct):
         """Say which segments are no regular file here, so that nobody reads them."""
         folder = read_folder(self.copy.folder)
         odd = sorted({*folder.links, *(path for path, _ in folder.odd)})
-        self.problems += [f"{path.name} is no regular file" for path in odd if path.suffix == ".log"]
+        self.problems += [f"{path.name} is not a regular file" for path in odd if path.suffix == ".log"]
 
     def _take(self, run: Scanned) -> Batches:
         if run.begins:

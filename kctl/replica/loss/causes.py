@@ -512,7 +512,7 @@ def costs_unknown(facts: PartitionFacts, dropped_by: Iterable[int | None]) -> It
             partition=facts.partition,
             leader=led.leader,
             epoch=led.leader_epoch,
-            start="an offset that nobody names" if start is None else f"offset {start}",
+            start="an unknown offset" if start is None else f"offset {start}",
             isr=", ".join(map(str, isr)),
             where=place_of(proof) if proof else "no line says where",
         )

@@ -73,7 +73,9 @@ def origin_of(
     if written is None and differs and start == 0 and not {held.copy.moment, present.moment} <= znodes.keys():
         return NOBODY_KNOWS
     if written is None and differs and start == 0 and _is_no_replica(held.copy, znodes):
-        why = f"{held.copy.who} holds other records from offset 0 on, and is no replica of the present topic"
+        why = (
+            f"{held.copy.who} holds other records from offset 0 on, and is not a replica of the current topic"
+        )
         return Origin(_other_topic(present, held.copy, why))
     if not is_older or written is None or made_ms is None:
         return OF_THIS_TOPIC

@@ -282,7 +282,7 @@ def _losses_of_group(
             proofs.append(Proof("copy", "weak", "what holds it may be of an earlier topic of that name"))
         elif not all(part.is_searched for part in parts):
             classes = [(start, end, "unknown")]
-            why = "the copies part so often that nobody looked whether its producers sent it again"
+            why = "the copies diverge so often that kctl did not check whether producers sent it again"
             proofs.append(Proof("copy", "weak", why))
         for part_start, part_end, loss_class in classes:
             losses.append(

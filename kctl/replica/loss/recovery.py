@@ -146,7 +146,7 @@ def check_target(folder: Path, evidence: Evidence) -> None:
 def export_loss(loss: Loss, folder: Path) -> str | None:
     """Write what copies still hold of a loss below the folder; the segment's path, None where nothing is held.
 
-    Raises `Refused` where a file is there already, and `UnreadableFile` where one cannot be written.
+    Raises `Refused` where a file already exists, and `UnreadableFile` where one cannot be written.
     """
     if loss.to_offset is None or not loss.parts:
         return None
@@ -161,7 +161,7 @@ def export_loss(loss: Loss, folder: Path) -> str | None:
                 for record in records:
                     lines.write(_line(loss, record, outcome) + "\n")
     except FileExistsError as error:
-        raise Refused(f"{error.filename} is there already", "give a new folder") from error
+        raise Refused(f"{error.filename} already exists", "give a new folder") from error
     except OSError as error:
         for half in (segment, segment.with_suffix(".jsonl")):
             half.unlink(missing_ok=True)

@@ -54,7 +54,7 @@ class OpenedAudit(Struct):
         target = path.resolve()
         inside = [root.given for root in self.evidence.roots if target.is_relative_to(root.path.resolve())]
         if inside:
-            raise KctlError(f"{path}: lies in the evidence {inside[0]}", "evidence is never written to")
+            raise KctlError(f"{path}: is inside the evidence {inside[0]}", "evidence is never written to")
         try:
             with path.open("w", encoding="utf-8") as out:
                 for name, audited in self.audited:

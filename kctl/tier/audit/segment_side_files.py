@@ -31,7 +31,7 @@ def check_leader_epochs(data: bytes, segment: SegmentMetadata) -> tuple[Entries 
         return None, "they do not rise"
     stored = tuple((entry.epoch, entry.start_offset) for entry in entries)
     if stored and stored[-1][1] > segment.end_offset:
-        return None, f"epoch {stored[-1][0]} starts at {stored[-1][1]}, behind the segment"
+        return None, f"epoch {stored[-1][0]} starts at {stored[-1][1]}, beyond the segment"
     own = entries_in_range(stored, segment.start_offset, segment.end_offset + 1)
     if own != segment.segment_leader_epochs:
         return (
@@ -56,7 +56,7 @@ def check_producer_snapshot(
     for producer in producers:
         if producer.last_offset > segment.end_offset:
             wrong.append(
-                f"producer {producer.producer_id} ends at offset {producer.last_offset}, behind the segment"
+                f"producer {producer.producer_id} ends at offset {producer.last_offset}, beyond the segment"
             )
         elif last_offsets is None or producer.last_offset < 0:
             continue
@@ -75,7 +75,7 @@ def check_transactions(data: bytes, segment: SegmentMetadata, seen: Transactions
     """What is wrong with an index of aborted transactions."""
     wrong = []
     if len(data) % ABORTED_SIZE:
-        wrong.append(f"{len(data) % ABORTED_SIZE} bytes at its end are no entry of {ABORTED_SIZE}")
+        wrong.append(f"{len(data) % ABORTED_SIZE} bytes at its end are not an entry of {ABORTED_SIZE}")
     entries = read_transaction_index(data)
     for number, entry in enumerate(entries):
         if entry.version >> 8 != 0:

@@ -61,7 +61,7 @@ class _Copy(Struct, kw_only=True):
         try:
             self._write(data, base_offset)
         except OSError as error:
-            raise file_error(self.folder, error, KctlError, "TMPDIR names another place") from error
+            raise file_error(self.folder, error, KctlError, "set TMPDIR to another folder") from error
 
     def _write(self, data: bytes | memoryview, base_offset: int) -> None:
         if self.file is None or self.in_file >= SEGMENT:
@@ -253,7 +253,7 @@ def _take(one: _Copy, answer: Fetched | KctlError, *, is_first: bool) -> KctlErr
     if last_offset < one.offset:
         one.write(answer.data, one.offset)
         return KctlError(
-            f"{one.partition}: bytes at offset {one.offset} are no batch, and nothing behind is given",
+            f"{one.partition}: bytes at offset {one.offset} are not a batch, and the broker returns nothing after them",
             "copy the files of that broker's disk and examine them with `kctl segment verify`",
         )
     one.write(answer.data[:end], int.from_bytes(answer.data[:8], "big", signed=True))
@@ -278,7 +278,7 @@ def _whole_batches(data: bytes | memoryview) -> tuple[int, int]:
 def _refuse_full(folder: Path) -> None:
     free = shutil.disk_usage(folder).free
     if free < ROOM:
-        raise KctlError(f"{folder} has {free:,} bytes left for copies", "TMPDIR names another place")
+        raise KctlError(f"{folder} has {free:,} bytes left for copies", "set TMPDIR to another folder")
 
 
 def _write_checkpoints(copies: Sequence[_Copy], folder: Path) -> None:

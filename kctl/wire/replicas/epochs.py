@@ -51,7 +51,7 @@ def epoch_ends(wire: Wire, state: ClusterState, asked: Mapping[Replica, int]) ->
     for (node, tp), epoch in asked.items():
         by_node.setdefault(node, {}).setdefault(tp.topic, []).append((tp.partition, epoch))
     requests = [(node, _request(topics, ids, version)) for node, topics in by_node.items()]
-    found: dict[Replica, Answer] = dict.fromkeys(asked, BrokerError("the answer leaves it out"))
+    found: dict[Replica, Answer] = dict.fromkeys(asked, BrokerError("the answer does not include it"))
     for (node, _), answer in zip(requests, wire.send_all(requests), strict=True):
         if isinstance(answer, KctlError):
             found |= {
@@ -71,10 +71,10 @@ def _answer(p: Any, node: int) -> Answer:
     if p.error_code == OFFSET_OUT_OF_RANGE:
         return None
     if p.error_code:
-        return BrokerError(f"broker {node} does not tell: {error_name(p.error_code)}")
+        return BrokerError(f"broker {node} answered {error_name(p.error_code)}")
     parting = p.diverging_epoch
     if parting is None or (parting.epoch < 0 and parting.end_offset < 0):
-        return BrokerError(f"broker {node} does not tell where its epochs end")
+        return BrokerError(f"broker {node} does not report where its epochs end")
     return EpochEnd(int(parting.epoch), int(parting.end_offset))
 
 

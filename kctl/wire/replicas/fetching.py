@@ -69,7 +69,7 @@ class Fetcher:
         version = wire.version_of(BytesRequest) or 0
         if version < FOLLOWERS_ANSWER:
             raise KctlError(
-                f"brokers of {wire.location} are older than 2.4: their followers give no bytes to clients",
+                f"brokers of {wire.location} are older than 2.4: their followers do not serve clients",
                 "examine copies of their log directories with `kctl replica compare`",
             )
         self._wire = wire
@@ -100,14 +100,14 @@ class Fetcher:
                 if node not in later:
                     found.update(self._taken(node, some, answers[node]))
             by_node = {node: by_node[node] for node in later}
-        missing = BrokerError("the answer leaves it out")
+        missing = BrokerError("the answer does not include it")
         return [found.get((one.node, one.partition), missing) for one in wanted]
 
     def _taken(
         self, node: int, wanted: Sequence[FetchPosition], answer: Any
     ) -> dict[tuple[int, TopicPartition], Fetched | KctlError]:
         if not isinstance(answer, KctlError) and answer.error_code:
-            answer = BrokerError(f"broker {node} gives no bytes: {error_name(answer.error_code)}")
+            answer = BrokerError(f"broker {node} returns no data: {error_name(answer.error_code)}")
         if isinstance(answer, KctlError):
             return {(node, one.partition): answer for one in wanted}
         found: dict[tuple[int, TopicPartition], Fetched | KctlError] = {}
@@ -200,7 +200,7 @@ class NotTold(BrokerError):
     """A broker gives no offset of a partition."""
 
     def __init__(self, node: int, error_code: int) -> None:
-        super().__init__(f"broker {node} does not tell: {error_name(error_code)}")
+        super().__init__(f"broker {node} answered {error_name(error_code)}")
         self.error_code = error_code
 
 
@@ -237,7 +237,7 @@ def _offsets(
         )
         for node, topics in by_node.items()
     ]
-    missing = BrokerError("the answer leaves it out")
+    missing = BrokerError("the answer does not include it")
     found: dict[tuple[int, TopicPartition], int | KctlError] = dict.fromkeys(wanted, missing)
     for (node, _), answer in zip(requests, wire.send_all(requests), strict=True):
         if isinstance(answer, KctlError):
@@ -301,7 +301,7 @@ def ask_leaders(
                 found[tp] = LeaderAnswer(
                     tp, leader, int(partition.leader_epoch), int(partition.end_offset), error
                 )
-    missing = {True: "it has no leader", False: "the answer leaves it out"}
+    missing = {True: "it has no leader", False: "the answer does not include it"}
     return [
         found.get(tp) or LeaderAnswer(tp, leader, -1, -1, missing[leader == NO_LEADER])
         for tp, leader in leaders.items()

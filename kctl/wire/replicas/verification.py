@@ -127,7 +127,7 @@ def bounded(
                 one.ends[broker_id] = end
         until = watermarks.get((one.leader, one.partition))
         if until is None:
-            one.worsen("unknown", "no leader says what is committed")
+            one.worsen("unknown", "no leader reports what is committed")
         one.ends_at_watermark = isinstance(until, int)
         one.to_offset = until if isinstance(until, int) else min(one.ends.values(), default=0)
         resumed = begin.get(one.partition, 0)
@@ -451,7 +451,7 @@ class Progressed:
             self._done = {name: (id, int(offset)) for name, (id, offset) in values["partitions"].items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise KctlError(
-                f"{self._path} does not say how far a verification came ({error})",
+                f"{self._path} does not hold the progress of a verification ({error})",
                 "name the file of an earlier run, or a new one",
             ) from error
         if cluster_id != self._cluster_id:

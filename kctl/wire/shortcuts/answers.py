@@ -65,7 +65,7 @@ def text(data: Data, at: int) -> tuple[str | None, int]:
         return None, at
     end = at + size - 1
     if end > len(data):
-        raise ValueError("a text goes beyond the end")
+        raise ValueError("a string runs past the end")
     return str(data[at:end], "utf-8"), end
 
 

@@ -175,7 +175,7 @@ def decoded(data: bytes) -> Answer:
     try:
         return _answer(data)
     except IndexError:
-        raise ValueError("the answer ends too early") from None
+        raise ValueError("the answer is cut off") from None
 
 
 def _answer(data: bytes) -> Answer:
@@ -212,7 +212,7 @@ def _config(data: bytes, at: int, found: list[Config], wanted: tuple[int, ...]) 
     if data[at + 3] == 1 and not data[at + 5] and not data[at + 6]:  # no synonyms, documentation, tags
         return at + 7
     if data[at + 3] > 1:
-        raise ValueError("synonyms, which were not asked for")
+        raise ValueError("synonyms that were not requested")
     size, at = read_unsigned(data, at + 5)  # of the documentation
     return after_tags(data, at + max(size - 1, 0))
 

@@ -60,14 +60,14 @@ def _answer(view: memoryview, version: int) -> Answer:
         name, id = None, None
         if version >= 13:
             if at + 16 > len(view):
-                raise ValueError("the answer ends too early")
+                raise ValueError("the answer is cut off")
             id, at = UUID(bytes=bytes(view[at : at + 16])), at + 16
         else:
             name, at = text(view, at)
         found, at = _partitions(view, at)
         topics.append(TopicBytes(name, id, found))
     if after_tags(view, at) > len(view):
-        raise ValueError("the answer ends too early")
+        raise ValueError("the answer is cut off")
     return Answer(error_code, topics, throttled)
 
 
@@ -83,7 +83,7 @@ def _partitions(view: memoryview, at: int) -> tuple[list[PartitionBytes], int]:
         size, at = read_unsigned(view, at + 4)  # behind the replica that is preferred for reading
         end = at + max(size - 1, 0)
         if end > len(view):
-            raise ValueError("batches go beyond the end")
+            raise ValueError("batches run past the end")
         records = view[at:end] if size else None
         found.append(PartitionBytes(index, error_code, high_watermark, log_start_offset, records))
         at = after_tags(view, end)
@@ -92,7 +92,7 @@ def _partitions(view: memoryview, at: int) -> tuple[list[PartitionBytes], int]:
 
 def _unpacked(form: Struct, view: memoryview, at: int) -> tuple[int, ...]:
     if at + form.size > len(view):
-        raise ValueError("the answer ends too early")
+        raise ValueError("the answer is cut off")
     return form.unpack_from(view, at)
 
 

@@ -110,7 +110,7 @@ def _answer(data: bytes, version: int) -> Places:
         at = _topic(data, at, version, topics, once)
     at += OPERATIONS * (version <= 10) + 2 * (version >= 13)
     if after_tags(data, at) > len(data):
-        raise ValueError("the answer ends too early")
+        raise ValueError("the answer is cut off")
     return Places(cluster_id, controller_id, brokers, topics)
 
 
@@ -171,7 +171,7 @@ def _numbers(data: bytes, at: int, count: int) -> tuple[Replicas, int]:
     """So many integers of four bytes, and where they end."""
     end = at + 4 * count
     if end > len(data):
-        raise ValueError("the answer ends too early")
+        raise ValueError("the answer is cut off")
     return Struct(f">{count}i").unpack_from(data, at), end
 
 

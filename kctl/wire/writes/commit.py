@@ -361,7 +361,7 @@ class Commit:
         if not all(self._is_done(write, state) for write in moves):
             raise NotFinished(
                 "it was carried out, and then changed by somebody else, or is not to be seen yet",
-                "`kctl reassign status` shows what is moving where",
+                "`kctl reassign status` shows the moves",
             )
 
     def _is_done(self, write: Write, state: ClusterState) -> bool:

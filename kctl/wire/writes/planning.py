@@ -60,7 +60,7 @@ def existing(state: ClusterState, name: str) -> Topic:
             if problem.place == f"topic {name}":
                 raise KctlError(
                     f"{problem.place}: {problem.reason}",
-                    "ask again; where it stays so, the server.log of the controller says why",
+                    "try again; if it stays, the server.log of the controller shows the cause",
                 )
         raise names.unknown_topics([name], state.topic_names)
     if name in state.deleting:
@@ -144,15 +144,15 @@ def _alter(fresh: ClusterState, change: AlterConfig) -> Write:
         if problem.place == f"configuration of {kind.removesuffix('s')} {name}":
             raise KctlError(
                 f"{problem.place}: {problem.reason}; nothing was written",
-                "what cannot be read cannot be compared before it is changed: ask again, or give the user DESCRIBE_CONFIGS",
+                "kctl compares a value before it changes it: try again, or grant the user DESCRIBE_CONFIGS",
             )
     if kind == "topics":
         existing(fresh, name)
     elif kind in ("brokers", "broker-loggers") and name.isdigit() and not fresh.is_alive(int(name)):
         raise Refused(
-            f"broker {name} is not alive, and only it can take its configuration; nothing was written",
+            f"broker {name} is not alive, and only the broker itself can apply its configuration; nothing was written",
             f"start broker {name}"
-            + (", or set the entity `<default>`, which holds for all" if kind == "brokers" else ""),
+            + (", or set the entity `<default>`, which applies to all" if kind == "brokers" else ""),
         )
     refuse_changed(kind, name, change.before, fresh.config(kind, name))
     after: dict[str, Json] = {"entity_type": kind, "entity_name": name, "configs": operations(change)}
@@ -306,7 +306,7 @@ def _can_take(state: ClusterState, change: AlterConfig) -> bool:
 
 
 def _is_so(state: ClusterState, change: AlterConfig) -> bool:
-    """Whether it is there already: of a stage that was cut off between its requests.
+    """Whether it already exists: of a stage that was cut off between its requests.
 
     So is a value that brokers do not tell, where none was set when the change was planned.
     """
@@ -444,7 +444,7 @@ def _no_such_request(why: str) -> "Translation":
     def refuse(fresh: ClusterState, intent: Intent, planned: ClusterState) -> list[Write]:
         raise Refused(
             f"{intent}: {why}; nothing was written",
-            "do it over --zookeeper, or with a Kafka tool of that version",
+            "use --zookeeper, or a Kafka tool of that version",
         )
 
     return refuse

@@ -82,7 +82,7 @@ class RequestItem(NamedTuple):
             return BrokerError(text)
         if self.error_code in CONFLICTS:
             return Conflict(text)
-        return Refused(text, "the reason is the controller's own; its controller.log may say more")
+        return Refused(text, "the controller gave this reason; its controller.log may have more")
 
 
 Sender = Callable[[Wire, Mapping[str, Any], bool], Iterator[RequestItem]]
@@ -152,7 +152,7 @@ def ask_leader(wire: Wire, request: Any) -> Any:
     for at in leader.endpoints if leader else ():
         return wire.send_to(at.host, at.port, request)
     raise KctlError(
-        f"nobody tells where the active controller listens: {needs('asking the active controller directly')}",
+        f"the listener of the active controller is unknown: {needs('asking the active controller directly')}",
         "upgrade the controllers, or name them with --bootstrap-server",
     )
 

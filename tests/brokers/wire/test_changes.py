@@ -40,7 +40,7 @@ def test_a_topic_from_creation_to_deletion(w: Cluster, k: WireKctl, topic: str) 
     assert all(
         p["leader"] == p["replicas"][0] and sorted(p["isr"]) == sorted(p["replicas"]) for p in partitions
     )
-    assert "exists already" in k.change(*create, status=4).err
+    assert "already exists" in k.change(*create, status=4).err
     k.change("topic", "alter", topic, "--partitions", 5)
     k.change("topic", "config", "set", topic, "retention.ms=1000", "cleanup.policy=compact")
     assert configs_of(k, topic) == {"retention.ms": "1000", "cleanup.policy": "compact"}
@@ -132,7 +132,7 @@ def test_a_move_that_runs_is_seen_and_cancelled(w: Cluster, k: WireKctl, topic: 
     other = tmp_path / "other"
     other.mkdir()
     refused = k.change("reassign", "execute", plan_of(other, topic, [3, 2]), status=4)
-    assert "being moved already" in refused.err or "being reassigned already" in refused.err
+    assert "already being moved" in refused.err or "already being reassigned" in refused.err
     k.change("reassign", "cancel", plan)
     assert k.replicas(topic) == [[1, 2]]
     k.change("reassign", "throttle", "clear", plan)

@@ -43,7 +43,7 @@ def test_what_is_in_force_and_where_it_comes_from(w: Cluster, k: WireKctl, topic
 
 def test_what_brokers_do_not_know_is_refused(k: WireKctl, topic: str) -> None:
     typo = k.change("config", "set", *BROKER_1, "num.io.thread=4", status=2)
-    assert "num.io.thread is no configuration of brokers" in typo.err and "num.io.threads" in typo.err
+    assert "num.io.thread is not a configuration of brokers" in typo.err and "num.io.threads" in typo.err
     default = ("--entity-type", "brokers", "--entity-name", "<default>")
     assert "log.retention.ms" in k.change("config", "set", *default, "log.retention.mss=1", status=2).err
     assert k.change("config", "set", *BROKER_1, "num.io.threads=many", status=2).of("change") == []

@@ -198,7 +198,7 @@ def test_what_cannot_be_is_refused_before_the_question(
             if not {row["broker_id"]: row["is_alive"] for row in k("cluster", "brokers").of("broker")}.get(2):
                 break
         plan = plan_of(tmp_path, topic, [1, 2], ["any", disks(c, 2)[0]])
-        why = "broker 2 does not tell of its log directories: it is not alive; nothing was written"
+        why = "broker 2 does not report its log directories: it is not alive; nothing was written"
     else:
         plan = plan_of(tmp_path, topic, [1, 2], ["data", "any"])
         assert (

@@ -176,7 +176,7 @@ def test_a_killed_reset_is_resumed(w: Cluster, k: WireKctl, topic: str, point: s
     make_topic(w, k, topic, 10)
     group = f"g-{topic}"
     new = ("group", "reset", group, "--topic", topic, "--to-offset", 4, "--execute")
-    assert "this makes it" in k.change(*new, "--dry-run").err
+    assert "this creates it" in k.change(*new, "--dry-run").err
     assert k.killed(*new, fault=point)
     k.change("journal", "resume", k.ids()[-1])
     assert offsets(k, group) == {(topic, 0): 4, (topic, 1): 4} and k.state(k.ids()[-1]) == "applied"

@@ -35,7 +35,7 @@ def test_records_are_deleted_where_that_is_accepted(w: Cluster, k: WireKctl, top
     id = k.ids()[-1]
     forecast = json.loads((k.journal / f"{id}.json").read_text())["details"]["forecast"]
     assert [row["records"] for row in forecast] == [100, 30]
-    assert "cannot be taken back" in k.change("journal", "undo", id, status=4).err
+    assert "cannot be undone" in k.change("journal", "undo", id, status=4).err
     k.change(*delete, "--partition", 1, "--to-offset", -1, "--accept-loss")
     assert starts(k, topic) == [100, 100]
     assert k.change(*delete, "--before", "now", "--accept-loss").of("change") == [], "nothing is left"

@@ -42,7 +42,7 @@ def test_an_abort_is_planned_and_journalled(w: Cluster, k: WireKctl, topic: str)
         ran = k.change("transactions", "abort", f"{topic}-0", "--force")
         assert "it stays Ongoing there" in ran.err
         id = k.ids()[-1]
-        assert "cannot be taken back" in k.change("journal", "undo", id, status=4).err
+        assert "cannot be undone" in k.change("journal", "undo", id, status=4).err
         batches = k("segment", "dump", f"{topic}-0").of("batch")
         assert [b["is_control"] for b in batches] == [False, True]
         again = k.change("transactions", "abort", f"{topic}-0", "--force", status=3)

@@ -90,7 +90,7 @@ def test_the_forecast_the_choice_and_what_was_lost(made: Cluster, k: WireKctl) -
         assert row["replicas"] == [1, 2, 3], "the order of replicas is as it was"
         forecast = json.loads((k.journal / f"{k.ids()[-1]}.json").read_text())["details"]["forecast"]
         assert [one["lost_at_least"] for one in forecast] == [40, 0, None]
-        assert "cannot be taken back" in k.change("journal", "undo", k.ids()[-1], status=4).err
+        assert "cannot be undone" in k.change("journal", "undo", k.ids()[-1], status=4).err
         assert k.killed("elect", "unclean", worse, "--to", 1, "--accept-loss", fault="sent:1")
         k.change("journal", "resume", k.ids()[-1])
         (row,) = k("topic", "describe", worse).of("partition")

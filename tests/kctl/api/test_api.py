@@ -149,7 +149,7 @@ def test_an_audit_refuses_to_replace_another(tmp_path: Path) -> None:
 
 def test_a_cluster_has_to_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KCTL_CONFIG", "/dev/null/none")
-    with pytest.raises(BadValue, match="no cluster is named"):
+    with pytest.raises(BadValue, match="no cluster given"):
         kctl.connect()
     with pytest.raises(BadValue, match="no setting tls_certifcate"):
         kctl.connect(bootstrap_server="h:1", tls_certifcate="x")

@@ -77,7 +77,7 @@ def test_room_is_respected_and_what_is_not_online_left_out() -> None:
     )
     planned = plan_balance(crowded, 1)
     assert [(m.partition.partition, m.to_log_dir) for m in planned.moves] == [(1, B)]
-    with pytest.raises(Refused, match="no two log directories that can be used: /a"):
+    with pytest.raises(Refused, match="does not have two usable log directories: /a"):
         plan_balance(state(log_dir(A, {0: 9}), log_dir("/c", {}, is_cordoned=True)), 1)
 
 
@@ -96,7 +96,7 @@ FAILED = log_dir("/c", {}, error="KAFKA_STORAGE_ERROR")
         ),
         (state(log_dir(A, {0: 9}), log_dir(B, {}, is_cordoned=True)), B, "is cordoned"),
         (state(log_dir(A, {0: 9}), log_dir(B, {}, usable_bytes=8)), B, "8 bytes left, and 9 would be copied"),
-        (state(log_dir(A, {}), log_dir(B, {})), B, "tells nothing of t-0"),
+        (state(log_dir(A, {}), log_dir(B, {})), B, "reports nothing about t-0"),
         (
             state(log_dir(A, {0: 9}), log_dir("/c", {}, copies={0: 1}), log_dir(B, {})),
             B,
@@ -116,7 +116,7 @@ def test_a_copy_is_given_up_whatever_else_has_failed() -> None:
 
 
 def test_zookeeper_and_unknown_brokers() -> None:
-    with pytest.raises(Refused, match="not of ZooKeeper"):
+    with pytest.raises(Refused, match="not ZooKeeper"):
         plan_balance(state(backend="zookeeper"), 1)
     with pytest.raises(BadValue, match="no broker 7; there are 1, 2"):
         plan_balance(state(), 7)
@@ -133,7 +133,7 @@ INTENT = AlterReplicaLogDirs(log_dirs={(tp(0), 1): B}, previous_log_dirs={(tp(0)
         (state(log_dir(A, {}), log_dir(B, {0: 9})), "", ""),
         (state(log_dir(A, {0: 9}), log_dir(B, {}, copies={0: 4})), "broker 1 copies it from /a to /b", ""),
         (state(log_dir(A, {0: 9}), log_dir(B, {})), "broker 1 does not copy it from /a to /b", ""),
-        (state(log_dir(A, {}), log_dir(B, {})), "broker 1 tells nothing of t-0", ""),
+        (state(log_dir(A, {}), log_dir(B, {})), "broker 1 reports nothing about t-0", ""),
         (state(log_dir(None, {}, error="no answer")), "no answer", ""),
         (
             state(log_dir(A, {0: 9}), log_dir(B, {}, error="E")),

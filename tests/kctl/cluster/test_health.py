@@ -108,7 +108,7 @@ SICK: dict[str, tuple[Sickness, str]] = {
     ),
     "orphan-configs": (
         lambda s: s.put("/config/topics/gone", {"version": 1, "config": {}}),
-        "gone is configured and is no topic",
+        "gone has a configuration but does not exist",
     ),
     "requests": (
         lambda s: s.put("/admin/reassign_partitions", {"version": 1, "partitions": [], "comment": "mine"}),
@@ -390,7 +390,7 @@ def test_old_groups(store: FakeStore) -> None:
     assert [m.member_id for m in group.members] == ["g_h1", "g_h2"]
     assert group.offsets == {TopicPartition("a", 0): 70}
     assert group.owners[TopicPartition("a", 1)] == "g_h9-0"
-    assert "b'many' is no offset" in group.problems[0]
+    assert "b'many' is not an offset" in group.problems[0]
     assert total_lag(group.offsets, {TopicPartition("a", 0): 100}) == 30
     assert total_lag(group.offsets, {}) is None
 
@@ -403,7 +403,7 @@ def test_dealing_partitions(store: FakeStore) -> None:
     assert len(list(deal(group, look(store), "roundrobin"))) == 3
     store.put("/consumers/g/ids/g_h3", {"version": 1, "subscription": {"b": 1}, "pattern": "static"})
     (group,) = ZookeeperCluster(store).read_old_groups()
-    with pytest.raises(Refused, match="round robin wants all members of g"):
+    with pytest.raises(Refused, match="round robin needs all members of g"):
         list(deal(group, look(store), "roundrobin"))
 
 

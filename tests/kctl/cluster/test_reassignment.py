@@ -216,7 +216,7 @@ def no(store: FakeStore) -> None:
             ),
             {A0: (1, 3)},
             Refused,
-            "a-0 is being moved already",
+            "a-0 is already being moved",
         ),
     ],
 )
@@ -350,11 +350,11 @@ def test_verdicts(store: FakeStore, cluster: ZookeeperCluster) -> None:
     assert verdicts(cluster, {A0: (1, 2), A1: (1, 3), TopicPartition("zz", 3): (1,)}) == {
         "a-0": ("done", None),
         "a-1": ("not_started", None),
-        "zz-3": ("failed", "there is no such partition"),
+        "zz-3": ("failed", "no such partition"),
     }
     put_state(store, "a", 0, 1, [1])
     assert verdicts(cluster, {A0: (1, 2)}) == {
-        "a-0": ("in_progress", "in place, waits for broker 2 to come into the ISR")
+        "a-0": ("in_progress", "in place, waits for broker 2 to join the ISR")
     }
     assert verdicts(cluster, {A0: (2, 1)})["a-0"][0] == "not_started", "the order counts"
 
@@ -369,7 +369,7 @@ def test_verdicts_while_it_moves(store: FakeStore, cluster: ZookeeperCluster) ->
     store.put("/brokers/topics/a", topic)
     assert verdicts(cluster, {A0: (1, 3)})["a-0"] == (
         "in_progress",
-        "waits for broker 3 to come into the ISR",
+        "waits for broker 3 to join the ISR",
     )
     assert verdicts(cluster, {A0: (3, 2)})["a-0"][0] == "failed"
     assert moving_targets(look(cluster)) == {A0: (1, 3)}

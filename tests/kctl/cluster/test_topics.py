@@ -57,9 +57,9 @@ def test_replicas_are_placed_as_kafka_does(cluster: ZookeeperCluster) -> None:
 @pytest.mark.parametrize(
     ("new", "error", "words"),
     [
-        (NewTopic(name="bad name", partitions=1, replication_factor=1), BadValue, "no topic name"),
+        (NewTopic(name="bad name", partitions=1, replication_factor=1), BadValue, "not a topic name"),
         (NewTopic(name="a_b", partitions=1, replication_factor=1), Refused, "collides with topic a.b"),
-        (NewTopic(name="a.b", partitions=1, replication_factor=1), Refused, "exists already"),
+        (NewTopic(name="a.b", partitions=1, replication_factor=1), Refused, "already exists"),
         (NewTopic(name="gone", partitions=1, replication_factor=1), Refused, "marked for deletion"),
         (NewTopic(name="x", partitions=0, replication_factor=1), BadValue, "0 partitions"),
         (NewTopic(name="x", partitions=1, replication_factor=4), Refused, "larger than the 3"),
@@ -68,7 +68,7 @@ def test_replicas_are_placed_as_kafka_does(cluster: ZookeeperCluster) -> None:
         (NewTopic(name="x", replicas={0: (1, 2), 1: (1,)}), BadValue, "same number"),
         (NewTopic(name="x", replicas={0: ()}), BadValue, "no replicas"),
         (NewTopic(name="x", replicas={0: (9,)}), Refused, "not alive"),
-        (NewTopic(name="x", replicas={0: (-1,)}), BadValue, "no broker id"),
+        (NewTopic(name="x", replicas={0: (-1,)}), BadValue, "not a broker id"),
         (NewTopic(name="x", replicas={0: (1,)}, configs={"retention": "1"}), BadValue, "retention"),
     ],
 )
@@ -341,7 +341,7 @@ def test_a_wrong_value_that_stands_there_can_be_unset_and_blocks_the_rest(
 ) -> None:
     add_topic(store, "a", [[1]])
     store.put("/config/topics/a", {"version": 1, "config": {"retention.ms": "soon", "own.key": "x"}})
-    with pytest.raises(Refused, match="set already is wrong"):
+    with pytest.raises(Refused, match="configuration is invalid"):
         plan_configs(cluster, "topics", "a", set={"segment.ms": "5"})
     plan = plan_configs(cluster, "topics", "a", set={}, unset=["retention.ms"])
     assert writes(plan)["/config/topics/a"] == b'{"version":1,"config":{"own.key":"x"}}'

@@ -90,7 +90,7 @@ def test_the_layout_is_told_from_keys() -> None:
     "text", ["", "key = 1", FILE.replace("{segment_id}", "x"), FILE.replace('"log"', '"what"'), "[["]
 )
 def test_what_is_no_layout_is_refused(text: str) -> None:
-    with pytest.raises(FormatError, match="no layout"):
+    with pytest.raises(FormatError, match="not a layout"):
         parse_layout(text)
 
 

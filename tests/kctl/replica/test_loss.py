@@ -892,7 +892,7 @@ def test_explain_names_both_records(tmp_path: Path) -> None:
     assert kept[-1] == "it is in the present lineage; nothing was lost at this offset"
     never = rows("replica", "explain", tmp_path, *where, 99)
     assert "nothing says that it was ever written" in never.rows[-1]["text"]
-    assert never.status == 3 and "behind the end of every copy: the longest ends at 20" in never.err
+    assert never.status == 3 and "beyond the end of every copy: the longest ends at 20" in never.err
 
 
 def test_explain_does_not_take_the_record_of_today_for_the_lost_one() -> None:

@@ -57,7 +57,7 @@ def test_a_report_in_a_store_is_that_of_a_folder(store: Path, evidence: Path, tm
 def test_an_earlier_report_and_other_files_are_not_replaced(store: Path, evidence: Path) -> None:
     audit(evidence, URL)
     again = audit(evidence, URL)
-    assert again.status == 4 and f"{URL} holds an earlier report" in again.err and not again.rows
+    assert again.status == 4 and f"{URL} contains an earlier report" in again.err and not again.rows
     (store / "report" / "findings" / "old.parquet").write_bytes(b"")
     assert audit(evidence, URL, "--overwrite").status != 4
     assert not (store / "report" / "findings" / "old.parquet").exists()
@@ -117,5 +117,5 @@ def test_a_bucket_that_is_not_there_is_said_before_the_work(
     monkeypatch.setitem(file_systems.SCHEMES, "s3", lambda url: (files, url.removeprefix("s3://")))
     monkeypatch.setattr("kctl.audit.run.run", None)
     ran = audit(evidence, URL)
-    assert ran.status == 3 and f"{URL}: there is no 'bucket' in the store" in ran.err
+    assert ran.status == 3 and f"{URL}: no 'bucket' in the store" in ran.err
     assert list(store.iterdir()) == []

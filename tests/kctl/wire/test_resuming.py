@@ -47,7 +47,7 @@ def test_nothing_is_written_where_nothing_was_compared(tmp_path: Path) -> None:
 def test_another_file_is_not_taken_for_one(tmp_path: Path, text: str) -> None:
     path = tmp_path / "verified.json"
     path.write_text(text, "latin-1")
-    with pytest.raises(KctlError, match="does not say how far"):
+    with pytest.raises(KctlError, match="does not hold the progress"):
         Progressed(path, "c")
 
 
