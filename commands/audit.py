@@ -7,12 +7,12 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -131,44 +131,48 @@ def run(
         out_name=target.given if target else "",
     )
 
-    def rows() -> Iterator[Row]:
-        with tempfile.SpooledTemporaryFile(SHOWN_IN_MEMORY) as shown:
-            yield from _audited(shown)
-
-    def _audited(shown: IO[bytes]) -> Iterator[Row]:
-        def keep(row: Row) -> None:
-            if row["kind"] in ("finding", "loss", "judgement"):
-                shown.write(json.dumps(row).encode() + b"\n")
-
+    def make(keep: Callable[[Row], None]) -> Row:
         with _engine(engine, master, audit.progress) as started:
             audit.jobs = started or options.jobs
             if merge:
-                try:
-                    summary = merge_audits(
-                        [Path(path) for path in paths], out, audit, keep, overwrite=overwrite
-                    )
-                except (
-                    LookupError,
-                    TypeError,
-                    ValueError,
-                    AttributeError,
-                ) as error:  # read back, so not ours alone
-                    raise KctlError(
-                        f"the tables hold what no audit writes ({type(error).__name__}: {error})",
-                        "make the audit again with `kctl audit run`",
-                    ) from error
+                with _reading_tables():
+                    summary = merge_audits(list(map(Path, paths)), out, audit, keep, overwrite=overwrite)
             else:
                 summary = run_audit(audit, out, keep, resume=resume, overwrite=overwrite)
             if target:
                 target.publish(out)
+        return summary
+
+    following: list[str] = []
+    text = partial(audit_text, out=out, following=following)
+    return Outcome(_shown_rows(make), text=folding(with_answer(text, following)))
+
+
+def _shown_rows(make: Callable[[Callable[[Row], None]], Row]) -> Iterator[Row]:
+    """The rows that are printed: findings and losses that `make` hands out, then judgements and the summary."""
+    with tempfile.SpooledTemporaryFile(SHOWN_IN_MEMORY) as shown:
+
+        def keep(row: Row) -> None:
+            if row["kind"] in ("finding", "loss", "judgement"):
+                shown.write(json.dumps(row).encode() + b"\n")
+
+        summary = make(keep)
         shown.seek(0)
         yield from map(json.loads, shown)
         yield from cast("list[Row]", summary["judgements"])
         yield summary
 
-    following: list[str] = []
-    text = partial(audit_text, out=out, following=following)
-    return Outcome(rows(), text=folding(with_answer(text, following)))
+
+@contextmanager
+def _reading_tables(where: str = "") -> Iterator[None]:
+    """KctlError for what goes wrong with tables that were read back: others may have written them."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise KctlError(
+            f"{where}the tables were not written by `kctl audit run`, or are damaged ({type(error).__name__}: {error})",
+            "run `kctl audit run` again",
+        ) from error
 
 
 def _estimated(evidence: Evidence, paths: tuple[str, ...], cores: int | None, *, merge: bool) -> Outcome:
@@ -197,7 +201,7 @@ def _refuse_master(engine: str) -> None:
     """UsageError where a master is named for an engine that has none: whoever names one means Spark."""
     named = click.get_current_context().get_parameter_source("master")
     if engine != "spark" and named is click.core.ParameterSource.COMMANDLINE:
-        raise click.UsageError("--master is for --engine spark")
+        raise click.UsageError("--master needs --engine spark")
 
 
 def _target(where: str, *, resume: bool, overwrite: bool) -> tuple[Target | None, Path]:
@@ -234,7 +238,7 @@ def parse_questions(text: str | None) -> tuple[Question, ...]:
     names = [name.strip() for name in text.split(",")] if text else []
     for name in names:
         if name not in list(Question):
-            raise BadValue(f"{name!r} is no question", f"the questions are {', '.join(Question)}")
+            raise BadValue(f"{name!r} is not a question", f"the questions are {', '.join(Question)}")
     return tuple(question for question in Question if question in names)
 
 
@@ -366,13 +370,8 @@ def report(frame: Frame, folder: Path, form: str) -> Outcome | None:
         return Outcome(encoded=lambda _: [markdown(Tables(folder)).encode("utf-8", "replace")])
     from kctl.audit.run import write_report
 
-    try:
+    with _reading_tables(f"{folder}: "):
         frame.note(f"written {write_report(folder)}")
-    except (LookupError, TypeError, ValueError, AttributeError) as error:  # read back, so not ours alone
-        raise KctlError(
-            f"{folder}: the tables hold what no audit writes ({type(error).__name__}: {error})",
-            "make the audit again",
-        ) from error
     return None
 
 

@@ -33,9 +33,6 @@ ASSIGNMENT = re.compile(
     r"ReplicaAssignment\(replicas=(?P<replicas>[-\d,]*), addingReplicas=(?P<adding_replicas>[-\d,]*)"
     r", removingReplicas=(?P<removing_replicas>[-\d,]*)\)"
 )
-REPLICA = re.compile(
-    r"\[Topic=(?P<topic>[\w.-]+),Partition=(?P<partition>\d{1,19}),Replica=(?P<replica>-?\d{1,19})\]"
-)
 CHANGE = re.compile(r"(\w+): (\[[^\]]*\]|\S+) -> (\[[^\]]*\]|[^,\s]+)")
 OLD_CHANGE = re.compile(r"old(\w+)=(\[[^\]]*\]|[^,]+), new\1=(\[[^\]]*\]|[^,]+)")
 INTEGER = re.compile(r"-?\d{1,19}")

@@ -42,11 +42,6 @@ class Event:
         time = self._block.places[2][self._index]
         return None if time == BEFORE_ALL else time
 
-    @property
-    def order_ms(self) -> int:
-        """What the merge ordered it by: the greatest time so far in its source."""
-        return self._block.places[3][self._index]
-
     def earlier(self) -> Iterator[Earlier]:
         """The records before it in its source, the last first, some dozens back."""
         block = self._block

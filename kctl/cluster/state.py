@@ -61,7 +61,6 @@ class PartitionState(NamedTuple):
     isr: Replicas
     controller_epoch: int | None = None
     partition_epoch: int | None = None
-    is_recovering: bool = False
     offline_replicas: Replicas = ()
 
 

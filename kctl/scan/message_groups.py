@@ -31,7 +31,6 @@ class _Set(Struct, frozen=True):
     row: int
     data: bytes
     positions: Ints
-    is_wrapper: bool
 
 
 def message_groups(headers: Headers, block: Block, *, limit: int) -> Iterator[RecordGroup]:
@@ -60,7 +59,7 @@ def message_groups(headers: Headers, block: Block, *, limit: int) -> Iterator[Re
 def _unpacked(entry: bytes, row: int, codec: int, limit: int) -> _Set:
     message = read_message(entry)
     if not codec:
-        return _Set(row, entry, np.zeros(1, np.int64), False)
+        return _Set(row, entry, np.zeros(1, np.int64))
     # One decoder says what is wrong; here only the sets are taken that are right in their framing.
     if message.value is None:
         raise _error_of(entry, limit)
@@ -77,7 +76,7 @@ def _unpacked(entry: bytes, row: int, codec: int, limit: int) -> _Set:
         raise _error_of(entry, limit)
     if message.header.magic and message.header.offset and message.header.offset < messages.offset[-1]:
         raise _error_of(entry, limit)
-    return _Set(row, body, positions, True)
+    return _Set(row, body, positions)
 
 
 def _error_of(entry: bytes, limit: int) -> FormatError:

@@ -108,7 +108,7 @@ def read_cluster(
     if lists["/brokers/ids"] is None:
         raise KctlError(
             f"there is no Kafka cluster at {reader.location}: no /brokers/ids below it",
-            "is the chroot right? A connect string is HOST:PORT,HOST:PORT/chroot",
+            "check the chroot: a connect string is HOST:PORT,HOST:PORT/chroot",
         )
     names = tuple(lists["/brokers/topics"] or ())
     deleting = frozenset(lists["/admin/delete_topics"] or ())
@@ -322,7 +322,6 @@ def parse_partition_state_quickly(data: bytes, partition_epoch: int) -> Partitio
         found.isr,
         found.controller_epoch,
         partition_epoch,
-        found.leader_recovery_state == 1,
     )
 
 

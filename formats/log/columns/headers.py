@@ -97,7 +97,6 @@ class Walk(NamedTuple):
 
     positions: Positions  # in the block
     stop: int  # the first byte after the last of them
-    wrong_hint: int | None  # the first hint that is no batch boundary
 
 
 def walk(data: Octets, start: int, end: int, hints: Positions | None = None) -> Walk:
@@ -106,17 +105,15 @@ def walk(data: Octets, start: int, end: int, hints: Positions | None = None) -> 
     `hints` are ascending positions after start where batches may begin.
     """
     if hints is None or len(hints) < FEWEST_LANES:
-        return Walk(*_one_by_one(data, start, end), None)
+        return Walk(*_one_by_one(data, start, end))
     starts = np.concatenate(([start], hints[:-1]))
     visited, bad = _in_lanes(data, starts, hints)
     if bad is not None:  # lanes before it are proven, from there on lengths are followed one by one
         visited = visited[visited < starts[bad]]
         rest, stop = _one_by_one(data, int(starts[bad]), end)
-        wrong = hints[bad:][~np.isin(hints[bad:], rest) & (hints[bad:] < stop)]
-        first_wrong = int(wrong[0]) if len(wrong) else None
-        return Walk(np.concatenate((visited, rest)), stop, first_wrong)
-    rest, stop = _one_by_one(data, int(hints[-1]), end)
-    return Walk(np.concatenate((visited, rest)), stop, None)
+    else:
+        rest, stop = _one_by_one(data, int(hints[-1]), end)
+    return Walk(np.concatenate((visited, rest)), stop)
 
 
 def _in_lanes(data: Octets, starts: Positions, ends: Positions) -> tuple[Positions, int | None]:

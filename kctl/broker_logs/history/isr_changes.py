@@ -12,9 +12,8 @@ from kctl.findings import Finding, Place
 from kctl.findings import state_log as say
 from kctl.model import TopicPartition
 
-# Template to the field with the new ISR. Those of INTENDED are printed before the change is written.
+# Template to the field with the new ISR. S03 to S06 are printed before the change is written.
 CHANGES = {"S03": "new_isr", "S04": "new_isr", "S05": "new_isr", "S06": "new_isr", "S07": "isr", "S08": "isr"}
-INTENDED = frozenset(("S03", "S04", "S05", "S06"))
 REFUSED = frozenset(("S09", "S10", "S11", "E32"))
 # A broker may print a change that it made just before it heard of its successor.
 LATE = 1_000

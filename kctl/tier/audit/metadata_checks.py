@@ -21,7 +21,6 @@ from kctl.tier.rules.retention import LeaderLog, Why, expire
 
 # Copies and deletions are retried at intervals of seconds; what lies longer has been given up.
 GIVEN_UP_MS = 10 * 60 * 1000
-UNLIMITED = -1
 
 
 class Judged(Struct, frozen=True):
