@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +12,7 @@ from commands.cli import changing, completing
 from commands.cli.connecting import open_for_change
 from commands.cli.frame import Frame, command
 from commands.cli.leaving import visible
-from commands.cli.render import Outcome
+from commands.cli.render import Outcome, Page, Row, folding
 from kctl.errors import Refused
 
 if TYPE_CHECKING:
@@ -33,7 +34,26 @@ def list_changes(frame: Frame) -> Outcome:
 
     journal = Journal()
     entries = journal.entries(frame.report)
-    return Outcome(map(change_row, entries), nothing=f"the journal {journal.folder} has no change")
+    return Outcome(
+        map(change_row, entries), folding(changes_text), f"the journal {journal.folder} has no change"
+    )
+
+
+def changes_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """A line for each change; below it why it was made, and why it ended early."""
+    for row in rows:
+        state = str(row["state"]).replace("_", " ") + ("" if row["finished"] else ", not finished")
+        style = (
+            ""
+            if row["state"] == "applied" and row["finished"]
+            else "dim"
+            if row["state"] == "undone"
+            else "warning"
+        )
+        yield f"{row['id']}  {row['who']}  {page.style(state, style) if style else state}  {row['title']}"
+        for name in ("reason", "outcome"):
+            if row[name]:
+                yield f"    {name}: {visible(str(row[name]))}"
 
 
 @command("show", paged=True, status=STATUS)

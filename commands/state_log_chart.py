@@ -8,11 +8,13 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
 
+from commands.cli.clock import clock, day, shown
 from commands.cli.leaving import visible
 from commands.cli.render import Page, Row, aligned, cell, ids
 from kctl.broker_logs.history.leaderships import place_of
 
 LABEL = 10
+A_DAY = 86_400
 HOW = {
     "unclean": "UNCLEAN", "failure": "failure", "controlled_shutdown": "controlled shutdown", "preferred": "preferred",
     "reassignment": "reassignment", "creation": "creation", "isr_change": "ISR change", "none": "", "unknown": "unknown",
@@ -49,7 +51,21 @@ def _partitions(rows: Iterable[Row], page: Page) -> Iterator[str]:
 
 
 def _when(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return datetime.fromisoformat(shown(text))
+
+
+class Days:
+    """A line with the day and the zone before the first line of each day."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._day = ""
+
+    def before(self, time: str) -> Iterator[str]:
+        """The line, where the day is another one than that of the line before."""
+        if (now := day(time)) != self._day:
+            self._day = now
+            yield self._page.style(f"  {now}", "dim")
 
 
 def _axis(name: str, leaderships: list[dict[str, Any]], page: Page) -> Iterator[str]:
@@ -62,9 +78,9 @@ def _axis(name: str, leaderships: list[dict[str, Any]], page: Page) -> Iterator[
         return min(int((_when(text) - start).total_seconds() / span * width), width - 1)
 
     times = ""
-    for at in range(0, width - 8, max(width // 4, 12)):
-        shown = f"{start + timedelta(seconds=span * at / width):%H:%M:%S}"
-        times = times.ljust(at) + shown
+    form = "%H:%M:%S" if span < A_DAY else "%m-%d %H:%M"
+    for at in range(0, width - len(form), max(width // 4, 12)):
+        times = times.ljust(at) + f"{start + timedelta(seconds=span * at / width):{form}}"
     yield page.style(visible(name).ljust(LABEL), "bold") + page.style(f" {times}", "dim")
     leaders, epochs, isrs = [" "] * width, [" "] * width, [" "] * width
     styles: list[str] = ["bold"] * width
@@ -110,7 +126,7 @@ def _in_words(rows: list[dict[str, Any]], page: Page) -> Iterator[str]:
     isr_width = max(len(ids(row["isr"])) for row in rows)
     reasons = [visible(_why(row)) for row in rows]
     places = [visible(place_of(row["evidence"][0])) if row["evidence"] else "" for row in rows]
-    widest = max(map(len, reasons))
+    widest, days = max(map(len, reasons)), Days(page)
     for row, why, place in zip(rows, reasons, places, strict=True):
         leader = (
             "unknown"
@@ -119,8 +135,9 @@ def _in_words(rows: list[dict[str, Any]], page: Page) -> Iterator[str]:
             if row["leader"] < 0
             else f"leader {row['leader']}"
         )
+        yield from days.before(row["from_time"])
         text = (
-            f"  {row['from_time'][11:-1]}  {leader:<10} epoch {row['leader_epoch']:<4}"
+            f"  {clock(row['from_time'])}  {leader:<10} epoch {row['leader_epoch']:<4}"
             f" ISR {ids(row['isr']):<{isr_width}}  "
         )
         fits = len(text) + widest + 2 + max(map(len, places)) <= page.width
@@ -146,14 +163,18 @@ def _proof(row: dict[str, Any], page: Page) -> str:
 
 
 def _others(kind: str, rows: Iterable[Row], page: Page) -> Iterator[str]:
+    days = Days(page)
     if kind == "controller_term":
         yield page.style("controllers", "bold")
         for row in rows:
             term: dict[str, Any] = dict(row)
-            until = term["to_time"][11:-1] if term["to_time"] else "still"
+            yield from days.before(term["from_time"])
+            until = clock(term["to_time"]) if term["to_time"] else "still"
+            if term["to_time"] and day(term["to_time"]) != day(term["from_time"]):
+                until = f"{day(term['to_time'])[:10]} {until}"
             stale = f"  {len(term['rejections'])} requests rejected as stale" if term["rejections"] else ""
             yield (
-                f"  {term['from_time'][11:-1]} to {until:<12}  broker {term['broker_id']}"
+                f"  {clock(term['from_time'])} to {until:<12}  broker {term['broker_id']}"
                 f"  epoch {term['controller_epoch']}  {term['ended'] or ''}{page.style(stale, 'warning')}"
             )
         yield ""
@@ -166,11 +187,13 @@ def _others(kind: str, rows: Iterable[Row], page: Page) -> Iterator[str]:
             text = f"broker {broker}  {words.replace('_', ' '):<20}"
             if state["state"] in ("killed", "halted", "fenced", "unclean_shutdown"):
                 text = page.style(text, "warning")
-            yield f"  {state['time'][11:-1]}  {text}  {_proof(state, page)}"
+            yield from days.before(state["time"])
+            yield f"  {clock(state['time'])}  {text}  {_proof(state, page)}"
         yield ""
     elif kind in QUORUM:
         yield page.style(QUORUM[kind], "bold")
         for row in rows:
+            yield from days.before(str(row["time"]))
             yield _of_the_quorum(dict(row), page)
         yield ""
     elif kind == "finding":
@@ -193,7 +216,7 @@ def _of_the_quorum(row: dict[str, Any], page: Page) -> str:
     text = f"node {node}  {words.replace('_', ' '):<40}"
     is_trouble = row.get("state") == "majority_lost" or row.get("change") in ("truncated", "snapshot_failed")
     return (
-        f"  {row['time'][11:-1]}  {page.style(text, 'warning') if is_trouble else text}  {_proof(row, page)}"
+        f"  {clock(row['time'])}  {page.style(text, 'warning') if is_trouble else text}  {_proof(row, page)}"
     )
 
 

@@ -302,9 +302,17 @@ def _fitting(widths: list[int], room: int) -> Iterator[range]:
 
 
 def readable(name: str, value: object) -> str:
-    """A cell for people: milliseconds since the epoch, which rows have, are a time in UTC."""
-    if name.endswith(("timestamp", "_at", "time")) and type(value) is int and value > 10**11:
-        from kctl.times import iso
+    """A cell for people: milliseconds since the epoch, which rows have, are a time."""
+    if name.endswith(("timestamp", "_at", "time")) and (
+        isinstance(value, str) or (type(value) is int and value > 10**11)
+    ):
+        from commands.cli.clock import shown
 
-        return iso(value) or cell(value)
+        return cell(shown(value))
     return cell(value)
+
+
+def size(count: object) -> str:
+    """Bytes in the largest unit that leaves at least one."""
+    value, unit = in_unit(float(str(count or 0)))
+    return f"{value:,.0f} {unit}" if unit == "B" else f"{value:,.1f} {unit}"

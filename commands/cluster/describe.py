@@ -15,7 +15,7 @@ from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import At, open_for_change, reads
 from commands.cli.frame import Frame, command
 from commands.cli.options import TOPICS, OrderedBrokers, flag, option
-from commands.cli.render import Outcome, Page, Row, ids, table
+from commands.cli.render import Outcome, Page, Row, ids, size, table
 from commands.cluster.quorum import member_rows, members_text, quorum_row
 from commands.topic import READ_STATUS, note_problems, note_unknown_moves
 from kctl.errors import BadValue, KctlError, Refused
@@ -235,9 +235,9 @@ def disks_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
             "state": row["state"],
             "replicas": None if row["partitions"] is None else f"{row['partitions']:,}",
             "future": row["future_partitions"] or None,
-            "bytes": None if row["size_in_bytes"] is None else f"{row['size_in_bytes']:,}",
-            "usable": None if row["usable_bytes"] is None else f"{row['usable_bytes']:,}",
-            "of": None if row["total_bytes"] is None else f"{row['total_bytes']:,}",
+            "size": None if row["size_in_bytes"] is None else size(row["size_in_bytes"]),
+            "usable": None if row["usable_bytes"] is None else size(row["usable_bytes"]),
+            "of": None if row["total_bytes"] is None else size(row["total_bytes"]),
             "": row["error"],
         }
         for row in rows

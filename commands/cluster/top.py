@@ -67,7 +67,7 @@ def screen(rows: Iterable[Row], page: Page) -> Iterator[str]:
     for kind, some in groupby(rows, key=lambda row: str(row["kind"])):
         if kind == "group":
             yield from table(
-                [{key: row[key] for key in ("kind", "group", "state", "members", "lag")} for row in some],
+                [{key: row[key] for key in ("kind", "lag", "members", "state", "group")} for row in some],
                 page,
             )
         else:

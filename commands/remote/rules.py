@@ -11,9 +11,9 @@ from commands.cli import completing
 from commands.cli.evidence_options import EvidenceOptions, evidence
 from commands.cli.frame import Frame, command
 from commands.cli.options import flag, option
-from commands.cli.render import Outcome, Page, Row, folding
+from commands.cli.render import Outcome, Page, Row, folding, size
 from commands.remote.audit import AS_OF, LAYOUT, NOW, TIER, parse_bound, read_layout
-from commands.remote.text import finding, follower_text, offsets, plan_text, size
+from commands.remote.text import finding, follower_text, offsets, plan_text
 
 if TYPE_CHECKING:
     from kctl.evidence.model import Evidence

@@ -4,31 +4,20 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, cast
 
-from commands.cli.render import Page, Row, in_unit
+from commands.cli.clock import shown
+from commands.cli.render import Page, Row, size
 
 Pairs = list[tuple[int, int]]
 PAD = " " * 9
 
 
-def size(count: object) -> str:
-    """Bytes in the largest unit that leaves at least one."""
-    value, unit = in_unit(float(str(count or 0)))
-    return f"{value:,.0f} {unit}" if unit == "B" else f"{value:,.1f} {unit}"
-
-
 def time(ms: object) -> str:
-    """A timestamp in UTC to the millisecond; a dash for none."""
+    """A timestamp to the millisecond; a dash for none."""
     number = int(str(ms))
-    if number < 0:
-        return "-"
-    try:
-        return datetime.fromtimestamp(number / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
-    except (ValueError, OverflowError, OSError):
-        return f"{number} ms"
+    return "-" if number < 0 else shown(number).replace("T", " ").removesuffix("Z")
 
 
 def offsets(row: Row) -> str:

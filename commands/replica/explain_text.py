@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator
 
+from commands.cli.clock import clock, day, shown
 from commands.cli.render import Page, Row
 
 # The parts in their order, and the rows that each shows.
@@ -26,23 +27,27 @@ def explain_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
     events = list(rows)
     if not events:
         return
-    days = {str(row["time"])[:10] for row in events if row["time"]}
-    day = days.pop() if len(days) == 1 else ""
+    days = {day(str(row["time"])) for row in events if row["time"]}
+    only_day = days.pop() if len(days) == 1 else ""
     head = f"{events[0]['topic']}-{events[0]['partition']} offset {events[0]['offset']}"
-    yield page.style(head, "bold") + (f"   {day}" if day else "")
+    yield page.style(head, "bold") + (f"   {only_day}" if only_day else "")
     for title, kinds in PARTS:
         part = [row for row in events if row["what"] in kinds]
         if part:
             yield ""
             yield page.style(f"  {title}", "bold")
             for row in part:
-                yield from _quoted(row, page) if row["what"] == "log_line" else _dated(row, page, day)
+                yield from (
+                    _quoted(row, page)
+                    if row["what"] == "log_line"
+                    else _dated(row, page, is_short=bool(only_day))
+                )
 
 
-def _dated(row: Row, page: Page, day: str) -> Iterator[str]:
+def _dated(row: Row, page: Page, *, is_short: bool) -> Iterator[str]:
     """A sentence after its time; its source behind it, or below where there is no room."""
     time = str(row["time"] or "")
-    when = f"{time.removeprefix(f'{day}T').removesuffix('Z') if day else time}  " if time else ""
+    when = f"{clock(time) if is_short else shown(time)}  " if time else ""
     lines = _wrapped(when + str(row["text"]), page, INDENT, INDENT + len(when))
     cited = _cited(row)
     fits = len(lines) == 1 and len(lines[0]) + 3 + len(cited) < page.width

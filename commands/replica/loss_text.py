@@ -7,10 +7,10 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
+from commands.cli.clock import day, shown
 from commands.cli.render import Page, Row, finding_line
 from kctl.broker_logs.history.leaderships import place_of
 from kctl.replica.loss.words import MOST_COPIES, cause_words, copy_names, lost_sentence, offsets_of
-from kctl.times import iso
 
 PAD = " " * 4
 SHORTEST_QUOTE = 48
@@ -84,8 +84,8 @@ def _written(row: Row) -> str:
     first, last = row["first_timestamp"], row["last_timestamp"]
     when = ""
     if isinstance(first, int) and isinstance(last, int):
-        start, end = (iso(time)[:19].replace("T", " ") for time in (first, last))
-        when = f"{start} – {end[11:] if start[:10] == end[:10] else end} UTC"
+        start, end = (shown(time)[:19].replace("T", " ") for time in (first, last))
+        when = f"{start} – {end[11:] if start[:10] == end[:10] else end} {day(last)[11:]}"
     return ", ".join(part for part in (by, epoch, when) if part)
 
 

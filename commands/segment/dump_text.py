@@ -43,10 +43,10 @@ def number(value: object) -> str:
 
 
 def moment(value: object) -> str:
-    """UTC, to the millisecond; a dash for null."""
-    from kctl.times import iso
+    """To the millisecond; a dash for null."""
+    from commands.cli.clock import shown
 
-    return (iso(value) if isinstance(value, int) else "") or "-"
+    return (shown(value) if isinstance(value, int) else "") or "-"
 
 
 def batch(row: Row, page: Page) -> Iterator[str]:

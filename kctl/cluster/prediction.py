@@ -67,7 +67,7 @@ def predict(
     strangers = [node for node in stopped if node not in voters and not state.is_alive(node)]
     if strangers:
         raise BadValue(
-            f"brokers {', '.join(map(str, strangers))} are not alive now",
+            f"not alive now: {', '.join(map(str, strangers))}",
             "`kctl cluster brokers` shows who is alive",
         )
     seen = _seen_by_a_controller(state, stopped, how)

@@ -15,7 +15,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 from formats.values import Struct
 from kctl.changes.intents import GroupOffset, counted
 from kctl.cluster.state import ClusterState
-from kctl.errors import KctlError
+from kctl.errors import KctlError, near_names
 from kctl.model import TopicPartition
 from kctl.wire.adapter import BrokerError, TooOld, Wire, error_name
 from kctl.wire.reading import read_cluster
@@ -136,7 +136,9 @@ def read_group(wire: Wire, group: str) -> ConsumerGroup:
     """A group with its members. Raises KctlError for an unknown one."""
     found = find_group(wire, group)
     if found is None:
-        raise KctlError(f"no group {group}", "`kctl group list` lists the groups")
+        known = [one.group for one in list_groups(wire)[0]]
+        hint = near_names(group, known, otherwise="`kctl group list` lists the groups")
+        raise KctlError(f"no group {group}", hint)
     return found
 
 

@@ -37,11 +37,11 @@ def test_disks() -> None:
         LogDir(2, None, "it is not alive"),
     ]
     assert list(disks_text(map(log_dir_row, found), PAGE)) == [
-        "broker  log directory  state        replicas  future  bytes  usable  of",
-        "     1  /a             online       2              1  1,500  4,000   10,000",
-        "     1  /b             failed                                                KAFKA_STORAGE_ERROR",
-        "     1  /c             cordoned     0                 0",
-        "     2  ?              unreachable                                           it is not alive",
+        "broker  log directory  state        replicas  future  size     usable   of",
+        "     1  /a             online       2              1  1.5 KiB  3.9 KiB  9.8 KiB",
+        "     1  /b             failed                                                    KAFKA_STORAGE_ERROR",
+        "     1  /c             cordoned     0                 0 B",
+        "     2  ?              unreachable                                               it is not alive",
     ]
 
 

@@ -61,7 +61,7 @@ def check_goal(now: Situation, goal: Goal) -> None:
     strangers = (goal.drain | frozenset(goal.replace)) - known
     if strangers:
         raise BadValue(
-            f"brokers {ids(strangers)} are neither alive nor hold a replica",
+            f"no broker {ids(strangers)} is alive or holds a replica",
             "`kctl cluster brokers` shows the brokers",
         )
     if len(set(goal.replace.values())) < len(goal.replace):

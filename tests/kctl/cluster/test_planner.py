@@ -114,7 +114,7 @@ def test_sizes_decide_where_counts_do_not() -> None:
         (Goal(drain=frozenset({2, 3})), Refused, "a-0 needs 2 brokers and may only use 1"),
         (Goal(replication_factor=4), Refused, "needs 4 brokers"),
         (Goal(replication_factor=0), BadValue, "larger than 0"),
-        (Goal(drain=frozenset({7})), BadValue, "brokers 7 are neither alive nor hold a replica"),
+        (Goal(drain=frozenset({7})), BadValue, "no broker 7 is alive or holds a replica"),
         (Goal(topics=frozenset({"zz"}), drain=frozenset({1})), KctlError, "no topic zz"),
     ],
 )
