@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,7 +35,8 @@ SETTINGS: dict[str, tuple[str, str]] = {
 DONE_BY_KCTL: dict[str, str] = {
     "PYSPARK_PYTHON": "kctl's own interpreter where it is not set; tasks would start any python3 of the PATH",
     "frozen garbage collector": "once a worker; Spark's workers collect after every task, 40 ms each",
-    "class-data archive": "on local masters, kept in the user's cache: Spark starts in half the time",
+    "class-data archive": "on local masters, kept in the user's cache: Spark starts in half the time; not where "
+    "SPARK_CONF_DIR has files, since Java archives no folders",
     "code by --py-files": "executors need Python, numpy and pyarrow (an audit's msgspec too), not kctl; codecs and CRC have fallbacks",
     "spark.local.dir": "on local masters a folder of the run's own, removed however the run ends",
 }
@@ -59,8 +61,7 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 
 def check_java() -> None:
     """Raise `KctlError` where no Java fit for Spark 4 is found."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    java = _java()
     if not java or not Path(java).exists():
         raise KctlError(
             "Spark needs Java 17 or later and none was found",
@@ -79,6 +80,11 @@ def check_java() -> None:
         raise KctlError(
             f"{java} is {said.splitlines()[0] if said else 'unknown'}", "Spark 4 needs Java 17 or later"
         )
+
+
+def _java() -> str | None:
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home, "bin", "java")) if home else shutil.which("java")
 
 
 @contextmanager
@@ -248,13 +254,12 @@ def java_options(master: str, scratch: Path) -> str:
     logging.write_text(QUIET)
     options = [f"-Dlog4j2.configurationFile=file:{logging}"]
     if LOCAL.match(master):
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kctl"
-        archive = cache / f"spark-{_version()}.jsa"
+        archive = archive_of_classes()
         try:
-            cache.mkdir(parents=True, exist_ok=True)
+            archive.parent.mkdir(parents=True, exist_ok=True)
         except OSError:
             return " ".join(options)
-        # Read where it is there and fits; else written when the JVM ends.
+        # Read where it is there; else written when the JVM ends.
         options += (
             ["-Xshare:auto", f"-XX:SharedArchiveFile={archive}"]
             if archive.exists()
@@ -264,10 +269,14 @@ def java_options(master: str, scratch: Path) -> str:
     return " ".join(options)
 
 
-def _version() -> str:
-    from importlib.metadata import version
+def archive_of_classes() -> Path:
+    """Where the classes of this installation of Spark and this Java are kept: the JVM reads no archive of another path."""
+    import pyspark
 
-    return version("pyspark")
+    java = _java()
+    made_for = [pyspark.__version__, pyspark.__file__, java, Path(java).stat().st_mtime_ns if java else 0]
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "kctl" / f"spark-{zlib.crc32(repr(made_for).encode()):08x}.jsa"
 
 
 def package_roots() -> dict[str, Path]:

@@ -6,7 +6,6 @@ import os
 import random
 import shutil
 from collections.abc import Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,6 @@ from tests.conftest import recording
 # The JVMs of these tests live for seconds: the optimising compiler would cost more than it gives.
 SHORT_LIVED = "-XX:TieredStopAtLevel=1"
 os.environ["SPARK_SUBMIT_OPTS"] = os.environ["SPARK_LAUNCHER_OPTS"] = SHORT_LIVED
-
-
-def archive_of_classes() -> Path:
-    """Where a session on this machine keeps the classes that it has loaded."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "kctl" / f"spark-{version('pyspark')}.jsa"
 
 
 @pytest.fixture(scope="session")

@@ -23,9 +23,10 @@ from kctl.audit.tables import Tables
 from kctl.scan.options import ScanOptions
 from kctl.scan.segment import scan_segment
 from kctl.scan.source import opened_source
+from kctl.spark.session import archive_of_classes
 from tests.audit_rows import equal_audits
 from tests.conftest import recording
-from tests.spark.conftest import SHORT_LIVED, archive_of_classes
+from tests.spark.conftest import SHORT_LIVED
 from tests.stores.servers import AZURITE_KEY, SECRET, STORES, hadoop, put, put_into_hdfs
 
 pytestmark = pytest.mark.spark

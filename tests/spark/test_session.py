@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from kctl.errors import KctlError
-from kctl.spark.session import _started, _why, check_java, session
+from kctl.spark.session import _started, _why, archive_of_classes, check_java, session
 from tests.audit_rows import equal_audits
 from tests.conftest import kctl, recording
 
@@ -43,6 +43,22 @@ def test_java_too_old(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, says: str
     with pytest.raises(KctlError) as raised:
         check_java()
     assert raised.value.hint == "Spark 4 needs Java 17 or later"
+
+
+def test_another_java_or_spark_has_an_archive_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The JVM reads none that was made for other paths, and would never write it anew."""
+    import pyspark
+
+    found = set()
+    for folder in ("one", "other"):
+        monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / folder, "")))
+        found.add(archive_of_classes())
+    monkeypatch.setattr(pyspark, "__file__", str(tmp_path / "pyspark" / "__init__.py"))
+    found.add(archive_of_classes())
+    assert len(found) == 3
+    assert archive_of_classes() in found
 
 
 @pytest.mark.spark
