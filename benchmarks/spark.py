@@ -41,10 +41,10 @@ SEGMENTS = 8
 NARROW = ["offset", "timestamp", "key_size", "value_size"]
 PLACES = ["base_offset", "last_offset", "max_timestamp", "size_in_bytes"]
 ASKED = (
-    ("batches", None, 0.6),
-    ("batches", PLACES, 0.6),
+    ("batches", None, 0.8),
+    ("batches", PLACES, 0.8),
     ("findings", None, 0.6),
-    ("records", NARROW, 0.4),
+    ("records", NARROW, 0.6),
 )
 RUNS = {"batches": 10}  # until the JVM has compiled what it runs for each row of 27 columns
 PETABYTE, MANY_CORES = 10**15, 1000
@@ -169,7 +169,7 @@ def part_sums(folders: tuple[Path, Path], spark: Any) -> Iterator[Line]:
         f"{ours / 1e6:,.0f} MB/s a core, {size / (costs[0] - start) / 1e6:,.0f} in the first run, "
         f"against {theirs / 1e6:,.0f}, which scans and sums nothing"
     )
-    yield at_least("batches, sums by codec: Spark against the local engine", ours / theirs, 0.6, said)
+    yield at_least("batches, sums by codec: Spark against the local engine", ours / theirs, 0.8, said)
 
 
 def part_today(spark: Any, rate: float) -> Iterator[Line]:
