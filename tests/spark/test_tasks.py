@@ -195,12 +195,15 @@ def test_an_interrupt_whose_exception_is_lost_is_known(monkeypatch: pytest.Monke
 
     lost: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", lost.append)
-    before = signal.getsignal(signal.SIGINT)
-    with interrupts() as seen:
-        assert not seen
-        Finalized()
-        assert seen == [signal.SIGINT] and lost[0].exc_type is KeyboardInterrupt
-    assert signal.getsignal(signal.SIGINT) is before
+    own = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what it puts behind deaf to it
+    try:
+        with interrupts() as seen:
+            assert not seen
+            Finalized()
+            assert seen == [signal.SIGINT] and lost[0].exc_type is KeyboardInterrupt
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, own)
 
 
 def test_a_session_that_somebody_else_made_is_sent_the_code_once() -> None:
