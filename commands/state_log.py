@@ -102,7 +102,7 @@ class LogOptions(NamedTuple):
         )
 
     def decided(self, frame: Frame, sources: Sources) -> Decided | None:
-        """What the metadata log says that lies beside the logs; nothing where one broker's logs were asked for."""
+        """What the metadata log says next to the logs; nothing where one broker's logs were asked for."""
         from kctl.internal_topics.decisions import decided_in
 
         return (

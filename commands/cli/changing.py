@@ -50,7 +50,7 @@ def dry_run_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
 
 
 def write_text(row: Row, page: Page) -> Iterator[str]:
-    """A write and what it changes; of a request what it asks for, with what is there now."""
+    """A write and what it changes; of a request what it asks for, with the current values."""
     if row["action"] == "request":
         yield f"  {row['target']}"
         yield from _asked(row["before"], row["after"], page)

@@ -72,11 +72,11 @@ class Entry(Struct, frozen=True):
 
     @property
     def data(self) -> Bytes:
-        """Its bytes, read anew on each call."""
+        """Its bytes, read again on each call."""
         return self.source.read(self.position, self.size_in_bytes)
 
     def body_pieces(self, limit: int) -> Iterator[Bytes]:
-        """The decompressed body of a batch of magic 2, read anew, a megabyte at a time.
+        """The decompressed body of a batch of magic 2, read again, a megabyte at a time.
 
         `TooLarge` beyond the limit, and where more is compressed than is read at once.
         """

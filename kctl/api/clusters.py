@@ -88,7 +88,7 @@ class Plan:
         return {(tp.topic, tp.partition): tuple(replicas) for tp, replicas in self._planned.targets.items()}
 
     def diff(self, *, throttle: int | None = None) -> Values:
-        """Rows `write`: what carrying it out would write, with what is there now. `throttle` is bytes a second."""
+        """Rows `write`: what carrying it out would write, with the current values. `throttle` is bytes a second."""
         from kctl.changes.entry import write_rows
 
         return Values(write_rows(self._change(throttle)))

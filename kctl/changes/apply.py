@@ -127,7 +127,7 @@ def _commit(entry: Entry, index: int, run: ChangeRun) -> None:
     """Write a stage.
 
     What a change asked for before it was cut off may become visible only while it is resumed: a broker answers a
-    moment later than it says. Then what is left is worked out anew; where somebody else wrote, that refuses.
+    moment later than it says. Then what is left is computed again; where somebody else wrote, that refuses.
     """
     stage, until = entry.stages[index], time.monotonic() + LATE
     while True:
@@ -283,5 +283,5 @@ def _goes_to(state: ClusterState, tp: TopicPartition, target: Replicas) -> bool:
 
 
 def deadline(seconds: float) -> float:
-    """The moment, of `time.monotonic`, so many seconds from now."""
+    """The moment, of `time.monotonic`, `seconds` from now."""
     return time.monotonic() + seconds

@@ -313,7 +313,7 @@ GroupOffsets = Mapping[TopicPartition, GroupOffset | None]  # None: there is non
 
 
 class SetGroupOffsets(Intent, frozen=True, kw_only=True):
-    """Put a group's offsets where they are to be. Refused where `previous` is not what is there. Inverse: exchanged."""
+    """Put a group's offsets where they are to be. Refused where `previous` is not the current value. Inverse: exchanged."""
 
     kind: ClassVar[str] = "set-group-offsets"
     group: str

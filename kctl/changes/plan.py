@@ -2,7 +2,7 @@
 
 A `Plan` is a value. Its stages are carried out in order: the writes of a stage are one atomic transaction;
 after it the stage's intent is waited for where another stage follows or `--wait` asks for it. The first stage
-is written exactly as it was shown, with the versions read then; later ones are worked out anew when their
+is written exactly as it was shown, with the versions read then; later ones are computed again when their
 turn comes, because what went before has changed what they stand on.
 """
 

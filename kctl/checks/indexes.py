@@ -311,7 +311,7 @@ class IndexedLog(Struct, frozen=True):
     @property
     def awaits_recovery(self) -> bool:
         """Whether a broker that was killed and starts may be at this segment: it takes the indexes away before it
-        makes them anew from the log (`K:log/Log.scala`, loadSegmentFiles @ 0.11.0.3)."""
+        rebuilds them from the log (`K:log/Log.scala`, loadSegmentFiles @ 0.11.0.3)."""
         return self.is_last and self.is_sound and not self.is_clean and self.batches > 0
 
 
@@ -428,7 +428,7 @@ def _say_entries_missing(offsets: OffsetIndex, times: TimeIndex, log: IndexedLog
 
     Entries are `index.interval.bytes` apart at least, which the entries that are there tell; a time index
     gets one more at a roll and at each clean stop (`S:LogSegment.java @ 3.9.0`, append). After a stop the bytes are
-    counted anew, and what a follower fetches at once gets one entry in front of it or none.
+    counted again, and what a follower fetches at once gets one entry in front of it or none.
     """
     index, other = offsets.check, times.check
     if log.is_last or not log.is_sound or index.used.is_padded or index.misplaced().any():
@@ -533,7 +533,7 @@ def check_transaction_index(
 
     An entry stands in the index of the segment that holds the marker; the transaction may have begun in an
     earlier one. Compaction takes batches and with them the beginnings away, so entries that lack theirs are only
-    held against the marker, where that is still there (`S:TransactionIndex.java @ 3.9.0`). `is_known` is False where compaction or damage may have taken batches away.
+    compared with the marker, where that is still there (`S:TransactionIndex.java @ 3.9.0`). `is_known` is False where compaction or damage may have taken batches away.
     """
     assert file.named is not None
     data = read_small(file.path, report)
@@ -621,7 +621,7 @@ WIDTHS = {".index": OFFSET_ENTRY_SIZE, ".timeindex": TIME_ENTRY_SIZE, ".txnindex
 def check_index_cache(folder: Path, place: Place, options: CheckOptions) -> Report:
     """The files of a broker's `remote-log-index-cache`; unfinished and deleted ones are left out.
 
-    They are held against their tier elsewhere; here only their own order counts. A copy that is damaged is read
+    They are compared with their tier elsewhere; here only their own order counts. A copy that is damaged is read
     by the broker as it is (`S:RemoteIndexCache.java @ 3.9.0`).
     """
     from formats.tier.broker_files import parse_cached_index

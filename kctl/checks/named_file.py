@@ -1,4 +1,4 @@
-"""A file that was named by itself: what its name or its content says it is, held against what lies beside it."""
+"""A file that was named by itself: what its name or its content says it is, compared with the files next to it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Batches whose base offset cannot be right: it jumps, and the batches behind carry on as if it had not.
 
-The base offset is not covered by the CRC. One wrong offset would make everything that is held against the
+The base offset is not covered by the CRC. One wrong offset would make everything that is compared with the
 log look wrong from there on, so such batches are taken out of what the other checks see; the offsets
 themselves are reported where headers are checked.
 """

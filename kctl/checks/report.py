@@ -129,7 +129,7 @@ class FileReport(Struct):
 
 
 class LogFacts(Struct):
-    """What the directory's checkpoints are held against."""
+    """What the directory's checkpoints are compared with."""
 
     first_base_offset: int | None = None  # the first segment's
     log_end_offset: int | None = None  # behind the last sound batch; None without a segment

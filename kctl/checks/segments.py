@@ -1,4 +1,4 @@
-"""The segments of a log: each scanned once, with its indexes held against it on the way; then among themselves.
+"""The segments of a log: each scanned once, with its indexes compared with it on the way; then among themselves.
 
 Among themselves means their order, gaps between them, what waits to be deleted, and what a start-up makes of damage.
 """

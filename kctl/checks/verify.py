@@ -1,7 +1,7 @@
 """Verification of evidence from one end to the other, as a stream: files with their findings, then a summary.
 
 Partition folders are independent of each other and go to worker processes; the directory's own checkpoints
-come after its partitions, for they are held against the logs' ends.
+come after its partitions, for they are compared with the logs' ends.
 """
 
 from __future__ import annotations

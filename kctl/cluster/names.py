@@ -112,7 +112,7 @@ def unknown_partition(tp: TopicPartition, numbers: Collection[int]) -> KctlError
 
 
 def topic_exists(name: str) -> Refused:
-    """The refusal to create a topic that is there."""
+    """The refusal to create a topic that exists."""
     return Refused(
         f"topic {name} already exists; nothing was written",
         f"`kctl topic describe {name}` shows it; choose another name, or alter it",

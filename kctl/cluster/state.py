@@ -214,7 +214,7 @@ class ClusterState(Struct, frozen=True, kw_only=True):
         return self.is_alive(broker_id) and (found is None or broker_id not in found.offline_replicas)
 
     def on_failed_disks(self) -> dict[int, list[TopicPartition]]:
-        """By live broker, the partitions whose replica there is offline all the same."""
+        """By live broker, the partitions whose replica there is offline anyway."""
         failed: dict[int, list[TopicPartition]] = {}
         for tp, found in self.partition_states.items():
             for broker in filter(self.is_alive, found.offline_replicas):

@@ -1,4 +1,4 @@
-"""Files made anew against those that are there: equal, equivalent, or different.
+"""Rebuilt files compared with the existing ones: equal, equivalent, or different.
 
 Equal: byte for byte, zero padding and a last time entry that a running broker has yet to write left aside.
 Equivalent: other bytes that the log bears out as well, such as the sparser index of a follower. What is
@@ -29,7 +29,7 @@ WIDTHS = {".index": OFFSET_ENTRY_SIZE, ".timeindex": TIME_ENTRY_SIZE}
 
 
 class Verdict(enum.StrEnum):
-    """How an existing file compares with the one made anew."""
+    """How an existing file compares with the rebuilt one."""
 
     EQUAL = "equal"
     EQUIVALENT = "equivalent"

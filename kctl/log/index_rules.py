@@ -1,4 +1,4 @@
-"""Offset and time indexes written anew from the batches of a segment, by the rules of a Kafka version.
+"""Offset and time indexes rewritten from the batches of a segment, by the rules of a Kafka version.
 
 Appending and recovering place entries alike: an entry at each batch that begins more than
 `index.interval.bytes` behind the last entry, or behind the segment's start. What an entry names changed twice:

@@ -1,4 +1,4 @@
-"""The files beside the logs of a partition folder, written anew from its batches: what a recovery would write.
+"""The files beside the logs of a partition folder, rewritten from its batches: what a recovery would write.
 
 A recovery takes a snapshot at the end of each segment, so the snapshots made are those at each later
 segment's base and at the log's end. Damaged batches are left out and what is behind them is indexed all the

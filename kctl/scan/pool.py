@@ -155,7 +155,7 @@ def _begin_worker() -> None:
 
 
 def _end_with_parent() -> None:
-    """Where the parent was killed, workers would wait for work forever, and a run begun anew would meet them."""
+    """Where the parent was killed, workers would wait for work forever, and a run started again would meet them."""
     from multiprocessing import parent_process
 
     if parent := parent_process():

@@ -195,7 +195,9 @@ def test_an_interrupt_whose_exception_is_lost_is_known(monkeypatch: pytest.Monke
 
     lost: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", lost.append)
-    own = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what it puts behind deaf to it
+    own = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a shell starts what it puts behind deaf to it
     try:
         with interrupts() as seen:
             assert not seen

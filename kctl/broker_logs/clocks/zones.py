@@ -169,7 +169,7 @@ def starts_in(file: LogFile) -> list[tuple[int, int, str, int]]:
 
 
 def _beside(files: Sequence[LogFile]) -> list[tuple[int, int, str, int]]:
-    """Starts in the `server.log` that lies beside the logs that were given, which need not have been given."""
+    """Starts in the `server.log` next to the logs that were given, which need not have been given."""
     from formats.values import replace
 
     known = {os.path.abspath(file.path) for file in files}

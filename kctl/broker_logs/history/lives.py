@@ -356,7 +356,7 @@ class Lives:
         self._say(broker_id, time_ms, state, event)
 
     def _is_history(self, controller: int | None, text: str) -> bool:
-        """Whether a controller only replays what was replayed before: all of them do, and each anew when it starts."""
+        """Whether a controller only replays what was replayed before: all of them do, each time they start."""
         _, replays, record = text.partition("Replayed ")
         if not replays or controller is None:
             return False

@@ -383,7 +383,7 @@ def plan_like_kafka(
     draws: Draws | None = None,
     sizes: Mapping[TopicPartition, int] | None = None,
 ) -> Planned:
-    """What `kafka-reassign-partitions --generate` proposes: every topic placed anew, whatever it was before.
+    """What `kafka-reassign-partitions --generate` proposes: every topic placed from scratch, whatever it was before.
 
     Kafka draws at random; a seed or draws make it repeatable. Source:
     core/src/main/scala/kafka/admin/ReassignPartitionsCommand.scala @ 2.8.2 (`generateAssignment`)

@@ -2,7 +2,7 @@
 
 What leaves a broker is throttled by the topic's list of leader replicas, what arrives by its list of follower
 replicas, both at the broker's own rates. Every broker that holds a moving partition before the move may be
-asked for data, every one that is added gets it. Lists are merged with what is there, never overwritten; a `*`
+asked for data, every one that is added gets it. Lists are merged with the current ones, never overwritten; a `*`
 covers everything and stays.
 
 Source: core/src/main/scala/kafka/admin/ReassignPartitionsCommand.scala @ 2.8.2; KIP-73

@@ -157,7 +157,7 @@ class KafkaDump:
         return f"Log starting offset: {first_offset if base is None else base}\n"
 
     def index(self, path: str) -> Iterator[str]:
-        """An offset index, held against the log beside it."""
+        """An offset index, compared with the log beside it."""
         with opened(path) as source:
             data = whole(source, MOST_OF_AN_INDEX)
         if len(data) < 8:
@@ -175,7 +175,7 @@ class KafkaDump:
         self.take(path, verdicts)
 
     def timeindex(self, path: str) -> Iterator[str]:
-        """A time index, held against the log and the index beside it."""
+        """A time index, compared with the log and the index beside it."""
         with opened(path) as source:
             data = whole(source, MOST_OF_AN_INDEX)
         verdicts, index = Verdicts(), b""

@@ -84,7 +84,7 @@ def _entry(log: LogBytes, position: int, size: int, magic: int, check_crc: bool)
 def with_line_feeds(text: bytes | memoryview) -> bytes | memoryview:
     """Whole lines with every line end a line feed.
 
-    Kafka's tool writes a payload's carriage returns as they are; its output is held against ours as text, in
+    Kafka's tool writes a payload's carriage returns as they are; its output is compared with ours as text, in
     which they are line ends, and a bare one would hide the start of a line on a terminal.
     """
     if b"\r" not in (data := bytes(text)):

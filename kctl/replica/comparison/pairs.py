@@ -60,7 +60,7 @@ def contents(log: ReplicaLog, batches: Batches, rows: Iterable[int]) -> Iterator
 
 
 def entries(log: ReplicaLog, batches: Batches, rows: Iterable[int]) -> Iterable[Entry]:
-    """These batches with their bytes, read anew."""
+    """These batches with their bytes, read again."""
     for segment, of_segment in groupby(rows, lambda row: int(batches.segment[row])):
         path = log.files[segment]
         try:
@@ -330,7 +330,7 @@ class Pair(Struct):
 def compare_pairs(
     logs: Sequence[ReplicaLog], indexes: Iterable[tuple[int, int]], jobs: Jobs = None
 ) -> list[Pair]:
-    """Every pair compared in one pass over the logs, by so many processes where the logs are large."""
+    """Every pair compared in one pass over the logs, by several processes where the logs are large."""
     pairs = [Pair(first, second) for first, second in indexes]
     for window in windows(logs, jobs):
         for pair in pairs:

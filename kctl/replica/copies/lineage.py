@@ -65,7 +65,7 @@ class Lineage(Struct, frozen=True, dict=True):
 
 
 class LineageComparison(Struct, frozen=True):
-    """Two lineages held against each other."""
+    """Two lineages compared with each other."""
 
     relation: Relation
     common_range: OffsetRange | None

@@ -1,6 +1,6 @@
 """The newest leader epochs that the evidence names: in znodes, and in the epoch files of copies.
 
-Brokers' logs that end earlier do not tell all of a history; what lies beside them may show it.
+Brokers' logs that end earlier do not tell all of a history; files next to them may show it.
 """
 
 from __future__ import annotations

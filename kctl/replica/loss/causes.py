@@ -4,7 +4,7 @@ The epochs of the present lineage name the leadership, else the times of the rec
 
 An election is unclean where the new leader was not in the last ISR that had members. A clean one can drop committed
 records too: before leader epochs a follower that restarted cut to a stale high watermark and stayed in the ISR, and an
-ISR member that lost its page cache is in the ISR all the same. A leader that was cut off from ZooKeeper and went on
+ISR member that lost its page cache is in the ISR anyway. A leader that was cut off from ZooKeeper and went on
 acknowledges records into a leadership that is over.
 
 Records that an unclean election drops are on the disks of the ISR until they follow the new leader, and in their logs
@@ -188,7 +188,7 @@ def _by_leaders(facts: PartitionFacts, part: LostPart, parts: Sequence[LostPart]
 
 
 def _goes_on(facts: PartitionFacts, previous: Led, led: Led) -> bool:
-    """Whether a leader went on leading, only the ISR being decided anew: it drops nothing of its own."""
+    """Whether a leader went on leading, only the ISR being decided again: it drops nothing of its own."""
     if previous.leader != led.leader or led.leader_epoch != previous.leader_epoch + 1 or led.leader is None:
         return False
     if led.leader not in facts.log_notes.starts or previous.from_ms is None or led.from_ms is None:
@@ -358,7 +358,7 @@ def _tail_proof(held: HeldCopy) -> Proof:
 
 
 def _disk_lost(facts: PartitionFacts, drop: Drop, led: Led, from_offset: int) -> bool:
-    """The new leader once held the records; then its log was created anew, and it led before it had them again."""
+    """The new leader once held the records; then its log was created again, and it led before it had them again."""
     kinds = ("leader", "follower", "loaded", "cut", "asked_to_cut", "created")
     notes = _notes_before(facts, led, *kinds)
     created = max((at for at, note in enumerate(notes) if note.what == "created"), default=0)

@@ -5,7 +5,7 @@ are a leader's own words about its high watermark as it stopped leading, and the
 to 3.4 a follower took over its leader's high watermark before it truncated (KAFKA-14704), so that the checkpoint of one
 that was about to truncate is not sure.
 
-A copy may be shorter than its own high watermark: it lost its tail, or cut it, before the checkpoint was written anew.
+A copy may be shorter than its own high watermark: it lost its tail, or cut it, before the checkpoint was rewritten.
 The files of a running broker are copied one after the other, so that such a mark counts only where the order of copying
 cannot explain it: at an older moment, or for a broker that was down.
 

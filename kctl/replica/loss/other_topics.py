@@ -1,6 +1,6 @@
 """Whether a copy is of the topic that has the name now.
 
-A topic that was deleted and made again starts anew: what the old one held is no part of the new one. Its id tells
+A topic that was deleted and made again starts empty: what the old one held is no part of the new one. Its id tells
 them apart from 2.8 on, its znode between two moments, unless both logs go back to the same batch: then somebody made
 only the znodes again, and the logs went on. A broker that was away keeps the old log beside the new one:
 then the records at its beginning do, where they are older than the topic, or where both copies have written the first

@@ -105,7 +105,7 @@ def losses_of(
     external: Sequence[ExternalOffset] = (),
     jobs: Jobs = None,
 ) -> PartitionLosses:
-    """The losses of a partition, large logs read by so many processes.
+    """The losses of a partition, large logs read by several processes.
 
     Copies of another topic of the same name are left out and named.
     """

@@ -113,7 +113,7 @@ class LossSearch:
         return sources_in(self.evidence)
 
     def of(self, partition: TopicPartition, jobs: Jobs = None) -> PartitionLosses:
-        """The losses of one partition, large logs read by so many processes."""
+        """The losses of one partition, large logs read by several processes."""
         compacted = True if partition.topic in self.options.compacted else None
         result = losses_of(
             partition,

@@ -1,7 +1,7 @@
 """Tiered storage audited: metadata against objects against local logs.
 
 `audit_tier` gives findings as they are found, then a row a partition, then a summary. Without a tier the metadata
-are held against the local logs alone. Nothing is changed anywhere.
+are compared with the local logs alone. Nothing is changed anywhere.
 
 `tier_rows` is the part of the audit of a whole cluster: findings, a row a remote segment, a row a partition.
 """

@@ -1,7 +1,7 @@
-"""One remote segment's objects, read and held against its metadata: the same checks as for local segments.
+"""One remote segment's objects, read and compared with its metadata: the same checks as for local segments.
 
 Everything that is wrong is a finding with the segment's id. What comes back besides are the batches of the log,
-so that they can be held against a local copy.
+so that they can be compared with a local copy.
 """
 
 from __future__ import annotations
@@ -264,7 +264,7 @@ class _Examination:
             say.LOG_TIMESTAMP.at(place, severity=severity, found=found, expected=expected)
         )
 
-    # --- what lies beside it --------------------------------------------------------------------------
+    # --- the files next to it --------------------------------------------------------------------------
 
     def _side_files(self) -> None:
         data = self.read(ObjectKind.LEADER_EPOCHS)

@@ -1,7 +1,7 @@
 """Remote segments that the metadata of an earlier moment name and those of the newest do not.
 
 Kafka never deletes a record of `__remote_log_metadata`: where one is gone, a disk with the last copy of the metadata
-partition was lost, or the topic was made anew. The objects are still in the tier, and nobody reads them any more.
+partition was lost, or the topic was made again. The objects are still in the tier, and nobody reads them any more.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ def arriving_segments(
 ) -> dict[Path, Arriving]:
     """The folders of partitions below `folder`, empty but for checkpoints, and what gives the segments of each.
 
-    Each time it does it asks the leader anew, for the same offsets. What cannot be had is reported when it is read.
+    Each time it does it asks the leader again, for the same offsets. What cannot be had is reported when it is read.
     """
     pieces = _Pieces(wire, state, report, progress)
     copies, failures = _begin(wire, state, partitions, folder)

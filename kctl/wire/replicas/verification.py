@@ -461,7 +461,7 @@ class Progressed:
             )
 
     def offsets(self, state: ClusterState) -> dict[TopicPartition, int]:
-        """Where to go on; a topic that was made anew since begins again."""
+        """Where to go on; a topic that was made again since begins again."""
         found = {}
         for tp in state.partitions():
             id, offset = self._done.get(str(tp), (None, 0))

@@ -1,6 +1,6 @@
 """The requests of each intent, worked out from a fresh read of everything that they touch.
 
-The protocol compares nothing with what is there, so that each write says what it expects to find, which is read
+The protocol compares nothing with the current value, so that each write says what it expects to find, which is read
 again just before it is sent (`kctl.wire.writes.commit`). Requests are absolute: to send one twice does no harm.
 Nothing here writes; what a controller can check by itself it is asked to (`validate_only`).
 """
