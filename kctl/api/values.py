@@ -115,7 +115,8 @@ class Values(tuple[Value, ...]):
                 ]
                 for kind in ("divergence", "loss", "finding")
             )
-            pictures += [element("h3", f"{topic}-{partition}"), lineage_picture(lineages, *beside)]
+            picture = element("div", lineage_picture(lineages, *beside), class_="scroll")
+            pictures += [element("h3", f"{topic}-{partition}"), picture]
         losses = [row for row in of_kind.get("loss", ())[:SHOWN] if "evidence" in row]
         if losses and not by_partition:
             pictures.append(table(LOST_COLUMNS, [loss_cells(row) for row in losses], frozenset({2, 6})))
