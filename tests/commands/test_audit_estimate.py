@@ -10,6 +10,7 @@ from kctl.audit.estimate import RATE
 from tests.conftest import kctl, recording, rows, unchanged
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["incidents/unclean-2.8", "segments/3.9.1-kraft", "incidents/pauses-3.9"])
 def test_files_and_bytes_are_those_of_the_audit(name: str, tmp_path: Path) -> None:
     with unchanged(recording(name)) as folder:

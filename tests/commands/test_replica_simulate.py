@@ -285,6 +285,7 @@ def test_a_scenario_that_is_not_right_is_refused_by_name(text: str, tmp_path: Pa
     assert ran.err.startswith(f"kctl: {path}")
 
 
+@pytest.mark.slow
 @given(st.text(max_size=80))
 def test_any_text_is_a_scenario_or_refused(text: str) -> None:
     try:

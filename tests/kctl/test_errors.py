@@ -89,6 +89,7 @@ def conditional_hints(tree: ast.AST) -> Iterator[ast.Assign]:
             yield node
 
 
+@pytest.mark.slow
 def test_every_error_says_what_to_do_next() -> None:
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
     classes = error_classes(list(trees.values()))

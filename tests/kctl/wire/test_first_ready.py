@@ -86,6 +86,7 @@ def refusing() -> int:
     return port
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tls", [False, True])
 @pytest.mark.parametrize(
     "order", [("silent",), ("silent", "silent"), ("silent", "refusing"), ("refusing", "silent")]
