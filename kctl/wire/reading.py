@@ -86,6 +86,7 @@ def read_cluster(
     values, files, config_problems = read_configs(
         wire, scope.get("configs", ()), list(wanted), sorted(brokers), scope.get("config_keys")
     )
+    live = [id for id, broker in brokers.items() if not broker.is_fenced]
     asked = scope.get("log_dirs_of", ())
     asked = wire.nodes if asked is None else asked
     eligible, last_known = _eligible(wire, features, found, states)
@@ -107,7 +108,7 @@ def read_cluster(
         features=features,
         eligible_leaders=eligible,
         last_known_leaders=last_known,
-        log_dirs=tuple(read_log_dirs(wire, asked, topics) if asked else ()),
+        log_dirs=tuple(read_log_dirs(wire, asked, topics, live) if asked else ()),
     )
 
 
@@ -490,17 +491,20 @@ def _number(value: float) -> str:
 
 
 def read_log_dirs(
-    wire: Wire, brokers: Collection[int], topics: Collection[str] | Mapping[str, Sequence[int]] | None = None
+    wire: Wire,
+    brokers: Collection[int],
+    topics: Collection[str] | Mapping[str, Sequence[int]] | None = None,
+    live: Collection[int] | None = None,
 ) -> list[LogDir]:
     """The log directories of these brokers with the replicas of these topics (None: all), by broker and path.
 
-    Where their partitions are given too, brokers leave out the others.
+    Where their partitions are given too, brokers leave out the others. `live`: those that are known to be alive.
 
     A broker that does not answer is one row without a path. Of a failed directory no broker tells what is on it.
     """
     from kafka.protocol.admin.cluster import DescribeLogDirsRequest
 
-    asked = sorted(set(brokers) & set(wire.nodes))
+    asked = sorted(set(brokers) & set(wire.nodes if live is None else live) & set(wire.nodes))
     # A broker leaves topics out by their partitions alone, or leaves out all.
     wanted: list[Any] | None = None if topics is None or topics else []
     if topics and isinstance(topics, Mapping):
