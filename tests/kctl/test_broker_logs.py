@@ -127,6 +127,18 @@ def test_any_bytes_have_records_or_not_and_never_fail(data: bytes) -> None:
     assert len(find_records(data + b"\n" + head).starts) >= 1
 
 
+@pytest.mark.parametrize("place", range(24))
+def test_a_line_with_one_wrong_byte_in_its_time_continues_the_record_before_it(place: int) -> None:
+    sound = b"[2026-11-21 13:00:01,000] INFO x (kafka.A)\n"
+    wrong = sound[: 1 + place] + b"x" + sound[2 + place :]
+    assert find_records(sound + wrong + sound).starts.tolist() == [0, 2 * len(sound)]
+
+
+def test_a_time_of_the_same_minute_of_another_month_is_its_own() -> None:
+    found = find_records(b"[2026-10-21 13:00:01,000] INFO x\n[2026-11-21 13:00:01,000] INFO x\n")
+    assert np.diff(found.millis).tolist() == [31 * 86_400_000]
+
+
 # --- sources ----------------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from formats.broker_logs.line import WRITER
+from formats.broker_logs.line import WRITER, writers_named
 from formats.broker_logs.table import every_table
 from kctl.broker_logs import writers
 from kctl.broker_logs.blocks import BEFORE_ALL, NO_BROKER, Reading, blocks_of
@@ -85,6 +85,19 @@ def events(folder: Path, *texts: str, below: str = "logs") -> list[Event]:
 def test_who_writes_is_read_from_the_identity(identity: str, broker_id: int | None) -> None:
     found = WRITER.match(identity.encode())
     assert (int(next(filter(None, found.groups()))) if found else None) == broker_id
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"2026-11-21 13:00:00,000 INFO Partition [orders,7] on broker 2: x (kafka.cluster.Partition)\n",
+        b"2026-11-21 13:00:00,000 INFO [Broker id=2] x (state.change.logger)\n",
+        b'{"message":"Partition [orders,7] on broker 2: x"}\n',
+    ],
+)
+def test_writers_are_named_in_layouts_of_others_too(line: bytes) -> None:
+    assert writers_named(line) == {2}
+    assert not writers_named(line.replace(b"INFO", b"about").replace(b':"', b':"x'))
 
 
 def test_lines_of_several_brokers_are_those_of_the_broker_that_each_names(tmp_path: Path) -> None:
