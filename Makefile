@@ -96,7 +96,7 @@ cluster: $(VENV)/.dev
 
 # What is generated from the catalogue and from the schemas of an audit's tables.
 man: $(VENV)/.dev
-	$(BIN)/python -m commands.about.man man completions
+	$(BIN)/python -m docs.making.man man completions
 	$(BIN)/python -m docs.making.tables
 
 # The documentation site in build/site: no page of it loads anything from another host.

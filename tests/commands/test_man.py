@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from commands.about.completion import FILES, script
-from commands.about.man import escape, pages
+from docs.making.man import escape, pages
 
 ROOT = Path(__file__).parents[2]
 MAN = ROOT / "man"

@@ -1,6 +1,6 @@
 """Man pages from the command tree, in plain roff: a page for each group, which a page for each of its verbs points to.
 
-`python -m commands.about.man PAGES COMPLETIONS` writes them, and the completion scripts; a test compares what is committed
+`python -m docs.making.man PAGES COMPLETIONS` writes them, and the completion scripts; a test compares what is committed
 with the commands.
 """
 
