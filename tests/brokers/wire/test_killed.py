@@ -17,7 +17,7 @@ from tests.brokers.traffic import traffic
 from tests.brokers.wire.conftest import WireKctl, fill
 from tests.brokers.wire.test_faults import Change, Command, Scene, killed_and_resumed, points_of, scene
 from tests.brokers.wire.test_groups import empty_group, member, offsets
-from tests.brokers.wire.test_newer_groups import allow_share_groups, described, is_all_acknowledged, running
+from tests.brokers.wire.test_newer_groups import described, running
 from tests.brokers.wire.test_records import starts
 
 VERSIONS = [
@@ -144,14 +144,13 @@ def remove_member(s: Scene, prepared: Prepared) -> Command:
 
 def share_group(s: Scene, prepared: Prepared) -> Command:
     if not prepared.topics:
-        allow_share_groups(s.k)
         filled(s)
         of_group = ("--entity-type", "groups", "--entity-name", "shared")
         s.k.change("config", "set", *of_group, "share.auto.offset.reset=earliest")
         with running(s.cluster, "ConsoleShareConsumer", "--topic", s.topic, "--group", "shared"):
             for _ in eventually("all is acknowledged"):
                 rows = described(s.k, "shared", "Stable").of("group_offset")
-                if is_all_acknowledged(s.cluster, rows):
+                if [row["lag"] for row in rows] == [0, 0]:
                     break
         described(s.k, "shared", "Empty")
         prepared.topics.append(s.topic)
@@ -262,7 +261,7 @@ CHANGES = {
         remove_member, lambda s: s.k("group", "describe", f"g-{s.topic}").of("member") == []
     ),
     "group reset of a share group": Killed(
-        share_group, lambda s: set(offsets(s.k, "shared").values()) == {4}, version="4.1"
+        share_group, lambda s: set(offsets(s.k, "shared").values()) == {4}, version="4.3"
     ),
     "quorum remove": Killed(remove_voter, lambda s: voters(s) == [101, 103]),
     "quorum add": Killed(add_voter, lambda s: voters(s) == [101, 102, 103]),

@@ -83,21 +83,8 @@ def test_a_group_of_the_consumer_protocol(w: Cluster, k: WireKctl, topic: str) -
     assert k("group", "describe", group).status == 3
 
 
-def allow_share_groups(k: WireKctl) -> None:
-    """Up to 4.1 a new cluster has them switched off."""
-    if {r["name"]: r["finalized_level"] for r in k("feature", "list").of("feature")}["share.version"] == 0:
-        k.change("feature", "upgrade", "share.version=1")
-
-
-def is_all_acknowledged(w: Cluster, rows: list[Any]) -> bool:
-    """Brokers before 4.2 do not tell the lag, and a new begin only with the acknowledgement after the next."""
-    told = [(row["offset"] is not None, row["lag"]) for row in rows]
-    return told == [(True, 0 if w.version >= "4.2" else None)] * 2
-
-
 def test_a_share_group(w: Cluster, k: WireKctl, topic: str) -> None:
-    needs(w, "4.1")
-    allow_share_groups(k)
+    needs(w, "4.3")
     make_topic(w, k, topic)
     group = f"g-{topic}"
     of_group = ("--entity-type", "groups", "--entity-name", group)
@@ -107,7 +94,8 @@ def test_a_share_group(w: Cluster, k: WireKctl, topic: str) -> None:
         assert (ran.of("group")[0]["type"], ran.of("group")[0]["protocol"]) == ("share", "simple")
         assert ran.of("member")[0]["subscription"] == [topic]
         for _ in eventually("all is acknowledged"):
-            if is_all_acknowledged(w, k("group", "describe", group).of("group_offset")):
+            rows = k("group", "describe", group).of("group_offset")
+            if [(row["offset"] is not None, row["lag"]) for row in rows] == [(True, 0)] * 2:
                 break
         assert k.change("group", "reset", group, "--to-earliest", "--execute", status=4).of("change") == []
     described(k, group, "Empty")
