@@ -140,7 +140,7 @@ def test_lz4_content_checksum_is_not_looked_at() -> None:
         (7, 2, b"", "unknown codec id 7"),
         (5, 1, b"", "unknown codec id 5"),
         (Codec.ZSTD, 1, zstd_like_kafka(b"x"), "before magic 2"),
-        (Codec.SNAPPY, 2, b"\xff\xff\xff\xff\x0fabc", "promises 4294967295"),
+        (Codec.SNAPPY, 2, b"\xff\xff\xff\xff\x0fabc", "whose header says 4294967295"),
         (Codec.SNAPPY, 2, b"\xff\xff\xff\xff\xff\xff", "without a length"),
         (Codec.SNAPPY, 2, b"\x82SNAPPY\x00" + bytes(8) + b"\x7f\xff\xff\xff", "2147483647"),
         (Codec.LZ4, 2, lz4_like_kafka(TEXT, block_linked=True), "flags"),

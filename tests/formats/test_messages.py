@@ -140,7 +140,7 @@ def test_a_count_that_cannot_be_is_refused_before_anything_is_made() -> None:
 def test_null_where_it_must_not_be_unknown_versions_and_bad_text_are_format_errors() -> None:
     with pytest.raises(FormatError, match="has no version 9"):
         read_message(MESSAGE, 9, b"")
-    with pytest.raises(FormatError, match="name is null"):
+    with pytest.raises(FormatError, match="name must not be null"):
         read_message(MESSAGE, 0, b"\1\0" + bytes(16) + b"\xff\xff")
     with pytest.raises(FormatError, match="not UTF-8"):
         read_message(MESSAGE, 0, b"\1\0" + bytes(16) + b"\0\1\xff")
