@@ -158,6 +158,7 @@ ENDED = "it ends the connection (TLS or SASL needed?)"
 ENDED_SASL = "it ends the connection (are user, password and mechanism right?)"
 NO_ANSWER = "no answer in time"
 REFUSED = "connection refused"
+JUST_FAILED = "the connection to it has just failed"
 UNKNOWN_HOST = "the host name is not known"
 NO_ROUTE = "there is no route to it"
 UNTRUSTED = "the certificate is not trusted"
@@ -175,7 +176,7 @@ CAUSES = (
     (r"controller \(no metadata support\)", "that is a controller's listener, not a broker's"),
     (r"timed? ?out|Timeout|ETIMEDOUT", NO_ANSWER),
     (r"socket disconnected|ECONNRESET|reset by peer", ENDED),
-    (r"NodeNotReady", "the connection to it has just failed"),
+    (r"NodeNotReady", JUST_FAILED),
     (r"No route to host|EHOSTUNREACH|ENETUNREACH", NO_ROUTE),
 )
 # A broker that refuses for one of these reasons does so again, and may lock the user out in the end.
@@ -370,6 +371,7 @@ class Wire:
         self.access = access
         self._warn, self._warned = warn, set[str]()
         self.location = access.servers
+        self._causes: dict[int, str] = {}  # by node, of the last failure
         # Whether a controller of KRaft has answered; else the epochs of features by which it was seen that there is none.
         self.has_seen_controller = False
         self.without_controller: dict[int, int] | None = None
@@ -525,7 +527,11 @@ class Wire:
             return TooOld(f"broker {node} is too old: {needs(asked)}")
         if name == "UnknownBrokerIdError":
             return NoAnswer(f"broker {node} is not in the cluster now", node)
-        return NoAnswer(f"broker {node} does not answer {asked}: {cause_of(error)}", node)
+        # The library does not connect again at once, and then no longer says why it could not.
+        if (cause := cause_of(error)) == JUST_FAILED:
+            cause = self._causes.get(node, JUST_FAILED)
+        self._causes[node] = cause
+        return NoAnswer(f"broker {node} does not answer {asked}: {cause}", node)
 
     @contextmanager
     def _translated(self, node: int | None) -> Iterator[None]:

@@ -226,7 +226,7 @@ def test_files_of_slices_are_as_they_were_written(
     monkeypatch.setattr("kctl.audit.batch_rows.read_before", spoilt)
     ran = kctl("audit", "run", tmp_path / "evidence", "--out", tmp_path / "out", "--jobs", "2")
     assert ran.status == 3
-    assert ".slice is not as a task wrote it" in ran.err
+    assert ".slice differs from what its task wrote" in ran.err
     assert "Traceback" not in ran.err
 
 
