@@ -143,10 +143,16 @@ def snapshot_bytes(replay: ProducerReplay, method: Method) -> bytes:
     """A snapshot of the producers as brokers of the method's version write it."""
     states = list(replay.producers.values())
     ordered = snapshot_order(states, lambda state: state.producer_id, method.rules)
-    if method.rules is not Rules.V0_8:
-        return write_snapshot([state.entry() for state in ordered])
-    entry_of = ProducerState.entry_of_0_11 if method.is_0_11 else ProducerState.entry_of_1_0
-    return write_snapshot([entry_of(state) for state in ordered])
+    entry_of = ProducerState.entry
+    if method.rules is Rules.V0_8:
+        entry_of = ProducerState.entry_of_0_11 if method.is_0_11 else ProducerState.entry_of_1_0
+    entries = [entry_of(state) for state in ordered]
+    return write_snapshot([one._replace(last_offset=_as_long(one.last_offset)) for one in entries])
+
+
+def _as_long(offset: int) -> int:
+    """What Java's long holds: a batch at the highest offsets may promise records beyond them."""
+    return (offset + 2**63) % 2**64 - 2**63
 
 
 def _end_of(headers: Headers) -> int:
