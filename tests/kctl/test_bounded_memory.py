@@ -208,3 +208,16 @@ def test_a_plan_or_a_scenario_of_empty_lists_is_not_taken_apart(tmp_path: Path) 
     assert ran.status == 3 and "mostly empty lists and objects" in ran.err
     ran = kctl("replica", "simulate", scenario)
     assert ran.status == 3 and "at most 1,048,576" in ran.err
+
+
+def test_batches_that_are_too_large_at_once_are_read_in_pieces_or_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain, packed = (next(records.walk(_made(50, codec))) for codec in (Codec.NONE, Codec.ZSTD))
+    assert isinstance(plain, records.Entry) and isinstance(packed, records.Entry)
+    expected = records.records_of(plain)
+    monkeypatch.setattr(records, "LARGEST_IN_MEMORY", 100)
+    assert records.records_of(plain) == records.records_of(packed) == expected
+    monkeypatch.setattr(records, "LARGEST_COMPRESSED", 100)
+    with pytest.raises(TooLarge):
+        records.records_of(packed)
