@@ -1,4 +1,4 @@
-"""Man pages from the command tree, in plain roff: a page for each group, which a page for each of its verbs points to.
+"""Man pages from the command tree, in plain roff: a page for each group, which names each of its verbs under NAME.
 
 `python -m docs.making.man PAGES COMPLETIONS` writes them, and the completion scripts; a test compares what is committed
 with the commands.
@@ -51,13 +51,13 @@ def option_lines(options: Sequence[click.Option], ctx: click.Context) -> Iterato
             yield f".TP\n\\fB{escape(record[0])}\\fR\n{escape(' '.join(record[1].split()))}"
 
 
-def heading(name: str, title: str) -> list[str]:
-    """The first lines of a page."""
+def heading(names: Sequence[str], title: str) -> list[str]:
+    """The first lines of a page; `man` finds it by its file's name, and by the others when `mandb` has read them."""
     return [
-        f'.TH "{name.upper().replace(" ", "-")}" "1" "{__date__}" "kctl {__version__}"',
+        f'.TH "{names[0].upper()}" "1" "{__date__}" "kctl {__version__}"',
         ".ad l",  # ragged right: names of options and values are long, and stretched lines hard to read
         ".SH NAME",
-        f"{escape(name.replace(' ', '-'))} \\- {escape(title.rstrip('.'))}",
+        f"{escape(', '.join(names))} \\- {escape(title.rstrip('.'))}",
     ]
 
 
@@ -74,19 +74,20 @@ def page_of_commands(page: str, text: str, commands: dict[str, Verb]) -> str:
         described += [*option_lines(own, ctx), ".PP", "Examples:", ".PP", ".nf"]
         described += [escape("\n".join(command.examples)), ".fi", ".PP"]
         described += [f"Exit status: {escape(command.status_text)}"]
-    out = [*heading(page, text), ".SH SYNOPSIS", *synopsis[:-1], ".SH DESCRIPTION", *described]
+    names = list(dict.fromkeys([page, *(words.replace(" ", "-") for words in commands)]))
+    out = [*heading(names, text), ".SH SYNOPSIS", *synopsis[:-1], ".SH DESCRIPTION", *described]
     return "\n".join([*out, ".SH SEE ALSO", ".BR kctl (1)"]) + "\n"
 
 
 def page_of_root() -> str:
     """The page that lists all commands."""
     ctx = click.Context(root, info_name="kctl")
-    out = [*heading("kctl", root.help or ""), ".SH SYNOPSIS", ".B kctl\n[OPTIONS] COMMAND [ARGS]..."]
+    out = [*heading(["kctl"], root.help or ""), ".SH SYNOPSIS", ".B kctl\n[OPTIONS] COMMAND [ARGS]..."]
     out += [".SH DESCRIPTION", escape(root.help or ""), ".SH COMMANDS"]
     for name, entry in COMMANDS.items():
         verbs = entry.verbs.items() if isinstance(entry, Group) else ()
         out.append(f".SS {escape(f'kctl-{name}(1)')}\n{escape(entry.help)}")
-        out += [f".TP\n.BR {escape(f'kctl-{name}-{verb}')} (1)\n{escape(row.help)}" for verb, row in verbs]
+        out += [f".TP\n.B {escape(f'kctl {name} {verb}')}\n{escape(row.help)}" for verb, row in verbs]
     options = [p for p in root.params if isinstance(p, click.Option)]
     out += [".SH OPTIONS", *option_lines(options, ctx)]
     out += [
@@ -106,7 +107,6 @@ def pages() -> Iterator[tuple[str, str]]:
         verbs = entry.verbs if isinstance(entry, Group) else {"": entry}
         commands = {f"kctl {name} {verb}".strip(): row for verb, row in verbs.items()}
         yield f"{page}.1", page_of_commands(page, entry.help, commands)
-        yield from ((f"{page}-{verb}.1", f".so man1/{page}.1\n") for verb in verbs if verb)
 
 
 def write(folder: Path) -> None:
