@@ -17,7 +17,7 @@ from tests.conftest import HERE
 
 pytestmark = pytest.mark.brokers
 OLDER, NEWEST = "3.9", "4.3"
-MESSAGES = HERE.parent / "kctl" / "wire" / "messages"
+MESSAGES = HERE.parent / "kctl" / "wire" / "messages.json"
 Definition = dict[str, Any]
 Structs = dict[str, list[Definition]]
 
@@ -181,7 +181,7 @@ def shape(fields: list[Definition]) -> list[Any]:
 
 
 def test_requests_that_the_client_library_lacks_are_as_kafka_defines_them() -> None:
-    own = {path.stem: json.loads(path.read_text()) for path in MESSAGES.glob("*.json")}
+    own = {message["name"]: message for message in json.loads(MESSAGES.read_text())}
     theirs = {one["name"]: one for one in definitions(NEWEST, "kafka-clients", "common/message/.*")}
     assert own.keys() <= theirs.keys() and "AddRaftVoterRequest" in own
     for name, message in own.items():

@@ -13,13 +13,17 @@ FOLDER = "resources"
 def read_schema(folder: Path, message: str) -> dict[str, Any]:
     """What the library's `load_json` gives for a message, but for the texts of comments. Raises FileNotFoundError."""
     lines = (folder / FOLDER / f"{message}.json").read_text(encoding="utf-8").split("\n")
-    found: dict[str, Any] = json.loads(
-        "\n".join(line for line in lines if not line.lstrip().startswith("//"))
+    return fill_in_structures(
+        json.loads("\n".join(line for line in lines if not line.lstrip().startswith("//")))
     )
-    common = {one["name"]: one["fields"] for one in found.get("commonStructs", ())}
+
+
+def fill_in_structures(message: dict[str, Any]) -> dict[str, Any]:
+    """The message itself, with the structures that several of its fields share in their places."""
+    common = {one["name"]: one["fields"] for one in message.get("commonStructs", ())}
     if common:
-        _fill_in(found.get("fields", ()), common)
-    return found
+        _fill_in(message.get("fields", ()), common)
+    return message
 
 
 def _fill_in(fields: Any, common: dict[str, Any]) -> None:

@@ -1,12 +1,18 @@
 """Messages of Kafka's protocol that kafka-python does not have, as schemas that it reads; made when they are asked for.
 
-Source: clients/src/main/resources/common/message/*.json @ 4.3.0
+Source: clients/src/main/resources/common/message/*.json @ 4.3.0, in `messages.json`
 """
 
+import json
+from functools import cache
+from pathlib import Path
 from types import new_class
 from typing import Any
 
+from kafka.protocol import api_data
 from kafka.protocol.api_message import ApiMessage
+
+from kctl.wire.shortcuts.schemas import fill_in_structures
 
 # Requests without their ending; each comes with its answer.
 MESSAGES = {
@@ -21,6 +27,25 @@ MESSAGES = {
     "UnregisterBroker",  # KIP-631
     "FetchSnapshot",  # KIP-630
 }
+
+
+@cache
+def _schemas() -> dict[str, Any]:
+    messages = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+    return {message["name"]: fill_in_structures(message) for message in messages}
+
+
+_load_other = api_data.load_json
+
+
+def _load_json(message: str, package: object = None) -> dict[str, Any]:
+    found: dict[str, Any] = (
+        _schemas()[message] if package == __name__ else _load_other(message, package=package)
+    )
+    return found
+
+
+api_data.load_json = _load_json  # the library reads a file for each message
 
 
 def __getattr__(name: str) -> Any:
