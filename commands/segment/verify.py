@@ -18,7 +18,7 @@ from formats.values import Struct
 
 if TYPE_CHECKING:
     from kctl.checks.report import CheckOptions
-    from kctl.evidence.model import Evidence
+    from kctl.evidence.model import Evidence, Root
 
 
 SHOWN_BEFORE_FOLDING = 1
@@ -206,9 +206,9 @@ def verify(
     )
 
 
-def _unexamined(frame: Frame, evidence: Evidence) -> Iterator[str]:
-    """The folders in which nothing was found to examine, which are reported."""
-    from kctl.judging.integrity import WANTED
+def _unexamined(frame: Frame, evidence: Evidence) -> Iterator[Root]:
+    """The paths of the command line at which nothing was found to examine, which are reported."""
+    from kctl.judging.integrity import NAME_ANOTHER, NO_FILE_OF_KAFKAS, WANTED
 
     for tier in evidence.tiers:
         frame.note(f"{tier.path}: a tier is not examined here; see `kctl remote audit`")
@@ -218,14 +218,17 @@ def _unexamined(frame: Frame, evidence: Evidence) -> Iterator[str]:
         known += [other for _, other in evidence.files]
         is_replica = any(replica.folder.is_relative_to(root.path) for replica in evidence.replicas)
         if root not in known and not is_replica and not evidence.findings:
-            frame.fail(f"{root.given}: no {WANTED} found here", "name a folder that holds one")
-            yield root.given
+            if root.is_folder:
+                frame.fail(f"{root.given}: no {WANTED} found here", "name a folder that holds one")
+            else:
+                frame.fail(f"{root.given}: {NO_FILE_OF_KAFKAS}", NAME_ANOTHER)
+            yield root
 
 
 def _verified(
     frame: Frame,
     evidence: Evidence,
-    nothing_in: Iterable[str],
+    nothing_in: Iterable[Root],
     live: Iterator[str],
     options: CheckOptions,
     jobs: int | None,
@@ -238,8 +241,8 @@ def _verified(
     counts, integrity = Verification(), Integrity()
     for failure in evidence.failures:
         integrity.path(*failure.message.split(": ", 1))
-    for folder in nothing_in:
-        integrity.nothing_in(folder)
+    for root in nothing_in:
+        (integrity.nothing_in if root.is_folder else integrity.no_file_of_kafkas)(root.given)
     for item in verify(evidence, options, jobs=jobs, progress=frame.progress()):
         counts.count(item)
         integrity.item(item)

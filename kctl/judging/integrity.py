@@ -27,6 +27,8 @@ NOT_EXAMINED = frozenset({said_of_segments.NOT_EXAMINED.code})
 NOT_KAFKAS = frozenset({said_of_evidence.OF_ANOTHER_SYSTEM.code})
 # What is looked for in a folder.
 WANTED = "log directory, partition folder or segment"
+NO_FILE_OF_KAFKAS = "neither a segment nor another file of a log directory"
+NAME_ANOTHER = "name a segment, or a folder that holds one"
 NOT_THERE = "no such file or directory"  # of a path of the command line: it may be misspelt
 
 
@@ -42,7 +44,9 @@ class _Said(Struct):
     wrong: dict[str, int] = field(default_factory=dict)  # findings that are errors or warnings, by code
     unread: list[tuple[str | None, str]] = field(default_factory=list)  # files not read, and why
     empty: list[str] = field(default_factory=list)  # folders without anything to examine
-    foreign: list[tuple[str | None, str]] = field(default_factory=list)  # files of other systems, and which
+    foreign: list[tuple[str | None, str, str]] = field(
+        default_factory=list
+    )  # files not Kafka's, why, what to do
 
 
 class Integrity(Struct):
@@ -62,7 +66,7 @@ class Integrity(Struct):
         if finding.code in UNREADABLE or finding.code in NOT_EXAMINED:
             self._of(place).unread.append((place.file, finding.message))
         elif finding.code in NOT_KAFKAS:
-            self._of(place).foreign.append((place.file, finding.message))
+            self._of(place).foreign.append((place.file, finding.message, "use the tools of that system"))
         elif finding.is_wrong:
             wrong = self._of(place).wrong
             wrong[finding.code] = wrong.get(finding.code, 0) + 1
@@ -85,6 +89,10 @@ class Integrity(Struct):
     def nothing_in(self, path: str) -> None:
         """Take a folder of the command line in which nothing was found to examine."""
         self._of(Place(file=path)).empty.append(path)
+
+    def no_file_of_kafkas(self, path: str) -> None:
+        """Take a file of the command line that is none of a log directory."""
+        self._of(Place(file=path)).foreign.append((path, NO_FILE_OF_KAFKAS, NAME_ANOTHER))
 
     def _count(self, place: Place, files: int) -> None:
         subject = _subject(place)
@@ -141,17 +149,13 @@ def _judgement(subject: Subject, files: int, said: _Said) -> Judgement:
             tuple(log_dirs_of(subject.broker_id, path, subject.moment) for path in said.empty),
         )
     if said.foreign:
-        path, why = said.foreign[0]
+        path, why, get = said.foreign[0]
         return Judgement(
             Question.INTEGRITY,
             Verdict.COULD_NOT_JUDGE,
             subject,
             f"{path}: {why}",
-            (
-                Missing(
-                    "Kafka's segments", subject.broker_id, subject.moment, why, "use the tools of that system"
-                ),
-            ),
+            (Missing("Kafka's segments", subject.broker_id, subject.moment, why, get),),
         )
     return Judgement(
         Question.INTEGRITY, Verdict.SOUND, subject, f"every byte of {files:,} files was examined"

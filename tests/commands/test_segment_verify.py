@@ -108,8 +108,12 @@ def test_an_empty_file_and_one_of_no_known_name(tmp_path: Path) -> None:
 def test_a_file_that_is_none_of_kafkas_is_not_sound(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "notes.txt").write_bytes(content)
     ran = rows("segment", "verify", tmp_path / "notes.txt")
-    assert ran.status == 3 and "no log directory, partition folder or segment found here" in ran.err
-    assert not ran.of("file")
+    said = "neither a segment nor another file of a log directory"
+    assert ran.errors == [f"kctl: {tmp_path}/notes.txt: {said}; name a segment, or a folder that holds one"]
+    assert ran.status == 3 and not ran.of("file")
+    (judged,) = ran.of("judgement")
+    assert judged["verdict"] == "could_not_judge" and judged["reason"] == f"{tmp_path}/notes.txt: {said}"
+    assert [missing["get"] for missing in judged["missing"]] == ["name a segment, or a folder that holds one"]
 
 
 @pytest.mark.parametrize(
