@@ -15,6 +15,7 @@ search.addEventListener("input", () => {
 });
 
 const plot = document.querySelector(".plot");
+for (const hint of document.querySelectorAll(".zoom")) hint.hidden = false;
 const NUMBERS = ["x", "width", "x1", "x2"];
 const shapes = plot ? [...plot.querySelectorAll("rect, line, text")].map((shape) => ({
   shape,

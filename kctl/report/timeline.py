@@ -114,7 +114,7 @@ def leaders_section(rows: Iterable[Row], states: Iterable[Row] = ()) -> Html | N
         element("h2", "Who led when"),
         element("p", _sentence(everything, len(partitions), axis), class_="quiet"),
         _legend(brokers, colors),
-        element("p", "Zoom with a time range in the address: ", element("code", f"#time={iso(axis.start)}/{iso(axis.end)}"), class_="quiet zoom"),
+        element("p", "Zoom with a time range in the address: ", element("code", f"#time={iso(axis.start)}/{iso(axis.end)}"), class_="quiet zoom", hidden="hidden"),
         element("div", picture, class_="scroll"),
         element("p", f"{count(quiet, 'more partition')} without a picture.", class_="quiet") if quiet else None,
         listing.html(),

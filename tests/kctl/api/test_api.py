@@ -92,6 +92,9 @@ def test_values_are_the_rows_that_commands_print() -> None:
     for shown in (evidence.losses(), evidence.losses()[0]):
         page = html.unescape(shown._repr_html_())
         assert "Lost: " in page and "<summary>" in page and "{'kind'" not in page
+    # What only the report's script can do is not offered where there is no script.
+    shown = html.unescape(evidence.timeline()._repr_html_())
+    assert "Zoom with a time range" in shown and re.search(r'<p [^>]*\bhidden="hidden"[^>]*>Zoom', shown)
     # The picture is as wide as the notebook: the report's style fits those that may scroll.
     assert '<div class="scroll"><svg' in html.unescape(evidence.compare()._repr_html_())
     assert evidence.losses().to_arrow().num_rows == 2 and evidence.losses()[:1].__class__ is tuple
