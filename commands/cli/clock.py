@@ -1,4 +1,4 @@
-"""Times as people read them on a terminal: in UTC, with KCTL_LOCAL_TIME in the zone of this machine. Rows keep UTC."""
+"""Times as people read them on a terminal: in UTC, with `--local-time` in the zone of this machine. Rows keep UTC."""
 
 import os
 from datetime import datetime

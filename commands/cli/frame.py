@@ -78,6 +78,10 @@ def global_options() -> list[click.Parameter]:
             ["--color"], type=click.Choice(COLORS), envvar="KCTL_COLOR", help="When to use colors.  [default: auto]"
         ),
         GlobalOption(
+            ["--local-time/--utc"], default=None, envvar="KCTL_LOCAL_TIME",
+            help="Zone of times on a terminal: this machine's, or UTC.  [default: utc]",
+        ),
+        GlobalOption(
             ["-v", "--verbose"], is_flag=True, default=None, envvar="KCTL_VERBOSE", help="Print more detail."
         ),
         GlobalOption(
@@ -88,7 +92,7 @@ def global_options() -> list[click.Parameter]:
 
 SELECTING = {"rows_where": "where", "rows_columns": "columns", "rows_sort": "sort"}
 GLOBAL_NAMES = (
-    *("context", "zookeeper", "bootstrap_server", "output", "color", "verbose", "quiet"),
+    *("context", "zookeeper", "bootstrap_server", "output", "color", "local_time", "verbose", "quiet"),
     *SELECTING,
 )
 
@@ -108,6 +112,8 @@ class Frame:
         self.color: str = values.get("color") or "auto"
         if self.color == "auto" and (os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"):
             self.color = "never"
+        if "local_time" in values:  # read where a time is written
+            os.environ["KCTL_LOCAL_TIME"] = "1" if values["local_time"] else ""
         self.verbose = bool(values.get("verbose"))
         self.quiet = bool(values.get("quiet"))
         self.status = 0

@@ -67,6 +67,25 @@ def test_an_explanation_says_day_and_zone(local: bool) -> None:
     assert lines[-1].split()[0] == ("05:00:00.000" if local else "23:30:00.000")
 
 
+def test_the_option_and_its_variable(local: bool) -> None:
+    def zone(*options: str) -> str:
+        ran = kctl(
+            "state-log", "timeline", EXAMPLE, "--topic", "ledger", "--partition", "0", *options, columns=80
+        )
+        return "local" if "+05:30" in ran.out.decode() else "utc"
+
+    assert zone() == ("local" if local else "utc")
+    assert (zone("--local-time"), zone("--utc")) == ("local", "utc")
+
+
+@pytest.mark.parametrize("given", ["0", "false", "no"])
+def test_a_variable_that_says_no_is_no(local: bool, given: str) -> None:
+    ran = kctl(
+        "state-log", "timeline", EXAMPLE, "--topic", "ledger", columns=80, env={"KCTL_LOCAL_TIME": given}
+    )
+    assert "+05:30" not in ran.out.decode() and "UTC" in ran.out.decode()
+
+
 def test_rows_stay_in_utc(local: bool) -> None:
     ran = kctl("state-log", "timeline", EXAMPLE, "--topic", "ledger", "--partition", "0", "--output", "jsonl")
     assert b'"from_time":"2026-11-21T13:18:27.173Z"' in ran.out
