@@ -437,8 +437,14 @@ def test_doctor_names_the_pip_of_its_own_environment(tmp_path: Path, monkeypatch
     from kctl import doctor
 
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(doctor, "find_spec", lambda _: True)
     assert doctor.pip_install() == f"{sys.executable} -m pip install"
     monkeypatch.setattr(doctor, "find_spec", lambda _: None)  # as `uv tool install` leaves it
     assert doctor.pip_install() == f"uv pip install --python {sys.executable}"
-    monkeypatch.setenv("PATH", os.path.dirname(sys.executable))
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "pip").write_text("#!/bin/sh\n")
+    (own / "pip").chmod(0o755)
+    monkeypatch.setenv("PATH", str(own))
+    monkeypatch.setattr(sys, "executable", str(own / "python"))
     assert doctor.pip_install() == "pip install"
