@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,6 +14,7 @@ from commands.cli.render import Outcome, Page, Row, cell, finding_line, table
 from commands.znode import reader_of
 from kctl.errors import KctlError
 from kctl.rows.migration import COMPARISON, DIFFERENCE, MIGRATION
+from kctl.temporary_folder import temporary_folder
 
 if TYPE_CHECKING:
     from kctl.cluster.migration.comparison import Comparison, Difference
@@ -42,11 +42,11 @@ class Kraft(NamedTuple):
         from kctl.wire.metadata_log import copy_metadata_log
 
         with (
-            tempfile.TemporaryDirectory(prefix="kctl-metadata-") as folder,
+            temporary_folder("metadata") as folder,
             Controllers(access_from(frame.context, self.controllers, at.timeout), frame.note) as controllers,
         ):
-            copy_metadata_log(controllers, Path(folder))
-            return read_kraft_side([Path(folder)])
+            copy_metadata_log(controllers, folder)
+            return read_kraft_side([folder])
 
 
 with_kraft = as_one_value(

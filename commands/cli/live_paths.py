@@ -6,7 +6,6 @@ space for two segments; those that compare copies need space for the partitions.
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ import click
 from commands.cli.connecting import wire
 from commands.cli.frame import Frame
 from kctl.errors import KctlError
+from kctl.temporary_folder import new_folder, temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from kctl.evidence.model import Arriving
     from kctl.model import TopicPartition
     from kctl.wire.adapter import Wire
-
-
-PREFIX = "kctl-live-"
 
 
 def with_live(frame: Frame, paths: tuple[str, ...]) -> tuple[str, ...]:
@@ -70,9 +67,9 @@ def sources(frame: Frame, paths: tuple[str, ...]) -> tuple[tuple[str, ...], dict
 
 def _folder() -> Path:
     """A folder that exists until the command ends. Its path has no symbolic links, like paths of evidence."""
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()
-    click.get_current_context().call_on_close(lambda: _remove(folder))
-    return folder
+    folder = new_folder("live")
+    click.get_current_context().call_on_close(folder.remove)
+    return folder.path
 
 
 def _replaced(paths: tuple[str, ...], names: list[str], folder: Path) -> tuple[str, ...]:
@@ -89,12 +86,6 @@ def _names(frame: Frame, paths: tuple[str, ...]) -> list[str]:
     if not frame.given.get("bootstrap_server"):
         return []
     return [path for path in dict.fromkeys(paths) if path != "-" and not Path(path).exists()]
-
-
-def _remove(folder: Path) -> None:
-    import shutil
-
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _copy(frame: Frame, names: list[str], folder: Path) -> None:
@@ -155,9 +146,7 @@ def _segments(frame: Frame, names: list[str]) -> Iterator[str]:
         return
     from kctl.wire.replicas.copying import copied_pieces
 
-    with tempfile.TemporaryDirectory(prefix=PREFIX) as folder, wire(frame) as connected:
+    with temporary_folder("live") as folder, wire(frame) as connected:
         state, partitions = _chosen(connected, names)
-        pieces = copied_pieces(
-            connected, state, partitions, Path(folder), frame.report, progress=frame.progress()
-        )
+        pieces = copied_pieces(connected, state, partitions, folder, frame.report, progress=frame.progress())
         yield from map(str, pieces)

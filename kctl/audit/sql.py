@@ -3,12 +3,12 @@
 It was as quick as hand-written filters of `pyarrow.dataset` on counts, and several times quicker on joins and windows.
 """
 
-import tempfile
 from collections.abc import Iterator
 from typing import Any
 
 from kctl.audit.tables import Tables
 from kctl.errors import BadValue, KctlError
+from kctl.temporary_folder import new_folder
 
 ROWS_AT_ONCE = 4096
 MEMORY = "128MiB"  # what does not fit goes to a folder of its own, which is removed
@@ -25,8 +25,8 @@ def query(tables: Tables, statement: str) -> Iterator[dict[str, Any]]:
     except UnicodeEncodeError:
         raise BadValue("SQL: the statement is not UTF-8 text", "save it as UTF-8") from None
     datasets = {name: tables.dataset(name) for name in tables.names()}
-    spilled = tempfile.TemporaryDirectory(prefix="kctl-sql-", ignore_cleanup_errors=True)
-    limits = {"memory_limit": MEMORY, "temp_directory": spilled.name, "threads": 2}
+    spilled = new_folder("sql")
+    limits = {"memory_limit": MEMORY, "temp_directory": str(spilled.path), "threads": 2}
     connection = duckdb.connect(":memory:", config=limits)
     for name, dataset in datasets.items():
         connection.register(name, dataset)
@@ -47,4 +47,4 @@ def query(tables: Tables, statement: str) -> Iterator[dict[str, Any]]:
         raise BadValue(f"SQL: {first}", f"the tables are {', '.join(datasets)}") from error
     finally:
         connection.close()
-        spilled.cleanup()
+        spilled.remove()

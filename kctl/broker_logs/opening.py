@@ -113,10 +113,12 @@ def spooled_stdin() -> str:
     """A file with all of standard input, for what has to be read more than once; it goes when the process ends."""
     import atexit
     import shutil
-    import tempfile
 
-    folder = tempfile.mkdtemp(prefix="kctl-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    from kctl.temporary_folder import new_folder
+
+    spool = new_folder("stdin")
+    folder = str(spool.path)
+    atexit.register(spool.remove)
     path = os.path.join(folder, "stdin")
     kept = 0
     try:

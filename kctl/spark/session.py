@@ -9,14 +9,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kctl.errors import KctlError
+from kctl.temporary_folder import temporary_folder
 from kctl.version import __version__
 
 if TYPE_CHECKING:
@@ -46,6 +48,8 @@ RACE = "java.util.ConcurrentModificationException"
 LOCAL = re.compile(r"local(\[.*\])?\Z")
 PACKAGES = ("formats", "kctl")
 OLDEST_JAVA = 17
+UNUSED_SECONDS = 30 * 86400.0
+"""After this time an archive of classes is taken for one of a Java or Spark that is no longer here."""
 LONGEST_FOLDER_OF_SOCKETS = 50
 """The path of a socket has at most 104 bytes on macOS and 108 on Linux; Spark's names take 50 of them."""
 QUIET = """\
@@ -113,17 +117,15 @@ def session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
-    with tempfile.TemporaryDirectory(prefix="kctl-spark-", ignore_cleanup_errors=True) as scratch:
-        archive = None if LOCAL.match(master) else code_archive(Path(scratch))
+    with temporary_folder("spark") as scratch:
+        archive = None if LOCAL.match(master) else code_archive(scratch)
         builder = builder.remote(master) if is_remote else builder.master(master)
         chosen = (
-            settings_here()
-            if is_remote
-            else settings_here(master) | _settings_of(master, Path(scratch), archive)
+            settings_here() if is_remote else settings_here(master) | _settings_of(master, scratch, archive)
         )
         for key, value in (chosen | (settings or {})).items():
             builder = builder.config(key, value)
-        said = Path(scratch) / "java.stderr"
+        said = scratch / "java.stderr"
         try:
             with errors_into(said), own_code_on_path():
                 spark = _started(builder)
@@ -259,6 +261,7 @@ def java_options(master: str, scratch: Path) -> str:
             archive.parent.mkdir(parents=True, exist_ok=True)
         except OSError:
             return " ".join(options)
+        _keep_used(archive)
         # Read where it is there; else written when the JVM ends.
         options += (
             ["-Xshare:auto", f"-XX:SharedArchiveFile={archive}"]
@@ -267,6 +270,17 @@ def java_options(master: str, scratch: Path) -> str:
         )
         options.append("-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:disable -Xlog:all=off")
     return " ".join(options)
+
+
+def _keep_used(archive: Path) -> None:
+    """Mark the archive as used now, and remove those that nobody has used for long: each takes 160 MB."""
+    now = time.time()
+    for other in archive.parent.glob("spark-*.jsa"):
+        with suppress(OSError):  # another process may have removed it
+            if other == archive:
+                os.utime(other)
+            elif now - other.stat().st_mtime > UNUSED_SECONDS:
+                other.unlink()
 
 
 def archive_of_classes() -> Path:

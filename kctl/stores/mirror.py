@@ -54,19 +54,18 @@ def local_path(path: str) -> str:
     if "://" not in path:
         return path
     import atexit
-    import shutil
-    import tempfile
     from urllib.parse import unquote
 
     from kctl.stores.file_systems import is_url
+    from kctl.temporary_folder import new_folder
 
     if path.startswith("file://"):
         return unquote("/" + path.removeprefix("file://").partition("/")[2])
     if not is_url(path):
         return path
-    folder = Path(tempfile.mkdtemp(prefix="kctl-store-")).resolve()
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return str(mirror(path, folder))
+    folder = new_folder("store")
+    atexit.register(folder.remove)
+    return str(mirror(path, folder.path))
 
 
 def mirror(url: str, folder: Path) -> Path:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +17,7 @@ from urllib.parse import parse_qsl, urlsplit
 from kctl.errors import BadValue
 from kctl.stores.file_systems import HARMLESS, StoreUnreachable, file_system
 from kctl.stores.mirror import MIRRORS, Description, describe, description_of, mirrors, place_file
+from kctl.temporary_folder import new_folder
 
 ACCOUNTS = ("target_service_account", "role_arn")
 """Options with an @ in names that are no secret."""
@@ -154,10 +153,10 @@ def laid(parts: Sequence[SentMirror]) -> Iterator[None]:
         yield
         return
     before = os.environ.get(MIRRORS)
-    folder = os.path.realpath(tempfile.mkdtemp(prefix="kctl-store-"))
+    folder = new_folder("store")
     try:
         for number, part in enumerate(parts):
-            root = Path(folder, str(number), os.path.basename(part.root))
+            root = folder.path.joinpath(str(number), os.path.basename(part.root))
             root.mkdir(parents=True, mode=0o700)
             describe(root, part.description)
             for key, size, modified in part.files:
@@ -175,4 +174,4 @@ def laid(parts: Sequence[SentMirror]) -> Iterator[None]:
             os.environ.pop(MIRRORS, None)
         else:
             os.environ[MIRRORS] = before
-        shutil.rmtree(folder, ignore_errors=True)
+        folder.remove()

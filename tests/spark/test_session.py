@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from kctl.errors import KctlError
-from kctl.spark.session import _started, _why, archive_of_classes, check_java, session
+from kctl.spark.session import _started, _why, archive_of_classes, check_java, java_options, session
 from tests.audit_rows import equal_audits
 from tests.conftest import kctl, recording
 
@@ -59,6 +59,22 @@ def test_another_java_or_spark_has_an_archive_of_its_own(
     found.add(archive_of_classes())
     assert len(found) == 3
     assert archive_of_classes() in found
+
+
+def test_an_archive_that_is_no_longer_used_goes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "java", "")))
+    own, old, recent = archive_of_classes(), tmp_path / "kctl/spark-0.jsa", tmp_path / "kctl/spark-1.jsa"
+    own.parent.mkdir()
+    names = tmp_path / "kctl/names"
+    for file in (own, old, recent, names):
+        file.touch(0o444)
+    month_ago = time.time() - 31 * 86400
+    for file in (own, old, names):
+        os.utime(file, (month_ago, month_ago))
+    assert f"-XX:SharedArchiveFile={own}" in java_options("local[1]", tmp_path)
+    assert sorted(own.parent.iterdir()) == sorted([names, own, recent])
+    assert own.stat().st_mtime > month_ago + 86400, "it was used now"
 
 
 @pytest.mark.spark

@@ -3,7 +3,6 @@
 A part of each log is taken, from an offset on: some 64 MiB of each replica, up to where all of them reach.
 """
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from kctl.errors import KctlError
 from kctl.findings import Finding
 from kctl.model import TopicPartition
 from kctl.replica.comparison.partition import Divergence
+from kctl.temporary_folder import temporary_folder
 from kctl.wire.replicas.fetching import Fetched, Fetcher, FetchPosition
 from kctl.wire.replicas.fronts import padded
 
@@ -56,10 +56,10 @@ class Spool:
         from kctl.evidence.discover import discover
         from kctl.replica.comparison.search import ComparedEvidence, CompareOptions
 
-        with tempfile.TemporaryDirectory(prefix="kctl-verify-") as name:
+        with temporary_folder("verify") as spooled:
             ends, folders, size = {}, [], 0
             for broker_id in replicas:
-                folder = Path(name) / f"broker-{broker_id}"
+                folder = spooled / f"broker-{broker_id}"
                 log = folder / str(self._partition) / f"{self._start:020d}.log"
                 log.parent.mkdir(parents=True)
                 ends[broker_id] = self._copy(broker_id, log)

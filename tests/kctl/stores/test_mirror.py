@@ -295,15 +295,13 @@ def test_no_value_of_a_query_is_in_an_error(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_nothing_of_a_store_is_left_on_this_machine(store: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
-    monkeypatch.setattr(
-        "atexit.register", lambda function, *args, **named: made.append((function, args, named))
-    )
+    made: list[Any] = []
+    monkeypatch.setattr("atexit.register", made.append)
     verify(URL)
-    for function, args, named in made:
-        (folder,) = args
+    for remove in made:
+        folder = remove.__self__.path
         assert sum(path.stat().st_blocks for path in folder.rglob("*") if path.suffix == ".log") == 0
-        function(*args, **named)
+        remove()
         assert not folder.exists()
     assert made
 
