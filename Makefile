@@ -129,6 +129,7 @@ bench-wire: $(VENV)/.dev
 bench-spark: $(VENV)/.dev
 	$(COMPILE)
 	$(BIN)/python -m benchmarks.spark
+	$(BIN)/python -m benchmarks.spark_kafka
 
 bench-hostile: $(VENV)/.dev
 	$(COMPILE)

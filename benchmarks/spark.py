@@ -14,6 +14,7 @@ import datetime
 import os
 import random
 import resource
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -36,6 +37,7 @@ from kctl.spark.planning import Filters, Piece, plan, target_for
 from kctl.spark.reading import read_pieces
 from kctl.spark.session import session
 from kctl.tier.stores import StoredObject
+from tests.spark.test_cluster import cluster_below
 
 SEGMENTS = 8
 NARROW = ["offset", "timestamp", "key_size", "value_size"]
@@ -47,6 +49,7 @@ ASKED = (
     ("records", NARROW, 0.6),
 )
 RUNS = {"batches": 10}  # until the JVM has compiled what it runs for each row of 27 columns
+ON_WORKERS = {"spark.executor.memory": "512m", "spark.driver.host": "127.0.0.1", "spark.executor.cores": "1"}
 PETABYTE, MANY_CORES = 10**15, 1000
 
 
@@ -116,10 +119,10 @@ def on_spark(spark: Any, folder: Path, table: str, columns: list[str] | None) ->
     if columns:
         reader = reader.schema(", ".join(f"{name} bigint" for name in columns))
     frame = reader.load(str(folder))
-    return partial(_thrown_away, frame)
+    return partial(thrown_away, frame)
 
 
-def _thrown_away(frame: Any) -> None:
+def thrown_away(frame: Any) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
@@ -157,7 +160,7 @@ def part_sums(folders: tuple[Path, Path], spark: Any) -> Iterator[Line]:
         frame = spark.read.format("kafka-segments").option("table", "batches")
         frame = frame.schema("codec string, size_in_bytes bigint, records_count bigint").load(str(folder))
         sums = [functions.sum(name) for name in ("size_in_bytes", "records_count")]
-        return partial(_thrown_away, frame.groupBy("codec").agg(functions.count("*"), *sums))
+        return partial(thrown_away, frame.groupBy("codec").agg(functions.count("*"), *sums))
 
     size = sum(one.size_in_bytes for one in list_segments(str(folders[0]), []))
     start = least(asked(folders[1]), below)
@@ -172,6 +175,40 @@ def part_sums(folders: tuple[Path, Path], spark: Any) -> Iterator[Line]:
     yield at_least("batches, sums by codec: Spark against the local engine", ours / theirs, 0.8, said)
 
 
+def part_workers(folders: tuple[Path, Path]) -> Iterator[Line]:
+    """Wall-clock of the same scan on one and on two workers of a standalone cluster, each on a core of its own."""
+    with tempfile.TemporaryDirectory() as scratch, cluster_below(Path(scratch)) as (master, _):
+        for core, worker in enumerate(map(_pid_of_worker, (1, 2))):
+            for thread in Path(f"/proc/{worker}/task").iterdir():
+                os.sched_setaffinity(int(thread.name), {core})
+        seconds: dict[str, list[float]] = {}
+        for cores in (1, 2):
+            with session(master, settings=ON_WORKERS | {"spark.cores.max": str(cores)}) as spark:
+                while spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() <= cores:
+                    time.sleep(0.1)
+                for table, columns in (("records", NARROW), ("findings", None)):
+                    scan = on_spark(spark, folders[0], table, columns)
+                    seconds.setdefault(table, []).append(min(_seconds_of(scan) for _ in range(5)))
+    for table, (alone, together) in seconds.items():
+        said = f"{alone:.1f} s and {together:.1f} s, the driver beside them"
+        yield at_least(f"{table}: two workers against one", alone / together, 1.8, said)
+
+
+def _pid_of_worker(number: int) -> int:
+    for line in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            words = line.read_bytes()
+            if b"deploy.worker.Worker" in words and b"work-%d\0" % number in words and b"java" in words[:200]:
+                return int(line.parent.name)
+    raise LookupError(f"worker {number}")
+
+
+def _seconds_of(work: Callable[[], object]) -> float:
+    began = time.monotonic()
+    work()
+    return time.monotonic() - began
+
+
 def part_today(spark: Any, rate: float) -> Iterator[Line]:
     """`binaryFile` and a function around a plain decoder: how it is done without kctl. The same rows come out."""
     from pyspark.sql.functions import col, explode, udf
@@ -181,7 +218,7 @@ def part_today(spark: Any, rate: float) -> Iterator[Line]:
 
     def scan(log: Path) -> Callable[[], object]:
         frame = spark.read.format("binaryFile").load(str(log))
-        return partial(_thrown_away, frame.select(explode(read("content")).alias("r")).select(col("r.*")))
+        return partial(thrown_away, frame.select(explode(read("content")).alias("r")).select(col("r.*")))
 
     shape = shape_of("none-100x100")
     log, tiny = make(CACHE / "spark-small", shape, 16 << 20), make(CACHE / "spark-tiny", shape, 15_000)
@@ -304,6 +341,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     arguments.add_argument("--size", type=bytes_of, default=bytes_of("4G"))
     arguments.add_argument("--brokers", type=int, default=1000)
+    arguments.add_argument("--workers", action="store_true", help="two workers against one, and nothing else")
     arguments.add_argument("--print", action="store_true", help="do not write RESULTS.md")
     given = arguments.parse_args()
     folders = corpus(given.size)
@@ -314,6 +352,9 @@ def main() -> None:
             lines.append(line)
             print(f"  {line.what}: {line.figure}  {line.goal}", flush=True)
 
+    if given.workers:
+        say(part_workers(folders))
+        return
     rates: dict[str, float] = {}
     began = time.monotonic()
     with session(f"local[{default_jobs()}]") as spark:
