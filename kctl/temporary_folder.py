@@ -40,10 +40,13 @@ def new_folder(kind: str) -> TemporaryFolder:
     _remove_left_ones()
     while True:
         path = Path(tempfile.mkdtemp(prefix=f"kctl-{kind}-")).resolve()
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except FileNotFoundError:  # another process found it before it was locked
+            continue
         with suppress(OSError):  # a file system without locks: no process removes what it cannot lock
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if os.fstat(descriptor).st_nlink:  # another process may have found it before it was locked
+        if os.fstat(descriptor).st_nlink:  # else another process held the lock and removed it
             return TemporaryFolder(path, descriptor)
         os.close(descriptor)
 

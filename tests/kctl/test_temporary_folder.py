@@ -104,3 +104,13 @@ def test_a_folder_of_each_kind_goes_with_its_context(tmp_path: Path, kind: str) 
         (folder / "a").touch()
         assert not left.exists() and folder.stat().st_mode & 0o777 == 0o700
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_another_process_removed_before_it_was_locked_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = tempfile.mkdtemp
+    names = iter([str(tmp_path / "removed")])
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda prefix: next(names, None) or made(prefix=prefix))
+    with temporary_folder("store") as folder:
+        assert folder.is_dir() and folder.name.startswith("kctl-store-")
