@@ -55,6 +55,16 @@ def chunks_of(
     yield from chunks if skip else _as_utf8(chunks)
 
 
+def tail_of(path: str, size: int) -> bytes:
+    """The last bytes of a file that is not compressed, as they are; none of standard input."""
+    if path == STDIN:
+        return b""
+    with open_file(path, follow=True) as file:
+        file.seek(0, os.SEEK_END)
+        file.seek(max(file.tell() - size, 0))
+        return file.read(size)
+
+
 def _as_utf8(chunks: Iterator[bytes]) -> Iterator[bytes]:
     first = next(chunks, b"")
     if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):

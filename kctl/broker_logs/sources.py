@@ -25,7 +25,7 @@ from formats.broker_logs.table import OWN_PACKAGES, full_name
 from formats.errors import FormatError
 from formats.values import Struct, field, replace
 from kctl.broker_logs.containers import heads_of
-from kctl.broker_logs.opening import PEEKED, STDIN, chunks_of, spooled_stdin
+from kctl.broker_logs.opening import PEEKED, STDIN, chunks_of, spooled_stdin, tail_of
 from kctl.errors import BadValue, KctlError, file_error, reason_of
 from kctl.evidence.discover import discover
 from kctl.evidence.model import BrokerLog, Evidence, Root
@@ -62,7 +62,7 @@ class LogFile(Struct, frozen=True):
     """Midnight of the day that its name says, where its lines say the time of day alone."""
     evidence: str | None = None
     writers: frozenset[int] = frozenset()
-    """The brokers that the lines at its start name as their writers."""
+    """The brokers that the lines at its start and at its end name as their writers."""
     container: bytes | None = None
     """The container whose lines these are, where several print into the file."""
     is_first: bool = False
@@ -193,11 +193,13 @@ def _place(file: Candidate | LogFile) -> Place:
 
 def _looked_into(candidate: Candidate, layouts: Sequence[Layout], sources: Sources) -> list[LogFile]:
     """What the start of a file says: its layout, its broker and its first time. Nothing for what is no log."""
-    head, broken = b"", list[str]()
+    head, tail, broken = b"", b"", list[str]()
     try:
         for chunk in chunks_of(candidate.path, broken.append, size=PEEKED):
             head = chunk
             break
+        if len(head) == PEEKED:  # brokers that its start does not name may have written to the rest of it
+            tail = tail_of(candidate.path, PEEKED)
     except OSError as error:
         if candidate.is_named:
             sources.failures.append(file_error(candidate.file, error))
@@ -232,7 +234,7 @@ def _looked_into(candidate: Candidate, layouts: Sequence[Layout], sources: Sourc
             candidate = candidate._replace(path=spooled_stdin())
         if heads := heads_of(chunks_of(candidate.path, broken.append), layout.origin):
             return _of_containers(candidate, heads, layouts, sources)
-    file = _log_file(candidate, layout, head, first)
+    file = _log_file(candidate, layout, head, first, tail)
     if file.is_without_date:
         sources.findings.append(say.LOG_WITHOUT_DATE.at(_place(candidate), layout=layout.name))
         return []
@@ -282,8 +284,10 @@ def _of_containers(
     return files
 
 
-def _log_file(candidate: Candidate, layout: Layout, head: bytes, first: int | None) -> LogFile:
-    writers = frozenset(writers_named(layout.bare(head)))
+def _log_file(
+    candidate: Candidate, layout: Layout, head: bytes, first: int | None, tail: bytes = b""
+) -> LogFile:
+    writers = frozenset(writers_named(layout.bare(head)) | writers_named(layout.bare(tail)))
     broker_id = candidate.broker_id
     if broker_id is None and len(writers) == 1:
         broker_id = next(iter(writers))

@@ -1,8 +1,8 @@
 """Which broker wrote each line of a log that several brokers write to.
 
 A line is the broker's that its identity names. What names none and belongs to the start of a process is that of the
-line of the same thread that does: the configuration that is printed with it, its registration, or its end. Other
-lines have no broker.
+line of the same thread that does, where that can be no other: the configuration that is printed with it, or its end.
+Other lines have no broker.
 
 Few lines say more than who wrote them. They are told by how they begin, and so are the writers: of most lines nothing
 else is looked at.
@@ -18,10 +18,13 @@ import numpy as np
 from formats.broker_logs.layouts import KAFKA
 from formats.broker_logs.line import HEAD_SIZE, IDENTITY, STATE_IDENTITY, WRITER, Bools, Int64s
 from kctl.broker_logs.blocks import BEFORE_ALL, NO_BROKER, Block, Shape
+from kctl.broker_logs.opening import CHUNK
 from kctl.broker_logs.shapes import Shapes, message_of, writer_of
 
 CONFIGURATION = b"KafkaConfig values:"
 CONFIGURED_ID = re.compile(rb"^\s*(?:broker|node)\.id = (\d{1,10})\s*$", re.MULTILINE)
+# What may be changed while a broker runs is told once it has started; the same version brought this.
+TOLD_AFTER = b"password.encoder.secret"
 OVERRIDDEN_ID = re.compile(rb"Property broker\.id is overridden to (\d{1,10})")
 REGISTERED = re.compile(rb"Registered broker (\d{1,10}) at path ")
 SERVER = "kafka.server.KafkaServer"
@@ -56,8 +59,8 @@ MOST_KNOWN = 20_000
 # Beginnings that were seen have slots by a hash of their words.
 SLOT_BITS = 12
 FACTORS = np.array([0x9E3779B97F4A7C15 * (2 * n + 1) % 2**64 for n in range(WIDTHS[-1] // 8)], np.uint64)
-# How many blocks are held until a start has its broker.
-MOST_HELD = 2
+# Bytes behind a block that are read before it is given out without the brokers of its starts.
+MOST_HELD = CHUNK
 
 
 class _Writers(dict[bytes, int]):
@@ -159,16 +162,105 @@ class Known:
         self.writers = [_Writers(width) for width in WIDTHS]
 
 
+class _Starts:
+    """The starts that name no broker, and the brokers whose starts they may be.
+
+    A start is of a broker where nothing else is possible: one waits for a name when a process that has started tells
+    one, or one broker waits for its start, of which older processes tell the configuration first. It is of none again
+    where another process then tells its broker, whose start is nowhere else.
+    """
+
+    def __init__(self) -> None:
+        self.opening: list[int] = []
+        """Brokers that start and have not said yet that they have started, or could not."""
+        self._coming: list[int] = []
+        """Brokers that told their configuration before they start."""
+        self._nameless: list[tuple[Int64s, int]] = []
+        self._taken = 0
+        """How many of those are of processes that have told their broker since, or are over."""
+        self._failed: list[tuple[Int64s, int]] = []
+        """What the process of the only such start says as it fails."""
+        self._given: list[tuple[Int64s, int]] = []
+        """What got its broker, and is not known to be its own yet."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the broker of a start may still change."""
+        return bool(self._nameless or self._given)
+
+    @property
+    def only_one(self) -> int | None:
+        """The broker of the only process that starts."""
+        return self.opening[0] if len(self.opening) == 1 and not self._nameless else None
+
+    def begin(self, brokers: Int64s, index: int) -> None:
+        """This record says that a process starts, mostly not of which broker."""
+        if brokers[index] == NO_BROKER and len(self._coming) == 1 and not self._nameless:
+            brokers[index] = self._coming[0]
+        if brokers[index] != NO_BROKER:
+            self.end(int(brokers[index]))
+            self.opening.append(int(brokers[index]))
+        elif not self._coming:
+            self._nameless.append((brokers, index))
+
+    def configure(self, broker_id: int) -> None:
+        """A process that will start tells its broker."""
+        self.end(broker_id)
+        self._coming.append(broker_id)
+
+    def take(self, broker_id: int) -> None:
+        """A process that has started tells its broker."""
+        if broker_id in self.opening:
+            return
+        if broker_id in self._coming:  # its start came together with that of another
+            self._coming.remove(broker_id)
+        elif self._nameless:
+            if len(self._nameless) == 1:
+                for brokers, index in (*self._nameless, *self._failed):
+                    brokers[index] = broker_id
+                    self._given.append((brokers, index))
+            self._take_one()
+        else:
+            for brokers, index in self._given:
+                brokers[index] = NO_BROKER
+            self._given.clear()
+            return
+        self.opening.append(broker_id)
+
+    def fail(self, brokers: Int64s, index: int, *, is_over: bool) -> None:
+        """This record says that a process fails, and not of which broker."""
+        if len(self._nameless) == 1:
+            self._failed.append((brokers, index))
+        if is_over and self._nameless:
+            self._take_one()
+
+    def _take_one(self) -> None:
+        self._taken += 1
+        if self._taken == len(self._nameless):
+            self._nameless.clear()
+            self._failed.clear()
+            self._taken = 0
+
+    def end(self, broker_id: int) -> None:
+        """A broker has started, or its process is over."""
+        for those in (self.opening, self._coming):
+            if broker_id in those:
+                those.remove(broker_id)
+        self._given = [(brokers, index) for brokers, index in self._given if brokers[index] != broker_id]
+
+    def forget(self, brokers: Int64s | None) -> None:
+        """Nothing changes any longer in the block with these brokers."""
+        for records in (self._nameless, self._failed, self._given):
+            records[:] = [record for record in records if record[0] is not brokers]
+        self._taken = min(self._taken, max(len(self._nameless) - 1, 0))
+
+
 def attributed(blocks: Iterator[Block], known: Known) -> Iterator[Block]:
     """The same blocks with the broker of each record."""
     shapes = known.shapes
     held: list[Block] = []
-    starts: list[tuple[Int64s, int]] = []
-    # What the process of that start says as it fails, before its broker is known.
-    failed: list[tuple[Int64s, int]] = []
-    configured: int | None = None
-    # Brokers that start and have not said yet that they have started, or could not.
-    opening: list[int] = []
+    size = 0
+    starts = _Starts()
     failing_start: int | None = None
     failing: int | None = None
     unregistered: int | None = None
@@ -181,20 +273,28 @@ def attributed(blocks: Iterator[Block], known: Known) -> Iterator[Block]:
         last = -1
         for index in others:
             if index > last + 1:  # lines between that only say who wrote them
-                configured = unregistered = None
+                unregistered = None
             last, shape = index, shapes.at(block, index)
             if not shape.is_record:
                 brokers[index] = brokers[index - 1] if index else NO_BROKER
                 continue
             broker_id = writer_of(shape, block, index)
-            is_own = broker_id is not None
+            is_of_server = shape.logger == SERVER
             if broker_id is None:
-                broker_id = _named_in_start(shape, block, index)
-            if broker_id is None and shape.id in STOPS and shape.logger == SERVER:
-                broker_id = failing_start if unregistered is None else unregistered
-                if broker_id is None and len(opening) == 1 and not starts:
-                    broker_id = failing_start = opening[0]
-            named = broker_id if not is_own or shape.id in STARTED else None
+                broker_id, is_before = _named_in_text(shape, block, index)
+                if broker_id is not None and is_before is not None:
+                    (starts.configure if is_before else starts.take)(broker_id)
+            elif shape.id in STARTED and is_of_server:
+                starts.take(broker_id)
+            if broker_id is None and shape.id in STOPS and is_of_server:
+                broker_id = failing_start
+                if unregistered is not None:
+                    broker_id = unregistered
+                    starts.take(broker_id)
+                elif broker_id is None:
+                    broker_id = failing_start = starts.only_one
+                if broker_id is None:
+                    starts.fail(brokers, index, is_over=shape.id == STOPPED)
             unregistered = None
             if shape.id == GIVES_UP:
                 failing = broker_id
@@ -202,50 +302,40 @@ def attributed(blocks: Iterator[Block], known: Known) -> Iterator[Block]:
                 broker_id = failing
             elif broker_id is None and shape.logger == APP_INFO:
                 unregistered = broker_id = _unregistered(shape, block, index)
-            brokers[index] = NO_BROKER if broker_id is None else broker_id
-            if broker_id is None and len(starts) == 1 and shape.id in STOPS and shape.logger == SERVER:
-                failed.append((brokers, index))
-            if shape.id == STARTS and shape.logger == SERVER:
+            if broker_id is not None:
+                brokers[index] = broker_id
+            if shape.id == STARTS and is_of_server:
                 failing_start = None
-                broker_id = configured if broker_id is None else broker_id
-                if broker_id is None:
-                    starts.append((brokers, index))
-                else:
-                    brokers[index] = broker_id
-                    if broker_id not in opening:
-                        opening.append(broker_id)
-            elif named is not None and named not in opening:  # that start has its broker
-                for of_block, place in (*starts, *failed) if len(starts) == 1 else ():
-                    of_block[place] = named
-                starts.clear()
-                failed.clear()
-            if broker_id in opening and shape.id in (STARTED_WELL, STOPPED):
-                opening.remove(broker_id)
-            # Until 0.11 the configuration is printed right before.
-            configured = None if is_own else named
+                starts.begin(brokers, index)
+            elif broker_id is not None and shape.id in (STARTED_WELL, STOPPED):
+                starts.end(broker_id)
         if last + 1 < len(brokers):
-            configured = unregistered = None
+            unregistered = None
         block.before = before
         before = block.tail()
         held.append(block)
-        if not starts or len(held) >= MOST_HELD:
-            starts.clear()
-            failed.clear()
-            yield from held
-            held = []
+        size += len(block.data)
+        while held and (size - len(held[0].data) >= MOST_HELD or not starts.is_waiting):
+            starts.forget(held[0].brokers)
+            size -= len(held[0].data)
+            yield held.pop(0)
     yield from held
 
 
-def _named_in_start(shape: Shape, block: Block, index: int) -> int | None:
-    """The broker that a line of the thread which starts it names in its text."""
+def _named_in_text(shape: Shape, block: Block, index: int) -> tuple[int | None, bool | None]:
+    """The broker that a record names in its text; where that is the configuration that a process tells as it starts,
+    whether it does so before it says that it starts."""
     message = message_of(block.record(index), shape, block)
     start, end = shape.message
     text = message if start < 0 else message[start:end]
     if text.startswith(CONFIGURATION):
-        found = CONFIGURED_ID.search(message)
-    else:
-        found = REGISTERED.match(text) or OVERRIDDEN_ID.match(text)
-    return int(found[1]) if found else None
+        found, is_before = CONFIGURED_ID.search(message), TOLD_AFTER not in message
+        return (int(found[1]), is_before) if found else (None, None)
+    if found := OVERRIDDEN_ID.match(text):
+        return int(found[1]), True
+    # A broker registers again where its session has expired.
+    found = REGISTERED.match(text)
+    return int(found[1]) if found else None, None
 
 
 def _unregistered(shape: Shape, block: Block, index: int) -> int | None:

@@ -30,10 +30,14 @@ def stopped(broker_id: int) -> str:
     return f"[KafkaServer id={broker_id}] shut down completed ({SERVER})"
 
 
-def configured(broker_id: int) -> str:
-    return (
-        f"KafkaConfig values: \n\tbroker.id = {broker_id}\n\tbroker.rack = null\n (kafka.server.KafkaConfig)"
-    )
+def configured(broker_id: int, *, is_before: bool = False) -> str:
+    """The configuration that a process tells once it has started; before, until 1.0."""
+    more = "" if is_before else "\tpassword.encoder.secret = null\n"
+    return f"KafkaConfig values: \n\tbroker.id = {broker_id}\n{more} (kafka.server.KafkaConfig)"
+
+
+def configured_before(broker_id: int) -> str:
+    return configured(broker_id, is_before=True)
 
 
 def log(*texts: str) -> str:
@@ -113,6 +117,12 @@ def test_the_lines_of_a_folder_win_over_its_name(tmp_path: Path) -> None:
     assert [event.broker_id for event in events(tmp_path, *texts, below="kafka_1/logs")] == [0, 0]
 
 
+def test_a_log_that_a_second_broker_writes_to_later_is_not_of_the_first(tmp_path: Path) -> None:
+    texts = [f"[ReplicaManager broker=1] said {n:05999} ({MANAGER})" for n in range(50)]
+    found = events(tmp_path, *texts, "x (kafka.log.LogManager)", started(2))
+    assert [event.broker_id for event in found[-3:]] == [1, None, 2]
+
+
 def test_a_start_takes_the_broker_that_its_thread_names_next(tmp_path: Path) -> None:
     texts = [STARTING, "Cluster ID = x (kafka.server.KafkaServer)", configured(1), started(1), STARTING, configured(0),
              started(0)]  # fmt: skip
@@ -121,16 +131,67 @@ def test_a_start_takes_the_broker_that_its_thread_names_next(tmp_path: Path) -> 
     assert [event.broker_id for event in found][1] is None
 
 
-def test_a_start_takes_the_broker_that_its_thread_named_right_before(tmp_path: Path) -> None:
-    texts = [configured(1), STARTING, configured(0), STARTING, started(1), started(0)]
-    assert [event.broker_id for event in events(tmp_path, *texts) if event.event == "U11"] == [1, 0]
+def brokers_of_starts(folder: Path, *texts: str) -> list[int | None]:
+    return [event.broker_id for event in events(folder, *texts) if event.event == "U11"]
 
 
-def test_a_start_is_not_of_the_broker_of_another_start_that_is_under_way(tmp_path: Path) -> None:
-    registered = [f"Registered broker {broker_id} at path /brokers/ids/{broker_id}" for broker_id in (3, 2)]
-    texts = [configured(2), configured(3), STARTING, "x (kafka.A)", STARTING, f"{registered[0]} (kafka.zk.KafkaZkClient)",
-             started(3), f"{registered[1]} (kafka.zk.KafkaZkClient)", started(2)]  # fmt: skip
-    assert [event.broker_id for event in events(tmp_path, *texts) if event.event == "U11"] == [3, 2]
+def test_a_start_takes_the_broker_that_told_its_configuration_before(tmp_path: Path) -> None:
+    texts = [
+        configured_before(1),
+        "x (kafka.A)",
+        STARTING,
+        configured_before(0),
+        STARTING,
+        started(1),
+        started(0),
+    ]
+    assert brokers_of_starts(tmp_path, *texts) == [1, 0]
+
+
+def test_a_start_is_of_none_where_two_brokers_told_their_configuration_before(tmp_path: Path) -> None:
+    texts = [
+        *(configured_before(2), configured_before(3), STARTING, STARTING, started(3), started(2)),
+        *(stopped(2), configured_before(2), STARTING, started(2)),
+    ]
+    assert brokers_of_starts(tmp_path, *texts) == [None, None, 2]
+
+
+def test_a_start_is_not_of_the_broker_that_tells_its_configuration_again_right_before(tmp_path: Path) -> None:
+    """It has started already, and tells it twice."""
+    texts = [STARTING, configured(2), configured(2), STARTING, configured(4), started(2), started(4)]
+    assert brokers_of_starts(tmp_path, *texts) == [2, 4]
+
+
+def test_a_start_is_not_of_a_broker_that_registers_again(tmp_path: Path) -> None:
+    registered = "Registered broker 1 at path /brokers/ids/1 with addresses: x (kafka.zk.KafkaZkClient)"
+    texts = [started(1), STARTING, registered, "x (kafka.A)", started(2)]
+    assert brokers_of_starts(tmp_path, *texts) == [2]
+
+
+def test_a_start_whose_broker_a_later_line_contradicts_is_of_none(tmp_path: Path) -> None:
+    """Broker 1 runs, and tells its configuration as it changes."""
+    texts = [started(1), started(2), STARTING, configured(1), configured(2), started(2), STARTING, configured(2),
+             started(2)]  # fmt: skip
+    assert brokers_of_starts(tmp_path, *texts) == [None, 2]
+
+
+def test_starts_are_of_none_until_each_that_overlaps_has_its_broker(tmp_path: Path) -> None:
+    texts = [STARTING, STARTING, configured(1), STARTING, configured(2), configured(3), STARTING, configured(0),
+             *map(started, (1, 2, 3, 0))]  # fmt: skip
+    assert brokers_of_starts(tmp_path, *texts) == [None, None, None, 0]
+
+
+def test_a_start_that_ended_without_its_broker_is_of_none(tmp_path: Path) -> None:
+    texts = [
+        started(1),
+        started(2),
+        STARTING,
+        f"shut down completed ({SERVER})",
+        STARTING,
+        configured(2),
+        started(2),
+    ]
+    assert brokers_of_starts(tmp_path, *texts) == [None, 2]
 
 
 def test_starts_that_overlap_and_name_no_broker_have_none(tmp_path: Path) -> None:
@@ -139,6 +200,15 @@ def test_starts_that_overlap_and_name_no_broker_have_none(tmp_path: Path) -> Non
     assert [event.broker_id for event in found if event.event == "U11"] == [None, None]
     states = [(state.broker_id, state.state) for state in timeline(found).brokers]
     assert states == [(None, "starting"), (None, "starting"), (1, "up"), (0, "up")]
+
+
+def test_starts_of_none_are_over_once_their_brokers_are_up(tmp_path: Path) -> None:
+    """What runs a server that fails says so again without its broker, and that is no end of such a start."""
+    texts = [STARTING, STARTING, configured(0), configured(1), started(1), started(0), stopped(0), STARTING, configured(0),
+             f"[KafkaServer id=0] Fatal error during KafkaServer startup. Prepare to shutdown ({SERVER})",
+             "Exiting Kafka due to fatal exception during startup. (kafka.Kafka$)"]  # fmt: skip
+    states = [(state.broker_id, state.state) for state in timeline(events(tmp_path, *texts)).brokers]
+    assert states[2:] == [(1, "up"), (0, "up"), (0, "down"), (0, "starting"), (0, "halted")]
 
 
 def test_lives_of_brokers_in_one_log_are_told_apart(tmp_path: Path) -> None:
@@ -231,10 +301,10 @@ def test_a_process_that_fails_before_it_has_its_id_is_the_only_one_that_starts(t
             tmp_path,
             started(2),
             started(3),
-            configured(1),
+            configured_before(1),
             STARTING,
             *fails,
-            configured(1),
+            configured_before(1),
             STARTING,
             started(1),
         )

@@ -244,6 +244,8 @@ class Lives:
         else:
             if how == "log_dir_failed" and life.state == "starting":
                 life.dirs_failed_ms = time_ms
+            if state == "up" and life.state != "starting":  # a start of no known broker was its own
+                self._own.pop(None, None)
             life.state, life.since_ms = state, time_ms
         self._say(event.broker_id, time_ms, state, event, how)
         if how in TAKEN and is_of_last and life.before is not None and life.killed in self.states:
