@@ -44,7 +44,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_offset(self) -> int:
-        return self.base_offset + self.last_offset_delta
+        return _long(self.base_offset + self.last_offset_delta)
 
     @property
     def size_in_bytes(self) -> int:
@@ -214,7 +214,7 @@ def read_record(header: BatchHeader, data: Bytes, position: int) -> tuple[Record
 
 
 def _long(value: int) -> int:
-    """A sum as Java's `long` has it (DefaultRecord.readFrom @ 3.9.0): beyond 2^63 it goes on below zero."""
+    """A sum as Java's `long` has it (DefaultRecord.readFrom @ 3.9.0): from 2^63 on it goes on below zero."""
     return ((value + (1 << 63)) & ((1 << 64) - 1)) - (1 << 63)
 
 

@@ -147,7 +147,7 @@ class OffsetOrder(LogCheck):
         new_before = np.concatenate(([self._last_is_new], new[:-1]))
         yield Suspects(
             segments.OFFSET_GAP,
-            rows_of((headers.base_offset > before + 1) & new & new_before & (before >= 0)),
+            rows_of((np.maximum(headers.base_offset, 0) - 1 > before) & new & new_before & (before >= 0)),
             lambda row: {"from_offset": int(before[row]) + 1, "to_offset": int(headers.base_offset[row]) - 1},
             is_gap=True,
         )

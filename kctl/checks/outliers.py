@@ -28,6 +28,8 @@ class Seen(Struct, frozen=True):
     outliers: list[int]  # rows
 
 
+HIGHEST_OFFSET = 2**63 - 2
+"""Of a log: its end, one behind it, is a number of 64 bits too."""
 LOOKED_AT = 2
 """First offsets of the batches behind that tell whether one is wrong."""
 MOST_HELD = 64
@@ -94,14 +96,15 @@ class Offsets(Protocol):
 
 def rises(headers: Offsets, following: int | None) -> bool:
     """Whether each batch begins behind the one before, and `following`, the next one's first offset, behind them all."""
-    within = bool((headers.base_offset[1:] > headers.last_offset[:-1]).all())
-    return within and (following is None or following > headers.last_offset[-1])
+    base, last = headers.base_offset, headers.last_offset
+    within = bool((base[1:] > last[:-1]).all() and (last >= base).all()) and last[-1] <= HIGHEST_OFFSET
+    return within and (following is None or following > last[-1])
 
 
 def wrong_offsets(
     headers: Offsets, last_offset: int, expected: int, following: Sequence[int]
 ) -> NDArray[np.bool_]:
-    """Rows that jump back, or ahead of the next one, while their neighbours follow each other.
+    """Rows that jump back, or ahead of the next one, while their neighbours follow each other, or beyond all offsets.
 
     `last_offset` is that of the batch before, `expected` where the first is expected to begin, `following` where the
     batches behind do. Of two that contradict each other the one that goes on where the batch before them ended is right.
@@ -115,7 +118,8 @@ def wrong_offsets(
         jumps_back = base[row] <= before
         jumps_ahead = after is not None and before < after <= last[row]
         goes_on = base[row] == expected and (behind is None or behind > last[row])
-        if (jumps_ahead and not goes_on) or (jumps_back and (after is None or after > before)):
+        is_beyond = last[row] > HIGHEST_OFFSET or last[row] < base[row] - 2**31  # what numpy adds wraps
+        if is_beyond or (jumps_ahead and not goes_on) or (jumps_back and (after is None or after > before)):
             wrong[row] = True
         else:
             before, expected = last[row], last[row] + 1

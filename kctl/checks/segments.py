@@ -18,7 +18,7 @@ from formats.log.records import Reason
 from formats.log_dir.file_names import FileState, FolderKind
 from formats.values import Struct, field, replace
 from kctl.checks.indexes import OffsetIndex, TimeIndex
-from kctl.checks.outliers import Seen, without_outliers
+from kctl.checks.outliers import HIGHEST_OFFSET, Seen, without_outliers
 from kctl.checks.report import CheckOptions, FileReport, ReplicaTask, Report
 from kctl.checks.small_files import say_missing
 from kctl.checks.table import LogChecks
@@ -178,12 +178,13 @@ def _note_offsets(scanned: ScannedLog, seen: Seen, report: FileReport, named: in
         where = replace(report.at(position, size), base_offset=base, last_offset=last)
         report.say(say.BASE_OFFSET_WRONG, where, base_offset=base)
         earlier = np.flatnonzero(headers.crc_valid[:row])
-        end = int(headers.last_offset[earlier[-1]]) + 1 if len(earlier) else scanned.ended
+        end = int(headers.last_offset[earlier[-1]]) + 1 if len(earlier) else max(scanned.ended, named or 0)
         if _identity(raw, row) == (_identity(raw, row - 1) if row else scanned.last):
             continue  # the batch before it once more
         # Its records are there, under whatever offsets: the log does not end before them.
-        scanned.outlier_ends[position + size] = end + last - base + 1
-        scanned.next_offset = max(scanned.next_offset or 0, end + last - base + 1)
+        reached = min(end + max(last - base, 0), HIGHEST_OFFSET) + 1
+        scanned.outlier_ends[position + size] = reached
+        scanned.next_offset = max(scanned.next_offset or 0, reached)
         scanned.ends_in_outlier |= position >= scanned.end_position
     if len(sound):
         scanned.ended = int(sound.last_offset[-1]) + 1

@@ -15,9 +15,10 @@ SEGMENT_MISSING = error("""segment-missing
     A segment file was deleted or lost.
     Look for the offsets on another replica. If the topic is compacted, give `--compacted TOPIC`.""")
 BASE_OFFSET_WRONG = error("""batch-base-offset-wrong
-    The batch has base offset {base_offset}, which does not fit the batches before and after it. Kafka accepts it at
-        start-up and serves its records with wrong offsets.
-    The CRC of a batch does not cover its base offset. The offsets of the batches around it are consecutive.
+    The batch has base offset {base_offset}, which cannot be right here. Kafka accepts it at start-up and serves its
+        records with wrong offsets.
+    The CRC of a batch does not cover its base offset. It does not fit the batches around it, or the highest offset of
+        a log, 2^63-2.
     A changed byte in the first 8 bytes of the batch: a failing disk, memory, or a hand edit.
     Take the batch from another replica.""")
 OFFSETS_MISSING = warning("""offsets-missing

@@ -146,13 +146,7 @@ def snapshot_bytes(replay: ProducerReplay, method: Method) -> bytes:
     entry_of = ProducerState.entry
     if method.rules is Rules.V0_8:
         entry_of = ProducerState.entry_of_0_11 if method.is_0_11 else ProducerState.entry_of_1_0
-    entries = [entry_of(state) for state in ordered]
-    return write_snapshot([one._replace(last_offset=_as_long(one.last_offset)) for one in entries])
-
-
-def _as_long(offset: int) -> int:
-    """What Java's long holds: a batch at the highest offsets may promise records beyond them."""
-    return (offset + 2**63) % 2**64 - 2**63
+    return write_snapshot([entry_of(state) for state in ordered])
 
 
 def _end_of(headers: Headers) -> int:
