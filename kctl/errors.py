@@ -166,6 +166,10 @@ def failure_of(error: BaseException) -> KctlError | None:
         return KctlError("out of memory", "examine less at once, or use fewer --jobs")
     if isinstance(error, RecursionError):
         return KctlError("part of the input is nested too deeply to be read", SMALLER)
+    if isinstance(error, RuntimeError) and str(error).startswith(
+        "Symlink loop"
+    ):  # of Path.resolve, up to 3.12
+        return UnreadableFile(str(error).lower(), "check the symbolic link")
     if isinstance(error, UnicodeError):
         return KctlError(f"part of the input is not text ({error})", SMALLER)
     names = (kind.__module__.partition(".")[0] for kind in type(error).__mro__)

@@ -8,6 +8,7 @@ from functools import lru_cache
 from kctl.errors import BadValue
 
 RELATIVE = re.compile(r"([+-]?)(\d+(?:\.\d+)?)(ms|s|m|h|d|w)\Z")
+LONGEST = 64  # characters of a time
 MILLISECONDS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 
 
@@ -15,9 +16,18 @@ def parse_time(text: str, option: str = "", now: int | None = None) -> int:
     """Milliseconds since the epoch for ISO 8601 (UTC where it has no offset), `-2h` before now, or epoch ms.
 
     `option` is named in the error; `now` is in milliseconds, the clock's where it is not given. `BadValue` for
-    anything else.
+    anything else, and for a time that 64 bits do not hold.
     """
-    text = text.strip()
+    found = _milliseconds(text.strip(), now) if len(text) <= LONGEST else None
+    if found is None or not -(2**63) <= found < 2**63:
+        raise BadValue(
+            f"{option} {text[:LONGEST]!r} is not a time".lstrip(),
+            "write 2026-11-21T13:00:00Z, -2h, or milliseconds since the epoch",
+        )
+    return found
+
+
+def _milliseconds(text: str, now: int | None) -> int | None:
     if re.fullmatch(r"-?\d+", text) and not re.fullmatch(r"\d{8}", text):
         return int(text)
     relative = RELATIVE.match("0s" if text == "now" else text)
@@ -28,10 +38,7 @@ def parse_time(text: str, option: str = "", now: int | None = None) -> int:
     try:
         when = datetime.fromisoformat(text.replace(",", "."))
     except ValueError:
-        raise BadValue(
-            f"{option} {text!r} is not a time".lstrip(),
-            "write 2026-11-21T13:00:00Z, -2h, or milliseconds since the epoch",
-        ) from None
+        return None
     return round((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
@@ -46,6 +53,11 @@ def iso(milliseconds: int | None) -> str:
         return f"{milliseconds} ms"
 
 
+def parse_iso(text: str) -> int:
+    """The milliseconds that `iso` made the text of; -1 for an unknown time."""
+    return int(text[:-3]) if text.endswith(" ms") else parse_time(text or "-1")
+
+
 @lru_cache(4096)
 def _second(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]

@@ -14,6 +14,7 @@ import click
 
 from commands.cli.frame import Frame
 from commands.cli.options import GIVEN, JOBS, PARTITION, TOPIC, Decorator, as_one_value, option
+from formats.whole_numbers import whole_number
 from kctl.errors import BadValue, KctlError, near_names
 from kctl.stores.mirror import given_name
 
@@ -85,8 +86,9 @@ class EvidenceOptions(NamedTuple):
 
         if self.as_of is None:
             return NOW
-        if self.as_of.isdigit() and int(self.as_of) < FIRST_MILLISECONDS:
-            return AsOf(offset=int(self.as_of))
+        offset = whole_number(self.as_of)
+        if offset is not None and offset < FIRST_MILLISECONDS:
+            return AsOf(offset=offset)
         return AsOf(timestamp=parse_time(self.as_of))
 
     def find(self, frame: Frame, *, may_be_nothing: bool = False, reads_once: bool = False) -> Evidence:

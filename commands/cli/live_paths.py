@@ -13,6 +13,7 @@ import click
 
 from commands.cli.connecting import wire
 from commands.cli.frame import Frame
+from formats.whole_numbers import whole_number
 from kctl.errors import KctlError
 from kctl.temporary_folder import new_folder, temporary_folder
 
@@ -112,8 +113,9 @@ def _split(name: str, state: ClusterState) -> tuple[str, int | None]:
     if name in state.topic_names:
         return name, None
     topic, dash, number = name.rpartition("-")
-    if dash and number.isdecimal() and topic in state.topic_names:
-        return topic, int(number)
+    partition = whole_number(number)
+    if dash and partition is not None and topic in state.topic_names:
+        return topic, partition
     raise KctlError(
         f"{name}: no such file, and no such topic or partition in the cluster",
         "`kctl topic list` lists the topics",

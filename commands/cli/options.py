@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 
 from commands.cli import completing
+from formats.whole_numbers import whole_number
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,9 +107,13 @@ class Size(click.ParamType[int]):
         text = str(value).strip().lower().removesuffix("ib").removesuffix("b")
         unit = text[-1:] if text[-1:].isalpha() else ""
         digits = text.removesuffix(unit).strip()
-        if unit not in self.UNITS or not (digits.isascii() and digits.isdigit()):
+        number = whole_number(digits)
+        if unit not in self.UNITS or number is None or (size := number << 10 * self.UNITS.index(unit)) >> 63:
             self.fail(f"{value!r} is not a number of bytes such as 268435456 or 256MiB", param, ctx)
-        return int(digits) << 10 * self.UNITS.index(unit)
+        return size
+
+
+LONGEST = 100 * 365 * 86400  # seconds: clocks and timers of the system end somewhere
 
 
 class Duration(click.ParamType[float]):
@@ -125,7 +130,7 @@ class Duration(click.ParamType[float]):
             seconds = float(number) * unit
         except ValueError:
             seconds = -1.0
-        if not 0 <= seconds < float("inf"):
+        if not 0 <= seconds <= LONGEST:
             self.fail(f"{value!r} is not a duration; write 90, 90s, 15m or 2h", param, ctx)
         return seconds
 
@@ -141,12 +146,12 @@ class OrderedBrokers(click.ParamType[tuple[int, ...]]):
         """The ids."""
         if isinstance(value, tuple):
             return value
-        parts = [part.strip() for part in str(value).split(",")]
-        if not all(part.isascii() and part.isdigit() for part in parts):
+        ids = [id for part in str(value).split(",") if (id := whole_number(part.strip())) is not None]
+        if len(ids) <= str(value).count(","):
             self.fail(f"{value!r} is not a list of broker ids such as 1,2,3", param, ctx)
-        if len(set(parts)) < len(parts):
+        if len(set(ids)) < len(ids):
             self.fail(f"{value!r} names a broker twice", param, ctx)
-        return tuple(map(int, parts))
+        return tuple(ids)
 
 
 class Brokers(click.ParamType[frozenset[int]]):

@@ -12,6 +12,7 @@ from commands.cli.frame import Frame, command
 from commands.cli.options import flag
 from commands.cli.render import Outcome, Page, Row, table
 from formats.values import replace
+from formats.whole_numbers import whole_number
 from kctl.errors import BadValue
 
 
@@ -71,9 +72,10 @@ def _levels(
     wanted: dict[str, int] = {}
     for text in given:
         name, _, level = text.partition("=")
-        if not name or not level.isdecimal() or int(level) > 32767:
+        number = whole_number(level)
+        if not name or number is None or number > 32767:
             raise BadValue(f"{text!r} is not NAME=LEVEL", "write metadata.version=30")
-        wanted[name] = int(level)
+        wanted[name] = number
     with open_for_change(frame) as cluster:
         state = cluster.read_state((), partition_states=False, kafka_version=how.version)
         plan = plan_levels(cluster, state, wanted, is_downgrade=is_downgrade)

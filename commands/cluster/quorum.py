@@ -12,6 +12,7 @@ from commands.cli.connecting import At, open_for_change, reads
 from commands.cli.frame import Frame, command
 from commands.cli.options import option
 from commands.cli.render import Outcome, Page, Row, ids, table
+from formats.whole_numbers import whole_number
 from kctl.errors import BadValue, Refused
 from kctl.rows.kraft import QUORUM, QUORUM_MEMBER
 
@@ -170,11 +171,12 @@ def _parsed(text: str) -> Endpoint:
 
     listener, _, address = text.partition("://")
     host, _, port = address.rpartition(":")
-    if not (listener and host and port.isdigit() and 0 < int(port) < 65536):
+    number = whole_number(port) or 0
+    if not (listener and host and 0 < number < 65536):
         raise BadValue(
             f"{text!r} is not LISTENER://HOST:PORT", "write --endpoint CONTROLLER://kafka-104:9093"
         )
-    return Endpoint(listener, host, int(port))
+    return Endpoint(listener, host, number)
 
 
 @command("remove", status=CHANGE_STATUS)

@@ -13,6 +13,7 @@ from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN_PATH, PARTITION, TOPICS, Brokers, Size, flag, option
 from commands.cli.render import Outcome
 from commands.topic import note_problems
+from formats.whole_numbers import whole_number
 from kctl.errors import BadValue
 
 if TYPE_CHECKING:
@@ -161,12 +162,12 @@ def _plan_disks(frame: Frame, at: At, to: Path, given: dict[str, Any]) -> Outcom
     path = ""
     if (broker := given["balance_disks"]) is None:
         name, equals, path = given["log_dir"].partition("=")
-        if not equals or not name.isdigit() or not path.startswith("/"):
+        broker = whole_number(name)
+        if not equals or broker is None or not path.startswith("/"):
             raise BadValue(
                 f"--log-dir {given['log_dir']!r} is not BROKER=DIR with an absolute path",
                 "write it as 3=/data/kafka-2",
             )
-        broker = int(name)
     with at.open(frame, needs_controller=True) as cluster:
         refuse_backend(cluster.backend)
         state = cluster.read_state(kafka_version=at.version, log_dirs_of=[broker])
@@ -200,8 +201,8 @@ def _plan_disks(frame: Frame, at: At, to: Path, given: dict[str, Any]) -> Outcom
 def _pairs(texts: tuple[str, ...]) -> dict[int, int]:
     pairs: dict[int, int] = {}
     for text in texts:
-        old, equals, new = text.partition("=")
-        if not equals or not old.isdigit() or not new.isdigit() or old == new:
+        old, new = map(whole_number, text.partition("=")[::2])
+        if old is None or new is None or old == new:
             raise BadValue(f"--replace {text!r} is not OLD=NEW", "write it as 3=7")
-        pairs[int(old)] = int(new)
+        pairs[old] = new
     return pairs

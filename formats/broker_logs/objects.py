@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from formats.whole_numbers import whole_number
+
 LEADER_ISR_EPOCH = re.compile(
     r"\(Leader:(?P<leader>-?\d{1,19}),ISR:(?P<isr>[-\d,]*)(?:,LeaderRecoveryState:(?P<leader_recovery_state>\w+))?"
     r",LeaderEpoch:(?P<leader_epoch>-?\d{1,19})(?:,ZkVersion:(?P<zk_version>-?\d{1,19}))?"
@@ -124,8 +126,8 @@ def topic_partition(text: str) -> tuple[str, int] | None:
     text = text.strip("[]")
     cut = "," if "," in text else "-"
     topic, found, number = text.rpartition(cut)
-    number = number.strip()
-    return (topic, int(number)) if found and topic and number.isascii() and number.isdigit() else None
+    partition = whole_number(number.strip())
+    return (topic, partition) if found and topic and partition is not None else None
 
 
 OBJECTS = frozenset(("state", "partition_state", "leader_and_isr", "registration", "current_state"))

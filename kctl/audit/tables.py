@@ -1,8 +1,8 @@
 """The tables of an audit: which there are, their schema, and how they are written and read.
 
 One schema in all files of a table, so that readers see the same columns whichever they look at. A table is written
-aside and moved into place when it is whole. Timestamps are int64 milliseconds; lists and objects are JSON text, so
-that every engine reads them alike.
+aside and moved into place when it is whole. Timestamps are int64 milliseconds; numbers beyond 64 bits are null; lists
+and objects are JSON text, so that every engine reads them alike.
 """
 
 import json
@@ -71,6 +71,8 @@ def _column(values: Iterable[object], kind: pa.DataType) -> pa.Array:
     if kind == pa.string():
         plain = (v if v is None or isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in values)
         return pa.array([v if v is None else storable(v) for v in plain], kind)
+    if kind == pa.int64():  # a sum of numbers of evidence may be more than they hold
+        values = (v if not isinstance(v, int) or -(2**63) <= v < 2**63 else None for v in values)
     return pa.array(list(values), kind)
 
 

@@ -24,6 +24,7 @@ from formats.broker_logs.line import writers_named
 from formats.broker_logs.table import OWN_PACKAGES, full_name
 from formats.errors import FormatError
 from formats.values import Struct, field, replace
+from formats.whole_numbers import whole_number
 from kctl.broker_logs.containers import heads_of
 from kctl.broker_logs.opening import PEEKED, STDIN, chunks_of, spooled_stdin, tail_of
 from kctl.errors import BadValue, KctlError, file_error, reason_of
@@ -396,12 +397,13 @@ def layouts_of(patterns: Sequence[str], names: Sequence[str] = ()) -> tuple[Layo
 
 def only_brokers(sources: Sources, ids: Sequence[str]) -> Sources:
     """The sources of some brokers; `BadValue` where a text is no id or none of them has a log here."""
+    wanted = set()
     for text in ids:
-        if not (text.isascii() and text.isdigit()):
+        if (id := whole_number(text)) is None:
             raise BadValue(
                 f"--broker {text!r} is not a broker id", "write the number, as in broker.id or node.id"
             )
-    wanted = {int(text) for text in ids}
+        wanted.add(id)
     there = {broker_id for source in sources.sources for broker_id in _brokers_of(source)}
     if not wanted & there:
         known = ", ".join(map(str, sorted(there)))

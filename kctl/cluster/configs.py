@@ -8,6 +8,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 
 from formats.secrets import is_secret_key
+from formats.whole_numbers import whole_number
 from kctl.changes.intents import AlterConfig, Intent, WaitUntil
 from kctl.changes.plan import Plan, Stage
 from kctl.changes.waiting import Waited
@@ -58,7 +59,7 @@ def entity_path(entity_type: str, name: str, version: KafkaVersion) -> str:
         ):
             raise BadValue(f"no default of {entity_type} in Kafka {version}", "name one with --entity-name")
         return name
-    if entity_type in ("brokers", "broker-loggers") and not (name.isascii() and name.isdigit()):
+    if entity_type in ("brokers", "broker-loggers") and whole_number(name) is None:
         raise BadValue(f"{name!r} is not a broker id", "write its number, or <default> for all")
     if entity_type == "users" and "/clients/" in name:
         user, client = name.split("/clients/", 1)

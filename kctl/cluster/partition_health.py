@@ -7,6 +7,7 @@ Source: core/src/main/scala/kafka/admin/TopicCommand.scala @ 2.8.2 (`isUnderRepl
 from collections.abc import Callable
 from typing import NamedTuple
 
+from formats.whole_numbers import whole_number
 from kctl.cluster.state import ClusterState, Replicas
 from kctl.model import TopicPartition
 
@@ -51,7 +52,8 @@ def health_of(tp: TopicPartition, state: ClusterState) -> PartitionHealth:
 def min_isr(topic: str, leader: int | None, state: ClusterState) -> int:
     """The min.insync.replicas in force; ZooKeeper does not show what stands in the brokers' own files."""
     value = state.topic_value(topic, leader, "min.insync.replicas")
-    return int(value) if value is not None and value.strip().isdigit() else 1
+    number = whole_number((value or "").strip())
+    return 1 if number is None else number
 
 
 FILTERS: dict[str, Callable[[PartitionHealth], bool]] = {

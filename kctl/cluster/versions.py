@@ -23,7 +23,7 @@ class KafkaVersion(NamedTuple):
 
 def parse_version(text: str) -> KafkaVersion:
     """The version that `2.8`, `0.10.2.1` or `3.9.1` stands for; from 1.0 the third number says nothing here."""
-    if not re.fullmatch(r"\d+(\.\d+){1,3}", text):
+    if not re.fullmatch(r"\d{1,9}(\.\d{1,9}){1,3}", text):
         raise BadValue(f"{text!r} is not a Kafka version", "write it as 0.10.2 or 2.8")
     parts = [int(part) for part in text.split(".")]
     patch = parts[2] if parts[0] == 0 and len(parts) > 2 else 0

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from formats.log_dir.file_names import parse_partition_folder
 from formats.values import replace
+from formats.whole_numbers import whole_number
 from kctl.errors import BadValue
 from kctl.evidence.identity import Identity, named_broker_id, read_identity
 from kctl.evidence.model import (
@@ -61,7 +62,7 @@ def discover(
 def _pairs(texts: Iterable[str], option: str, what: str) -> Iterable[tuple[str, Path]]:
     for text in texts:
         name, equals, folder = text.partition("=")
-        if not equals or not name or not folder or (what == "ID" and not (name.isascii() and name.isdigit())):
+        if not equals or not name or not folder or (what == "ID" and whole_number(name) is None):
             raise BadValue(
                 f"{option} {text!r} is not {what}=FOLDER", "write the name, an equals sign and the folder"
             )

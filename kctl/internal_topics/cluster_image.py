@@ -216,7 +216,7 @@ def _feature(image: ClusterImage, values: Values) -> None:
 
 
 def _quota(image: ClusterImage, values: Values) -> None:
-    entity = tuple(sorted((part["entity_type"], part["entity_name"]) for part in values["entity"]))
+    entity = tuple(sorted({part["entity_type"]: part["entity_name"] for part in values["entity"]}.items()))
     kept = image.quotas.setdefault(entity, {})
     if values["remove"]:
         kept.pop(values["key"], None)

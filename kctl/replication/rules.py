@@ -66,7 +66,7 @@ FETCH_ORDERS = (((0, 8, 2), FetchOrder.READ_THEN_UPDATE), ((0,), FetchOrder.UPDA
 
 def parse_version(text: str) -> tuple[int, ...]:
     """A version as numbers; a line such as `2.8` or `0.10` stands for its last release. Raises BadValue."""
-    if not re.fullmatch(r"\d+(\.\d+){0,3}", text):
+    if not re.fullmatch(r"\d{1,9}(\.\d{1,9}){0,3}", text):
         raise BadValue(f"not a Kafka version: {text!r}", "give one such as 0.10.2.2, 1.1 or 3.9")
     numbers = tuple(int(part) for part in text.split("."))
     whole = 4 if numbers[0] == 0 else 3

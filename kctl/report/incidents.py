@@ -10,7 +10,7 @@ from formats.values import Struct
 from kctl.audit.tables import Tables
 from kctl.replica.loss.words import amount_of, cause_words, listed
 from kctl.report.html import slug
-from kctl.times import iso, parse_time
+from kctl.times import iso, parse_iso
 
 Row = Mapping[str, Any]
 Key = tuple[str, int]
@@ -89,7 +89,7 @@ class Incident(Struct, frozen=True):
             else ""
         )
         start, end = (
-            clock(parse_time(self.before[key] or self.before["time"])) for key in ("time", "until_time")
+            clock(parse_iso(self.before[key] or self.before["time"])) for key in ("time", "until_time")
         )
         when = (
             f"at {start}"
@@ -141,7 +141,7 @@ def incidents(tables: Tables) -> list[Incident]:
     ):
         key = row["topic"], row["partition"], row["leader_epoch"]
         if key in wanted or row["how"] == "unclean":
-            times[key] = parse_time(row["from_time"])
+            times[key] = parse_iso(row["from_time"])
             if row["how"] == "unclean":
                 unclean.append(row)
     members: dict[tuple[str, int | None], list[tuple[int | None, Key, Row | None]]] = defaultdict(list)
@@ -197,9 +197,9 @@ def _incident(
         near = [
             row for row in ends
             if row["broker_id"] != broker_id and (not in_sync or row["broker_id"] in in_sync)
-            and 0 <= start - parse_time(row["time"]) <= LIVES_BEFORE_MS
+            and 0 <= start - parse_iso(row["time"]) <= LIVES_BEFORE_MS
         ]  # fmt: skip
-        before = max(near, key=lambda row: parse_time(row["time"]), default=None)
+        before = max(near, key=lambda row: parse_iso(row["time"]), default=None)
         for row in near:
             # The controller noticed it; the broker's own log shows what it was, and its last line before.
             if (

@@ -17,7 +17,7 @@ from kctl.model import TopicPartition
 from kctl.replica.loss.words import listed
 from kctl.report.html import Html, count, element, table
 from kctl.report.lineage import key, swatch
-from kctl.times import iso, parse_time
+from kctl.times import iso, parse_iso
 
 Row = Mapping[str, Any]
 
@@ -94,7 +94,7 @@ def leaders_section(rows: Iterable[Row], states: Iterable[Row] = ()) -> Html | N
         return None
     lives = sorted(states, key=lambda row: str(row["time"]))
     everything = [one for ones in partitions.values() for one in ones]
-    changes = [parse_time(row["time"]) for row in lives]
+    changes = [parse_iso(row["time"]) for row in lives]
     start = min([one.from_ms for one in everything] + changes)
     end = max([one.to_ms or one.last_seen_ms for one in everything] + changes)
     # Room at the left for the mark of a start, at the right for what still holds.
@@ -125,18 +125,18 @@ def leaders_section(rows: Iterable[Row], states: Iterable[Row] = ()) -> Html | N
 def leadership_of(row: Row) -> Leadership:
     """A leadership from its row; lists may be JSON text, as tables hold them."""
     isr = None if row["isr"] is None else tuple(listed(row["isr"]))
-    start = parse_time(row["from_time"])
+    start = parse_iso(row["from_time"])
     found = Leadership(
         TopicPartition(row["topic"], row["partition"]),
         row["leader_epoch"],
         leader=row["leader"],
         isr=isr,
         isr_changes=[
-            IsrChange(parse_time(c["time"]), tuple(c["isr"]), None, c["file"], c["line"], c.get("offset"))
+            IsrChange(parse_iso(c["time"]), tuple(c["isr"]), None, c["file"], c["line"], c.get("offset"))
             for c in listed(row["isr_changes"])
         ],
         from_ms=start,
-        to_ms=parse_time(row["to_time"]) if row["to_time"] else None,
+        to_ms=parse_iso(row["to_time"]) if row["to_time"] else None,
         how=row["how"],
         cause=row.get("cause") or "",
         proofs=listed(row["evidence"]),
@@ -327,7 +327,7 @@ def _life(states: Sequence[Row], axis: Axis, top: int, listing: _Listing) -> Ite
     bars: list[tuple[int, int]] = []
     marks: list[Html] = []
     for state in states:
-        time = parse_time(state["time"])
+        time = parse_iso(state["time"])
         if state["state"] in BEGINS:
             mark = "▲" if running is None else ""
             running = time if running is None else running

@@ -27,6 +27,7 @@ Result = TypeVar("Result")
 
 ALONE_FOR = 0.05  # seconds of work before other processes are forked
 TO_SPAWN = 6  # times as long where they are spawned: each imports everything anew
+MOST_JOBS = 1024
 WAITING = 3  # results and items that may wait, for each process
 
 
@@ -78,7 +79,7 @@ def ordered(
     if jobs is not None and not isinstance(jobs, int):
         yield from jobs.ordered(function, items)
         return
-    jobs = jobs or default_jobs()
+    jobs = min(jobs or default_jobs(), MOST_JOBS)
     waiting = iter(items)
     if at_once and jobs > 1:
         yield from _by_workers(function, waiting, jobs)

@@ -33,6 +33,7 @@ from kafka.protocol.frame import KafkaBytes
 from kafka.protocol.metadata import MetadataResponse
 from kafka.protocol.schemas.fields.struct import StructField
 
+from formats.whole_numbers import whole_number
 from kctl.cluster.versions import needs
 from kctl.errors import BadValue, KctlError, file_error
 from kctl.files import open_file, read_text
@@ -264,6 +265,9 @@ LONGEST_PAUSE = 60.0  # seconds for which a broker may ask while a quota is used
 POLL_INTERVAL = 0.02  # seconds
 
 
+LONGEST_WAIT = 2_000_000  # seconds: requests say milliseconds in 32 bits
+
+
 class Access(NamedTuple):
     """Where the brokers are and how to speak to them. `timeout` is seconds for any one answer."""
 
@@ -318,7 +322,7 @@ def access_from(context: Context, servers: str, timeout: float) -> Access:
     """Servers with the TLS and SASL settings of a context."""
     known = with_secrets(context)
     shared = {name: getattr(known, name) for name in Access._fields if name not in ("servers", "timeout")}
-    return Access(servers=servers, timeout=timeout, **shared)
+    return Access(servers=servers, timeout=min(timeout, LONGEST_WAIT), **shared)
 
 
 class NoAnswer(KctlError):
@@ -354,7 +358,7 @@ def server_list(text: str) -> list[str]:
     found = [part.strip() for part in text.split(",") if part.strip()]
     for part in found:
         host, colon, port = part.rpartition(":")
-        if colon and (not host or not port.isdigit() or not 0 < int(port) < 65536):
+        if colon and (not host or not 0 < (whole_number(port) or 0) < 65536):
             raise BadValue(f"{part!r} is not HOST:PORT", "write --bootstrap-server kafka1:9092,kafka2:9092")
     if not found:
         raise BadValue("no bootstrap server is named", "write --bootstrap-server kafka1:9092,kafka2:9092")

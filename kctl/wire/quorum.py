@@ -21,6 +21,7 @@ from typing import Any
 from kafka.protocol.admin.cluster import DescribeClusterRequest, DescribeQuorumRequest
 from kafka.protocol.metadata import ApiVersionsRequest
 
+from formats.whole_numbers import whole_number
 from kctl.cluster.state import Endpoint, Quorum, QuorumMember
 from kctl.errors import KctlError
 from kctl.wire.adapter import NoAnswer, Wire
@@ -181,8 +182,8 @@ def _voters(wire: Wire) -> dict[int, tuple[Endpoint, bool]]:
     for number, text in enumerate((file.get(VOTERS) or file.get(SERVERS) or "").split(","), 2):
         id, _, address = text.strip().rpartition("@")
         host, _, port = address.rpartition(":")
-        if host and port.isdigit():
-            endpoints[int(id or -number)] = Endpoint("", host, int(port))
+        if host and (at := whole_number(port)) is not None:
+            endpoints[int(id or -number)] = Endpoint("", host, at)
     found = listening(set(endpoints.values()))
     nameless = any(id < 0 for id in endpoints)
     told = {

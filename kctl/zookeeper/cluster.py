@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Unpack
 
 from formats.errors import FormatError
+from formats.whole_numbers import whole_number
 from formats.znodes.consumers import parse_consumer
 from formats.znodes.requests import (
     CHANGE_NAME,
@@ -239,10 +240,10 @@ def _by_partition(reader: ZnodeReader, base: str) -> Iterator[tuple[TopicPartiti
     topics = reader.children(base) or []
     folders = [f"{base}/{topic}" for topic in topics]
     places = [
-        (TopicPartition(topic, int(number)), f"{folder}/{number}")
+        (TopicPartition(topic, partition), f"{folder}/{number}")
         for topic, folder, numbers in zip(topics, folders, reader.children_many(folders), strict=True)
         for number in numbers or ()
-        if number.isascii() and number.isdigit()
+        if (partition := whole_number(number)) is not None
     ]
     for (tp, _), node in zip(places, reader.get_many([path for _, path in places]), strict=True):
         if node is not None:

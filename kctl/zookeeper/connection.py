@@ -25,6 +25,7 @@ from kazoo.retry import KazooRetry
 from kazoo.security import ACL, Id
 
 from formats.values import Struct
+from formats.whole_numbers import whole_number
 from kctl.changes.plan import Write
 from kctl.cluster.interface import Conflict
 from kctl.errors import BadValue, KctlError, Refused
@@ -185,9 +186,10 @@ def why_not(access: Access, remembered: Remembered) -> str:
 
 def _split(address: str) -> tuple[str, int]:
     host, _, port = address.strip().rpartition(":")
-    if not host or not port.isdigit():
+    number = whole_number(port)
+    if not host or number is None:
         return address.strip().strip("[]"), 2181
-    return host.strip("[]"), int(port)
+    return host.strip("[]"), number
 
 
 def _answer(host: str, port: int, access: Access) -> str:

@@ -15,6 +15,7 @@ import msgspec
 
 from formats.errors import FormatError
 from formats.values import Struct, field
+from formats.whole_numbers import whole_number
 from formats.znodes import cluster as znodes
 from formats.znodes.json_text import parse_object, text
 from formats.znodes.requests import RequestZnode, parse_election, parse_reassignment
@@ -166,7 +167,7 @@ def _controller(read: ClusterReading, singles: Mapping[str, Znode | None]) -> Co
 def _brokers(
     read: ClusterReading, names: Iterable[str]
 ) -> tuple[dict[int, Broker], list[tuple[znodes.BrokerZnode, int]]]:
-    ids = sorted(int(name) for name in names if name.isascii() and name.isdigit())
+    ids = sorted(id for name in names if (id := whole_number(name)) is not None)
     paths = [f"/brokers/ids/{id}" for id in ids]
     found: dict[int, Broker] = {}
     registrations: list[tuple[znodes.BrokerZnode, int]] = []

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from formats.errors import FormatError
 from formats.values import Struct, field
+from formats.whole_numbers import whole_number
 from formats.znodes import cluster as znodes
 from formats.znodes.requests import (
     ConfigChange,
@@ -70,7 +71,9 @@ class FreshZnodes(Struct, frozen=True):
 
     def live_brokers(self) -> set[int]:
         """Ids of the brokers that are registered now."""
-        return {int(name) for name in self.store.children("/brokers/ids") or () if name.isdigit()}
+        return {
+            id for name in self.store.children("/brokers/ids") or () if (id := whole_number(name)) is not None
+        }
 
 
 def guards(fresh: FreshZnodes) -> list[Write]:

@@ -219,3 +219,21 @@ def test_an_hour_of_other_software_in_a_log_of_kafka_is_nothing_strange(tmp_path
     log = tmp_path / "server.log"
     log.write_text("[2026-11-21 13:18:20,000] INFO Opening socket (org.apache.zookeeper.ClientCnxn)\n")
     assert not find_sources([str(tmp_path)]).findings
+
+
+def test_a_change_of_the_isr_by_a_broker_that_nobody_knows(tmp_path: Path) -> None:
+    (tmp_path / "state-change.log").write_text(
+        "[2026-11-21 13:18:27,173] INFO [Controller id=3 epoch=1] Changed partition ledger-0 from NewPartition to"
+        " OnlinePartition with state LeaderAndIsr(leader=1, leaderEpoch=0, isr=List(1, 2), zkVersion=0) (state.change.logger)\n"
+    )
+    lines = (("1", "ledger-1", 40), ("2", "ledger-2", 50), ("-0", "ledger-0", 59))
+    (tmp_path / "server.log").write_text(
+        "".join(
+            f"[2026-11-21 13:18:{second},000] INFO [Partition {partition} broker={broker}] ISR updated to 1"
+            " and version updated to [1] (kafka.cluster.Partition)\n"
+            for broker, partition, second in lines
+        )
+    )
+    found = timeline(read_events([str(tmp_path)]))
+    (only,) = found.of(TopicPartition("ledger", 0))
+    assert [change.isr for change in only.isr_changes] == [(1,)]

@@ -55,7 +55,9 @@ class IsrLines(Struct):
         current = history.current
         if current is None or not isinstance(isr, list) or history.is_over:
             return
-        if current.leader is not None and current.leader >= 0 and event.broker_id != current.leader:
+        # A line whose broker nobody knows is taken for the leader's: only leaders print these.
+        is_others = event.broker_id not in (None, current.leader)
+        if current.leader is not None and current.leader >= 0 and is_others:
             if time_ms - current.from_ms > LATE:
                 self._zombie(event, history, time_ms, "it tried to change the ISR")
             return

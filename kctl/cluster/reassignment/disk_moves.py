@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from formats.whole_numbers import whole_number
 from kctl.changes.intents import AlterReplicaLogDirs, Intent
 from kctl.changes.waiting import Waited
 from kctl.cluster.disks import LogDir, Place, ReplicaDirs, places
@@ -172,7 +173,7 @@ def waits_for(place: Place, path: str, broker: int, state: ClusterState) -> str:
 
 def _rate_of(broker: int, state: ClusterState) -> int:
     rate = state.config("brokers", str(broker)).get(DISK_RATE, "")
-    return int(rate) if rate.isascii() and rate.isdigit() else 0
+    return whole_number(rate) or 0
 
 
 # --- where a plan stands ------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from formats.values import replace
+from formats.whole_numbers import whole_number
 from kctl.changes.intents import AlterConfig, ClearThrottle
 from kctl.cluster.disks import LogDir
 from kctl.cluster.interface import Cluster
@@ -191,8 +192,9 @@ def brokers_throttled_otherwise(intent: ClearThrottle, state: ClusterState) -> s
             for item in split(config.values.get(key)):
                 if item == EVERYTHING:
                     busy.update(b for b in state.brokers)
-                elif item not in own.get(key, ()) and item.partition(":")[2].isdigit():
-                    busy.add(int(item.partition(":")[2]))
+                elif item not in own.get(key, ()):
+                    broker = whole_number(item.partition(":")[2])
+                    busy.update(() if broker is None else (broker,))
     return busy
 
 
@@ -240,8 +242,7 @@ def throttle_of_partitions(partitions: Iterable[TopicPartition], state: ClusterS
 
 
 def _partition(item: str) -> int | None:
-    number = item.partition(":")[0]
-    return int(number) if number.isdigit() else None
+    return whole_number(item.partition(":")[0])
 
 
 def split(value: str | None) -> list[str]:
@@ -280,7 +281,7 @@ def throttles_set(state: ClusterState) -> list[Throttle]:
             elif key == DISK_RATE:
                 used = name not in without_copies
             else:
-                used = name.isdigit() and int(name) in busy
+                used = whole_number(name) in busy
             found.append(Throttle(kind, name, key, value, used))
     return found
 
@@ -288,9 +289,9 @@ def throttles_set(state: ClusterState) -> list[Throttle]:
 def with_slowed_disks(cluster: Cluster, state: ClusterState) -> ClusterState:
     """The state with the log directories of brokers that are to copy slowly between their disks: whether any does."""
     slowed = {
-        int(name)
+        id
         for (kind, name), config in state.configs.items()
-        if kind == "brokers" and name.isdigit() and DISK_RATE in config.values
+        if kind == "brokers" and (id := whole_number(name)) is not None and DISK_RATE in config.values
     }
     found = cluster.read_log_dirs(slowed) if slowed else None
     return replace(state, log_dirs=tuple(found)) if found else state
@@ -323,7 +324,7 @@ def unused_throttles(state: ClusterState) -> ClearThrottle:
             }
             if idle:
                 lists[name] = idle
-        elif kind == "brokers" and name.isdigit():
+        elif kind == "brokers" and whole_number(name) is not None:
             wanted = BROKER_KEYS if name in without_copies else RATES
             keys: dict[str, str | None] = {key: None for key in wanted if key in config.values}
             if keys:

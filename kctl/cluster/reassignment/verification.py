@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from formats.whole_numbers import whole_number
 from kctl.cluster.reassignment.moves import ids, moving_targets, some
 from kctl.cluster.reassignment.throttles import (
     EVERYTHING,
@@ -391,7 +392,7 @@ def _throttles_of(one: Standing, sizes: Sizes, state: ClusterState) -> Iterator[
 def _rate_of(broker: int, key: str, state: ClusterState) -> int:
     """The rate of a throttle in bytes a second; 0 where there is none."""
     rate = state.config("brokers", str(broker)).get(key) or state.config("brokers", "<default>").get(key, "")
-    return int(rate) if rate.isascii() and rate.isdigit() else 0
+    return whole_number(rate) or 0
 
 
 def _with_rate(one: Standing, sizes: Sizes, rates: Mapping[tuple[TopicPartition, int], float]) -> Standing:

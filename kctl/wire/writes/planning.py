@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from formats.whole_numbers import whole_number
 from kctl.changes import intents
 from kctl.changes.intents import AlterConfig, Intent, offset_rows, partition_rows
 from kctl.changes.plan import Write
@@ -148,7 +149,11 @@ def _alter(fresh: ClusterState, change: AlterConfig) -> Write:
             )
     if kind == "topics":
         existing(fresh, name)
-    elif kind in ("brokers", "broker-loggers") and name.isdigit() and not fresh.is_alive(int(name)):
+    elif (
+        kind in ("brokers", "broker-loggers")
+        and (id := whole_number(name)) is not None
+        and not fresh.is_alive(id)
+    ):
         raise Refused(
             f"broker {name} is not alive, and only the broker itself can apply its configuration; nothing was written",
             f"start broker {name}"
@@ -300,8 +305,8 @@ def _can_take(state: ClusterState, change: AlterConfig) -> bool:
     """Whether somebody is there to take it: a dead broker copies nothing, and needs no throttle."""
     return (
         change.entity_type != "brokers"
-        or not change.entity_name.isdigit()
-        or state.is_alive(int(change.entity_name))
+        or (id := whole_number(change.entity_name)) is None
+        or state.is_alive(id)
     )
 
 
