@@ -22,7 +22,9 @@ from kctl.model import TopicPartition
 
 KAFKA_SERVERS = ("kafka.server.KafkaServer", "kafka.server.KafkaServerStartable", "kafka.server.BrokerServer")
 # `Log(dir=..., topic=t, partition=0, ..., logEndOffset=50)` in the line of a log that was loaded (2.6 to 3.9).
-LOADED = re.compile(r"topic=(?P<topic>[\w.-]+), partition=(?P<partition>\d{1,18}),.*logEndOffset=(?P<end>\d{1,18})")
+LOADED = re.compile(
+    r"topic=(?P<topic>[\w.-]+), partition=(?P<partition>\d{1,18}),.*logEndOffset=(?P<end>\d{1,18})"
+)
 # `[orders,2], initOffset 5 to broker` or `orders-2, initOffset ...`: where the log ends as a fetcher is made (to 0.11).
 FETCHED = re.compile(
     r"(?:\[(?P<old>[\w.-]+),(?P<id>\d{1,18})\]|(?P<topic>[\w.-]+)-(?P<partition>\d{1,18})), initOffset (?P<end>\d{1,18}) to"
