@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,7 +14,7 @@ from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import open_brokers_for_change, wire
 from commands.cli.frame import Frame, command
 from commands.cli.options import GIVEN_PATH, TIMEOUT, TOPIC, Duration, as_one_value, flag, option
-from commands.cli.render import Outcome, Page, Row, aligned, table
+from commands.cli.render import Outcome, Page, Row, aligned, folding, table
 from kctl.errors import BadValue, KctlError, file_error
 from kctl.rows.live_groups import GROUP, MEMBER, OFFSET, RESET
 
@@ -81,7 +82,7 @@ def describe(frame: Frame, timeout: float, groups: tuple[str, ...]) -> Outcome:
                 rows += _described(connected, group, state)
             except KctlError as error:
                 frame.report(error)
-    return Outcome(rows, text=describe_text)
+    return Outcome(rows, text=folding(describe_text))
 
 
 def _described(connected: Wire, name: str, state: ClusterState | None) -> Iterator[Row]:
@@ -218,9 +219,22 @@ resets = as_one_value(
 
 
 def reset_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
-    """Each partition with what a reset skips or repeats; what rows say twice, once."""
-    twice = {"from_offset", "to_offset", "change"}
-    yield from aligned(({key: row[key] for key in row if key not in twice} for row in rows), page)
+    """The group, and each partition with what a reset skips or repeats; what rows say twice, once."""
+    for group, of_group in groupby(rows, key=lambda row: str(row["group"])):
+        yield page.style(group, "bold")
+        shown = (
+            {
+                "kind": row["kind"],
+                "partition": f"  {row['topic']}-{row['partition']}",
+                "offset": row["offset"],
+                "new offset": "none" if row["new_offset"] is None else row["new_offset"],
+                "skips": row["skips"],
+                "repeats": row["repeats"],
+                "": "the nearest in the log" if row["was_outside"] else None,
+            }
+            for row in of_group
+        )
+        yield from aligned(shown, page)
 
 
 def reset_rows(group: str, resets: Sequence[Reset]) -> list[Row]:
@@ -257,7 +271,7 @@ def reset(frame: Frame, how: How, goal: Goal, group: str, topics: tuple[str, ...
         if not execute and not how.dry_run:
             frame.note("nothing was written; add --execute to write it")
             return Outcome(rows, text=reset_text)
-        return carry_out(frame, how, cluster, plan_reset(cluster, group, chosen), rows)
+        return carry_out(frame, how, cluster, plan_reset(cluster, group, chosen), rows, reset_text)
 
 
 @command("reset-plan", status="0 planned · 2 wrong usage · 3 no such group, no connection")
@@ -334,7 +348,9 @@ def delete_offsets(frame: Frame, how: How, group: str, topics: tuple[str, ...]) 
             )
             for tp in gone
         ]
-        return carry_out(frame, how, cluster, plan_offset_deletion(cluster, described, present, gone), rows)
+        return carry_out(
+            frame, how, cluster, plan_offset_deletion(cluster, described, present, gone), rows, reset_text
+        )
 
 
 @command("delete", status=CHANGE_STATUS)

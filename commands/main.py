@@ -123,18 +123,29 @@ def first_step() -> list[str]:
     from kctl.evidence.glance import glance
 
     seen = glance(Path())
-    if not seen.partitions:
+    if not seen.partitions and not seen.logs:
         return []
     more = "" if seen.is_whole else "at least "
-    logs = f", broker logs in {seen.logs} folders" if seen.logs else ""
-    command = (
-        "kctl audit run . --out ../report" if seen.logs or seen.partitions > 1 else "kctl segment verify ."
-    )
+    found = [
+        f"{more}{_counted(seen.segments, 'segment')} in {_counted(seen.partitions, 'folder')} of partitions"
+    ]
+    logs = [f"broker logs in {_counted(seen.logs, 'folder')}"] if seen.logs else []
+    if not seen.partitions:
+        found, command = logs, "kctl state-log timeline ."
+    elif seen.logs or seen.partitions > 1:
+        found, command = found + logs, "kctl audit run . --out ../report"
+    else:
+        command = "kctl segment verify ."
+    is_one = seen.segments == 1 and seen.partitions
     return [
-        f"kctl: here are {more}{seen.segments} segments in {seen.partitions} folders of partitions{logs}",
+        f"kctl: here {'is' if is_one else 'are'} {', '.join(found)}",
         f"next     {command}",
         "`kctl --help` lists all commands",
     ]
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def could_not(error: OSError) -> int:

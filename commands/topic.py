@@ -12,7 +12,7 @@ from commands.cli.changing import CHANGE_STATUS, How, carry_out, changes
 from commands.cli.connecting import At, open_brokers_for_change, open_for_change, reads
 from commands.cli.frame import Frame, command
 from commands.cli.options import PARTITION, flag, option
-from commands.cli.render import Outcome, Page, Row, ids, table
+from commands.cli.render import Outcome, Page, Row, folding, ids, table
 from kctl.errors import BadValue
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def describe(frame: Frame, at: At, topic: tuple[str, ...], overrides: bool, **fi
     rows = list(_described(state, topic, chosen, overrides))
     if "offline" in chosen and rows:
         frame.raise_status(5)
-    return Outcome(rows, text=describe_text)
+    return Outcome(rows, text=folding(describe_text))
 
 
 def _described(

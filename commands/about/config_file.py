@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import cast
 
 from commands.cli.frame import Frame, command
-from commands.cli.render import Outcome, Row
+from commands.cli.render import Outcome, Page, Row, cell, folding
 from kctl.errors import Refused
 
 TEMPLATE = """\
@@ -36,6 +37,7 @@ read_only = true                               # every change is refused
 # sasl_token_file = "/run/token"               # with OAUTHBEARER; read at each connection
 # acl = "secure"                               # of znodes that kctl creates: secure, or open
 """
+NO_CONTEXT = "no context: `kctl config-file init` writes a file to fill in"
 FILES = ("tls_ca", "tls_certificate", "tls_key", "sasl_token_file")
 
 
@@ -72,7 +74,7 @@ def check(frame: Frame) -> Outcome:
     for row in rows:
         if row["problems"]:
             frame.raise_status(5)
-    return Outcome(rows, nothing="no context: `kctl config-file init` writes a file to fill in")
+    return Outcome(rows, nothing=NO_CONTEXT, text=folding(check_text))
 
 
 @command("show", status="0 printed · 3 not TOML")
@@ -81,7 +83,25 @@ def show(frame: Frame) -> Outcome:
 
     $ kctl config-file show --output json
     """
-    return Outcome(contexts(), nothing="no context: `kctl config-file init` writes a file to fill in")
+    return Outcome(contexts(), nothing=NO_CONTEXT, text=folding(contexts_text))
+
+
+def check_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """The contexts, and that nothing is wrong where that is so."""
+    listed = list(rows)
+    yield from contexts_text(listed, page)
+    if listed and not any(row["problems"] for row in listed):
+        yield "no problem found; whether a cluster answers is not checked"
+
+
+def contexts_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
+    """Each context with a key a line, as in the file, and what is wrong with it."""
+    for row in rows:
+        yield page.style(str(row["name"]), "bold") + ("   (default)" if row["is_default"] else "")
+        settings = cast("dict[str, object]", row["settings"])
+        longest = max(map(len, settings), default=0)
+        yield from (f"  {key.ljust(longest)}  {cell(value)}" for key, value in settings.items())
+        yield from (page.style(f"  {problem}", "error") for problem in cast("list[str]", row["problems"]))
 
 
 def contexts() -> Iterator[Row]:

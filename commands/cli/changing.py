@@ -15,6 +15,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -23,7 +24,7 @@ from commands.cli.connecting import pinned
 from commands.cli.frame import Frame
 from commands.cli.leaving import say, visible
 from commands.cli.options import KAFKA_VERSION, Decorator, Duration, as_one_value, flag, option
-from commands.cli.render import Outcome, Page, Row, aligned
+from commands.cli.render import Outcome, Page, Row, Text, aligned
 from formats import bounded_json
 from kctl.errors import KctlError, NotFinished, Refused
 
@@ -35,10 +36,10 @@ if TYPE_CHECKING:
     from kctl.cluster.versions import KafkaVersion
 
 
-def dry_run_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
-    """Rows of other kinds in columns, then the writes of a plan as a diff, without its checks."""
+def dry_run_text(rows: Iterable[Row], page: Page, *, others: Text = aligned) -> Iterator[str]:
+    """Rows of other kinds, then the writes of a plan as a diff, without its checks."""
     listed = list(rows)
-    yield from aligned([row for row in listed if row["kind"] != "write"], page)
+    yield from others([row for row in listed if row["kind"] != "write"], page)
     stage: object = None
     for row in listed:
         if row["kind"] != "write" or row["action"] == "check":
@@ -141,10 +142,10 @@ def _flat(content: object) -> dict[str, str]:
     return dict(values("", document))
 
 
-def change_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
-    """Rows of other kinds in columns, then a sentence about the change."""
+def change_text(rows: Iterable[Row], page: Page, *, others: Text = aligned) -> Iterator[str]:
+    """Rows of other kinds, then a sentence about the change."""
     listed = list(rows)
-    yield from aligned([row for row in listed if row["kind"] not in ("change", "refused")], page)
+    yield from others([row for row in listed if row["kind"] not in ("change", "refused")], page)
     for row in listed:
         if row["kind"] == "refused":
             reason = f": {row['reason']}" if row["reason"] else ""
@@ -239,8 +240,10 @@ def typed_command() -> str:
     return context.command_path
 
 
-def carry_out(frame: Frame, how: How, cluster: Cluster, plan: Plan, rows: Iterable[Row] = ()) -> Outcome:
-    """Show the plan, ask, journal, write and wait; gives `rows` (shown with the plan), then the `change` row.
+def carry_out(
+    frame: Frame, how: How, cluster: Cluster, plan: Plan, rows: Iterable[Row] = (), text: Text = aligned
+) -> Outcome:
+    """Show the plan, ask, journal, write and wait; gives `rows` (shown with the plan as `text`), then the `change` row.
 
     With nothing to do: no journal entry, status 0. With `--dry-run`: the plan's `write` rows. Refused (4) with
     no terminal and no `--yes`, and where the plan needs an option that was not given. When the wait times out the `change` row still comes, and the status is 5.
@@ -250,10 +253,10 @@ def carry_out(frame: Frame, how: How, cluster: Cluster, plan: Plan, rows: Iterab
 
     if plan.is_empty:
         frame.note(f"nothing to do: {plan.title}")
-        return Outcome(rows)
+        return Outcome(rows, text=text)
     if how.dry_run:
         _show_warnings(frame, plan)
-        return Outcome([*rows, *write_rows(plan)], text=dry_run_text)
+        return Outcome([*rows, *write_rows(plan)], text=partial(dry_run_text, others=text))
     if plan.needs:
         _show_warnings(frame, plan)
         frame.report(
@@ -262,7 +265,7 @@ def carry_out(frame: Frame, how: How, cluster: Cluster, plan: Plan, rows: Iterab
                 "add the option if you want this; --dry-run shows what would be lost",
             )
         )
-        return Outcome(rows)
+        return Outcome(rows, text=text)
     state = cluster.read_state((), partition_states=False, recent=True)
     _confirm(frame, how, plan, frame.context.name or state.cluster_id or "yes", cluster.location)
     entry = new_entry(
@@ -276,7 +279,7 @@ def carry_out(frame: Frame, how: How, cluster: Cluster, plan: Plan, rows: Iterab
         undoes=str(plan.details["undoes"]) if "undoes" in plan.details else None,
     )
     refused = run(frame, how, cluster, entry, apply)
-    return Outcome([*rows, *refused, change_row(entry)], text=change_text)
+    return Outcome([*rows, *refused, change_row(entry)], text=partial(change_text, others=text))
 
 
 def run(

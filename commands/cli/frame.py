@@ -9,13 +9,12 @@ import inspect
 import os
 import re
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.cli.leaving import Chunk, say, say_error, write
+from commands.cli.leaving import Chunk, say, say_error
 from commands.cli.options import Duration
 from commands.cli.render import Outcome, Row, deliver, json_encoder
 from commands.cli.selection import Conditions, Selection, keys_of
@@ -105,7 +104,12 @@ def remember_globals(ctx: click.Context, /, **values: Any) -> None:
 class Frame:
     """One run of a command: output format, settings, progress and exit status."""
 
-    def __init__(self, values: dict[str, Any], origins: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        values: dict[str, Any],
+        origins: dict[str, str] | None = None,
+        make_room: Callable[[], None] | None = None,
+    ) -> None:
         self.given = values
         self.origins = origins or {}
         self.output: str = values.get("output") or "text"
@@ -119,6 +123,7 @@ class Frame:
         self.status = 0
         self.acks = "all"
         """How producers wrote, as given on the command line."""
+        self._make_room = make_room
         self._bar: Bar | None = None
         self._context: Context | None = None
 
@@ -194,7 +199,9 @@ class Frame:
         return self._bar
 
     def make_room(self) -> None:
-        """Erase the progress bar before a line is written; it comes back below."""
+        """Erase what gives way before a line is written: the last look of a command that repeats, the progress bar."""
+        if self._make_room is not None:
+            self._make_room()
         if self._bar is not None:
             self._bar.erase()
 
@@ -224,7 +231,7 @@ class KctlCommand(click.Command):
             self.params.append(
                 click.Option(
                     ["--every"], type=Duration(), metavar="DURATION", default=every or None, show_default=bool(every),
-                    help="Refresh at this interval until Ctrl-C.",
+                    help="Refresh at this interval until q or Ctrl-C.",
                 )
             )  # fmt: skip
         self.status_text = status or "0 done, nothing wrong · 3 failed · 5 something is wrong"
@@ -259,7 +266,10 @@ class KctlCommand(click.Command):
         # What is there by default is for people who look.
         if not pause or (self.every and not sys.stdout.isatty() and _is_default(ctx, "every")):
             return self.once(ctx, Frame(values))
-        return repeated(lambda: self.once(ctx, Frame(values)), pause)
+        from commands.cli.repeating import repeated
+
+        is_text = values.get("output") in (None, "text")
+        return repeated(lambda room: self.once(ctx, Frame(values, make_room=room)), pause, is_text=is_text)
 
     def once(self, ctx: click.Context, frame: Frame) -> int:
         """Run the command and deliver its rows; gives the exit status."""
@@ -286,26 +296,6 @@ class KctlCommand(click.Command):
 
 def _is_default(ctx: click.Context, name: str) -> bool:
     return ctx.get_parameter_source(name) is click.core.ParameterSource.DEFAULT
-
-
-def repeated(look: Callable[[], int], pause: float) -> int:
-    """Look again and again until Ctrl-C; gives the last exit status. A terminal gets a screen of its own meanwhile."""
-    is_screen = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
-    status = 0
-    try:
-        write([b"\x1b[?1049h\x1b[?25l"] if is_screen else [])
-        while True:
-            write([b"\x1b[H\x1b[J"] if is_screen else [])
-            try:
-                status = look()
-            except KctlError as error:  # brokers that restart are what one looks at
-                say_error(error)
-                status = error.exit_code
-            time.sleep(pause)
-    except KeyboardInterrupt:
-        return status
-    finally:
-        write([b"\x1b[?25h\x1b[?1049l"] if is_screen else [])
 
 
 Callback = Callable[..., Outcome | Iterable[dict[str, object]] | None]

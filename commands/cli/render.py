@@ -284,10 +284,8 @@ def table(rows: Sequence[Row], page: Page) -> Iterator[str]:
                 row[i].rjust(widths[i]) if right[i] else row[i].ljust(widths[i]) for i in columns
             )
             text = (line if columns.start == 0 else "    " + line).rstrip()
-            if n == 0:
-                yield page.style(text, "dim")
-            elif text or columns.start == 0:
-                yield text
+            if text or columns.start == 0:
+                yield page.style(text, "dim") if n == 0 else text
 
 
 def _fitting(widths: list[int], room: int) -> Iterator[range]:

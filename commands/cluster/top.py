@@ -24,7 +24,7 @@ MOST_GROUPS = 10
 def top(frame: Frame, at: At) -> Outcome:
     """Show brokers, problems, moves and lag on one screen that refreshes.
 
-    Refreshes until Ctrl-C. In a pipe, prints once unless --every is given. Lists the groups with the largest lag, which
+    Refreshes until q or Ctrl-C. In a pipe, prints once unless --every is given. Lists the groups with the largest lag, which
     needs --bootstrap-server.
 
     $ kctl top

@@ -11,6 +11,7 @@ from kctl.evidence.names import broker_log_kind
 
 MOST_FOLDERS = 2000
 DEEPEST = 5  # as partitions lie in copies of several moments: moments/after/broker-1/data/orders-0
+DEEPEST_LOGS = 2  # broker-1/logs, where nothing else is there: anybody may have a server.log far below
 
 
 class Glance(NamedTuple):
@@ -24,12 +25,13 @@ class Glance(NamedTuple):
 
 def glance(folder: Path) -> Glance:
     """Look through a folder, not for long."""
-    partitions = logs = segments = looked = 0
+    partitions = logs = near_logs = segments = looked = 0
     for path, folders, files in islice(os.walk(folder), MOST_FOLDERS):
         looked += 1
-        is_deepest = len(Path(path).relative_to(folder).parts) == DEEPEST
-        folders[:] = [] if is_deepest else [name for name in folders if not name.startswith(".")]
+        depth = len(Path(path).relative_to(folder).parts)
+        folders[:] = [] if depth == DEEPEST else [name for name in folders if not name.startswith(".")]
         own = sum(file.endswith(".log") and file[:-4].isdigit() for file in files)
         partitions, segments = partitions + bool(own), segments + own
-        logs += any(broker_log_kind(file) is not None for file in files)
-    return Glance(partitions, logs, segments, looked < MOST_FOLDERS)
+        has_logs = any(broker_log_kind(file) is not None for file in files)
+        logs, near_logs = logs + has_logs, near_logs + (has_logs and depth <= DEEPEST_LOGS)
+    return Glance(partitions, logs if partitions else near_logs, segments, looked < MOST_FOLDERS)

@@ -14,6 +14,7 @@ from commands.cluster.describe import (
 from commands.cluster.describe import describe_text as whole_text
 from commands.cluster.feature import list_text
 from commands.cluster.quorum import describe_text, member_rows, quorum_row
+from commands.group import reset_text
 from kctl.cluster.disks import LogDir, StoredReplica
 from kctl.cluster.kraft.features import features_of
 from kctl.cluster.rolling import rolling_restart
@@ -93,3 +94,21 @@ def test_a_rolling_restart() -> None:
 def test_predictions_end_with_the_quorum() -> None:
     row = {**quorum_row(quorum(101, 102, 103)), "message": "2 of 3 voters would answer"}
     assert list(prediction_text([row], PAGE)) == ["2 of 3 voters would answer", "no partition is affected"]
+
+
+def test_a_reset_fits_a_terminal_with_long_names() -> None:
+    group, topic = "payments-reconciliation-eu-west-1-production", "payments-events-v2"
+    same = {"kind": "group_reset", "group": group, "topic": topic}
+    listed = [
+        {**same, "partition": 0, "offset": 1200, "new_offset": 0, "change": -1200, "was_outside": False,
+         "from_offset": 1200, "to_offset": 0, "skips": 0, "repeats": 1200},
+        {**same, "partition": 1, "offset": None, "new_offset": 7, "change": None, "was_outside": True,
+         "from_offset": None, "to_offset": 7, "skips": None, "repeats": None},
+    ]  # fmt: skip
+    assert list(reset_text(listed, Page(80, color=False))) == [
+        group,
+        "partition               offset  new offset  skips  repeats",
+        "  payments-events-v2-0    1200           0      0     1200",
+        "  payments-events-v2-1                   7",
+        "    the nearest in the log",
+    ]

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import re
 import signal
 import subprocess
 import sys
+import termios
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from commands.about.config_file import TEMPLATE
+from commands.cli import repeating
+from commands.cli.repeating import CLEAR, OTHER_SCREEN, OWN_SCREEN, repeated
+from kctl.errors import KctlError
 from kctl.settings import KEYS
-from tests.conftest import HERE, Ran, kctl, rows
+from tests.conftest import HERE, Ran, Terminal, kctl, rows
 
 EXAMPLE = HERE.parent / "examples" / "unclean-election"
 LEDGER = EXAMPLE / "moments" / "after" / "broker-2" / "data" / "ledger-0" / "00000000000000000000.log"
@@ -169,6 +175,53 @@ def test_a_screen_is_left_as_it_was_found() -> None:
     assert seen.startswith(b"\x1b[?1049h\x1b[?25l") and seen.endswith(b"\x1b[?25h\x1b[?1049l")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("key", [b"q", b"xq"])
+def test_q_leaves_and_the_terminal_takes_lines_again(key: bytes) -> None:
+    export = EXAMPLE / "moments" / "during" / "znodes.jsonl"
+    command = f"{sys.executable} -m commands top --snapshot {export} --every 30"
+    reader, writer = os.openpty()
+    before = termios.tcgetattr(writer)
+    with subprocess.Popen(
+        command.split(), stdin=writer, stdout=writer, stderr=writer, cwd=HERE.parent
+    ) as running:
+        seen = b""
+        while CLEAR not in seen:
+            seen += os.read(reader, 4096)
+        assert termios.tcgetattr(writer) != before
+        os.write(reader, key)
+        assert running.wait(20) == 5
+    assert termios.tcgetattr(writer) == before
+    os.close(writer)
+    os.close(reader)
+
+
+def test_the_last_look_stays_until_the_next_has_something_to_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    happened: list[bytes] = []
+    monkeypatch.setattr(repeating, "write", happened.extend)
+    monkeypatch.setattr(repeating, "say_error", lambda error: happened.append(b"error"))
+
+    def look(make_room: Callable[[], None]) -> int:
+        happened.append(b"asked")
+        if happened.count(b"asked") == 2:
+            raise KctlError("no broker answers")
+        if happened.count(b"asked") == 4:
+            raise KeyboardInterrupt
+        for line in (b"a", b"b"):
+            make_room()
+            happened.append(line)
+        return 5
+
+    with contextlib.redirect_stdout(Terminal(io.BytesIO())):
+        assert repeated(look, 0, is_text=True) == 5
+    one = [b"asked", CLEAR, b"a", b"b"]
+    assert happened == [OTHER_SCREEN, *one, b"asked", CLEAR, b"error", *one, b"asked", OWN_SCREEN]
+    happened.clear()
+    with contextlib.redirect_stdout(Terminal(io.BytesIO())):
+        assert repeated(look, 0, is_text=False) == 5
+    assert CLEAR not in happened and OTHER_SCREEN not in happened, "rows of JSON follow each other"
+
+
 # --- the file of contexts -------------------------------------------------------------------------------
 
 
@@ -184,6 +237,13 @@ def test_a_file_is_written_once_and_checked(tmp_path: Path) -> None:
     assert path.read_text() == TEMPLATE and path.stat().st_mode & 0o777 == 0o600
     assert kctl("config-file", "init", env=env).status == 4
     assert rows("config-file", "check", env=env).of("context")[0]["problems"] == []
+    said = kctl("config-file", "check", env={**env, "NO_COLOR": "1"}, columns=80).out.decode().splitlines()
+    assert said == [
+        "example   (default)",
+        "  bootstrap_server  kafka1:9092,kafka2:9092",
+        "  read_only         true",
+        "no problem found; whether a cluster answers is not checked",
+    ]
     path.write_text(
         'default_context = "b"\n[contexts.a]\ntls_ca = "/none"\nsasl_password = "geheim"\nsasl_password_command = "none get"\nport = 1\ntls = "yes"\n'
     )
@@ -201,6 +261,8 @@ def test_a_file_is_written_once_and_checked(tmp_path: Path) -> None:
     ]
     shown = kctl("config-file", "show", env=env)
     assert b"geheim" not in shown.out and shown.status == 0
+    said = kctl("config-file", "check", env={**env, "NO_COLOR": "1"}, columns=80).out.decode()
+    assert "no problem" not in said and "\n  port is not a key\n" in said and "geheim" not in said
 
 
 # --- the first step -------------------------------------------------------------------------------------
@@ -218,5 +280,10 @@ def test_a_folder_of_evidence_is_known_and_a_command_is_proposed(
     )
     monkeypatch.chdir(LEDGER.parent)
     assert "next     kctl segment verify ." in kctl().err
+    monkeypatch.chdir(EXAMPLE.parent)
+    assert "Commands:" in kctl().err, "what lies far below is no evidence yet"
+    monkeypatch.chdir(EXAMPLE / "broker-3")
+    said = kctl().err
+    assert "here are broker logs in 1 folder" in said and "next     kctl state-log timeline ." in said
     monkeypatch.chdir(tmp_path)
     assert "Commands:" in kctl().err
