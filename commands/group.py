@@ -54,9 +54,12 @@ def list_groups(frame: Frame, timeout: float, states: tuple[str, ...]) -> Outcom
         frame.report(failure)
     wanted = {state.lower() for state in states}
     return Outcome(
-        GROUP(**{**group._asdict(), "protocol_type": group.protocol_type or None})
-        for group in groups
-        if not wanted or (group.state or "").lower() in wanted
+        (
+            GROUP(**{**group._asdict(), "protocol_type": group.protocol_type or None})
+            for group in groups
+            if not wanted or (group.state or "").lower() in wanted
+        ),
+        nothing="no group is in such a state" if wanted else "the cluster has no group",
     )
 
 

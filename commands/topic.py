@@ -150,7 +150,11 @@ def list_topics(frame: Frame, at: At, exclude_internal: bool) -> Outcome:
         state = cluster.read_state(partition_states=False, kafka_version=at.version)
     note_problems(frame, state)
     names = [name for name in state.topic_names if not (exclude_internal and is_internal(name))]
-    return Outcome((topic_row(name, state, with_configs=False) for name in names), text=list_text)
+    return Outcome(
+        (topic_row(name, state, with_configs=False) for name in names),
+        text=list_text,
+        nothing="the cluster has no such topic" if exclude_internal else "the cluster has no topic",
+    )
 
 
 @command("describe", paged=True, status=READ_STATUS)
@@ -191,7 +195,14 @@ def describe(frame: Frame, at: At, topic: tuple[str, ...], overrides: bool, **fi
     rows = list(_described(state, topic, chosen, overrides))
     if "offline" in chosen and rows:
         frame.raise_status(5)
-    return Outcome(rows, text=folding(describe_text))
+    looked = sum(not topic or name in topic for name in state.topic_names)
+    if not looked:
+        nothing = "the cluster has no topic"
+    elif overrides:
+        nothing = "no topic overrides a configuration"
+    else:
+        nothing = f"no such partition in {looked:,} topic{'s' if looked > 1 else ''}"
+    return Outcome(rows, text=folding(describe_text), nothing=nothing)
 
 
 def _described(

@@ -116,9 +116,13 @@ def _split(name: str, state: ClusterState) -> tuple[str, int | None]:
     partition = whole_number(number)
     if dash and partition is not None and topic in state.topic_names:
         return topic, partition
+    from kctl.internal_topics.rows import TRANSACTION_STATE
+
     raise KctlError(
         f"{name}: no such file, and no such topic or partition in the cluster",
-        "`kctl topic list` lists the topics",
+        "brokers create it for the first transaction; where there was none, leave it out"
+        if TRANSACTION_STATE in (name, topic)
+        else "`kctl topic list` lists the topics",
     )
 
 

@@ -251,4 +251,8 @@ def status(frame: Frame, at: At, plan: Path | None, disk_sizes: Path | None, sam
     for reason in explain(state):
         frame.note(reason)
         frame.raise_status(5)
-    return Outcome([standing_row(standing) for standing in listed], text=standing_text)
+    return Outcome(
+        [standing_row(standing) for standing in listed],
+        text=standing_text,
+        nothing="no reassignment is under way",
+    )

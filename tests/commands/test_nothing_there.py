@@ -242,3 +242,20 @@ def test_hanging_transactions_are_looked_for_past_a_folder_that_cannot_be_listed
     ran = rows("transactions", "hanging", below)
     assert ran.status == 5, ran.err
     assert [one["code"] for one in ran.of("finding")] == ["internal-log-unreadable"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("topic", "describe", "--under-min-isr"), "no such partition in 1 topic"),
+        (("topic", "describe", "--overrides"), "no topic overrides a configuration"),
+        (("topic", "list", "--exclude-internal"), ""),
+        (("reassign", "status"), "no reassignment is under way"),
+    ],
+)
+def test_nothing_found_in_a_cluster_is_said_to_people(words: tuple[str, ...], said: str) -> None:
+    export = recording(UNCLEAN) / "moments" / "after" / "znodes.jsonl"
+    ran = kctl(*words, "--snapshot", export)
+    assert ran.status == 0 and ran.err == (f"kctl: {said}\n" if said else "")
+    assert bool(ran.out) is not bool(said)
+    assert kctl(*words, "--snapshot", export, "--output", "jsonl").err == "", "programs see that no row came"
