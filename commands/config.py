@@ -107,7 +107,9 @@ def _effective(
     with at.open(frame) as cluster:
         if cluster.backend != "admin":
             raise KctlError("only brokers know the effective values", "give --bootstrap-server")
+        from kctl.cluster.state import DEFAULT
         from kctl.wire.cluster import AdminCluster
+        from kctl.wire.reading import brokers_behind
 
         assert isinstance(cluster, AdminCluster)
         state = cluster.read_state(
@@ -127,6 +129,9 @@ def _effective(
                 names = list(state.topic_names) if each == "topics" else names_of(cluster.wire, each)
             else:
                 names = [path or name]
+            if each == "brokers":
+                asked = [int(broker) for broker in names if broker != DEFAULT]
+                note_problems(frame, brokers_behind(cluster.wire, state.quorum, asked))
             made: dict[str, tuple[ConfigInForce, Row]] = {}  # by key, as it was told last
             for entity, told in in_force(cluster.wire, each, names, keys, explain=explain):
                 if isinstance(told, KctlError):
@@ -255,16 +260,19 @@ def get(
         )
     if entity_type == "topics" and entity_name is not None and entity_name not in state.topic_names:
         raise unknown_topics([entity_name], state.topic_names)
-    if entity_type not in ("brokers", "broker-loggers"):  # of those it is said below
-        note_problems(frame, state)
     name = None if entity_name is None else entity_path(entity_type, entity_name, state.kafka_version)
+    problems = list(state.problems)
     if cluster.backend == "admin" and entity_type in ("brokers", "broker-loggers"):
+        place = f"configuration of {entity_type.removesuffix('s')} {{}}".format
         for broker in map(str, sorted(state.brokers)) if name is None else (name,):
             if broker != DEFAULT and not state.is_alive(int(broker)):
                 frame.fail(
                     f"broker {broker} is not alive, and only the broker itself can report its configuration",
                     "start it, or leave it out",
                 )
+                problems = [one for one in problems if one.place != place(broker)]
+        problems = [one for one in problems if name is None or one.place == place(name)]
+    note_problems(frame, problems)
     rows = rows_of(state, entity_type, name, key, show_secrets=show_secrets)
     return Outcome(rows, nothing=NOTHING_SET)
 

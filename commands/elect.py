@@ -80,7 +80,7 @@ def unclean(
     $ kctl elect unclean orders:3 --accept-loss
     $ kctl elect unclean orders --to 2 --accept-loss --yes
     """
-    from kctl.cluster.topics import partitions_named, topics_named
+    from kctl.cluster.names import partitions_named, topics_named
     from kctl.cluster.unclean import is_leaderless, plan_unclean_election
     from kctl.wire.replicas.epochs import read_candidates, really_lost
 
@@ -133,7 +133,7 @@ def status(frame: Frame, at: At, topics: frozenset[str] | None, everything: bool
 
     with at.open(frame) as cluster:
         state = _read(cluster, topics, at.version)
-    note_problems(frame, state)
+    note_problems(frame, state.problems)
     chosen = candidates(state, topics)
     wrong = [candidate for candidate in chosen if candidate.state != LED]
     if wrong:

@@ -23,13 +23,15 @@ if TYPE_CHECKING:
     from kctl.cluster.state import ClusterState
     from kctl.model import TopicPartition
     from kctl.wire.adapter import Wire
-    from kctl.wire.group_changes import Reset, ResetGoal
+    from kctl.wire.group_resets import Reset, ResetGoal
 
 STATUS = "0 done · 2 wrong usage · 3 no such group, no connection"
 TO = option("--to FILE", "Write the offsets to FILE as well.", type=GIVEN_PATH)
 PARTITIONS = option(
     "--topic TOPIC[:PARTITION]...", "Only this topic or partition; repeatable.", into="topics"
 )
+
+ACCEPT_LOSS = flag("--accept-loss", "Accept that deleted offsets cannot be restored.")
 
 
 @command("list", paged=True, status=STATUS)
@@ -162,7 +164,7 @@ class Goal(NamedTuple):
 
         from kctl.files import read_text
         from kctl.times import parse_time
-        from kctl.wire.group_changes import ResetGoal, parse_offsets
+        from kctl.wire.group_resets import ResetGoal, parse_offsets
 
         when = parse_time(self.to_time) if self.to_time is not None else None
         if self.by_duration is not None:
@@ -265,7 +267,7 @@ def reset(frame: Frame, how: How, goal: Goal, group: str, topics: tuple[str, ...
     $ kctl group reset billing --by-duration 2h --execute --yes
     $ kctl group reset billing --from-file billing.csv --execute
     """
-    from kctl.wire.group_changes import choose_reset, plan_reset
+    from kctl.wire.group_resets import choose_reset
 
     wanted = goal.read()
     with open_brokers_for_change(frame) as cluster:
@@ -274,6 +276,8 @@ def reset(frame: Frame, how: How, goal: Goal, group: str, topics: tuple[str, ...
         if not execute and not how.dry_run:
             frame.note("nothing was written; add --execute to write it")
             return Outcome(rows, text=reset_text)
+        from kctl.wire.group_changes import plan_reset
+
         return carry_out(frame, how, cluster, plan_reset(cluster, group, chosen), rows, reset_text)
 
 
@@ -295,7 +299,7 @@ def reset_plan(
     $ kctl group reset-plan billing --to-time 2026-01-31T09:00:00Z --topic orders --to reset.csv
     $ kctl group reset-plan billing --shift-by -100
     """
-    from kctl.wire.group_changes import resets_to
+    from kctl.wire.group_resets import resets_to
 
     wanted = goal.read()
     with wire(frame, timeout=timeout) as connected:
@@ -315,15 +319,17 @@ def reset_plan(
 @changes(timeout=60)
 @click.argument("group", shell_complete=completing.groups)
 @PARTITIONS
-def delete_offsets(frame: Frame, how: How, group: str, topics: tuple[str, ...]) -> Outcome:
+@ACCEPT_LOSS
+def delete_offsets(frame: Frame, how: How, group: str, topics: tuple[str, ...], accept_loss: bool) -> Outcome:
     """Delete offsets of a group.
 
-    Works for deleted topics too. kctl refuses while the group has members. `kctl journal undo` restores the offsets.
+    Works for deleted topics too. kctl refuses while the group has members. `kctl journal undo` restores the offsets;
+    those of share groups only from Kafka 4.2 on, so that older brokers require --accept-loss.
 
     $ kctl group delete-offsets billing --topic orders
     $ kctl group delete-offsets billing --topic orders:3 --yes
     """
-    from kctl.cluster.topics import is_named
+    from kctl.cluster.names import is_named
     from kctl.wire.group_changes import plan_offset_deletion
     from kctl.wire.groups import read_group, read_offsets
 
@@ -351,18 +357,19 @@ def delete_offsets(frame: Frame, how: How, group: str, topics: tuple[str, ...]) 
             )
             for tp in gone
         ]
-        return carry_out(
-            frame, how, cluster, plan_offset_deletion(cluster, described, present, gone), rows, reset_text
-        )
+        plan = plan_offset_deletion(cluster, cluster.wire, described, present, gone, accepted=accept_loss)
+        return carry_out(frame, how, cluster, plan, rows, reset_text)
 
 
 @command("delete", status=CHANGE_STATUS)
 @changes(timeout=60)
 @click.argument("groups", nargs=-1, required=True, metavar="GROUP...", shell_complete=completing.groups)
-def delete(frame: Frame, how: How, groups: tuple[str, ...]) -> Outcome:
+@ACCEPT_LOSS
+def delete(frame: Frame, how: How, groups: tuple[str, ...], accept_loss: bool) -> Outcome:
     """Delete groups and their offsets.
 
-    kctl refuses while a group has members. `kctl journal undo` restores the groups with their offsets.
+    kctl refuses while a group has members. `kctl journal undo` restores the groups with their offsets; share groups
+    only from Kafka 4.2 on, so that older brokers require --accept-loss.
 
     $ kctl group delete billing
     $ kctl group delete billing reports --yes
@@ -370,7 +377,8 @@ def delete(frame: Frame, how: How, groups: tuple[str, ...]) -> Outcome:
     from kctl.wire.group_changes import plan_group_deletion
 
     with open_brokers_for_change(frame) as cluster:
-        return carry_out(frame, how, cluster, plan_group_deletion(cluster, cluster.wire, groups))
+        plan = plan_group_deletion(cluster, cluster.wire, groups, accepted=accept_loss)
+        return carry_out(frame, how, cluster, plan)
 
 
 @command("remove-member", status=CHANGE_STATUS)

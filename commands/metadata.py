@@ -24,7 +24,8 @@ def show(frame: Frame, options: EvidenceOptions) -> Outcome:
     $ kctl metadata show evidence/ --as-of 1042 --topic orders
     """
     from kctl.internal_topics.cluster_image import CLUSTER_METADATA
-    from kctl.internal_topics.rows import furthest_image, metadata_folders, metadata_rows, unreadable_rows
+    from kctl.internal_topics.metadata_rows import furthest_image, metadata_folders, metadata_rows
+    from kctl.internal_topics.rows import unreadable_rows
 
     folders = metadata_folders(options.find(frame))
     named = [Path(path) for path in options.paths if Path(path).name == f"{CLUSTER_METADATA}-0"]

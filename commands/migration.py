@@ -131,7 +131,7 @@ def metadata_logs(folder: Path) -> list[Path]:
     """The copies of the metadata log at and below a folder. Raises KctlError where there is none."""
     from kctl.evidence.discover import discover
     from kctl.internal_topics.cluster_image import CLUSTER_METADATA
-    from kctl.internal_topics.rows import metadata_folders
+    from kctl.internal_topics.metadata_rows import metadata_folders
 
     inside = folder / f"{CLUSTER_METADATA}-0"
     if inside.is_dir():

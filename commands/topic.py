@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kctl.cluster.partition_health import PartitionHealth
-    from kctl.cluster.state import ClusterState
+    from kctl.cluster.state import ClusterState, Problem
 
 
 def topic_row(name: str, state: ClusterState, *, with_configs: bool) -> Row:
@@ -148,7 +148,7 @@ def list_topics(frame: Frame, at: At, exclude_internal: bool) -> Outcome:
 
     with at.open(frame) as cluster:
         state = cluster.read_state(partition_states=False, kafka_version=at.version)
-    note_problems(frame, state)
+    note_problems(frame, state.problems)
     names = [name for name in state.topic_names if not (exclude_internal and is_internal(name))]
     return Outcome(
         (topic_row(name, state, with_configs=False) for name in names),
@@ -186,7 +186,7 @@ def describe(frame: Frame, at: At, topic: tuple[str, ...], overrides: bool, **fi
             partition_states=not overrides,
             kafka_version=at.version,
         )
-    note_problems(frame, state)
+    note_problems(frame, state.problems)
     note_unknown_moves(frame, state)
     for name in dict.fromkeys(topic):
         if name not in state.topic_names:
@@ -224,9 +224,9 @@ def _described(
                 yield partition_row(health, state)
 
 
-def note_problems(frame: Frame, state: ClusterState) -> None:
+def note_problems(frame: Frame, problems: Iterable[Problem]) -> None:
     """Report what could not be read (status 3); the command goes on."""
-    for problem in state.problems:
+    for problem in problems:
         frame.fail(
             f"{problem.place}: {problem.reason}",
             "the output leaves it out; run again as a user that may read it",

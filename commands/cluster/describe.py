@@ -192,7 +192,7 @@ def describe(frame: Frame, at: At) -> Outcome:
     with at.open(frame) as cluster:
         state = cluster.read_state(configs=("topics", "brokers"), kafka_version=at.version)
         backend = cluster.backend
-    note_problems(frame, state)
+    note_problems(frame, state.problems)
     note_unknown_moves(frame, state)
     rows = [cluster_row(state, backend), *member_rows(state.quorum), *feature_rows(state)]
     return Outcome(rows, text=describe_text)
@@ -210,7 +210,7 @@ def brokers(frame: Frame, at: At) -> Outcome:
     """
     with at.open(frame) as cluster:
         state = cluster.read_state(kafka_version=at.version)
-    note_problems(frame, state)
+    note_problems(frame, state.problems)
     return Outcome(broker_rows(state), text=brokers_text)
 
 
@@ -381,7 +381,7 @@ def predict(
 
     with at.open(frame) as cluster:
         state = cluster.read_state(topics, configs=("topics", "brokers"), kafka_version=at.version)
-    note_problems(frame, state)
+    note_problems(frame, state.problems)
     refuse_unknown(topics, state.topic_names)
     predictions = list(predicted(state, stop, how=how, unclean=unclean))
     affected = [prediction for prediction in predictions if prediction.outcome != "unaffected"]

@@ -98,7 +98,7 @@ def plan(frame: Frame, at: At, to: Path, **given: Any) -> Outcome:
         state = cluster.read_state(kafka_version=at.version)
         if sizes is None and (known := cluster.replica_sizes(goal.topics)) is not None:
             sizes = partition_sizes(known)
-    note_problems(frame, state)
+    note_problems(frame, state.problems)
     if given["like_kafka"]:
         planned = plan_like_kafka(state, goal, seed=given["seed"], sizes=sizes)
     else:

@@ -79,7 +79,7 @@ def _chosen(
     from commands.topic import note_problems
     from kctl.cluster.names import unknown_topics
 
-    note_problems(frame, state)
+    note_problems(frame, state.problems)
     for name in dict.fromkeys(topics):
         if name not in state.topic_names:
             frame.report(unknown_topics([name], state.topic_names))

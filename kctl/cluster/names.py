@@ -1,4 +1,4 @@
-"""Which names Kafka takes: of topics, by version, and of users and clients in paths.
+"""Which names Kafka takes: of topics, by version, and of users and clients in paths; and what names stand for.
 
 Source: core/src/main/scala/kafka/common/Topic.scala @ 0.8.2.1, 0.9.0.1, 0.10.0.1;
 clients/src/main/java/org/apache/kafka/common/internals/Topic.java @ 0.11.0.2, 2.8.2, 3.9.0-rc3
@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from urllib.parse import quote
 
+from kctl.cluster.state import ClusterState
 from kctl.cluster.versions import V0_9, V0_10, V0_11, V3_9, KafkaVersion
 from kctl.errors import BadValue, KctlError, Refused
 from kctl.model import TopicPartition
@@ -143,3 +144,35 @@ def sanitized(name: str) -> str:
         return name
     # Java's URLEncoder leaves letters, digits and .-*_ alone; Kafka then takes the star away too.
     return quote(name, safe="-_.").replace("~", "%7E")
+
+
+def partitions_named(names: Sequence[str], state: ClusterState) -> list[TopicPartition]:
+    """The partitions of `TOPIC` or `TOPIC:PARTITION,PARTITION`, by topic and number. Raises KctlError."""
+    found: set[TopicPartition] = set()
+    for name in names:
+        topic, colon, numbers = name.partition(":")  # no topic's name has a colon
+        if topic not in state.topics:
+            raise unknown_topics([topic], state.topic_names)
+        known = state.topics[topic].partitions
+        if colon and not all(part.isdecimal() for part in numbers.split(",")):
+            raise BadValue(f"{name!r} is not TOPIC or TOPIC:PARTITION", "write it as orders or orders:0,3")
+        chosen = [int(part) for part in numbers.split(",")] if colon else list(known)
+        for partition in chosen:
+            if partition not in known:
+                raise unknown_partition(TopicPartition(topic, partition), known)
+            found.add(TopicPartition(topic, partition))
+    return sorted(found)
+
+
+def is_named(tp: TopicPartition, names: Sequence[str]) -> bool:
+    """Whether a partition is among `TOPIC` or `TOPIC:PARTITION,PARTITION`."""
+    for name in names:
+        topic, colon, numbers = name.partition(":")
+        if topic == tp.topic and (not colon or str(tp.partition) in numbers.split(",")):
+            return True
+    return False
+
+
+def topics_named(names: Sequence[str]) -> list[str]:
+    """The topics of `TOPIC` or `TOPIC:PARTITION`."""
+    return sorted({name.partition(":")[0] for name in names})

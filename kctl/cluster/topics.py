@@ -20,7 +20,6 @@ from kctl.cluster.names import (
     refuse_collision,
     topic_exists,
     topic_leaving,
-    unknown_partition,
     unknown_topics,
 )
 from kctl.cluster.placement import Draws, draw, draws_for_added, place_replicas
@@ -336,35 +335,3 @@ def topic_deleted(intent: Intent, state: ClusterState) -> Waited:
 
 
 # --- names of partitions -------------------------------------------------------------------------------
-
-
-def partitions_named(names: Sequence[str], state: ClusterState) -> list[TopicPartition]:
-    """The partitions of `TOPIC` or `TOPIC:PARTITION,PARTITION`, by topic and number. Raises KctlError."""
-    found: set[TopicPartition] = set()
-    for name in names:
-        topic, colon, numbers = name.partition(":")  # no topic's name has a colon
-        if topic not in state.topics:
-            raise unknown_topics([topic], state.topic_names)
-        known = state.topics[topic].partitions
-        if colon and not all(part.isdecimal() for part in numbers.split(",")):
-            raise BadValue(f"{name!r} is not TOPIC or TOPIC:PARTITION", "write it as orders or orders:0,3")
-        chosen = [int(part) for part in numbers.split(",")] if colon else list(known)
-        for partition in chosen:
-            if partition not in known:
-                raise unknown_partition(TopicPartition(topic, partition), known)
-            found.add(TopicPartition(topic, partition))
-    return sorted(found)
-
-
-def is_named(tp: TopicPartition, names: Sequence[str]) -> bool:
-    """Whether a partition is among `TOPIC` or `TOPIC:PARTITION,PARTITION`."""
-    for name in names:
-        topic, colon, numbers = name.partition(":")
-        if topic == tp.topic and (not colon or str(tp.partition) in numbers.split(",")):
-            return True
-    return False
-
-
-def topics_named(names: Sequence[str]) -> list[str]:
-    """The topics of `TOPIC` or `TOPIC:PARTITION`."""
-    return sorted({name.partition(":")[0] for name in names})

@@ -1,15 +1,13 @@
-"""Groups, offsets, transactions and the KRaft cluster as rows: what the commands print and the audit writes."""
+"""Groups, offsets and transactions as rows: what the commands print and the audit writes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from pathlib import Path
 
 from formats.log.records import Entry
 from formats.log_dir.file_names import FolderKind
 from formats.values import Struct
-from kctl.errors import KctlError
 from kctl.evidence.alive import Registered
 from kctl.evidence.model import Evidence, Replica
 from kctl.findings import Place
@@ -19,7 +17,6 @@ from kctl.findings.internal_topics import (
     RECORD_TYPE_UNKNOWN,
     RECORD_UNREADABLE,
 )
-from kctl.internal_topics.cluster_image import CLUSTER_METADATA, ClusterImage, read_image, shown_value
 from kctl.internal_topics.groups import Commit, Groups, Member, fold_groups
 from kctl.internal_topics.reading import (
     NOW,
@@ -52,10 +49,6 @@ from kctl.rows.internal_topics import (
     COMMITTED_OFFSET,
     GROUP,
     GROUP_MEMBER,
-    METADATA,
-    METADATA_BROKER,
-    METADATA_PARTITION,
-    METADATA_TOPIC,
     OPEN_TRANSACTION,
     TRANSACTION,
 )
@@ -281,6 +274,8 @@ def _rows_of(
 
 def internal_topic_rows(evidence: Evidence) -> Iterator[Row]:
     """Everything that the internal topics of the evidence say, for the audit."""
+    from kctl.internal_topics.metadata_rows import furthest_rows, metadata_folders
+
     groups = groups_in(evidence)
     if groups:
         for name in groups[0].names():
@@ -294,78 +289,4 @@ def internal_topic_rows(evidence: Evidence) -> Iterator[Row]:
     if transactions:
         yield from (transaction_row(one) for _, one in sorted(transactions[0].by_id.items()))
         yield from unreadable_rows(TRANSACTION_STATE, transactions[0].unreadable, transactions[1])
-    yield from _metadata_rows(metadata_folders(evidence))
-
-
-def _metadata_rows(copies: list[Path]) -> Iterator[Row]:
-    if not copies:
-        return
-    try:
-        image, trouble = furthest_image(copies)
-    except KctlError as error:
-        yield from unreadable_rows(CLUSTER_METADATA, [], [Unreadable(copies[0], 0, error.message)])
-        return
-    yield from metadata_rows(image)
-    yield from unreadable_rows(CLUSTER_METADATA, [], trouble)
-
-
-def metadata_folders(evidence: Evidence) -> list[Path]:
-    """The copies of the metadata log."""
-    found = (log_dir.path / f"{CLUSTER_METADATA}-0" for log_dir in evidence.log_dirs)
-    return [folder for folder in found if folder.is_dir()]
-
-
-def furthest_image(folders: Iterable[Path], as_of: AsOf = NOW) -> tuple[ClusterImage, list[Unreadable]]:
-    """The image of the copy that reaches furthest, of a whole one where it is there, and what could not be read of it.
-
-    `KctlError` where no copy gives one.
-    """
-    images, error = [], None
-    for folder in folders:
-        try:
-            images.append(read_image(folder, as_of))
-        except KctlError as raised:
-            error = raised
-    if not images:
-        raise error or KctlError(f"no copy of {CLUSTER_METADATA}", "name a controller's log directory")
-    return max(images, key=lambda image: (image[0].end_offset, not image[1]))
-
-
-def metadata_rows(image: ClusterImage, topics: Iterable[str] = ()) -> Iterator[Row]:
-    """The cluster, then its brokers, then its topics (these, or all) with their partitions."""
-
-    def configs(kind: str, name: str) -> dict[str, str]:
-        return {
-            key: shown_value(key, value) for key, value in sorted(image.configs.get((kind, name), {}).items())
-        }
-
-    yield METADATA(
-        end_offset=image.end_offset, features=image.features, controllers=image.controllers, topics=len(image.names),
-        partitions=sum(map(len, image.partitions.values())), brokers=len(image.brokers),
-        default_configs=configs("broker", ""), acls=len(image.acls), scram_users=len(image.scram_users),
-        next_producer_id=image.next_producer_id, unknown_records=image.left_out,
-    )  # fmt: skip
-    for broker_id, broker in sorted(image.brokers.items()):
-        yield METADATA_BROKER(
-            broker_id=broker_id, broker_epoch=broker.broker_epoch, rack=broker.rack, fenced=broker.fenced,
-            in_controlled_shutdown=broker.in_controlled_shutdown, end_points=broker.end_points,
-            configs=configs("broker", str(broker_id)),
-        )  # fmt: skip
-    wanted = set(topics)
-    for topic_id, name in sorted(image.names.items(), key=lambda one: one[1]):
-        if not wanted or name in wanted:
-            partitions = image.partitions.get(topic_id, {})
-            yield METADATA_TOPIC(
-                topic=name, topic_id=topic_id, partitions=len(partitions), configs=configs("topic", name)
-            )
-            yield from _partition_rows(image, topic_id, name)
-
-
-def _partition_rows(image: ClusterImage, topic_id: str, name: str) -> Iterator[Row]:
-    for number, one in sorted(image.partitions.get(topic_id, {}).items()):
-        yield METADATA_PARTITION(
-            topic=name, topic_id=topic_id, partition=number, leader=one.leader, leader_epoch=one.leader_epoch,
-            partition_epoch=one.partition_epoch, replicas=one.replicas, isr=one.isr,
-            adding_replicas=one.adding_replicas, removing_replicas=one.removing_replicas,
-            eligible_leader_replicas=one.eligible_leader_replicas,
-        )  # fmt: skip
+    yield from furthest_rows(metadata_folders(evidence))

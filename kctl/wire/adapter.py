@@ -66,7 +66,7 @@ async def first_ready(
                 failure = connection.init_future.exception
         tried = [one for one in tried if not one.init_future.is_done]
         if now >= end or not (left or tried):
-            return None, failure or TimeoutError("no answer in time")
+            return None, failure or TimeoutError(NO_ANSWER)
         if left and (not tried or now >= next_at):
             next_at = now + HEAD_START
             try:
@@ -138,7 +138,7 @@ async def _bootstrapped(net: Any, manager: Any, end: float, refusals: Callable[[
     future = manager.bootstrap_async(max(1, int((end - time.monotonic()) * 1000)))
     while not future.is_done:
         if time.monotonic() >= end or refusals() - before >= ENOUGH_REFUSALS:
-            raise TimeoutError("no answer in time")
+            raise TimeoutError(NO_ANSWER)
         await net.sleep(READY_POLL_INTERVAL)
     await future
 

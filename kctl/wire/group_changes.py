@@ -2,21 +2,20 @@
 
 Source: clients/src/main/resources/common/message/{OffsetCommit,OffsetDelete,DeleteGroups,LeaveGroup,
 AlterShareGroupOffsets,DeleteShareGroupOffsets}Request.json @ 4.3.0; group-coordinator/src/main/java/org/apache/kafka/
-coordinator/group/GroupMetadataManager.java @ 4.1.0
+coordinator/group/GroupMetadataManager.java @ 4.1.0; core/src/main/scala/kafka/server/KafkaApis.scala @ 4.1.2, 4.2.0
+(handleAlterShareGroupOffsetsRequest)
 """
 
-import csv
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from kafka.protocol.admin.groups import DeleteGroupsRequest
 from kafka.protocol.consumer.group import LeaveGroupRequest, OffsetCommitRequest, OffsetDeleteRequest
 
-from formats.values import Struct
 from kctl.changes.intents import (
     DeleteGroup,
     GroupOffset,
@@ -28,10 +27,11 @@ from kctl.changes.intents import (
 )
 from kctl.changes.plan import Plan, plan_of
 from kctl.cluster.interface import Cluster, Conflict
-from kctl.cluster.topics import partitions_named, topics_named
-from kctl.errors import BadValue, KctlError, Refused
+from kctl.cluster.versions import needs
+from kctl.errors import KctlError, Refused
 from kctl.model import TopicPartition
-from kctl.wire.adapter import Leaderless, Wire
+from kctl.wire.adapter import TooOld, Wire
+from kctl.wire.group_resets import ChosenReset
 from kctl.wire.groups import (
     BY_NAME,
     SHARE,
@@ -40,15 +40,13 @@ from kctl.wire.groups import (
     find_group,
     read_group,
     read_offsets,
-    watermarks,
 )
-from kctl.wire.replicas.fetching import EARLIEST
 from kctl.wire.writes.requests import OwnRequest, RequestItem
 
 REASON = "removed with kctl group remove-member"
 MOVED = frozenset({14, 15, 16})  # the coordinator is loading, is not there, or is another broker
 MOVING, LOOK = 10.0, 0.2  # seconds in which a coordinator is found again; between two looks
-UNKNOWN_MEMBER_ID, NON_EMPTY_GROUP, SUBSCRIBED, GROUP_ID_NOT_FOUND = 25, 68, 86, 69
+UNKNOWN, UNKNOWN_MEMBER_ID, NON_EMPTY_GROUP, SUBSCRIBED, GROUP_ID_NOT_FOUND = -1, 25, 68, 86, 69
 REASONS = {
     UNKNOWN_MEMBER_ID: "the group has members, and only they set its offsets",
     NON_EMPTY_GROUP: "the group has members",
@@ -57,140 +55,20 @@ REASONS = {
 }
 
 
-# --- which offsets ------------------------------------------------------------------------------------
-
-
-class ResetGoal(Struct, frozen=True, kw_only=True):
-    """Where to put offsets; one of these. `time` is milliseconds."""
-
-    earliest: bool = False
-    latest: bool = False
-    current: bool = False
-    offset: int | None = None
-    shift: int | None = None
-    time: int | None = None
-    listed: Mapping[TopicPartition, int] | None = None
-
-    @property
-    def count(self) -> int:
-        """How many were given."""
-        flags = self.earliest, self.latest, self.current
-        return sum(flags) + sum(v is not None for v in (self.offset, self.shift, self.time, self.listed))
-
-
-class Reset(NamedTuple):
-    """A partition's offset now (None: none) and then."""
-
-    partition: TopicPartition
-    offset: int | None
-    new_offset: int
-    was_outside: bool
-
-    @property
-    def change(self) -> int | None:
-        """By how many records; None where there was no offset."""
-        return None if self.offset is None else self.new_offset - self.offset
-
-    @property
-    def skips(self) -> int | None:
-        """Records that the group does not read."""
-        return None if self.change is None else max(0, self.change)
-
-    @property
-    def repeats(self) -> int | None:
-        """Records that the group reads again."""
-        return None if self.change is None else max(0, -self.change)
-
-
-def parse_offsets(text: str, name: str) -> dict[TopicPartition, int]:
-    """Lines `TOPIC,PARTITION,OFFSET` of a file, as Kafka's own tool reads and writes them. Raises BadValue."""
-    found: dict[TopicPartition, int] = {}
-    for number, row in enumerate(csv.reader(text.splitlines()), 1):
-        if not row:
-            continue
-        if len(row) != 3 or not all(part.strip().isdecimal() for part in row[1:]) or not row[0].strip():
-            raise BadValue(
-                f"{name}:{number}: {','.join(row)[:100]!r} is not TOPIC,PARTITION,OFFSET",
-                "correct that line; `kctl group export` writes such files",
-            )
-        tp = TopicPartition(row[0].strip(), int(row[1]))
-        if tp in found:
-            raise BadValue(f"{name}:{number}: {tp} is listed twice", "remove one of the lines")
-        found[tp] = int(row[2])
-    if not found:
-        raise BadValue(
-            f"{name} lists no offset", "write lines TOPIC,PARTITION,OFFSET, as `kctl group export` does"
-        )
-    return found
-
-
-def resets_to(wire: Wire, present: Mapping[TopicPartition, int | None], goal: ResetGoal) -> list[Reset]:
-    """The new offset of each partition, inside its log. Raises KctlError where a partition has no leader."""
-    partitions = list(present)
-    starts, ends = watermarks(wire, partitions, EARLIEST), watermarks(wire, partitions)
-    times = watermarks(wire, partitions, goal.time) if goal.time is not None else {}
-    found = []
-    for tp, now in present.items():
-        if tp not in starts or tp not in ends:
-            raise Leaderless(f"{tp} has no leader, so the start and end of its log are unknown")
-        if goal.earliest:
-            wanted = starts[tp]
-        elif goal.offset is not None:
-            wanted = goal.offset
-        elif goal.listed is not None:
-            wanted = goal.listed[tp]
-        elif goal.shift is not None:
-            if now is None:
-                raise KctlError(
-                    f"{tp}: the group has no offset to shift",
-                    "give it an offset with --to-offset, --to-earliest or --to-latest",
-                )
-            wanted = now + goal.shift
-        elif goal.current and now is not None:
-            wanted = now
-        elif goal.time is not None and times.get(tp, -1) >= 0:
-            wanted = times[tp]
-        else:
-            wanted = ends[tp]  # also where no record is of that time or later
-        inside = min(max(wanted, starts[tp]), ends[tp])
-        found.append(Reset(tp, now, inside, inside != wanted))
-    return found
-
-
-class ChosenReset(NamedTuple):
-    """A group and its offsets as they are now, and where each is to go."""
-
-    group: ConsumerGroup | None  # None: no such group yet
-    present: Mapping[TopicPartition, GroupOffset]
-    resets: tuple[Reset, ...]
-
-
-def choose_reset(
-    cluster: Cluster, wire: Wire, group: str, topics: Sequence[str], goal: ResetGoal
-) -> ChosenReset:
-    """The resets of the partitions named, else of all that the group has offsets of.
-
-    Raises KctlError for an unknown group, unless the partitions are named: then its offsets make it.
-    """
-    described = find_group(wire, group)
-    if described is None and not topics and goal.listed is None:
-        raise KctlError(
-            f"no group {group}",
-            "`kctl group list` lists the groups; with --topic you can set offsets before it has members",
-        )
-    present = read_offsets(wire, described) if described else {}
-    if topics:
-        state = cluster.read_state(topics_named(topics), recent=True)
-        partitions = partitions_named(topics, state)
-    else:
-        partitions = sorted(present if goal.listed is None else goal.listed)
-    if goal.listed is not None:
-        partitions = [tp for tp in partitions if tp in goal.listed]
-    now = {tp: present[tp].offset if tp in present else None for tp in partitions}
-    return ChosenReset(described, present, tuple(resets_to(wire, now, goal)))
-
-
 # --- plans --------------------------------------------------------------------------------------------
+
+
+def _sets_share_offsets(wire: Wire) -> bool:
+    """Whether brokers do what AlterShareGroupOffsets says: those of 4.1 answer it without an error, and change nothing."""
+    from kctl.wire.messages import DescribeShareGroupOffsetsRequest
+
+    return (wire.version_of(DescribeShareGroupOffsetsRequest) or 0) >= 1  # with the lag: as 4.2 has it
+
+
+def _word_for(wire: Wire, groups: Iterable[ConsumerGroup], accepted: bool) -> str:
+    """The option that is needed where nothing sets the deleted offsets again; none where it was given."""
+    is_final = any(group.type == SHARE for group in groups) and not _sets_share_offsets(wire)
+    return "--accept-loss" if is_final and not accepted else ""
 
 
 def plan_reset(cluster: Cluster, group: str, chosen: ChosenReset) -> Plan:
@@ -220,9 +98,12 @@ def plan_reset(cluster: Cluster, group: str, chosen: ChosenReset) -> Plan:
 
 def plan_offset_deletion(
     cluster: Cluster,
+    wire: Wire,
     group: ConsumerGroup,
     present: Mapping[TopicPartition, GroupOffset],
     gone: Iterable[TopicPartition],
+    *,
+    accepted: bool,
 ) -> Plan:
     """The plan of deleting offsets. Raises Refused while the group has members."""
     _require_empty(group)
@@ -232,19 +113,21 @@ def plan_offset_deletion(
         offsets=dict.fromkeys(gone),
         previous={tp: present.get(tp) for tp in gone},
     )
-    return _plan(cluster, [intent] if intent.offsets else [], (), f"delete offsets of group {group.group}")
+    title = f"delete offsets of group {group.group}"
+    return _plan(cluster, [intent] if intent.offsets else [], (), title, _word_for(wire, [group], accepted))
 
 
-def plan_group_deletion(cluster: Cluster, wire: Wire, groups: Sequence[str]) -> Plan:
+def plan_group_deletion(cluster: Cluster, wire: Wire, names: Sequence[str], *, accepted: bool) -> Plan:
     """The plan of deleting groups. Raises Refused while one has members, KctlError for an unknown one."""
+    groups = [read_group(wire, name) for name in dict.fromkeys(names)]
     intents = []
-    for name in dict.fromkeys(groups):
-        group = read_group(wire, name)
+    for group in groups:
         _require_empty(group)
         intents.append(
-            DeleteGroup(group=name, is_share=group.type == SHARE, previous=read_offsets(wire, group))
+            DeleteGroup(group=group.group, is_share=group.type == SHARE, previous=read_offsets(wire, group))
         )
-    return _plan(cluster, intents, (), f"delete {counted(len(intents), 'group')}")
+    title = f"delete {counted(len(intents), 'group')}"
+    return _plan(cluster, intents, (), title, _word_for(wire, groups, accepted))
 
 
 def plan_member_removal(cluster: Cluster, wire: Wire, name: str, members: Sequence[str]) -> Plan:
@@ -261,11 +144,19 @@ def plan_member_removal(cluster: Cluster, wire: Wire, name: str, members: Sequen
     )
 
 
-def _plan(cluster: Cluster, intents: Sequence[Intent], warnings: Iterable[str], title: str) -> Plan:
+def _plan(
+    cluster: Cluster, intents: Sequence[Intent], warnings: Iterable[str], title: str, word: str = ""
+) -> Plan:
     if not intents:
         return Plan(title=title, stages=())
+    if word:
+        warnings = (
+            *warnings,
+            f"deleted offsets of share groups cannot be brought back: {needs('AlterShareGroupOffsets')}",
+        )
     state = cluster.read_state((), partition_states=False, recent=True)
-    return plan_of(intents, cluster, state, title=title if len(intents) > 1 else "", warnings=warnings)
+    title = title if len(intents) > 1 else ""
+    return plan_of(intents, cluster, state, title=title, warnings=warnings, needs=word)
 
 
 def _require_empty(group: ConsumerGroup) -> None:
@@ -389,12 +280,16 @@ def _of_share(wire: Wire, after: Mapping[str, Any], request: Callable[[], Any]) 
     if answer.error_code:
         yield _item(f"group {after['group']}", answer.error_code, answer.error_message)
         return
+    left = {row["topic"] for row in after["partitions"]}
     for topic in answer.responses:
+        name = str(topic.topic_name)
+        left.discard(name)
         for one in getattr(topic, "partitions", None) or [topic]:
             number = getattr(one, "partition_index", None)
-            name = str(topic.topic_name)
             what = f"topic {name}" if number is None else TopicPartition(name, int(number))
             yield _item(what, one.error_code, one.error_message, name, number)
+    for name in sorted(left):
+        yield _item(f"topic {name}", UNKNOWN, "the answer leaves it out, and so it was not done", name)
 
 
 def _set_share_offsets(wire: Wire, after: Mapping[str, Any]) -> Iterator[RequestItem]:
@@ -457,6 +352,15 @@ def _refuse_other_offsets(wire: Wire, before: Mapping[str, Any], after: Mapping[
             )
 
 
+def _refuse_what_is_ignored(wire: Wire, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    if not _sets_share_offsets(wire):
+        raise TooOld(
+            f"the brokers are too old to set offsets of share groups: {needs('AlterShareGroupOffsets')}; nothing was written",
+            "delete the offsets, so that the group begins as share.auto.offset.reset says",
+        )
+    _refuse_other_offsets(wire, before, after)
+
+
 def _refuse_parts_of_topics(wire: Wire, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
     """As above; and brokers would delete the offsets of a share group in all partitions of a topic."""
     _refuse_other_offsets(wire, before, after)
@@ -488,7 +392,7 @@ _offsets = partial(OwnRequest, is_done=_is_set, refuse_changed=_refuse_other_off
 REQUESTS = {
     "OffsetCommit": _offsets(_commit),
     "OffsetDelete": _offsets(_delete_offsets),
-    "AlterShareGroupOffsets": _offsets(_set_share_offsets),
+    "AlterShareGroupOffsets": OwnRequest(_set_share_offsets, _is_set, _refuse_what_is_ignored),
     "DeleteShareGroupOffsets": OwnRequest(_delete_share_offsets, _is_set, _refuse_parts_of_topics),
     "DeleteGroups": OwnRequest(_delete_group, _is_gone, _refuse_other_offsets),
     "LeaveGroup": OwnRequest(_remove_members, _have_left, _nothing_read),

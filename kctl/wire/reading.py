@@ -81,8 +81,8 @@ def read_cluster(
     found = {str(one.name): _topic(one, moving) for one in listed if not one.error_code}
     states = _states(listed) if scope.get("partition_states", True) else {}
     wanted = found if topics is not None else names
-    if is_exact and quorum is not None and "brokers" in scope.get("configs", ()):
-        problems = [*problems, *_behind(wire, quorum, brokers)]
+    if is_exact and "brokers" in scope.get("configs", ()):
+        problems = [*problems, *brokers_behind(wire, quorum, brokers)]
     values, files, config_problems = read_configs(
         wire, scope.get("configs", ()), list(wanted), sorted(brokers), scope.get("config_keys")
     )
@@ -155,11 +155,14 @@ def await_metadata(wire: Wire, quorum: Quorum | None) -> dict[str, int]:
         pause = min(2 * pause, LONG)
 
 
-def _behind(wire: Wire, quorum: Quorum, brokers: Collection[int]) -> list[Problem]:
+def brokers_behind(wire: Wire, quorum: Quorum | None, brokers: Collection[int]) -> list[Problem]:
     """Wait until each broker has applied what the quorum had committed, since it alone tells its configuration.
 
-    Those that stay behind are named. Of one that does not answer it is said when it is asked for that.
+    Those that stay behind are named. Of one that does not answer it is said when it is asked for that. Without a
+    controller nothing is committed.
     """
+    if quorum is None or quorum.lost:
+        return []
     end, pause = time.monotonic() + LATE, SHORT
     left = sorted(set(brokers) & set(wire.nodes) - {wire.node})
     while left:

@@ -80,10 +80,10 @@ LEVELS: dict[str, tuple[Level, ...]] = {
         2   4.0      .  KIP-890: a producer epoch for each transaction; late writes are refused
     """),
     "eligible.leader.replicas.version": _levels("""
-        1   4.1      .  KIP-966: replicas that left a small ISR may lead again without loss
+        1   4.0      .  KIP-966: replicas that left a small ISR may lead again without loss; a preview in 4.0
     """),
     "share.version": _levels("""
-        1   4.2      .  KIP-932: share groups
+        1   4.1      .  KIP-932: share groups; a preview in 4.1
     """),
     "streams.version": _levels("""
         1   4.2      .  KIP-1071: streams groups

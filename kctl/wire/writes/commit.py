@@ -357,12 +357,15 @@ class Commit:
             if time.monotonic() > end:
                 break
             time.sleep(0.05)
-        moves = [write for write in _lasting(writes) if name_of(write) == MOVES]
-        if not all(self._is_done(write, state) for write in moves):
-            raise NotFinished(
-                "it was carried out, and then changed by somebody else, or is not to be seen yet",
-                "`kctl reassign status` shows the moves",
-            )
+        telling = [w for w in _lasting(writes) if name_of(w) == MOVES or own_request(w) is not None]
+        for write in telling:
+            if not self._is_done(write, state):
+                raise NotFinished(
+                    "it was acknowledged, but is not to be seen: not yet, or somebody else has changed it",
+                    "`kctl reassign status` shows the moves"
+                    if name_of(write) == MOVES
+                    else "`kctl journal resume` looks and goes on",
+                )
 
     def _is_done(self, write: Write, state: ClusterState) -> bool:
         if (own := own_request(write)) is not None:

@@ -41,6 +41,17 @@ def test_what_is_in_force_and_where_it_comes_from(w: Cluster, k: WireKctl, topic
     assert {(r["entity_type"], r["entity_name"]) for r in everything} >= {("topics", topic), ("brokers", "3")}
 
 
+def test_a_broker_that_says_nothing_is_named(w: Cluster, k: WireKctl) -> None:
+    silent = 3 if k("cluster", "controller").of("controller")[0]["broker_id"] == 2 else 2
+    w.pause(silent)
+    for how in ((), ("--effective",)):
+        for chosen in ((), ("--entity-name", silent)):
+            ran = k("config", "get", "--entity-type", "brokers", *how, *chosen, KCTL_ANSWER_TIMEOUT="2")
+            assert ran.status == 3 and f"broker {silent}" in ran.err
+            assert str(silent) not in {row["entity_name"] for row in ran.of("config")}
+    assert k("config", "get", *BROKER_1, KCTL_ANSWER_TIMEOUT="2").status == 0
+
+
 def test_what_brokers_do_not_know_is_refused(k: WireKctl, topic: str) -> None:
     typo = k.change("config", "set", *BROKER_1, "num.io.thread=4", status=2)
     assert "num.io.thread is not a configuration of brokers" in typo.err and "num.io.threads" in typo.err

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kctl.cluster.versions import parse_version
 from tests.brokers.cluster import Cluster, _format, eventually, kraft_cluster
 from tests.brokers.test_runbooks import PROTOCOL, Four
 from tests.brokers.wire.conftest import WireKctl, fill
@@ -139,6 +140,8 @@ def test_levels_go_down_and_up_again(c: Cluster, k: WireKctl) -> None:
     assert "loses" in refused.err or c.version == "3.9"
     k.change(*down, "--accept-downgrade")
     levels = {row["name"]: row for row in k("feature", "list").of("feature")}
+    releases = re.findall(r"\((\d+\.\d+)\S*\): ", " ".join(a for row in levels.values() for a in row["adds"]))
+    assert all(parse_version(release) <= parse_version(c.version) for release in releases)
     assert (
         levels[name]["finalized_level"],
         levels[name]["proposed_level"],

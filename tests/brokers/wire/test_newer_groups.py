@@ -117,6 +117,42 @@ def test_a_share_group(w: Cluster, k: WireKctl, topic: str) -> None:
     assert offsets(k, group) == before
 
 
+def test_a_share_group_whose_offsets_cannot_be_set(w: Cluster, k: WireKctl, topic: str) -> None:
+    """Brokers of 4.1 answer that offsets were set without an error, and set none; and they do not tell the lag."""
+    needs(w, "4.1")
+    if w.version >= "4.2":
+        pytest.skip("brokers from 4.2 on set offsets")
+    if {r["name"]: r["finalized_level"] for r in k("feature", "list").of("feature")}["share.version"] == 0:
+        k.change("feature", "upgrade", "share.version=1")  # new clusters have it from 4.2 on
+    make_topic(w, k, topic)
+    group = f"g-{topic}"
+    of_group = ("--entity-type", "groups", "--entity-name", group)
+    k.change("config", "set", *of_group, "share.auto.offset.reset=earliest")
+    with running(w, "ConsoleShareConsumer", "--topic", topic, "--group", group):
+        for _ in eventually("it has read something of both partitions"):
+            ran = described(k, group, "Stable")
+            rows = ran.of("group_offset")
+            if [(row["offset"], row["high_watermark"], row["lag"]) for row in rows] == [(0, 100, None)] * 2:
+                break
+        assert ran.of("group")[0]["type"] == "share" and ran.of("member")[0]["subscription"] == [topic]
+    described(k, group, "Empty")
+    assert {g["group"]: g["type"] for g in k("group", "list").of("group")}[group] == "share"
+    before, changes = offsets(k, group), k.ids()
+    reset = ("group", "reset", group, "--topic", topic, "--to-latest")
+    for how in ("--execute", "--dry-run"):
+        ran = k.change(*reset, how, status=3)
+        assert "AlterShareGroupOffsets needs Kafka 4.2 (KIP-932); nothing was written" in ran.err
+    for gone in (("delete-offsets", group, "--topic", topic), ("delete", group)):
+        ran = k.change("group", *gone, status=4)
+        assert "cannot be brought back" in ran.err and "--accept-loss" in ran.err
+    assert (k.ids(), offsets(k, group)) == (changes, before)
+    k.change("group", "delete-offsets", group, "--topic", topic, "--accept-loss")
+    assert offsets(k, group) == {}
+    assert "needs Kafka 4.2" in k.change("journal", "undo", k.ids()[-1], status=3).err
+    k.change("group", "delete", group, "--accept-loss")
+    assert k("group", "describe", group).status == 3
+
+
 @pytest.fixture
 def heartbeat(tmp_path: Path) -> Any:
     """The request by which a member of Kafka Streams joins, as the jar defines it."""

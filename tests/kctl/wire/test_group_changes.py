@@ -11,13 +11,13 @@ import pytest
 from kctl.changes.entry import Entry, new_entry
 from kctl.changes.intents import DeleteGroup, GroupOffset, RemoveMembers, SetGroupOffsets, offset_rows
 from kctl.changes.plan import Plan, Stage
+from kctl.cluster.names import is_named, partitions_named
 from kctl.cluster.state import ClusterState, PartitionState, Topic
-from kctl.cluster.topics import is_named, partitions_named
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import BadValue, KctlError, Refused
 from kctl.model import TopicPartition
-from kctl.wire import group_changes
-from kctl.wire.group_changes import ResetGoal, parse_offsets, resets_to
+from kctl.wire import group_changes, group_resets
+from kctl.wire.group_resets import ResetGoal, parse_offsets, resets_to
 from kctl.wire.groups import PartitionLag, require_coordinators, total_lag
 from kctl.wire.shortcuts.metadata import Node, Places, TopicPlaces
 from kctl.wire.writes.planning import set_group_offsets
@@ -34,7 +34,7 @@ def logs(monkeypatch: pytest.MonkeyPatch) -> None:
     def watermarks(wire: Any, partitions: Any, place: int = -1) -> dict[TopicPartition, int]:
         return {tp: places[place][tp] for tp in partitions if tp in places[place]}
 
-    monkeypatch.setattr(group_changes, "watermarks", watermarks)
+    monkeypatch.setattr(group_resets, "watermarks", watermarks)
 
 
 @pytest.mark.parametrize(

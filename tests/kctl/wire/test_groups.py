@@ -1,14 +1,16 @@
-"""What is said of a group's lag."""
+"""What is said of a group's lag, and of offsets that a broker does not set."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from kctl.changes.intents import GroupOffset
 from kctl.model import TopicPartition
-from kctl.wire import groups
+from kctl.wire import group_changes, groups
+from kctl.wire.adapter import TooOld
 from kctl.wire.groups import CLASSIC, SHARE, ConsumerGroup, lags_of, total_lag
 
 TP = TopicPartition("orders", 0)
@@ -30,3 +32,25 @@ def test_the_lag_of_a_share_group_is_what_its_coordinator_tells(
     (found,) = lags_of(nothing, group)
     assert (found.committed, found.high_watermark, found.lag) == (at, 100, lag)
     assert total_lag([found]) == lag
+
+
+def test_offsets_that_the_answer_leaves_out_were_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers of 4.1 answer without an error and without a topic."""
+    answer = SimpleNamespace(error_code=0, error_message=None, responses=[])
+    monkeypatch.setattr(group_changes, "_ask", lambda *_: answer)
+    asked = {"group": "g", "partitions": [{"topic": "orders", "partition": 0, "offset": 4}]}
+    nothing: Any = None
+    (item,) = group_changes.REQUESTS["AlterShareGroupOffsets"].send(nothing, asked)
+    assert item.error_code and item.topic == "orders" and "not done" in item.reason
+    done = SimpleNamespace(partition_index=0, error_code=0, error_message=None)
+    answer.responses = [SimpleNamespace(topic_name="orders", partitions=[done])]
+    assert [i.error_code for i in group_changes.REQUESTS["AlterShareGroupOffsets"].send(nothing, asked)] == [
+        0
+    ]
+
+
+@pytest.mark.parametrize("version", [None, 0])
+def test_offsets_of_share_groups_are_not_sent_to_brokers_that_ignore_them(version: int | None) -> None:
+    wire: Any = SimpleNamespace(version_of=lambda request: version)
+    with pytest.raises(TooOld, match=r"needs Kafka 4\.2"):
+        group_changes.REQUESTS["AlterShareGroupOffsets"].refuse_changed(wire, {}, {})

@@ -153,8 +153,10 @@ def test_the_configuration_of_a_broker_is_asked_for_once_it_has_applied_what_was
         ]
 
     wire: Any = SimpleNamespace(node=1, nodes=[1, 2, 3, 4], send_all=send_all)
-    (problem,) = reading._behind(wire, QUORUM, [1, 2, 3, 4, 5])
+    (problem,) = reading.brokers_behind(wire, QUORUM, [1, 2, 3, 4, 5])
     assert problem.place == "configuration of broker 3" and "behind the controller" in problem.reason
     assert asked[:4] == [[2, 3, 4], [2, 3], [2, 3], [3]]
     applied[3] = iter([99])
-    assert reading._behind(wire, QUORUM, [1, 3]) == []
+    assert reading.brokers_behind(wire, QUORUM, [1, 3]) == []
+    applied[3] = iter([98] * 1000)
+    assert reading.brokers_behind(wire, QUORUM._replace(lost="lost"), [1, 3]) == []
