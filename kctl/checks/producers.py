@@ -18,7 +18,7 @@ from formats.log.columns.headers import Headers
 from formats.log.record_batch import CONTROL, TRANSACTIONAL
 from formats.values import Struct
 from kctl.checks.check import LogCheck, Suspects, always, place_of
-from kctl.findings import Finding, Place, segments
+from kctl.findings import NOWHERE, Finding, Place, segments
 from kctl.scan.options import ScanOptions
 
 Ints = NDArray[np.int64]
@@ -40,7 +40,9 @@ class Batch(Struct, frozen=True):
 class Producer(Struct):
     """What is remembered of a producer id."""
 
-    last: Batch | None = None  # with sequences; markers and transactional offset commits have none
+    last: Batch | None = (
+        None  # with sequences, without its place; markers and transactional offset commits have none
+    )
     open_since: Batch | None = None  # the first batch of the transaction that is open
 
 
@@ -70,7 +72,7 @@ class ProducerOrder(LogCheck):
             first = int(with_sequence[0])
             if producer.last is not None:
                 yield from _judged(producer_id, producer.last, _batch(headers, first, place), first)
-            producer.last = _batch(headers, int(with_sequence[-1]), place)
+            producer.last = _batch(headers, int(with_sequence[-1]), None)
         transactional = rows[(headers.attributes[rows] & TRANSACTIONAL) != 0]
         markers = transactional[(headers.attributes[transactional] & CONTROL) != 0]
         if len(markers):
@@ -132,10 +134,9 @@ def _by_coordinator(before: Batch, after: Batch) -> bool:
     return zero and after.is_transactional and after.place.topic in (None, OFFSETS_TOPIC)
 
 
-def _batch(headers: Headers, row: int, place: Place) -> Batch:
+def _batch(headers: Headers, row: int, place: Place | None) -> Batch:
     sequence = int(headers.base_sequence[row])
     last = (sequence + int(headers.last_offset_delta[row])) & HIGHEST_SEQUENCE if sequence >= 0 else -1
     transactional = bool(headers.attributes[row] & TRANSACTIONAL)
-    return Batch(
-        int(headers.producer_epoch[row]), sequence, last, transactional, place_of(headers, row, place)
-    )
+    where = NOWHERE if place is None else place_of(headers, row, place)
+    return Batch(int(headers.producer_epoch[row]), sequence, last, transactional, where)
