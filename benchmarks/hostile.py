@@ -46,6 +46,7 @@ GIB = 1 << 30
 SEGMENTS, EPOCHS, PARTINGS = 60_000, 1_000_000, 2000
 SIZE = GIB  # of what is behind few bytes
 LINE, RECORDS, FILES, FINDINGS, BATCHES = 200_000_000, 20_000_000, 1_000_000, 10_000_000, 10_000_000
+DENSE = 60 << 20  # bytes of an index
 LOG = f"{0:020d}.log"
 WIDE = b"\0" * (1 << 20)
 
@@ -292,6 +293,29 @@ def sparse(folder: Path) -> Iterator[Command]:
     yield "replica", "loss", folder
     yield "topic", "list", "--snapshot", folder / "znodes.jsonl"
     yield "segment", "dump", names[0]
+
+
+@case
+def dense_indexes(folder: Path) -> Iterator[Command]:
+    """Indexes and a snapshot as large as are dumped, full of entries, and a checkpoint."""
+    partition(folder, batch(b"\x0c\0\0\0\1\1\0"))
+    inside = folder / "data" / "orders-0"
+    forms = {".index": ">ii", ".timeindex": ">qi", ".txnindex": ">hqqqq"}
+    for suffix, form in forms.items():
+        values = [(n,) * (len(form) - 1) for n in range(1, 1001)]
+        rows = b"".join(
+            struct.pack(form, *(0 if code == "h" else v for v, code in zip(of, form[1:], strict=True)))
+            for of in values
+        )
+        (inside / f"{0:020d}{suffix}").write_bytes(rows * (DENSE // len(rows)))
+    count = (DENSE - 10) // 46
+    producers = struct.pack(">i", count) + struct.pack(">qhiqiqiq", 1, 0, 0, 0, 0, 0, -1, -1) * count
+    (inside / f"{1:020d}.snapshot").write_bytes(struct.pack(">hI", 1, crc32c(producers)) + producers)
+    for suffix in forms:
+        yield "segment", "dump", "--limit", "3", inside / f"{0:020d}{suffix}"
+    yield "segment", "dump", "--limit", "3", inside / f"{1:020d}.snapshot"
+    yield "segment", "dump", "--from-offset", "900", inside / LOG
+    yield "segment", "dump", "--from-time", "900", inside / LOG
 
 
 @case

@@ -7,7 +7,8 @@ What the offset of an entry names changed: up to 1.1 the first of what was appen
 Source: storage/src/main/java/org/apache/kafka/storage/internals/log/{OffsetIndex,TimeIndex,AbortedTxn}.java @ 3.9.0-rc3
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import starmap
 from typing import NamedTuple, TypeVar
 
 from formats.binary.layout import Bytes, int16, int32, int64, layout, write
@@ -44,25 +45,26 @@ ABORTED_SIZE = layout(AbortedTransaction).size
 Entry = TypeVar("Entry", OffsetIndexEntry, TimeIndexEntry, AbortedTransaction)
 
 
-def _read_all(row: type[Entry], data: Bytes) -> list[Entry]:
+def entries_of(row: type[Entry], data: Bytes) -> Iterator[Entry]:
+    """The rows one after the other, padding included; a trailing fragment of a row is left out, as Kafka does."""
     struct = layout(row)
     whole = len(data) - len(data) % struct.size
-    return [row(*values) for values in struct.iter_unpack(memoryview(data)[:whole])]
+    return starmap(row, struct.iter_unpack(memoryview(data)[:whole]))
 
 
 def read_offset_index(data: Bytes) -> list[OffsetIndexEntry]:
     """All rows, padding included; a trailing fragment of a row is left out, as Kafka does."""
-    return _read_all(OffsetIndexEntry, data)
+    return list(entries_of(OffsetIndexEntry, data))
 
 
 def read_time_index(data: Bytes) -> list[TimeIndexEntry]:
     """All rows, padding included; a trailing fragment is left out."""
-    return _read_all(TimeIndexEntry, data)
+    return list(entries_of(TimeIndexEntry, data))
 
 
 def read_transaction_index(data: Bytes) -> list[AbortedTransaction]:
     """All rows; a trailing fragment is left out."""
-    return _read_all(AbortedTransaction, data)
+    return list(entries_of(AbortedTransaction, data))
 
 
 def write_index(entries: Iterable[Entry]) -> bytes:

@@ -6,7 +6,8 @@ batch of each producer is kept.
 Source: storage/src/main/java/org/apache/kafka/storage/internals/log/ProducerStateManager.java @ 3.9.0-rc3
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import starmap
 from typing import NamedTuple
 
 from formats.binary.crc import crc32c
@@ -74,22 +75,27 @@ class SnapshotCrcMismatch(FormatError):
 def read_snapshot(data: Bytes) -> list[ProducerEntry]:
     """The producers; `UnknownVersion`, `Truncated` or `SnapshotCrcMismatch` where Kafka would delete the file."""
     entries = read_entries(data)
-    header = read(SnapshotHeader, data)
-    computed = crc32c(memoryview(data)[CRC_STARTS_AT:])
-    if computed != header.crc:
-        raise SnapshotCrcMismatch(header.crc, computed)
-    return entries
+    check_crc(data)
+    return list(entries)
 
 
-def read_entries(data: Bytes) -> list[ProducerEntry]:
-    """The producers as the bytes say, whatever the CRC says."""
+def check_crc(data: Bytes) -> None:
+    """`SnapshotCrcMismatch` where the CRC is not that of the bytes."""
+    stored, computed = read(SnapshotHeader, data).crc, crc32c(memoryview(data)[CRC_STARTS_AT:])
+    if computed != stored:
+        raise SnapshotCrcMismatch(stored, computed)
+
+
+def read_entries(data: Bytes) -> Iterator[ProducerEntry]:
+    """The producers as the bytes say, one after the other, whatever the CRC says; errors come before the first."""
     header = read(SnapshotHeader, data)
     if header.version != VERSION:
         raise UnknownVersion(f"snapshot of version {header.version}, known is {VERSION}", 0)
     room = (len(data) - HEADER_SIZE) // ENTRY_SIZE
     if not 0 <= header.producer_count <= room:
         raise Truncated(f"{header.producer_count} producers are promised, {room} are there", 6)
-    return [read(ProducerEntry, data, HEADER_SIZE + n * ENTRY_SIZE) for n in range(header.producer_count)]
+    held = memoryview(data)[HEADER_SIZE : HEADER_SIZE + header.producer_count * ENTRY_SIZE]
+    return starmap(ProducerEntry, layout(ProducerEntry).iter_unpack(held))
 
 
 def write_snapshot(entries: Sequence[ProducerEntry]) -> bytes:

@@ -278,7 +278,7 @@ def _wrote_transactions(folder: Path) -> bool:
         if any(index.size_in_bytes for index in indexes if index):
             return True
         newest = held.snapshots[-1:]
-        entries = read_entries(read_whole(newest[0].path)) if newest else []
+        entries = read_entries(read_whole(newest[0].path)) if newest else iter(())
     except (OSError, FormatError):
         return False
     return any(entry.coordinator_epoch >= 0 or entry.current_txn_first_offset >= 0 for entry in entries)

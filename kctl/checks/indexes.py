@@ -29,7 +29,7 @@ from formats.log_dir.index_files import (
     AbortedTransaction,
     OffsetIndexEntry,
     TimeIndexEntry,
-    read_transaction_index,
+    entries_of,
 )
 from formats.values import Struct, replace
 from kctl.checks.report import CheckOptions, FileReport, Report
@@ -548,7 +548,7 @@ def check_transaction_index(
     by_marker = {transaction.entry.last_offset: transaction for transaction in aborted}
     seen: set[int] = set()
     highest = -1
-    for number, entry in enumerate(read_transaction_index(data)):
+    for number, entry in enumerate(entries_of(AbortedTransaction, data)):
         why = _why_wrong_transaction(entry, by_marker.get(entry.last_offset), highest, log_start, is_known)
         _say_transaction(report, number, entry, why, file.named.base_offset)
         highest = max(highest, entry.last_offset)

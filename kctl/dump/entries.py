@@ -17,12 +17,13 @@ from formats.log_dir.index_files import (
     ABORTED_SIZE,
     OFFSET_ENTRY_SIZE,
     TIME_ENTRY_SIZE,
-    read_offset_index,
-    read_time_index,
-    read_transaction_index,
+    AbortedTransaction,
+    OffsetIndexEntry,
+    TimeIndexEntry,
+    entries_of,
     used_size,
 )
-from formats.log_dir.producer_snapshot import ENTRY_SIZE, HEADER_SIZE, read_entries, read_snapshot
+from formats.log_dir.producer_snapshot import ENTRY_SIZE, HEADER_SIZE, check_crc, read_entries
 from kctl.dump.file_kinds import FileKind, base_offset_of
 from kctl.dump.opening import whole
 from kctl.dump.selection import DumpSelection
@@ -41,14 +42,16 @@ Row = dict[str, object]
 Rows = Callable[[Source, str, str, DumpSelection], Iterator[Row]]
 
 Parsed = TypeVar("Parsed", OffsetEntry, EpochEntry)
-MOST_BYTES = 1 << 28
+MOST_BYTES = 1 << 26
 
 
 def index_rows(source: Source, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
     """Entries of an offset index up to the zeros that pad it."""
     data = whole(source, MOST_BYTES)
     base = base_offset_of(path)
-    for number, entry in enumerate(read_offset_index(data[: used_size(data, OFFSET_ENTRY_SIZE)])):
+    for number, entry in enumerate(
+        entries_of(OffsetIndexEntry, memoryview(data)[: used_size(data, OFFSET_ENTRY_SIZE)])
+    ):
         offset = entry.relative_offset + (base or 0)
         if wanted.offset_is_in(offset):
             yield INDEX_ENTRY(
@@ -64,7 +67,9 @@ def time_index_rows(source: Source, path: str, shown: str, wanted: DumpSelection
     """Entries of a time index up to the zeros that pad it."""
     data = whole(source, MOST_BYTES)
     base = base_offset_of(path)
-    for number, entry in enumerate(read_time_index(data[: used_size(data, TIME_ENTRY_SIZE)])):
+    for number, entry in enumerate(
+        entries_of(TimeIndexEntry, memoryview(data)[: used_size(data, TIME_ENTRY_SIZE)])
+    ):
         offset = entry.relative_offset + (base or 0)
         if wanted.offset_is_in(offset) and wanted.time_is_in(entry.timestamp):
             yield TIME_INDEX_ENTRY(
@@ -78,7 +83,7 @@ def time_index_rows(source: Source, path: str, shown: str, wanted: DumpSelection
 
 def transaction_rows(source: Source, path: str, shown: str, wanted: DumpSelection) -> Iterator[Row]:
     """Aborted transactions; one is wanted where its marker's offset is."""
-    for number, entry in enumerate(read_transaction_index(whole(source, MOST_BYTES))):
+    for number, entry in enumerate(entries_of(AbortedTransaction, whole(source, MOST_BYTES))):
         if wanted.offset_is_in(entry.last_offset):
             yield TRANSACTION_ENTRY(file=shown, position=number * ABORTED_SIZE, **entry._asdict())
 
@@ -92,7 +97,7 @@ def producer_rows(source: Source, path: str, shown: str, wanted: DumpSelection) 
                 yield PRODUCER_ENTRY(
                     file=shown, position=HEADER_SIZE + number * ENTRY_SIZE, **entry._asdict()
                 )
-        read_snapshot(data)
+        check_crc(data)
     except FormatError as error:
         raise UnreadableFile(
             f"{shown}: {error}; Kafka deletes the snapshot and uses the previous one",

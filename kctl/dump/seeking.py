@@ -9,14 +9,12 @@ storage/src/main/java/org/apache/kafka/storage/internals/log/LogSegment.java @ 3
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from formats.log.log_bytes import LogBytes
 from formats.log.records import Entry, walk
-from formats.log_dir.index_files import read_offset_index, read_time_index, used_size
+from formats.log_dir.index_files import OffsetIndexEntry, TimeIndexEntry, entries_of, used_size
 from kctl.dump.file_kinds import base_offset_of, sibling
 from kctl.dump.opening import opened, whole
 from kctl.dump.selection import DumpSelection
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-MOST_OF_AN_INDEX = 1 << 28
+MOST_OF_AN_INDEX = 1 << 25
 
 
 def first_position(path: str, log: LogBytes, wanted: DumpSelection) -> int:
@@ -66,21 +64,23 @@ def _index_rows(path: str, suffix: str, row_size: int) -> bytes:
 
 def _position_by_offset(path: str, relative_offset: int) -> int:
     """The position of the last entry at or before an offset, where the index rises up to it; else 0."""
-    entries = read_offset_index(_index_rows(path, ".index", 8))
-    found = bisect_right(entries, relative_offset, key=lambda entry: entry.relative_offset)
-    rising = all(
-        a.relative_offset < b.relative_offset and a.position < b.position
-        for a, b in pairwise(entries[:found])
-    )
-    return entries[found - 1].position if found and rising and entries[0].position >= 0 else 0
+    last = OffsetIndexEntry(-1, -1)
+    for entry in entries_of(OffsetIndexEntry, _index_rows(path, ".index", 8)):
+        if entry.relative_offset > relative_offset:
+            break
+        if entry.relative_offset <= last.relative_offset or entry.position <= last.position:
+            return 0
+        last = entry
+    return max(last.position, 0)
 
 
 def _offset_by_time(path: str, base_offset: int, timestamp: int) -> int:
     """An offset up to which every timestamp is lower, where the time index rises; else the base offset."""
-    entries = read_time_index(_index_rows(path, ".timeindex", 12))
-    before = bisect_right(entries, timestamp - 1, key=lambda entry: entry.timestamp)
-    rising = all(
-        a.timestamp < b.timestamp and a.relative_offset <= b.relative_offset
-        for a, b in pairwise(entries[:before])
-    )
-    return base_offset + entries[before - 1].relative_offset if before and rising else base_offset
+    last: TimeIndexEntry | None = None
+    for entry in entries_of(TimeIndexEntry, _index_rows(path, ".timeindex", 12)):
+        if entry.timestamp >= timestamp:
+            break
+        if last and (entry.timestamp <= last.timestamp or entry.relative_offset < last.relative_offset):
+            return base_offset
+        last = entry
+    return base_offset + last.relative_offset if last else base_offset

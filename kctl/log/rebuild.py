@@ -17,7 +17,7 @@ from formats.log.record_batch import Record
 from formats.log.records import Damage, records_of, walk
 from formats.log_dir.checkpoints import format_checkpoint
 from formats.log_dir.file_names import LEADER_EPOCHS, format_segment_file
-from formats.log_dir.index_files import read_offset_index, used_size, write_index
+from formats.log_dir.index_files import OffsetIndexEntry, entries_of, used_size, write_index
 from formats.log_dir.producer_snapshot import write_snapshot
 from formats.values import Struct, field
 from kctl.checks.epochs import EpochRuns
@@ -175,12 +175,12 @@ def interval_in_use(folder: Folder) -> int:
 
 def _interval_of(log: Path, index: Path) -> Interval | None:
     data = read_padded(index)
-    entries = read_offset_index(data[: used_size(data, 8)])
+    indexed = [entry.position for entry in entries_of(OffsetIndexEntry, data[: used_size(data, 8)])]
     positions: list[int] = []
     with opened_source(log) as source:
         for chunk in scan_segment(source, ScanOptions(level=Level.HEADER)):
             positions += chunk.headers.position.tolist()
-    return interval_of(positions, [entry.position for entry in entries])
+    return interval_of(positions, indexed)
 
 
 def methods(folder: Folder, rules: Sequence[Rules], interval: int | None) -> list[Method]:

@@ -29,6 +29,7 @@ CASES = [
     "deep-json",
     "deep-znodes",
     "sparse",
+    "dense-indexes",
     "export-bomb",
 ]
 BOMBS = ["gzip-bomb", "snappy-bomb", "lz4-bomb", "zstd-bomb"]

@@ -10,8 +10,8 @@ from formats.kafka_text import dump_log_segments as kafka_text
 from formats.kafka_text.dump_log_segments import Decoder, decode_text, java_path
 from formats.log.records import DEFAULT_LIMIT, Damage, Reason
 from formats.log_dir.file_names import BOOTSTRAP_CHECKPOINT, parse_segment_file
-from formats.log_dir.index_files import read_transaction_index
-from formats.log_dir.producer_snapshot import SnapshotCrcMismatch, UnknownVersion, read_snapshot
+from formats.log_dir.index_files import AbortedTransaction, entries_of
+from formats.log_dir.producer_snapshot import SnapshotCrcMismatch, UnknownVersion, check_crc, read_entries
 from formats.values import Struct, field
 from kctl.dump.decoded import METADATA_TOPIC, without_secrets
 from kctl.dump.file_kinds import FileKind, base_offset_of, sibling
@@ -24,7 +24,7 @@ from kctl.stores.mirror import given_name
 
 HEALTHY_TAILS = (Reason.ZEROS, Reason.TORN_TAIL)
 Piece: TypeAlias = str | bytes | memoryview
-MOST_OF_AN_INDEX = 1 << 28
+MOST_OF_AN_INDEX = 1 << 26
 SUFFIXES = {
     ".log": FileKind.LOG,
     ".checkpoint": FileKind.LOG,
@@ -218,7 +218,7 @@ class KafkaDump:
         """A transaction index."""
         with opened(path) as source:
             data = whole(source, MOST_OF_AN_INDEX)
-        for number, entry in enumerate(read_transaction_index(data)):
+        for number, entry in enumerate(entries_of(AbortedTransaction, data)):
             if entry.version >> 8 > 0:
                 text = f"IllegalStateException: Unexpected aborted transaction version {entry.version >> 8}"
                 self.stop(path, Stop(number * 34, text))
@@ -230,7 +230,9 @@ class KafkaDump:
         with opened(path) as source:
             data = whole(source, MOST_OF_AN_INDEX)
         try:
-            yield from in_pieces(map(kafka_text.producer_line, read_snapshot(data)))
+            entries = read_entries(data)
+            check_crc(data)
+            yield from in_pieces(map(kafka_text.producer_line, entries))
         except FormatError as error:
             self.is_wrong = True
             self.say(corrupt_snapshot(error))

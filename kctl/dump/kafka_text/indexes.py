@@ -21,8 +21,8 @@ from formats.log_dir.index_files import (
     OFFSET_ENTRY_SIZE,
     TIME_ENTRY_SIZE,
     OffsetIndexEntry,
-    read_offset_index,
-    read_time_index,
+    TimeIndexEntry,
+    entries_of,
     used_size,
 )
 from formats.values import Struct, field
@@ -48,7 +48,7 @@ def offset_index_lines(
     data: bytes, base_offset: int, log: LogBytes | None, verdicts: Verdicts
 ) -> Iterator[str]:
     """Lines of an offset index that is not empty; zeros after the first entry end it."""
-    for number, entry in enumerate(read_offset_index(_without_padding(data, OFFSET_ENTRY_SIZE))):
+    for number, entry in enumerate(entries_of(OffsetIndexEntry, _without_padding(data, OFFSET_ENTRY_SIZE))):
         if entry.relative_offset == 0 and number:
             break
         offset = base_offset + entry.relative_offset
@@ -121,7 +121,7 @@ def time_index_lines(
     offsets = np.frombuffer(index, ">i4", len(index) // OFFSET_ENTRY_SIZE * 2).reshape(-1, 2)
     batches = Batches(log) if log is not None else None
     previous = -1
-    for number, entry in enumerate(read_time_index(_without_padding(data, TIME_ENTRY_SIZE))):
+    for number, entry in enumerate(entries_of(TimeIndexEntry, _without_padding(data, TIME_ENTRY_SIZE))):
         if entry.relative_offset == 0 and number:
             break
         offset = base_offset + entry.relative_offset
