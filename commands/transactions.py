@@ -127,7 +127,7 @@ def hanging(frame: Frame, options: EvidenceOptions, known_too: bool) -> Outcome:
     $ kctl transactions hanging evidence/ --all
     $ kctl transactions hanging orders __transaction_state --bootstrap-server kafka1:9092
     """
-    from kctl.internal_topics.rows import open_rows
+    from kctl.internal_topics.open_rows import open_rows
     from kctl.judging.judgement import Question, judgement_rows
 
     rows = open_rows(options.find(frame, reads_once=True), every=known_too)

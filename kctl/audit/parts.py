@@ -256,7 +256,7 @@ def internal_topics(audit: Audit) -> Iterator[Row]:
 
 def transactions(audit: Audit) -> Iterator[Row | Judgement]:
     """The transactions that data logs hold open, and whether each hangs."""
-    from kctl.internal_topics.rows import open_rows
+    from kctl.internal_topics.open_rows import open_rows
 
     return open_rows(audit.evidence, every=True)
 

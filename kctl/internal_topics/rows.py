@@ -2,56 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from formats.log.records import Entry
 from formats.log_dir.file_names import FolderKind
-from formats.values import Struct
-from kctl.evidence.alive import Registered
 from kctl.evidence.model import Evidence, Replica
 from kctl.findings import Place
 from kctl.findings.internal_topics import (
-    HANGING_TRANSACTION,
     LOG_UNREADABLE,
     RECORD_TYPE_UNKNOWN,
     RECORD_UNREADABLE,
 )
-from kctl.internal_topics.groups import Commit, Groups, Member, fold_groups
 from kctl.internal_topics.reading import (
     NOW,
     AsOf,
     TopicRecord,
     Unreadable,
-    copies_to_read,
-    entries,
-    segments,
     topic_records,
     whole_copies,
 )
 from kctl.internal_topics.transactions import (
-    OpenTransaction,
     Transaction,
     Transactions,
-    abort_command,
     fold_transactions,
-    is_ended,
     is_every_partition,
-    none_began_in,
-    open_transactions,
-    why_it_hangs,
 )
-from kctl.judging.judgement import Judgement
-from kctl.judging.transactions import judge_transactions
-from kctl.replica.copies.copy import live_copies, partitions_in
-from kctl.replica.copies.moments import INTERNAL_COMPACTED, clusters_of
+from kctl.replica.copies.copy import partitions_in
 from kctl.rows.internal_topics import (
     COMMITTED_OFFSET,
     GROUP,
     GROUP_MEMBER,
-    OPEN_TRANSACTION,
     TRANSACTION,
 )
+
+if TYPE_CHECKING:
+    from kctl.internal_topics.groups import Commit, Groups, Member
 
 Row = dict[str, object]
 CONSUMER_OFFSETS = "__consumer_offsets"
@@ -60,6 +45,8 @@ TRANSACTION_STATE = "__transaction_state"
 
 def groups_in(evidence: Evidence, as_of: AsOf = NOW) -> tuple[Groups, list[Unreadable]] | None:
     """The groups, and what could not be read; None where no copy of the topic is there."""
+    from kctl.internal_topics.groups import fold_groups
+
     trouble: list[Unreadable] = []
     copies = whole_copies(evidence, CONSUMER_OFFSETS)
     return (fold_groups(_records(copies, as_of, trouble)), trouble) if copies else None
@@ -159,117 +146,6 @@ def unknown_rows(groups: Groups) -> Iterator[Row]:
     for kind, count in sorted(groups.unknown_types.items()):
         place = Place(topic=CONSUMER_OFFSETS)
         yield RECORD_TYPE_UNKNOWN.at(place, count=count, type=kind, topic=CONSUMER_OFFSETS).row()
-
-
-def open_rows(evidence: Evidence, *, every: bool) -> Iterator[Row | Judgement]:
-    """Transactions that data logs hold open, but those that somebody will end; `every`: those too; judgements.
-
-    `hanging` is null where the evidence does not tell: without the part of `__transaction_state` that may know better.
-    """
-    known = transactions_in(evidence)
-    state = known[0] if known else None
-    unseen = _unseen_in(evidence)
-    cut: set[int] = set()  # partitions of __transaction_state
-    # It comes first: what the others' coordinators know depends on it.
-    for topic in sorted(
-        {replica.topic for replica in evidence.replicas}, key=lambda name: (name != TRANSACTION_STATE, name)
-    ):
-        for replica in copies_to_read(evidence, topic):
-            trouble: list[Unreadable] = []
-            read = _Read()
-            found = entries(replica.folder, trouble, arriving=replica.arriving)
-            hanging: list[bool | None] = []
-            for one in open_transactions(replica.topic_partition, read.follow(found)):
-                if not is_ended(one, replica.folder, log_end=read.end):
-                    coordinator = state.of_producer(one.producer_id) if state else None
-                    is_decided = state is not None and (
-                        coordinator.log_partition not in cut if coordinator else state.is_whole and not cut
-                    )
-                    why = why_it_hangs(one, coordinator) if is_decided else None
-                    hanging.append(bool(why) if is_decided else None)
-                    if why or every or not is_decided:
-                        yield from _rows_of(one, coordinator, hanging[-1], why)
-            closed = [unreadable for unreadable in trouble if unreadable.is_closed]
-            yield from unreadable_rows(topic, [], closed)
-            lacking, hole = unseen(replica, read)
-            if lacking and topic == TRANSACTION_STATE:
-                cut.add(replica.partition)
-            said = [unreadable.what for unreadable in trouble]
-            yield judge_transactions(replica.topic_partition, hanging, said, lacking, hole)
-
-
-class _Read(Struct):
-    """How far a log was read, and the first offsets [FROM, TO) in its middle at which it holds nothing."""
-
-    end: int = 0
-    hole: tuple[int, int] | None = None
-
-    def follow(self, found: Iterable[Entry]) -> Iterator[Entry]:
-        """The same entries; what is known of the log is kept up to date."""
-        is_first = True
-        for entry in found:
-            # Of wrappers before message format 2 only the last offset is stored.
-            if not is_first and self.hole is None and entry.batch and entry.base_offset > self.end:
-                self.hole = self.end, entry.base_offset
-            is_first = False
-            self.end = entry.last_offset + 1
-            yield entry
-
-
-Range = tuple[int, int] | None
-
-
-def _unseen_in(evidence: Evidence) -> Callable[[Replica, _Read], tuple[Range, Range]]:
-    """Which offsets [FROM, TO) a copy lacks of what its broker had, at its end and in its middle; None where none.
-
-    The checkpoint of a broker that ran may have been copied after the log, and be ahead of it. In the middle a
-    cleaner may have taken records, of another copy too that this one was fetched from, which is no loss, and a snapshot
-    behind them knows what is open.
-    """
-    registered = Registered(evidence)
-    copies = {copy.folder: copy for copy in live_copies(evidence)}
-    cleaned = {copy.partition for copy in copies.values() if copy.checkpoint("cleaner") is not None}
-    clusters = cache(lambda: tuple(clusters_of(evidence, lambda error: None).values()))
-
-    def unseen(replica: Replica, read: _Read) -> tuple[Range, Range]:
-        copy, log_end = copies.get(replica.folder), read.end
-        may_be_cleaned = copy is None or not copy.was_never_cleaned or copy.partition in cleaned
-        hole = None if may_be_cleaned or replica.topic in INTERNAL_COMPACTED else read.hole
-        if hole and (
-            none_began_in(hole, replica.folder, log_end)
-            or any(cluster.is_compacted(replica.topic) for cluster in clusters())
-        ):
-            hole = None
-        high_watermark = (copy.checkpoint("high_watermark") if copy else None) or 0
-        if log_end >= high_watermark or registered.ran(replica.broker_id, replica.moment):
-            return None, hole
-        last = segments(replica.folder)[-1:]  # it may be empty
-        log_end = max(log_end, *(int(path.stem) for path in last), 0)
-        return ((log_end, high_watermark) if log_end < high_watermark else None), hole
-
-    return unseen
-
-
-def _rows_of(
-    one: OpenTransaction, coordinator: Transaction | None, hanging: bool | None, why: str | None
-) -> Iterator[Row]:
-    yield OPEN_TRANSACTION(
-        **one._asdict(),
-        transactional_id=coordinator.transactional_id if coordinator else None,
-        hanging=hanging,
-        why=why,
-        abort_command=abort_command(one) if why else None,
-    )
-    if why:
-        place = Place(
-            topic=one.topic,
-            partition=one.partition,
-            base_offset=one.first_offset,
-            last_offset=one.last_offset,
-        )
-        yield HANGING_TRANSACTION.at(
-            place, producer_id=one.producer_id, producer_epoch=one.producer_epoch, why=why
-        ).row()
 
 
 def internal_topic_rows(evidence: Evidence) -> Iterator[Row]:
