@@ -227,10 +227,7 @@ def _described(
 def note_problems(frame: Frame, problems: Iterable[Problem]) -> None:
     """Report what could not be read (status 3); the command goes on."""
     for problem in problems:
-        frame.fail(
-            f"{problem.place}: {problem.reason}",
-            "the output leaves it out; run again as a user that may read it",
-        )
+        frame.fail(f"{problem.place}: {problem.reason}", problem.hint)
 
 
 def note_unknown_moves(frame: Frame, state: ClusterState) -> None:

@@ -5,7 +5,7 @@ resulting configuration has to pass. Secrets are refused: Kafka's own tool knows
 """
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from formats.secrets import is_secret_key
 from formats.whole_numbers import whole_number
@@ -20,6 +20,7 @@ from kctl.cluster.versions import V0_10_1, V1_1, V2_3, KafkaVersion
 from kctl.errors import BadValue, KctlError, Refused, near_names
 from kctl.times import iso
 
+MIN_ISR = "min.insync.replicas"
 OF_A_LISTENER = "listener.name."  # begins keys of one listener, which brokers list only where they are set
 
 
@@ -167,12 +168,32 @@ def plan_configs(
         return Plan(title=title, stages=())
     intent = AlterConfig.of(entity_type, name, after, present)
     first = Stage(intent=intent, writes=cluster.writes_for(intent, state))
+    warnings = tuple(_warnings(entity_name, after, state))
     if seconds is None:
-        return Plan(title=str(intent), stages=(first,))
+        return Plan(title=str(intent), stages=(first,), warnings=warnings)
     until = time.time_ns() // 1_000_000 + round(seconds * 1000)
     back = Stage(intent=intent.inverse(), undo=())
     stages = (first, Stage(intent=WaitUntil(time=until), undo=()), back)
-    return Plan(title=f"{intent} until {iso(until)}", stages=stages)
+    return Plan(title=f"{intent} until {iso(until)}", stages=stages, warnings=warnings)
+
+
+def _warnings(name: str, after: Mapping[str, str | None], state: ClusterState) -> Iterator[str]:
+    """What brokers accept without a word, though it stops writes or loses records."""
+    wanted = after.get(MIN_ISR)
+    if name in state.topics and wanted is not None and wanted.isdecimal():
+        factor = min(map(len, state.topics[name].partitions.values()), default=int(wanted))
+        if int(wanted) > factor:
+            yield few_for_isr(wanted, factor)
+    if (after.get("unclean.leader.election.enable") or "").lower() == "true":
+        yield (
+            "a replica without the last committed records may then lead, and these are lost; "
+            "`kctl elect unclean` chooses the one that loses least, and says how much"
+        )
+
+
+def few_for_isr(wanted: str, factor: int) -> str:
+    """That nobody can write with acks=all."""
+    return f"{MIN_ISR}={wanted} is more than the replication factor {factor}: acks=all never works"
 
 
 def _refuse_unlisted(entity_type: str, given: Mapping[str, str], known: Collection[str]) -> None:

@@ -168,12 +168,26 @@ def is_majority(alive: Collection[int], voters: Collection[int]) -> bool:
     return not voters or 2 * len(set(alive) & set(voters)) > len(voters)
 
 
+BEHIND = "it is behind the controller, and may tell what was before"
+
+
 class Problem(NamedTuple):
     """Something that could not be read: where, why, and the broker that did not answer where that is the reason."""
 
     place: str
     reason: str
     silent_broker: int | None = None
+
+    @property
+    def hint(self) -> str:
+        """What to do about it."""
+        if self.silent_broker is not None:
+            return (
+                "the output leaves it out; check that it runs and that its listener can be reached from here"
+            )
+        if self.reason == BEHIND:
+            return "ask again, or look at the load of the broker and its controller"
+        return "the output leaves it out; run again as a user that may read it"
 
 
 class ClusterState(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from formats.values import Struct, field
 from kctl.changes.intents import AddPartitions, CreateTopic, DeleteTopic, Intent, counted
 from kctl.changes.plan import Plan, plan_of
 from kctl.changes.waiting import Waited
-from kctl.cluster.configs import check_values
+from kctl.cluster.configs import MIN_ISR, check_values, few_for_isr
 from kctl.cluster.interface import Cluster
 from kctl.cluster.names import (
     brokers_named,
@@ -60,7 +60,7 @@ def plan_creation(cluster: Cluster, new: NewTopic, kafka_version: KafkaVersion |
     """The plan of creating a topic. Raises BadValue, Refused; see the module."""
     try:
         state = cluster.read_state(
-            [new.name], configs=["brokers"], config_keys=["min.insync.replicas"], kafka_version=kafka_version
+            [new.name], configs=["brokers"], config_keys=[MIN_ISR], kafka_version=kafka_version
         )
     except KctlError:  # who may create a topic may not read what only a warning needs
         state = cluster.read_state([new.name], kafka_version=kafka_version)
@@ -140,14 +140,9 @@ def _without_controller(state: ClusterState) -> list[str]:
 
 def _few_for_isr(new: NewTopic, factor: int, state: ClusterState) -> list[str]:
     """A warning where nobody could write with acks=all, by the topic's own value or that of the brokers."""
-    wanted = new.configs.get("min.insync.replicas") or state.topic_value(
-        new.name, None, "min.insync.replicas"
-    )
-    if wanted is not None and wanted.isdecimal() and int(wanted) > factor:
-        return [
-            f"min.insync.replicas={wanted} is more than the replication factor {factor}: acks=all never works"
-        ]
-    return []
+    wanted = new.configs.get(MIN_ISR) or state.topic_value(new.name, None, MIN_ISR)
+    is_more = wanted is not None and wanted.isdecimal() and int(wanted) > factor
+    return [few_for_isr(wanted, factor)] if wanted is not None and is_more else []
 
 
 # --- growing ------------------------------------------------------------------------------------------

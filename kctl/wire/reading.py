@@ -22,6 +22,7 @@ from kctl.cluster.config_keys import BROKERS_ONLY
 from kctl.cluster.disks import LogDir, StoredReplica
 from kctl.cluster.interface import Scope
 from kctl.cluster.state import (
+    BEHIND,
     ELR_FEATURE,
     Broker,
     ClusterState,
@@ -177,8 +178,7 @@ def brokers_behind(wire: Wire, quorum: Quorum | None, brokers: Collection[int]) 
             break
         time.sleep(pause)
         pause = min(2 * pause, LONG)
-    why = f"it is more than {LATE:g} s behind the controller, and may tell what was before"
-    return [Problem(f"configuration of broker {node}", why) for node in left]
+    return [Problem(f"configuration of broker {node}", BEHIND) for node in left]
 
 
 def _api_versions() -> ApiVersionsRequest:

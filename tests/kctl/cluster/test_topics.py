@@ -276,6 +276,23 @@ def test_secrets_are_refused(store: FakeStore, cluster: ZookeeperCluster) -> Non
         plan_configs(cluster, "users", "u", set={}, unset=["SCRAM-SHA-256"])
 
 
+@pytest.mark.parametrize(
+    ("values", "warned"),
+    [
+        ({"min.insync.replicas": "2"}, ["acks=all never works"]),
+        ({"min.insync.replicas": "1"}, []),
+        ({"unclean.leader.election.enable": "True"}, ["records may then lead, and these are lost"]),
+        ({"unclean.leader.election.enable": "false", "retention.ms": "5"}, []),
+    ],
+)
+def test_what_stops_writes_or_loses_records_is_warned_of(
+    store: FakeStore, cluster: ZookeeperCluster, values: dict[str, str], warned: list[str]
+) -> None:
+    add_topic(store, "a", [[1, 2], [2]])
+    said = plan_configs(cluster, "topics", "a", set=values).warnings
+    assert len(said) == len(warned) and all(word in text for word, text in zip(warned, said, strict=True))
+
+
 def test_a_configuration_comes_with_its_notification(store: FakeStore, cluster: ZookeeperCluster) -> None:
     add_topic(store, "a", [[1]])
     plan = plan_configs(cluster, "topics", "a", set={"retention.ms": "5"})

@@ -155,6 +155,7 @@ def test_the_configuration_of_a_broker_is_asked_for_once_it_has_applied_what_was
     wire: Any = SimpleNamespace(node=1, nodes=[1, 2, 3, 4], send_all=send_all)
     (problem,) = reading.brokers_behind(wire, QUORUM, [1, 2, 3, 4, 5])
     assert problem.place == "configuration of broker 3" and "behind the controller" in problem.reason
+    assert problem.hint.startswith("ask again")  # what it tells is shown
     assert asked[:4] == [[2, 3, 4], [2, 3], [2, 3], [3]]
     applied[3] = iter([99])
     assert reading.brokers_behind(wire, QUORUM, [1, 3]) == []
