@@ -392,7 +392,9 @@ class CarriedLayout:
 def _carried(head: bytes) -> tuple[CarriedLayout, int] | None:
     """The layout of lines of which most have the mark of a carrier, and its first time."""
     lines = [line for line in head.split(b"\n", LOOKED_AT)[:LOOKED_AT] if line.strip()]
-    if b"\x1b" not in head and 2 * len(list(filter(NO_CARRIER.match, lines))) >= len(lines):
+    # A mark stands at the beginning of a line, where continued records have blanks.
+    begun = [line for line in lines if not line[:1].isspace()]
+    if b"\x1b" not in head and 2 * len(list(filter(NO_CARRIER.match, begun))) >= len(begun):
         return None
     for carrier in CARRIERS:
         mark = HEAD_COLOUR if carrier is COLOURS else carrier.mark

@@ -54,7 +54,7 @@ _ON_BROKER = rb"[^\]\n]*\] on broker (\d{1,10}): "
 WRITER = re.compile(rb"\[" + _WRITER + rb"|Partition \[" + _ON_BROKER)
 # The identity of each line, of which a log has few: who it names is looked for in each of them once.
 _IDENTITIES = re.compile(
-    rb"\n\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] [A-Z]+ (\[(?:Partition \S+ broker=\d{1,10}\]|[^\]\n]*\]?)"
+    rb"\n\[\d[^\n]{22}\] [A-Z]+ (\[(?:Partition \S+ broker=\d{1,10}\]|[^\]\n]*\]?)"
     rb"|Partition \[[^\]\n]*\] on broker \d{1,10}: |(?:Controller|Broker) \d{1,10} )"
 )
 _BARE = re.compile(rb"(?:Controller|Broker) (\d{1,10}) ")

@@ -93,7 +93,9 @@ def expression(pattern: str) -> str:
     for number, piece in enumerate(PIECES.split(pattern)):
         if piece.startswith("{") and PIECES.fullmatch(piece):
             name, kind = piece[1:-1].split(":")
-            out.append(f"(?P<{name}>{FIELD_TYPES[kind]})")
+            # All that is left, taken at once: a configuration is long.
+            is_rest = kind == "s" and pattern.endswith(piece)
+            out.append(f"(?P<{name}>{'.*' if is_rest else FIELD_TYPES[kind]})")
         elif piece == "«":
             out.append("(?:")
         elif piece == "»":

@@ -42,7 +42,7 @@ SUFFIX = re.compile(r"(?:[._-]\d[\d.-]*)?(?:\.(?:gz|zst|xz))?$")
 # Other software whose lines stand in brokers' logs; of an hour without Kafka's own lines nothing is strange.
 OTHER_PACKAGES = ("org.", "com.", "io.", "java", "sun.", "jdk.", "scala.")
 KAFKAS_OWN = ("state-change", "controller", "server", "log-cleaner")
-KAFKAS_LOGGER = re.compile(rb" \((?:kafka|org\.apache\.kafka)\.[\w.$]+\)[ \t\r]*\n")
+KAFKAS_LOGGER = re.compile(rb" \((?:kafka|state\.change|org\.apache\.kafka)\.[\w.$]+\)[ \t\r]*\n")
 KINDS = ("state-change", "controller", "server", "log-cleaner", "stdout", "other")
 
 

@@ -40,9 +40,10 @@ STOPS = frozenset(("U13", STOPPED, "U20"))
 TELLING = STARTED | STOPS | {STARTS, GIVES_UP}
 APP_INFO = "org.apache.kafka.common.utils.AppInfoParser"
 UNREGISTERED = re.compile(rb"App info kafka\.server for (\d{1,10}) unregistered")
-# How those lines begin, and all others whose text is looked at; the first letter stands for either case.
+# How those lines begin, and all others whose text is looked at, in every version.
 BEGINS = re.compile(
-    rb"[\n\t]*(?:[Ss]tart|[Ss]hut|[Ss]topping|[Ff]atal|[Bb]roker|KafkaCon|Register|Property|App info)"
+    rb"[\n\t]*(?:start(?:ing|ed) +\(|shutting d|shut down c|Shutdown b|Stopping s|Fatal e|Broker \d|KafkaConfig"
+    rb"|Registered b|Property b|App info k)"
 )
 LEVEL = re.compile(rb" [A-Z]+ ")
 # What only the logger tells to be an identity: part of the sentence in logs of others.
@@ -50,7 +51,7 @@ BARE = re.compile(rb"(?:Controller|Broker) ")
 STATE_CHANGE = b" (state.change.logger)\n"
 # Bytes of a line behind its time that are looked at, as words of eight: of all lines, then of those whose identity is
 # longer. `BEGINS` needs so many of the sentence.
-WIDTHS, NEEDED = (40, 64, 120), 10
+WIDTHS, NEEDED = (40, 64, 120), 12
 # In the place of a broker: more of the line has to be looked at; its beginning was too short to tell.
 ELSE, CUT = -2, -3
 # The broker is this less the number where the logger of state changes ends the line.

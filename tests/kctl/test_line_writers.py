@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -316,15 +317,17 @@ def test_a_process_that_fails_before_it_has_its_id_is_the_only_one_that_starts(t
 
 def test_every_sentence_that_says_more_than_who_wrote_it_is_told_by_how_it_begins() -> None:
     for name in writers.TELLING | writers.GIVEN_UP:
-        pattern = every_table().by_id[name].pattern.encode()
-        assert writers.BEGINS.match(pattern) or writers.BEGINS.match(pattern.capitalize()), name
+        printed = (
+            re.sub(r"«.*»", "", re.sub(r"\{\w+:\w+\}", "1", every_table().by_id[name].pattern)) + " (kafka.X)"
+        )
+        assert writers.BEGINS.match(printed[: writers.NEEDED].encode()), name
     for text in (
         writers.CONFIGURATION,
         b"Registered broker 1 at",
         b"Property broker.id is",
         b"App info kafka",
     ):
-        assert writers.BEGINS.match(text)
+        assert writers.BEGINS.match(text[: writers.NEEDED])
 
 
 @pytest.mark.parametrize("case", ["life-0.8.2", "life-0.10.2", "unclean-1.1", "life-2.8", "life-3.9"])
