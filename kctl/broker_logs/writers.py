@@ -213,9 +213,7 @@ class _Starts:
         """A process that has started tells its broker."""
         if broker_id in self.opening:
             return
-        if broker_id in self._coming:  # its start came together with that of another
-            self._coming.remove(broker_id)
-        elif self._nameless:
+        if self._nameless:
             if len(self._nameless) == 1:
                 for brokers, index in (*self._nameless, *self._failed):
                     brokers[index] = broker_id
@@ -277,7 +275,6 @@ def attributed(blocks: Iterator[Block], known: Known) -> Iterator[Block]:
                 unregistered = None
             last, shape = index, shapes.at(block, index)
             if not shape.is_record:
-                brokers[index] = brokers[index - 1] if index else NO_BROKER
                 continue
             broker_id = writer_of(shape, block, index)
             is_of_server = shape.logger == SERVER

@@ -186,6 +186,8 @@ def test_every_recorded_line_of_controllers_and_state_changes_has_a_template(nam
         ("state.change.logger", "preRegister called. Server=com.sun.jmx.mbeanserver.JmxMBeanServer@66d3c617, name=log4j:logger=state.change.logger", "B45"),
         ("kafka.controller", "preRegister called. Server=com.sun.jmx.mbeanserver.JmxMBeanServer@66d3c617, name=log4j:logger=kafka.controller", "X567"),
         ("org.apache.kafka.controller.QuorumController", "writeNoOpRecord: event failed with NotControllerException in 119105 microseconds. Exception message: No controller appears to be active.", "X412"),
+        ("kafka.network.Processor", "Exception while processing request from 10.0.0.1:9092-10.0.0.2:41000-3", "X809"),
+        ("org.apache.kafka.storage.internals.log.LogDirFailureChannel", "Error while writing to checkpoint file C:\\data\\replication-offset-checkpoint", "X813"),
         ("some.other.Class", "writeNoOpRecord: failed with X in 1 us", None),
         ("kafka.coordinator.transaction.ProducerIdManager", "Acquired new producerId block (brokerId:0,blockStartProducerId:0,blockEndProducerId:999) by writing to Zk with path version 1", "U29"),
     ],
@@ -195,3 +197,16 @@ def test_the_logger_decides_between_sentences_that_are_alike(
 ) -> None:
     found = table_of(logger).find(text.encode(), logger)
     assert (found.template.id if found else None) == template_id
+
+
+def test_of_two_templates_that_fit_the_one_of_the_class_that_printed_it_is_meant() -> None:
+    """Also where the other one has more words."""
+    rows = (
+        Template(
+            "A1", "server.log", "kafka.a.First", "0.8.1–4.3", "I", "Closed {what:s} with all of it", "x"
+        ),
+        Template("A2", "server.log", "kafka.b.Second", "0.8.1–4.3", "I", "Closed {what:s}", "x"),
+    )
+    for logger, template_id in (("kafka.a.First", "A1"), ("kafka.b.Second", "A2"), (None, "A1")):
+        found = Table(rows).find(b"Closed a log with all of it", logger)
+        assert found is not None and found.template.id == template_id

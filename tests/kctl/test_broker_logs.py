@@ -6,8 +6,10 @@ import gzip
 import itertools
 import json
 import lzma
+import os
 import random
 import re
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ from kctl.broker_logs.clocks.skew import estimate_skew
 from kctl.broker_logs.clocks.zones import Zone, zone_named
 from kctl.broker_logs.events import Event
 from kctl.broker_logs.merging import merged, prepare, read_events
+from kctl.broker_logs.opening import STDIN
 from kctl.broker_logs.sources import LogFile, LogSource, find_sources, layouts_of
 from kctl.errors import BadValue
 from kctl.times import iso
@@ -162,6 +165,50 @@ def test_rotated_and_compressed_parts_are_one_log(tmp_path: Path) -> None:
     assert [event.event for event in events] == ["K03"] * 5
     assert [event.line for event in events] == [1] * 5
     assert {event.broker_id for event in events} == {7}
+
+
+def test_parts_of_a_log_are_in_the_order_of_their_times_however_they_are_numbered(tmp_path: Path) -> None:
+    (tmp_path / "server.log.1").write_text(line(1))
+    (tmp_path / "server.log.2").write_text(line(2))
+    (tmp_path / "server.log").write_text(line(3))
+    assert [event.file for event in read_events([str(tmp_path)])] == [
+        "server.log.1",
+        "server.log.2",
+        "server.log",
+    ]
+
+
+def test_standard_input_is_given_out_while_it_stays_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reading, writing = os.pipe()
+    monkeypatch.setattr("sys.stdin", os.fdopen(reading))
+    os.write(writing, "".join(map(line, range(9))).encode())
+    end = threading.Timer(5, os.close, [writing])
+    end.start()
+    source = LogSource(1, "other", (LogFile(STDIN, STDIN, "other", 1, KAFKA, 0),))
+    first = next(blocks_of(source, 0, None, Reading()))
+    assert not end.finished.is_set() and len(first.starts) == 8
+    end.cancel()
+    os.close(writing)
+
+
+def test_a_time_a_little_before_that_of_the_line_before_counts_as_that(tmp_path: Path) -> None:
+    """Threads take the time before they take the file."""
+    (tmp_path / "server.log").write_text(line(5000) + line(4000) + line(3999))
+    found = list(read_events([str(tmp_path)]))
+    assert [(event.time or "")[17:-1] for event in found] == ["05.000", "05.000", "03.999"]
+    assert [(event.logged_time or "")[17:-1] for event in found] == ["05.000", "04.000", "03.999"]
+
+
+def test_half_of_the_lines_tell_a_layout_from_one_that_begins_alike() -> None:
+    head = "[2026-11-21 13:00:00,000] INFO {}\n"
+    own, bare = head.format("Created: a log (kafka.log.LogManager)"), head.format("Created: a log")
+    assert detect((own * 2 + bare).encode())[0] is KAFKA
+    assert detect((own * 3 + bare * 2).encode())[0] is KAFKA
+    named = head.format("kafka.log.LogManager: created (kafka.Log)")
+    other, _ = detect((named + head.format("kafka.log.LogManager: created") * 4).encode())
+    assert other is not None and other.name == "[%d] %-5p %c: %m%n"
 
 
 def test_the_broker_is_found_in_the_lines_where_no_name_tells_it(tmp_path: Path) -> None:

@@ -157,6 +157,20 @@ def test_a_start_is_of_none_where_two_brokers_told_their_configuration_before(tm
     assert brokers_of_starts(tmp_path, *texts) == [None, None, 2]
 
 
+def test_starts_of_none_leave_those_after_them_their_brokers(tmp_path: Path) -> None:
+    """Broker 1 was killed before it had started."""
+    texts = [
+        configured_before(1),
+        configured_before(2),
+        STARTING,
+        STARTING,
+        started(2),
+        configured_before(1),
+        STARTING,
+    ]
+    assert brokers_of_starts(tmp_path, *texts) == [None, None, 1]
+
+
 def test_a_start_is_not_of_the_broker_that_tells_its_configuration_again_right_before(tmp_path: Path) -> None:
     """It has started already, and tells it twice."""
     texts = [STARTING, configured(2), configured(2), STARTING, configured(4), started(2), started(4)]
@@ -193,6 +207,39 @@ def test_a_start_that_ended_without_its_broker_is_of_none(tmp_path: Path) -> Non
         started(2),
     ]
     assert brokers_of_starts(tmp_path, *texts) == [None, 2]
+
+
+@pytest.mark.parametrize("then", [[STARTING, configured(2)], [STARTING]])
+def test_what_fails_without_its_broker_is_of_none_where_several_start(
+    tmp_path: Path, then: list[str]
+) -> None:
+    texts = [started(3), started(4), STARTING, configured(1), *then, f"shutting down ({SERVER})"]
+    assert events(tmp_path, *texts)[-1].broker_id is None
+
+
+def test_a_start_takes_the_broker_that_the_next_file_names(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "server.log.2026-11-21-12").write_text(log(started(1), started(2), STARTING))
+    (logs / "server.log").write_text(log(configured(2), started(2)).replace(" 13:", " 14:"))
+    assert [event.broker_id for event in read_events([str(tmp_path)])] == [1, 2, 2, 2, 2]
+
+
+def test_a_broker_that_unregistered_earlier_is_not_what_stops_now(tmp_path: Path) -> None:
+    texts = [started(1), started(2), "App info kafka.server for 1 unregistered (org.apache.kafka.common.utils.AppInfoParser)",
+             f"[ReplicaManager broker=2] x ({MANAGER})", f"shut down completed ({SERVER})"]  # fmt: skip
+    assert events(tmp_path, *texts)[-1].broker_id is None
+
+
+def test_of_logs_of_several_brokers_beside_each_other_one_that_names_none_is_of_none(tmp_path: Path) -> None:
+    for name, text in (("a", started(1)), ("b", started(2)), ("c", "x (kafka.log.LogManager)")):
+        (tmp_path / f"{name}.out").write_text(log(text))
+    found = find_sources([str(tmp_path / f"{name}.out") for name in "abc"])
+    assert {Path(file.file).name: file.broker_id for file in found.files} == {
+        "a.out": 1,
+        "b.out": 2,
+        "c.out": None,
+    }
 
 
 def test_starts_that_overlap_and_name_no_broker_have_none(tmp_path: Path) -> None:

@@ -94,6 +94,11 @@ def test_a_topic_made_again_begins_with_epoch_0_again(tmp_path: Path) -> None:
     assert [len(one.isr_changes) for one in found.of(TP)] == [0, 0, 1]
 
 
+def test_epochs_that_a_controller_lowers_are_those_of_a_topic_made_again(tmp_path: Path) -> None:
+    found = history(tmp_path, *OLD, changed(0, 2), changed(1, 1), changed(0, 2))
+    assert [one[:3] for one in told(found)] == [(1, 0, 0), (1, 1, 1), (1, 2, 0), (1, 1, 1), (1, 2, 0)]
+
+
 def test_a_broker_that_hears_late_what_it_decided_as_controller_begins_nothing(tmp_path: Path) -> None:
     late = (
         "[Broker id=0] Leader t-0 starts at leader epoch 1 from offset 5 with high watermark 5 ISR [0] addingReplicas [] "

@@ -9,6 +9,7 @@ import pytest
 
 from formats.log.record_batch import Record, write_batch
 from kctl.errors import BadValue
+from kctl.evidence.broker_logs import is_broker_log
 from kctl.evidence.discover import discover
 from kctl.evidence.model import BrokerLogKind, Evidence
 from tests.conftest import recording, unchanged
@@ -210,6 +211,34 @@ def test_broker_logs_tell_their_broker_by_what_they_say(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "x" / "state-change.log.1.gz", "wb") as file:
         file.write(b"[2020-01-01 00:00:00,000] TRACE Broker 12 received LeaderAndIsr (state.change.logger)\n")
     assert [log.broker_id for log in discover([tmp_path]).broker_logs] == [12]
+
+
+@pytest.mark.parametrize(
+    ("texts", "broker_id"),
+    [
+        (("KafkaConfig values: \n\tbroker.id = 7\n (kafka.server.KafkaConfig)",), 7),
+        (("KafkaConfig values: \n\tnode.id = 7\n (kafka.server.KafkaConfig)",), 7),
+        (("Property broker.id is overridden to 8 (kafka.utils.VerifiableProperties)",), 8),
+        (("Property max.broker.id is overridden to 8 (kafka.utils.VerifiableProperties)",), None),
+        (("[KafkaServer id=1] started (kafka.server.KafkaServer)", "[KafkaServer id=2] started (kafka.server.KafkaServer)"), None),
+    ],
+)  # fmt: skip
+def test_broker_logs_are_of_the_broker_of_their_configuration_or_of_none_of_several(
+    tmp_path: Path, texts: tuple[str, ...], broker_id: int | None
+) -> None:
+    (tmp_path / "server.log").write_text(
+        "".join(f"[2026-11-21 13:00:00,000] INFO {text}\n" for text in texts)
+    )
+    assert [log.broker_id for log in discover([tmp_path]).broker_logs] == [broker_id]
+
+
+@pytest.mark.parametrize(("before", "is_so"), [("", True), ("\n", True), ("> ", False), ("As in ", False)])
+def test_a_broker_log_holds_a_line_that_begins_as_brokers_write_it(
+    tmp_path: Path, before: str, is_so: bool
+) -> None:
+    path = tmp_path / "notes"
+    path.write_text(f"{before}[2026-11-21 13:00:00,000] INFO starting (kafka.server.KafkaServer)\n")
+    assert is_broker_log(path) == is_so
 
 
 def test_a_foreign_folder_stops_a_broker_but_gathered_logs_do_not(tmp_path: Path) -> None:
