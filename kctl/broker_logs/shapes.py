@@ -34,7 +34,8 @@ from kctl.broker_logs.blocks import Block, Shape, Span
 
 DIGITS = bytes.maketrans(b"123456789", b"000000000")
 STATE = frozenset(("controller_id", "controller_epoch", "tp", "state", "partition_state"))
-MOST = 50_000
+# Lines are alike for a while: to remember more of them takes memory and no less time.
+MOST = 4_000
 # The first words of an identity are the class that speaks, or the name of a thread: `[Kafka Server 0], `.
 SPEAKS = re.compile(rb"\[([A-Za-z]+(?: [A-Z][a-z]+)*|[a-z]+(?:-[a-z]+)*)(?: on Broker)?[\] ]")
 # The first line of a stack trace, and the template of what only repeats it.

@@ -137,6 +137,26 @@ def test_a_line_with_one_wrong_byte_in_its_time_continues_the_record_before_it(p
     assert find_records(sound + wrong + sound).starts.tolist() == [0, 2 * len(sound)]
 
 
+@pytest.mark.parametrize(
+    ("time", "is_so"),
+    [
+        *(
+            ("2026-11-21 23:59:60,999", True),
+            ("2026-11-21 13:00:61,000", False),
+            ("2026-11-21 24:00:00,000", False),
+        ),
+        *(
+            ("2026-11-21 13:60:00,000", False),
+            ("2026-02-29 13:00:00,000", False),
+            ("2024-02-29 13:00:00,000", True),
+        ),
+        *(("1969-12-31 13:00:00,000", False), ("1970-01-01 00:00:00,000", True)),
+    ],
+)
+def test_a_line_begins_a_record_if_its_time_exists(time: str, is_so: bool) -> None:
+    assert len(find_records(f"[{time}] INFO x (a.B)\n".encode()).starts) == is_so
+
+
 def test_a_time_of_the_same_minute_of_another_month_is_its_own() -> None:
     found = find_records(b"[2026-10-21 13:00:01,000] INFO x\n[2026-11-21 13:00:01,000] INFO x\n")
     assert np.diff(found.millis).tolist() == [31 * 86_400_000]

@@ -160,6 +160,7 @@ def test_a_start_is_of_none_where_two_brokers_told_their_configuration_before(tm
 def test_starts_of_none_leave_those_after_them_their_brokers(tmp_path: Path) -> None:
     """Broker 1 was killed before it had started."""
     texts = [
+        started(1),
         configured_before(1),
         configured_before(2),
         STARTING,
