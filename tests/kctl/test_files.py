@@ -220,6 +220,7 @@ OWN = {
     "kctl/api/values.py",  # the same
     "kctl/stores/mirror.py",  # what it wrote itself, in a folder of its own
     "kctl/replication/scenario.py",  # the package's scenarios
+    "kctl/wire/messages.py",  # the package's messages
     "kctl/wire/shortcuts/schemas.py",  # the messages of an installed package
     "kctl/spark/session.py",  # what Spark wrote into a folder made for it
 }

@@ -342,7 +342,7 @@ def test_small_batches_go_to_spark_together(monkeypatch: pytest.MonkeyPatch) -> 
     assert list(gathered(iter(()))) == []
 
 
-@pytest.mark.slow
+@pytest.mark.spark
 def test_a_refusal_reaches_the_one_who_asked(spark: Any) -> None:
     with pytest.raises(Exception, match="/no/such/folder"):
         read(spark, "/no/such/folder", "batches").count()

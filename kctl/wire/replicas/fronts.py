@@ -6,7 +6,7 @@ looked at in one pass, since a pass over a few batches costs as much as one over
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -37,7 +37,9 @@ def place(data: memoryview) -> int:
     """Where a view begins in the buffer that it is of."""
     if not len(data):
         return 0
-    return _address(np.frombuffer(data, np.uint8)) - _address(np.frombuffer(data.obj, np.uint8))  # type: ignore[call-overload]
+    return _address(np.frombuffer(data, np.uint8)) - _address(
+        np.frombuffer(cast("bytes", data.obj), np.uint8)
+    )
 
 
 def _address(octets: Octets) -> int:
