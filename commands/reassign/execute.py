@@ -105,12 +105,13 @@ def read_for(
 
     And the log directories of the brokers with these replicas.
     """
+    from kctl.cluster.configs import MIN_ISR
     from kctl.cluster.reassignment.throttles import KEYS
 
     return cluster.read_state(
         None if all_topics else sorted({tp.topic for tp in targets}),
         configs=("topics", "brokers"),
-        config_keys=KEYS,
+        config_keys=(*KEYS, MIN_ISR),
         kafka_version=version,
         log_dirs_of={broker for _, broker in log_dirs},
     )

@@ -10,6 +10,7 @@ from formats.values import Struct, field
 from kctl.changes.intents import AlterReplicaLogDirs, ClearThrottle, Intent, Reassign, counted, intent_to_json
 from kctl.changes.plan import Plan, Stage
 from kctl.changes.waiting import Waited
+from kctl.cluster.configs import MIN_ISR
 from kctl.cluster.disks import ReplicaDirs
 from kctl.cluster.interface import Cluster
 from kctl.cluster.reassignment.disk_moves import DiskMove, check_log_dirs, disk_moves, refuse_backend
@@ -213,6 +214,9 @@ def _warnings(execution: Execution, moves: Sequence[Move], state: ClusterState) 
     shrinking = [move.partition for move in moves if len(move.target) < len(move.origin)]
     if shrinking:
         found.append(f"{some(shrinking)} will have fewer replicas than now")
+    few = [move.partition for move in moves if len(move.target) < _needed(move.partition.topic, state)]
+    if few:
+        found.append(f"{some(few)} will have fewer replicas than {MIN_ISR}: acks=all never works there")
     leaderless = [
         m.partition for m in moves if not state.is_alive(state.partition_states[m.partition].leader)
     ]
@@ -224,6 +228,12 @@ def _warnings(execution: Execution, moves: Sequence[Move], state: ClusterState) 
     if not state.has_controller:
         found.append("there is no controller; the request waits until there is one")
     return found
+
+
+def _needed(topic: str, state: ClusterState) -> int:
+    """How many replicas must be in sync for acks=all."""
+    value = state.topic_value(topic, None, MIN_ISR) or ""
+    return int(value) if value.isdecimal() else 1
 
 
 # --- when it is done ----------------------------------------------------------------------------------

@@ -243,9 +243,11 @@ def test_what_deserves_a_warning(store: FakeStore, cluster: ZookeeperCluster) ->
     put_state(store, "a", 0, -1, [2])
     add_topic(store, "c", [[1, 9]])
     store.remove("/controller")
+    store.put("/config/brokers/<default>", {"version": 1, "config": {"min.insync.replicas": "2"}})
     made = planned(cluster, {A0: (1,), TopicPartition("c", 0): (1, 2)})
     told = " | ".join(made.warnings)
     assert "a-0 will have fewer replicas than now" in told
+    assert "| a-0 will have fewer replicas than min.insync.replicas: acks=all never works there" in told
     assert "a-0 has no leader now" in told
     assert "brokers 9 are not alive and will keep folders" in told
     assert "there is no controller" in told
