@@ -91,7 +91,9 @@ def members_text(rows: Iterable[Row], page: Page) -> Iterator[str]:
                 "role": row["role"],
                 "log end": row["log_end_offset"],
                 "lag": row["lag"],
-                "lag in ms": row["lag_time_ms"],
+                "behind": None
+                if row["lag_time_ms"] is None
+                else f"{float(str(row['lag_time_ms'])) / 1000:.1f} s",
                 "directory": row["directory_id"],
                 "": None if row["is_answering"] is not False else "does not answer",
             }

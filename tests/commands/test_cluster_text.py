@@ -51,11 +51,11 @@ def test_the_quorum() -> None:
     lines = list(describe_text([quorum_row(found), *member_rows(found)], PAGE))
     assert lines[0] == "leader 101, epoch 4, voters 101,102,103; no answer from 103"
     assert [line.split() for line in lines[1:]] == [
-        ["node", "role", "log", "end", "lag", "lag", "in", "ms", "directory"],
-        ["101", "leader", "90", "0", "0", "dir101"],
-        ["102", "voter", "90", "0", "0", "dir102"],
-        ["103", "voter", "90", "0", "0", "dir103", "does", "not", "answer"],
-        ["1", "observer", "90", "0", "0", "dir1"],
+        ["node", "role", "log", "end", "lag", "behind", "directory"],
+        ["101", "leader", "90", "0", "0.0", "s", "dir101"],
+        ["102", "voter", "90", "0", "0.0", "s", "dir102"],
+        ["103", "voter", "90", "0", "0.0", "s", "dir103", "does", "not", "answer"],
+        ["1", "observer", "90", "0", "0.0", "s", "dir1"],
     ]
 
 
