@@ -86,7 +86,12 @@ def _node(message: Versioned) -> dict[str, JsonNode]:
 def _group_value(message: Message, value: bytes) -> JsonNode:
     version = version_of(value, "value")
     layout = min(max(version, message.versions.first), message.versions.last)
-    node = _node(Versioned(message, layout, read_message(message, layout, value, 2)[0]))
+    read = Versioned(message, layout, read_message(message, layout, value, 2)[0])
+    return {"version": str(version), "data": _group_data(read)}
+
+
+def _group_data(value: Versioned) -> JsonNode:
+    node = _node(value)
     members = node.get("members")
     if node.get("protocolType") == "consumer" and isinstance(members, list):
         for member in members:
@@ -95,7 +100,21 @@ def _group_value(message: Message, value: bytes) -> JsonNode:
                 raw = member.get(name)
                 with suppress(FormatError):  # Kafka keeps the bytes that it cannot read
                     member[name] = _node(read_member_part(message, raw)) if isinstance(raw, bytes) else raw
-    return {"version": str(version), "data": node}
+    return node
+
+
+def group_record_text(key: bytes, value: bytes | None) -> str:
+    """A record of `__consumer_offsets` of any version that is known, as JSON like that of Kafka's tool.
+
+    Key and value are in one object; the value of a tombstone is null. Raises FormatError.
+    """
+    record = read_group_record(key, value)
+    read = record.value
+    node: JsonNode = {
+        "key": {"type": str(record.key.version), "data": _node(record.key)},
+        "value": read and {"version": str(read.version), "data": _group_data(read)},
+    }
+    return json_text(node)
 
 
 def transaction_texts(key: bytes | None, value: bytes | None, offset: int) -> Texts:

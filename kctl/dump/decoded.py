@@ -19,12 +19,10 @@ Decode = Callable[[bytes | None, bytes | None], object]
 
 
 def group_record(key: bytes | None, value: bytes | None) -> object:
-    """A record of `__consumer_offsets`: Kafka's JSON of key and value, a tombstone's value null."""
-    decoders = import_module("formats.kafka_text.internal_topics")
-    consumer_offsets = import_module("formats.messages.consumer_offsets")
-    consumer_offsets.read_group_record(key or b"", value)  # raises where the text would be an excuse
-    key_text, value_text = decoders.offsets_texts(key or b"", value, 0)
-    return {"key": json.loads(key_text), "value": None if value is None else json.loads(value_text)}
+    """A record of `__consumer_offsets`: Kafka's JSON of key and value. The value of a tombstone is null."""
+    return json.loads(
+        import_module("formats.kafka_text.internal_topics").group_record_text(key or b"", value)
+    )
 
 
 def transaction_record(key: bytes | None, value: bytes | None) -> object:

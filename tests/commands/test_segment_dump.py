@@ -13,6 +13,7 @@ from formats.compression import Codec
 from formats.log.record_batch import Record, read_header, seal, write_batch
 from formats.log_dir.index_files import OffsetIndexEntry, TimeIndexEntry, write_index
 from formats.log_dir.producer_snapshot import ProducerEntry, write_snapshot
+from formats.messages.consumer_offsets import TYPES, write_versioned
 from tests.conftest import kctl, recording, recordings, rows, unchanged
 from tests.log_examples import EXAMPLES, LOG
 
@@ -267,6 +268,26 @@ def test_internal_topics_are_decoded() -> None:
     metadata = sorted((folder / "__cluster_metadata-0").glob("*.log"))[0]
     types = {r["decoded"].get("type") for r in rows("segment", "dump", "--records", metadata).of("record")}
     assert "TOPIC_RECORD" in types
+
+
+def test_records_of_groups_are_decoded_in_every_known_version(tmp_path: Path) -> None:
+    """Also types and tagged fields that Kafka 3.9's dump tool does not know."""
+    folder, topic_id = tmp_path / "__consumer_offsets-0", "LWgrMmVrT0a__7a4SasuPA"
+    folder.mkdir()
+    written, expected = [], []
+    for key, value in TYPES:
+        version = value.versions.last
+        values = {"topic_id": topic_id, "metadata_hash": 9}
+        name, data = write_versioned(key, key.versions.last, {}), write_versioned(value, version, values)
+        written.append(Record(len(written), T, name, data))
+        expected.append((str(key.versions.last), str(version)))
+    (folder / f"{NAME}.log").write_bytes(write_batch(written))
+    decoded = [
+        r["decoded"] for r in rows("segment", "dump", "--records", folder / f"{NAME}.log").of("record")
+    ]
+    assert [(one["key"]["type"], one["value"]["version"]) for one in decoded] == expected
+    data = {one["key"]["type"]: one["value"]["data"] for one in decoded}
+    assert (data["1"]["topicId"], data["3"]["metadataHash"], data["11"]["metadataHash"]) == (topic_id, 9, 9)
 
 
 @pytest.mark.slow
