@@ -7,7 +7,7 @@ from pathlib import Path
 from docs.making.reference import plain, table
 from kctl.audit.tables import TABLES
 from kctl.rows import Field, row_type
-from kctl.scan.tables import SCHEMAS, arrow_schema
+from kctl.scan.tables import arrow_schema
 
 PAGE = Path(__file__).parents[1] / "tables.md"
 MADE = re.compile(r"(?s)(?<=<!-- made by docs/making/tables.py -->\n).*(?=<!-- end -->)")
@@ -70,12 +70,11 @@ def order(name: str) -> str:
 
 def columns(name: str) -> Iterator[str]:
     """One table: what a row is, key, order, columns."""
-    rows = row_type("dump.BATCH" if name == "batches" else TABLES[name])
-    schema = SCHEMAS[name] if name == "batches" else arrow_schema(rows)
+    rows = row_type(TABLES[name])
     key = ", ".join(f"`{column}`" for column in KEYS[name]) or "none: every row counts"
     yield f"### {name}\n\n{plain(rows.doc)} Key: {key}. Order: {order(name)}.\n"
     cells = []
-    for column in schema:
+    for column in arrow_schema(rows):
         field = rows.fields.get(column.name, Field(()))
         said = plain(field.doc or ", ".join(f"`{choice}`" for choice in field.choices))
         kind = f"`{column.type}`" + (" (JSON)" if {"array", "object"} & set(field.types) else "")
@@ -85,7 +84,7 @@ def columns(name: str) -> Iterator[str]:
 
 def text() -> str:
     """The page as it ought to be."""
-    made = "\n".join(line for name in (*TABLES, "batches") for line in columns(name))
+    made = "\n".join(line for name in TABLES for line in columns(name))
     return MADE.sub(lambda _: f"\n{made}\n", PAGE.read_text("utf-8"))
 
 

@@ -34,7 +34,8 @@ from kctl.scan.parquet import WrittenPart
 
 Row = dict[str, Any]
 Key = tuple[str, int, str | None]
-COMPARED = ("lineages", "divergences", "verdicts")
+NOT_ROW_BY_ROW = ("lineages", "divergences", "verdicts", "batches")
+"""Tables of comparisons, which are made anew, and the one that `join_batches` copies."""
 COLUMNS = ("base_offset", "last_offset", "partition_leader_epoch", "crc")
 MOST_BATCHES = 2_000_000
 """Batches of all copies of a partition that is compared: they take 64 MB, and half as much again to be sorted."""
@@ -68,7 +69,7 @@ def joined_rows(folders: list[Path]) -> Iterator[Row | Judgement]:
         for name in TABLES:
             if name == "judgements":
                 yield from _judgements_of_one(tables)
-            elif name not in COMPARED:
+            elif name not in NOT_ROW_BY_ROW:
                 for row in tables.rows(name):
                     if "evidence" in row and row["evidence"] is None:
                         row["evidence"] = folder.name

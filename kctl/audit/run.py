@@ -30,7 +30,6 @@ from kctl.replica.copies.scanned import NOTED
 from kctl.rows.audit import AUDIT
 from kctl.rows.internal_topics import METADATA_PARTITION
 from kctl.scan.pool import Engine, Jobs, WorkerDied
-from kctl.scan.tables import SCHEMAS
 from kctl.stores.asked import ASKED
 from kctl.stores.file_systems import StoreGone
 from kctl.stores.mirror import ask_all, given_name, mirror_of, mirrors
@@ -112,7 +111,7 @@ LEFT = re.compile(
 OWN_PART = re.compile(r"(part|audit)-[\w-]+\.parquet")
 
 
-OWN_NAMES = frozenset({*TABLES, "batches", *REPORT_FILES})
+OWN_NAMES = frozenset({*TABLES, *REPORT_FILES})
 """What lies in a report's folder."""
 
 
@@ -133,7 +132,7 @@ def prepare_folder(out: Path, evidence_paths: tuple[str, ...], *, own: bool, ove
         names = sorted(os.listdir(out))
     except OSError as error:
         raise file_error(out, error, KctlError) from error
-    tables = [name for name in names if name in TABLES or name == "batches"]
+    tables = [name for name in names if name in TABLES]
     earlier = [*tables, *(name for name in names if name in REPORT_FILES)]
     left = [name for name in names if name == FOLDER or LEFT.fullmatch(name)]
     foreign = [name for name in names if name not in (*earlier, *left)]
@@ -270,8 +269,7 @@ def _run_parts(
         with said_in_one_line(place), ExitStack() as stack:
             for name in TABLES:
                 writers[name] = stack.enter_context(table_writer(place, name))
-            batches = stack.enter_context(TableWriter(place, "batches", SCHEMAS["batches"]))
-            writers["batches"] = batches
+            batches = writers["batches"]
             noted = MOST_NOTED if is_local else 0  # what comes from other machines shall stay small
             least = batch_rows.OWN_PART if is_local else batch_rows.OWN_PART_ELSEWHERE
             audit.out, audit.batches = Parts(batches.workers, least, audit.digest, noted), batches

@@ -25,7 +25,7 @@ from kctl.files import LARGEST_TABLE, open_file, read_text, what_it_is
 from kctl.rows import row_type
 from kctl.rows.audit import AUDIT
 from kctl.scan.parquet import ParquetPart, WrittenPart, part_difference
-from kctl.scan.tables import SCHEMAS, arrow_schema, storable
+from kctl.scan.tables import arrow_schema, storable
 
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
@@ -54,6 +54,7 @@ TABLES: dict[str, str] = {
     "metadata_partitions": "internal_topics.METADATA_PARTITION",
     "remote_segments": "remote.REMOTE_SEGMENT",
     "tier_partitions": "remote.TIER_PARTITION",
+    "batches": "audit.BATCH",  # written as columns, by `kctl.scan.tables`; every other one row by row
 }
 # What a row of a kind is written to.
 TABLE_OF_KIND = {row_type(name).kind: table for table, name in TABLES.items()}
@@ -64,7 +65,7 @@ ANEW = "run the audit again"
 
 
 def _schema_of(table: str) -> pa.Schema:
-    return SCHEMAS[table] if table == "batches" else arrow_schema(row_type(TABLES[table]))
+    return arrow_schema(row_type(TABLES[table]))
 
 
 def _column(values: Iterable[object], kind: pa.DataType) -> pa.Array:
@@ -176,8 +177,8 @@ class TableWriter:
 
 
 def table_writer(folder: Path, name: str) -> TableWriter:
-    """The writer of a table of rows."""
-    return TableWriter(folder, name, arrow_schema(row_type(TABLES[name])))
+    """The writer of a table."""
+    return TableWriter(folder, name, _schema_of(name))
 
 
 def write_file(path: Path, text: str) -> None:
@@ -232,7 +233,7 @@ class Tables:
 
     def names(self) -> list[str]:
         """The tables that are there."""
-        return sorted(name for name in (*TABLES, "batches") if self.has(name))
+        return sorted(name for name in TABLES if self.has(name))
 
     def parts(self, name: str) -> list[Path]:
         """The files of the table. KctlError names one that is damaged or of another schema."""
@@ -260,7 +261,7 @@ class Tables:
 
     def rows(self, name: str, columns: list[str] | None = None) -> Iterator[dict[str, Any]]:
         """Its rows, a batch in memory at a time; nothing where the table was not written."""
-        fields = row_type(TABLES[name]).fields if name in TABLES else {}
+        fields = row_type(TABLES[name]).fields
         strict = [item for item in fields.items() if item[1].choices or not item[1].fits(None)]
         try:
             for row in chain.from_iterable(map(pa.RecordBatch.to_pylist, self._batches(name, columns))):

@@ -24,6 +24,32 @@ SEGMENT = RowType("""
     good_bytes, damaged_bytes  integer?
 """)
 
+BATCH = RowType("""
+    batch: A batch of a scanned log, or an entry of magic 0 or 1.
+    evidence?, moment?, broker_id?, topic?, partition?
+    file                    string    relative to its evidence
+    position                integer   byte in the file, from 0
+    size_in_bytes           integer   header included
+    base_offset             integer   of magic 0 and 1 the stored offset: of a compressed entry that of its last record
+    last_offset, magic      integer
+    crc                     integer   as stored, unsigned
+    crc_valid               boolean
+    codec                   string    none, gzip, snappy, lz4, zstd, or unknown(N)
+    attributes              integer
+    timestamp_type          string?   CreateTime or LogAppendTime; null in magic 0
+    base_timestamp          integer   the delete horizon where delete_horizon_ms is set; of magic 1 the entry's timestamp;
+        -1: none
+    max_timestamp           integer   of magic 1 the entry's timestamp; -1: none
+    delete_horizon_ms       integer?
+    records_count           integer?  null for a compressed entry of magic 0 or 1 whose records were not read
+    last_offset_delta       integer?  null in magic 0 and 1, like all columns below
+    partition_leader_epoch  integer?  -1: none
+    producer_id             integer?  -1: none
+    producer_epoch          integer?  -1: none
+    base_sequence           integer?  -1: none
+    is_transactional, is_control  boolean?
+""")
+
 CHECKPOINT = RowType("""
     checkpoint: An entry of a checkpoint file.
     evidence?, moment?, broker_id?

@@ -17,7 +17,7 @@ from formats.log.columns.record_headers import header_fields
 from formats.log.record_batch import CONTROL, DELETE_HORIZON, TIMESTAMP_TYPE, TRANSACTIONAL
 from kctl.findings import Finding, Place
 from kctl.rows import RowType
-from kctl.rows.audit import SEGMENT
+from kctl.rows.audit import BATCH, SEGMENT
 from kctl.scan.options import Chunk, Totals
 from kctl.scan.records import Records
 
@@ -48,32 +48,7 @@ def arrow_schema(rows: RowType) -> pa.Schema:
 HEADERS = pa.list_(pa.struct([("key", TEXT), ("value", BYTES)]))
 SCHEMAS: dict[str, pa.Schema] = {
     "segments": arrow_schema(SEGMENT),
-    "batches": pa.schema(
-        [
-            *PLACE,
-            ("position", INT),
-            ("size_in_bytes", INT),
-            ("base_offset", INT),
-            ("last_offset", INT),
-            ("magic", INT),
-            ("crc", INT),
-            ("crc_valid", TRUTH),
-            ("codec", TEXT),
-            ("attributes", INT),
-            ("timestamp_type", TEXT),  # null in magic 0
-            ("base_timestamp", INT),
-            ("max_timestamp", INT),
-            ("delete_horizon_ms", INT),
-            ("records_count", INT),  # null in compressed sets of magic 0 and 1 whose records were not read
-            ("last_offset_delta", INT),  # from here on null in magic 0 and 1
-            ("partition_leader_epoch", INT),
-            ("producer_id", INT),
-            ("producer_epoch", INT),
-            ("base_sequence", INT),
-            ("is_transactional", TRUTH),
-            ("is_control", TRUTH),
-        ]
-    ),
+    "batches": arrow_schema(BATCH),
     "records": pa.schema(
         [
             *PLACE,

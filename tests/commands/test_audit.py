@@ -25,7 +25,7 @@ from kctl.evidence.discover import discover
 from kctl.rows import RowType, row_type
 from kctl.rows.audit import AUDIT
 from kctl.scan.pool import WorkerDied
-from kctl.scan.tables import SCHEMAS, arrow_schema
+from kctl.scan.tables import arrow_schema
 from tests.conftest import errors_in, kctl, recording, rows
 
 EXTERNAL = re.compile(rb"""(?:src|href)\s*=\s*["']?(?:https?:)?//|@import|url\((?!#)""")
@@ -85,7 +85,6 @@ def test_every_table_has_its_schema_and_no_arrow_timestamp(out: Path) -> None:
         schema = pq.read_schema(next((out / name).glob("*.parquet")))
         assert schema.equals(arrow_schema(row_type(kind)))
         assert "timestamp" not in str(schema.types)
-    assert pq.read_schema(next((out / "batches").glob("*.parquet"))).equals(SCHEMAS["batches"])
 
 
 @pytest.mark.parametrize("name", ["kctl.audit.parts.SEGMENT", "kctl.rows.audit.EXAMINED"])

@@ -350,7 +350,7 @@ def read_by_everything(table: Path) -> int:
     return sum(counts)
 
 
-@pytest.mark.parametrize("name", [*TABLES, "batches"])
+@pytest.mark.parametrize("name", TABLES)
 def test_every_table_is_read_by_what_people_read_tables_with(audit_of_incident: Path, name: str) -> None:
     assert read_by_everything(audit_of_incident / name) == Tables(audit_of_incident).count(name)
 
