@@ -1,18 +1,19 @@
 """A sentence that brokers print: its row in `templates/`, and its regular expression.
 
 `templates/` holds a text file for each class that prints, or for a few classes of one subject. A file has sections
-headed `[classes in log]`; a class that printed the sentence up to a version is followed by it, as
-`kafka.server.ReplicaFetcherThread ≤1.1, kafka.server.AbstractFetcherThread`. A row of a section is a line, shown in two
-here:
+headed `[classes in log]`. A version after a class is the last in which that class printed the sentences:
+`kafka.server.ReplicaFetcherThread ≤1.1, kafka.server.AbstractFetcherThread`. A row of a section is one line, shown in
+two here:
 
     id | versions | level | sentence
-        meaning | before ids | after ids | sign what it is a sign of
+        | meaning | before ids | after ids | sign what it is a sign of
 
-The last three are there where they say something. Lines that begin with # are comments.
+The last three parts are optional. Lines that begin with # are comments.
 
-A sentence has `{name:type}` for what varies and «» around what is not always there. The first letter stands for
-either case: sentences that began in lower case after the identity of Kafka 0.8 begin in upper case after the
-bracketed one of 1.0.
+- The id is a letter, as in the rows around it, and two or three digits. No other file may use it, and it never changes.
+- The sentence begins after the name in brackets: of `[ReplicaManager broker=1] Shut down completely` it is
+  `Shut down completely`. It has `{name:type}` for what varies and «» around what may be missing.
+- The first letter matches in either case: Kafka 0.8 begins many sentences in lower case, 1.0 the same in upper case.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from functools import cache
 from typing import NamedTuple
 
 FIELD_TYPES = {
-    "i": r"-?\d{1,19}",
-    "w": r"\S+",
-    "s": r".*?",
-    "L": r"[-\d, ]*",
+    "i": r"-?\d{1,19}",  # a whole number
+    "w": r"\S+",  # text without spaces
+    "s": r".*?",  # any text, also none
+    "L": r"[-\d, ]*",  # broker ids, separated by commas
     "b": r"true|false",
-    "tp": r"\[[\w.-]+, ?\d+\]|[\w.-]+-\d+",
-    "tid": r"Some\([\w-]{22}\)|None|[\w-]{22}",
-    "st": r"[A-Z]\w+",
-    "opt": r"Some\(-?\d+\)|None",
+    "tp": r"\[[\w.-]+, ?\d+\]|[\w.-]+-\d+",  # a partition: `orders-3`, before 1.0 `[orders,3]`
+    "tid": r"Some\([\w-]{22}\)|None|[\w-]{22}",  # a topic id
+    "st": r"[A-Z]\w+",  # a state: `OnlinePartition`
+    "opt": r"Some\(-?\d+\)|None",  # a Scala Option of a number
     "um": r"\(under-min-isr\)|",
 }
 PIECES = re.compile(r"(\{\w+:\w+\}|[«»])")
@@ -75,16 +76,19 @@ def _fields(pattern: str) -> tuple[tuple[str, str], ...]:
 
 
 def templates_of(text: str, only: str = "") -> Iterator[Template]:
-    """The rows of one file of `templates/`, or those of one log; `ValueError` or `TypeError` where it is not in the
-    notation."""
+    """The rows of one file of `templates/`, or those of one log. Raises ValueError for a line that is no row."""
     log = classes = ""
     for line in text.splitlines():
         if line.startswith("["):
             classes, log = line[1:-1].split(" in ")
         elif line and not line.startswith("#") and (not only or log == only):
-            id_, versions, level, pattern, meaning, *links = line.split(" | ")
-            named = dict(link.split(" ", 1) for link in links)
-            yield Template(id_, log, classes, versions, level, pattern, meaning, **named)
+            try:
+                id_, versions, level, pattern, meaning, *links = line.split(" | ")
+                named = dict(link.split(" ", 1) for link in links)
+                template = Template(id_, log, classes, versions, level, pattern, meaning, **named)
+            except (ValueError, TypeError) as error:
+                raise ValueError(f"not a row of a template: {line}") from error
+            yield template
 
 
 def expression(pattern: str) -> str:

@@ -96,6 +96,10 @@ def info(table: str) -> FindingType:
 
 def _row(severity: Severity, table: str) -> FindingType:
     lines = [line.strip() for line in re.sub(r"\n {5,}", " ", table).split("\n")]
+    if len(lines) != 5:
+        raise ValueError(
+            f"finding {lines[0]} has {len(lines)} lines, not code, sentence, meaning, cause and action"
+        )
     code, sentence, meaning, cause, action = (SHARED.get(line, line) for line in lines)
     return FindingType(code, severity, sentence, meaning, cause, action)
 

@@ -45,7 +45,9 @@ def _fields(line: str) -> Iterator[tuple[str, Field]]:
     for name in names.split(", "):
         if not kind:
             shared, mark, _ = name.partition("?")
-            field = SHARED[shared]
+            field = SHARED.get(shared)
+            if field is None:
+                raise ValueError(f"{shared} is not in SHARED: give its type, two spaces behind the name")
             yield shared, field._replace(types=(*field.types, "null")) if mark else field
         elif kind == "any":
             yield name, Field((), doc, (), is_optional)

@@ -183,6 +183,11 @@ def test_a_folder_in_place_of_a_file_is_status_3(words: list[str], tmp_path: Pat
     assert len(ran.errors) == 1
 
 
+def test_a_field_that_no_table_knows_is_named() -> None:
+    with pytest.raises(ValueError, match="colour is not in SHARED"):
+        RowType("place: For these tests.\n    colour?")
+
+
 PLACE = RowType("""
     place: For these tests.
     name  string

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from kctl.findings import FindingType, Severity, all_findings
+from kctl.findings import FindingType, Severity, all_findings, error
 from tests.test_structure import modules
 
 # Methods that make a finding of a row and the details given; others keep the row, and give them elsewhere.
@@ -79,6 +79,11 @@ def test_only_the_sentence_is_a_template(row: FindingType) -> None:
     assert all(name.isidentifier() for name in placeholders(row.sentence))
     assert "severity" not in placeholders(row.sentence), "`at` keeps it for itself"
     assert not placeholders(row.meaning + row.cause + row.action), "these are printed as they stand"
+
+
+def test_a_row_without_all_its_lines_is_named() -> None:
+    with pytest.raises(ValueError, match="made-up has 3 lines"):
+        error("made-up\n    A sentence.\n    Its meaning.")
 
 
 @pytest.mark.slow
