@@ -40,7 +40,7 @@ READ_WHOLE: Inside[Callable[[Path | str, bytes], None]] = Inside()
 
 
 class NotRegular(OSError):
-    """What lies under the name of a file is none; `mode` is its own."""
+    """The path is not a regular file; `mode` is its `st_mode`."""
 
     def __init__(self, mode: int, path: str) -> None:
         super().__init__(errno.EINVAL, f"is {what_it_is(mode)}, not a file", path)

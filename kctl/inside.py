@@ -1,4 +1,4 @@
-"""What functions of this process go by while a `with` lasts, where every call on the way would have to hand it on."""
+"""Values that apply to this process inside a `with` block, without passing them through every call."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ Value = TypeVar("Value")
 
 
 class Inside(list[Value]):
-    """The values in force, the innermost last; processes that are forked meanwhile have them too."""
+    """The values in force, the innermost last. Processes forked inside the block inherit them."""
 
     @contextmanager
     def having(self, value: Value) -> Iterator[None]:
-        """Inside, the value is one of them."""
+        """Add a value for the duration of the block."""
         self.append(value)
         try:
             yield

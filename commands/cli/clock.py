@@ -7,7 +7,7 @@ from kctl.times import iso
 
 
 def shown(when: int | str) -> str:
-    """ISO 8601 of what a row holds: milliseconds since the epoch, or text, as it is where it is no time in UTC."""
+    """ISO 8601 of milliseconds since the epoch or of text; text that is no time in UTC stays as it is."""
     text = iso(when) if isinstance(when, int) else when
     if not os.environ.get("KCTL_LOCAL_TIME") or not text.endswith("Z"):
         return text

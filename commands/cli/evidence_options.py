@@ -68,11 +68,11 @@ class EvidenceOptions(NamedTuple):
     as_of: str | None = None
 
     def given(self) -> list[str]:
-        """The paths and what was said about them, as words of a command line."""
+        """The paths with `--broker` and `--moment`, as words of a command line."""
         return [*map(given_name, self.paths), *(word for option in self.named() for word in option)]
 
     def named(self) -> tuple[tuple[str, str], ...]:
-        """What was said about the folders: options with their values."""
+        """The options `--broker` and `--moment` with their values, as given."""
         return (
             *(("--broker", broker) for broker in self.brokers),
             *(("--moment", moment) for moment in self.moments),
@@ -117,7 +117,7 @@ class EvidenceOptions(NamedTuple):
         return evidence
 
     def _note_strangers(self, frame: Frame, evidence: Evidence) -> None:
-        """Say which topics of --compacted nothing here has: no error, for a script names them for every broker."""
+        """Note topics of --compacted that the evidence lacks. A script may give every broker the same list."""
         if not self.compacted:
             return
 
@@ -158,7 +158,7 @@ class EvidenceOptions(NamedTuple):
         )
 
     def note_lacking(self, frame: Frame, evidence: Evidence, topic: str, what: str) -> None:
-        """Print of which partitions of an internal topic there is no copy: `what` lies there is not told of."""
+        """Note the partitions of an internal topic without a copy; `what` names the rows that are therefore missing."""
         from kctl.changes.intents import counted
         from kctl.internal_topics.rows import partitions_without_copy
 

@@ -25,7 +25,7 @@ SHOWN_BEFORE_FOLDING = 1
 
 
 class Notes(Struct):
-    """Notes of one code, of which healthy logs have many: the first, and the number."""
+    """The notes of one code: the first of them, and how many there are. Healthy logs have many."""
 
     first: Row
     count: int = 0
@@ -115,7 +115,7 @@ def offsets_text(row: Row) -> str:
 
 
 def summary_text(row: Row, page: Page, partitions: int, segments: int, infos: int) -> Iterator[str]:
-    """The two last lines."""
+    """The last two lines: totals, then counts of findings."""
     held = [counted(partitions, "partition"), counted(segments, "segment"), counted(row["records"], "record")]
     yield ""
     yield f"{', '.join(held)}, {size_text(row['bytes'])} in {row['seconds']:.1f} s"
@@ -207,7 +207,7 @@ def verify(
 
 
 def _unexamined(frame: Frame, evidence: Evidence) -> Iterator[Root]:
-    """The paths of the command line at which nothing was found to examine, which are reported."""
+    """Report each path without anything to examine, and give its root."""
     from kctl.judging.integrity import NAME_ANOTHER, NO_FILE_OF_KAFKAS, WANTED
 
     for tier in evidence.tiers:

@@ -62,7 +62,7 @@ class Group(NamedTuple):
 def joined_rows(folders: list[Path]) -> Iterator[Row | Judgement]:
     """The rows of every audit's tables but those of comparisons, each with its audit as `evidence`.
 
-    Whether copies agree and records are lost one broker's audit cannot tell: its judgements on that are left out.
+    The audit of one broker cannot judge whether copies agree or records are lost: those judgements are left out.
     """
     for folder in folders:
         tables = Tables(folder)

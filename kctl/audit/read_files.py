@@ -85,7 +85,7 @@ class DigestedSource:
         return got
 
     def whole(self) -> NDArray[np.uint8] | None:
-        """Nothing, so that all of it is read here."""
+        """None, so that callers read through this source, which hashes the bytes."""
         return None
 
     def current_size(self) -> int:

@@ -294,7 +294,7 @@ def _run_parts(
 
 @contextmanager
 def said_in_one_line(out: Path) -> Iterator[None]:
-    """A full or read-only disk below `out` as a `KctlError`; other errors are none of its business."""
+    """Turn errors of a full or read-only disk below `out` into `KctlError`; all others pass."""
     try:
         yield
     except OSError as error:

@@ -83,7 +83,7 @@ def with_slices(
     tasks: Sequence[ReplicaTask], options: CheckOptions, jobs: Jobs, progress: Progress, *, to: Path,
     algorithm: str | None, is_kept: Callable[[ReplicaTask, CheckOptions], bool],
 ) -> Sequence[Task]:  # fmt: skip
-    """The tasks; the logs of those that would keep others waiting are read, unless what they gave is kept."""
+    """The tasks. The logs of very large folders are read here in slices, unless an earlier run kept the result."""
     cores = jobs.cores if not isinstance(jobs, int | None) else jobs or default_jobs()
     if cores < 2:
         return tasks
@@ -164,7 +164,7 @@ def read_slice(one: Slice, to: Path, algorithm: str | None) -> ReadSlice:
 
 
 def _until_failed(pieces: Iterator[Piece], failed: list[OSError]) -> Iterator[Piece]:
-    """What can be read: a disk that is full is none of the evidence's errors."""
+    """The pieces up to a read error, which goes to `failed`. Errors of writing, such as a full disk, are raised."""
     try:
         yield from pieces
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Copies of one log that overlap: a record that an earlier copy holds too is left out, as often as it is there."""
+"""Overlapping copies of one log: a record that an earlier copy has n times is left out n times."""
 
 from __future__ import annotations
 

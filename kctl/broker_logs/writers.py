@@ -337,6 +337,6 @@ def _named_in_text(shape: Shape, block: Block, index: int) -> tuple[int | None, 
 
 
 def _unregistered(shape: Shape, block: Block, index: int) -> int | None:
-    """The broker that a process which stops names last, before it says so without its id where it never had started."""
+    """The broker id that a stopping process logs when it unregisters; a process that never started logs no other."""
     found = UNREGISTERED.search(message_of(block.record(index), shape, block))
     return int(found[1]) if found else None

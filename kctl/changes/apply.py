@@ -154,7 +154,7 @@ def _was_unregistered(intent: intents.Intent, error: KctlError) -> bool:
 
 
 def _read_back(intent: intents.Reassign, entry: Entry, index: int, run: ChangeRun) -> None:
-    """Say loudly what of a throttle does not hold although it was written: the move goes on without it."""
+    """Warn about parts of a throttle that brokers do not apply although they were written. The move continues."""
     from kctl.cluster.reassignment.throttles import not_in_force
 
     missing: list[str] = []
@@ -166,7 +166,7 @@ def _read_back(intent: intents.Reassign, entry: Entry, index: int, run: ChangeRu
 
 
 def _note_what_was_made(entry: Entry, index: int, run: ChangeRun) -> None:
-    """A topic of the same name may be made by somebody else later; undo must know this one."""
+    """Record the id of the topic just created: undo must not delete a later topic of the same name."""
     intent = entry.stages[index].intent
     if not isinstance(intent, intents.CreateTopic) or entry.details.get("topic_id"):
         return
@@ -178,7 +178,7 @@ def _note_what_was_made(entry: Entry, index: int, run: ChangeRun) -> None:
 
 
 def _alone(entry: Entry, run: ChangeRun) -> contextlib.AbstractContextManager[None]:
-    """The brokers compare nothing with what was read: two kctl must not look and write at once."""
+    """Keep other kctl processes from reading and writing meanwhile, if brokers do not compare versions."""
     if run.cluster.backend != ADMIN:
         return contextlib.nullcontext()
     return run.journal.alone(entry.cluster_id, run.until)
@@ -240,7 +240,7 @@ def resume(entry: Entry, run: ChangeRun) -> None:
 
 
 def _is_level(intent: intents.Intent) -> bool:
-    """Whether it sets levels of loggers, which a restart of the broker takes back."""
+    """Whether the intent sets logger levels, which a broker forgets when it restarts."""
     return isinstance(intent, intents.AlterConfig) and intent.entity_type == "broker-loggers"
 
 

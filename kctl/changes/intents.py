@@ -48,7 +48,7 @@ def counted(number: int, noun: str) -> str:
 
 
 class Worded(NamedTuple):
-    """A field of an intent as text; with a noun as its format the number of its items."""
+    """A field of an intent to be formatted: `{replicas}` is its value, `{replicas:partition}` is `3 partitions`."""
 
     value: Any
 

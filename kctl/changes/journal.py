@@ -158,10 +158,10 @@ class Journal:
 
     @contextlib.contextmanager
     def alone(self, cluster_id: str | None, until: float) -> Iterator[None]:
-        """The time in which no other kctl with this journal writes to a cluster; `until` is of `time.monotonic`.
+        """Lock out every other kctl that uses this journal from writing to the cluster.
 
-        For a backend that compares nothing by itself: what is read within stays so, as far as other kctl go.
-        Raises Refused where another one does not end.
+        Backends without compare-and-set need it between a read and the write that depends on it. Raises Refused if
+        the lock is still held at `until`, a time of `time.monotonic`.
         """
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         name = _sha256((cluster_id or "").encode())[:16]

@@ -1,4 +1,4 @@
-"""How long after a write a change is done: per intent, what the cluster must show.
+"""Waiting until a change is done: for each intent, the state that the cluster must reach.
 
 A check is a pure function of the intent and a fresh `ClusterState` that holds the intent's topics. The table
 names checks as `MODULE:FUNCTION`, so that nothing is imported that is not waited for.
@@ -26,7 +26,7 @@ from kctl.model import SILENT, Progress
 
 
 class Waited(NamedTuple):
-    """How far an intent is: how many of how many, and for the rest what is missing and why, a line each."""
+    """Progress of an intent: `finished` of `total` items. Each line of `missing` names an unfinished item and why."""
 
     finished: int
     total: int
@@ -143,7 +143,7 @@ def _look(intent: Intent, cluster: Cluster) -> tuple[Waited | None, ClusterState
 
 
 class _Stall:
-    """Tells when nothing moves on: neither what is done nor, where brokers tell them, the bytes that are copied."""
+    """Reports a wait without progress: no item finishes, and brokers report no fewer bytes to copy."""
 
     def __init__(self, intent: Intent, cluster: Cluster, note: Callable[[str], None]) -> None:
         self._intent, self._cluster, self._note = intent, cluster, note
@@ -152,7 +152,7 @@ class _Stall:
         self._since = self._next = 0.0
 
     def look(self, waited: Waited, state: ClusterState) -> None:
-        """Say what is waited for, where it has been waited for too long."""
+        """Note what is missing if there was no progress for too long."""
         now = time.monotonic()
         if waited.finished > self._finished:
             self._finished = waited.finished
@@ -173,7 +173,7 @@ class _Stall:
 
 
 def _missing_bytes(intent: Intent, cluster: Cluster, state: ClusterState) -> int | None:
-    """Bytes that are still to be copied; None where nothing is, or nobody tells."""
+    """Bytes still to be copied; None for an intent that copies nothing, or if brokers do not report sizes."""
     if isinstance(intent, AlterReplicaLogDirs):
         placed = places(state.log_dirs)
         return sum(placed[key].bytes_to(path) for key, path in intent.log_dirs.items() if key in placed)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Conflict(Refused):
-    """What a change was worked out from is no longer so: another write came between (exit status 4)."""
+    """The state that a change was computed from has changed: another write came between (exit status 4)."""
 
     hint = "run the command again: it plans again from the current state"
 
@@ -78,7 +78,10 @@ class Scope(TypedDict, total=False):
 
 
 class Cluster(Protocol):
-    """A cluster of one backend. Use as a context manager, or `close` it. What a backend cannot tell is as it is here."""
+    """A cluster of one backend. Use as a context manager, or `close` it.
+
+    Methods with a body here return the answer of a backend that does not know.
+    """
 
     backend: str  # "zookeeper", "snapshot", "admin"
     location: str  # as shown to people and written in the journal: connect string, file, bootstrap servers

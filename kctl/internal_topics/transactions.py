@@ -213,13 +213,13 @@ def abort_command(one: OpenTransaction) -> str:
 
 
 def is_ended(one: OpenTransaction, folder: Path, log_end: int) -> bool:
-    """Whether the newest snapshot behind the transaction's records that can be read has it open no more."""
+    """Whether the transaction is closed in the newest readable producer snapshot after its records."""
     producers = _known_behind(one.last_offset + 1, folder, log_end)
     return producers is not None and not any(_holds(producer, one) for producer in producers)
 
 
 def none_began_in(hole: tuple[int, int], folder: Path, log_end: int) -> bool:
-    """Whether the newest snapshot behind a hole that can be read has no transaction open that began in it."""
+    """Whether the newest readable producer snapshot after a hole has no open transaction that began in the hole."""
     producers = _known_behind(hole[1], folder, log_end)
     return producers is not None and not any(
         hole[0] <= producer.current_txn_first_offset < hole[1] for producer in producers
@@ -227,9 +227,9 @@ def none_began_in(hole: tuple[int, int], folder: Path, log_end: int) -> bool:
 
 
 def _known_behind(offset: int, folder: Path, log_end: int) -> list[ProducerEntry] | None:
-    """The producers in the newest snapshot from an offset on that can be read; None where there is none.
+    """The producers in the newest readable snapshot at or after an offset; None if there is none.
 
-    One behind the log's end counts for nothing: a broker deletes it at its start.
+    A snapshot beyond the log's end is ignored: a broker deletes it at its start.
     """
     try:
         snapshots = read_folder(folder).snapshots
@@ -243,7 +243,7 @@ def _known_behind(offset: int, folder: Path, log_end: int) -> list[ProducerEntry
 
 
 def _holds(producer: ProducerEntry, one: OpenTransaction) -> bool:
-    """A producer that is missing was forgotten, which none is while its transaction is open (isExpired)."""
+    """Whether a snapshot entry has the transaction open. Kafka keeps the entry until it ends (isExpired)."""
     return (
         producer.producer_id == one.producer_id and 0 <= producer.current_txn_first_offset <= one.last_offset
     )

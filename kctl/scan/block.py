@@ -1,4 +1,4 @@
-"""One window of a source in memory: read at a batch boundary, looked at in place, read over.
+"""One window of a source in memory: filled from a batch boundary on, parsed in place, then filled again.
 
 The memory is taken once and used again, with padding behind the last byte so that wide loads near the end
 stay inside.
@@ -14,7 +14,7 @@ BLOCK_SIZE = 8 << 20
 
 
 class Arena:
-    """Memory that is filled, looked at, and filled again: taken once, it costs nothing more."""
+    """Memory that is allocated once and filled again and again."""
 
     def __init__(self) -> None:
         self._memory: NDArray[np.uint8] = np.empty(0, np.uint8)

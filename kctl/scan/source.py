@@ -76,7 +76,7 @@ class LocalFile:
         return got
 
     def whole(self) -> None:
-        """Not in memory."""
+        """None: the bytes are not in memory."""
 
     def current_size(self) -> int:
         """The size of the file that is open; `OSError` where its name is gone."""

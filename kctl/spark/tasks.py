@@ -97,7 +97,7 @@ class Pickler(cloudpickle.CloudPickler):
         self.met: list[str] = []
 
     def reducer_override(self, value: Any) -> Any:  # pickle's name
-        """How a path of a mirror is made again; anything else as it ever was."""
+        """Pickle a path of a mirror so that the reader gets its own path; everything else as usual."""
         if isinstance(value, PurePath) and (place := place_of(str(value))):
             self.met.append(str(value))
             return placed, place
@@ -167,7 +167,7 @@ class Wave(NamedTuple):
 
 
 def wants_another(waves: int, left: int, held: int, cores: int) -> bool:
-    """Whether a wave shall begin beside so many whose results are not taken yet, with so many tasks left of them."""
+    """Whether to start another wave, given the running waves, their unfinished tasks and the results not yet taken."""
     if waves < WAVES_AT_ONCE:
         return True
     return waves < MOST_WAVES and left < cores * PARTITIONS_A_WAVE and held < MOST_HELD
@@ -175,9 +175,9 @@ def wants_another(waves: int, left: int, held: int, cores: int) -> bool:
 
 @contextmanager
 def interrupts() -> Iterator[list[int]]:
-    """Grows by one with each Ctrl-C, whatever becomes of the exception.
+    """A list that gets an item for each Ctrl-C, even if the KeyboardInterrupt is lost.
 
-    Python lets go of what is raised while an object is finalized, and py4j waits for Java there.
+    Python drops exceptions raised while an object is finalized, and py4j waits for Java in a finalizer.
     """
     seen: list[int] = []
     handler = signal.getsignal(signal.SIGINT)
@@ -241,7 +241,7 @@ class SparkEngine:
                 pool.shutdown(wait=False, cancel_futures=True)
 
     def _wants_another(self, running: Iterable[Wave]) -> bool:
-        """Whether a further wave shall begin, for what is left of those that have begun leaves cores idle soon."""
+        """Whether to start another wave because the running ones will soon leave cores idle."""
         waves = list(running)
         done = [wave.results.done() for wave in waves]
         left = sum(wave.tasks for wave, is_done in zip(waves, done, strict=True) if not is_done)

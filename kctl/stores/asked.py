@@ -83,14 +83,14 @@ class Counted(NamedTuple):
 
 
 def counted(function: Callable[[Item], Result], item: Item) -> Counted:
-    """function(item), where another process does it."""
+    """function(item) in a worker process, with the requests and bytes that it took."""
     requests, size = ASKED.requests, ASKED.bytes
     result = function(item)
     return Counted(result, ASKED.requests - requests, ASKED.bytes - size)
 
 
 def taken(done: Counted) -> object:
-    """The result, where it was wanted; what was asked counts here too. Raises an error that stands in its place."""
+    """The result of a worker, whose requests and bytes are added to those of this process. Raises its KctlError."""
     ASKED.add(done.requests, done.bytes)
     if isinstance(done.result, KctlError):
         raise done.result

@@ -47,7 +47,7 @@ class StoreUnreachable(KctlError):
 
 
 class StoreGone(KctlError):
-    """A store that answered before does so no longer, or lets us in no longer: what is left of it is not read."""
+    """A store stopped answering, or revoked access, during the run: the rest of it is not read."""
 
     hint = "look whether it runs and its credentials still hold, and start again"
 

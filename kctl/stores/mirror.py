@@ -221,7 +221,7 @@ def stored(path: str) -> ObjectSource | None:
 
 
 def ask(found: Mirror) -> None:
-    """Raise StoreGone where the store says nothing any more of what it has listed."""
+    """Raise StoreGone if the store that listed this evidence no longer answers."""
     from pyarrow.lib import ArrowException
 
     from kctl.stores.file_systems import StoreGone
@@ -235,7 +235,7 @@ def ask(found: Mirror) -> None:
 
 
 def ask_all() -> None:
-    """The same of every mirror."""
+    """Raise StoreGone if the store of any mirror no longer answers."""
     for root in mirrors():
         if found := mirror_of(root):
             ask(found)
@@ -250,7 +250,7 @@ def stream(path: str) -> ObjectStream | None:
 
 
 def unlisted(path: str) -> KctlError | None:
-    """What of the store that a path stands for cannot be judged."""
+    """The error for objects of this store that could not be listed; None if all were."""
     found = mirror_of(path)
     hint = "name a deeper prefix, which leaves them out"
     return KctlError(found.unlisted, hint) if found and found.unlisted else None

@@ -1,6 +1,6 @@
 """One object of a store, read in large ranges, and asked afterwards whether it is still the one that was listed.
 
-The clients of stores are not to be believed: that of S3 fills a short answer with NUL bytes, mixes two versions of an
+The stores' client libraries hide errors: that of S3 fills a short answer with NUL bytes, mixes two versions of an
 object that is replaced while it is read, and hides the cause of an error behind a small read; that of GCS raises
 ValueError, that of Azure ArrowException.
 """
@@ -157,7 +157,7 @@ class ObjectSource:
         return said
 
     def whole(self) -> None:
-        """Not in memory."""
+        """None: the bytes are not in memory."""
 
     def current_size(self) -> int:
         """Its size; `OSError` where it is gone or another one."""

@@ -35,7 +35,7 @@ class Target:
             raise StoreUnreachable(f"{self.given}: no {bucket!r} in the store")
 
     def _is_missing(self, bucket: str) -> bool:
-        """Whether the store says so; one may write where one must not ask."""
+        """Whether the store reports that the bucket is missing. False if it may not be asked: writing may be allowed."""
         from pyarrow import fs
         from pyarrow.lib import ArrowException
 

@@ -70,7 +70,7 @@ def _secret_in(url: str) -> str:
 
 
 def reached(store: SentStore) -> str | None:
-    """What is in the way of this process; None where it sees what the sender saw."""
+    """Why this process cannot reach the store; None if it can."""
     from pyarrow import fs
     from pyarrow.lib import ArrowException
 
@@ -148,7 +148,7 @@ def placed(root: str, key: str) -> Path:
 
 @contextmanager
 def laid(parts: Sequence[SentMirror]) -> Iterator[None]:
-    """Inside, what was sent lies in mirrors of this machine. OSError where a part of it cannot."""
+    """Create mirrors of what was sent on this machine, for the duration of the block. Raises OSError."""
     if not parts:
         yield
         return

@@ -69,7 +69,7 @@ def access_from(context: Context, *, timeout: float = 10.0, read_only: bool = Fa
 
 
 class QuietThreads(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
-    """kazoo's threads, but an exception that ends one is remembered and not printed as a traceback.
+    """kazoo's threads; an exception that ends one is kept instead of printed as a traceback.
 
     A server has `share` seconds to take a connection.
     """
@@ -161,7 +161,7 @@ class Remembered(logging.Handler):
 
 
 def why_not(access: Access, remembered: Remembered) -> str:
-    """One line: what kept the connection from coming about, and what to do."""
+    """Why no connection could be made, in one line, and what to do."""
     hosts = access.hosts.split("/", 1)[0]
     within = f"within {access.timeout:g} s"
     if "auth" in remembered.last and "fail" in remembered.last:

@@ -11,7 +11,7 @@ MOST_MISSING = 16 << 20  # characters of the paths of znodes that are known only
 
 
 class Recorded:
-    """A `ZnodeReader` over znodes in memory; a parent that was not exported is there, and empty."""
+    """A `ZnodeReader` over znodes in memory. Parents that were not exported exist, with no content."""
 
     def __init__(self, location: str, nodes: Mapping[str, Znode]) -> None:
         self.location = location

@@ -1,4 +1,4 @@
-"""What kctl reads and writes in ZooKeeper through: znodes, and the two interfaces that live and recorded ones share.
+"""Access to ZooKeeper: znodes, and the interfaces that the live ensemble and recorded exports implement.
 
 Paths are those below the chroot. An absent znode is None, never an exception. A write always names the
 version that it expects; there is no way to overwrite whatever is there.

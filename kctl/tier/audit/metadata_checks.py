@@ -78,7 +78,7 @@ def unfinished(tier: PartitionTier, now: int, objects: dict[str, int]) -> Iterat
 
 
 def given_up(tier: PartitionTier, unfinished: RemoteSegment) -> bool:
-    """Whether the leader went on to something else: it copies one segment after the other, and deletes so too.
+    """Whether the leader has moved on to another segment: it copies one at a time, and deletes one at a time.
 
     Copies and deletions go on side by side (3.9), and a topic's deletion begins all of its segments first.
     """

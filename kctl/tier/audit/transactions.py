@@ -13,7 +13,7 @@ from kctl.scan.source import Source
 
 
 class Transactions(Struct):
-    """What a segment says by itself; where a transaction began before it, that cannot be told from it."""
+    """The transactions of one segment. It does not show where a transaction began before the segment."""
 
     aborts: dict[int, int] = field(default_factory=dict)  # offset of an ABORT marker -> producer id
     # Offset of an ABORT marker -> first offset, if it is here.
