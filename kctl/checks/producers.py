@@ -8,7 +8,7 @@ Source: storage/src/main/java/org/apache/kafka/storage/internals/log/ProducerApp
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from formats.log.record_batch import CONTROL, TRANSACTIONAL
 from formats.values import Struct
 from kctl.checks.check import LogCheck, Suspects, always, place_of
 from kctl.findings import NOWHERE, Finding, Place, segments
+from kctl.log.producer_state import MOST_PRODUCERS
 from kctl.scan.options import ScanOptions
 
 Ints = NDArray[np.int64]
@@ -50,7 +51,8 @@ class ProducerOrder(LogCheck):
     """Sequences and epochs of producers that do not follow each other, and transactions that stay open."""
 
     def __init__(self) -> None:
-        self.producers: dict[int, Producer] = {}
+        self.producers: dict[int, Producer] = {}  # the one idle for longest first
+        self._began_to_forget: Place | None = None
 
     def feed(self, headers: Headers, options: ScanOptions) -> Iterator[Suspects]:
         rows = np.flatnonzero(headers.producer_id >= 0)
@@ -61,12 +63,19 @@ class ProducerOrder(LogCheck):
         rows, ids = rows[order], ids[order]
         yield from _between_neighbours(headers, rows, ids, options.place)
         edges = [0, *(np.flatnonzero(np.diff(ids)) + 1).tolist(), len(ids)]
-        for first, after in pairwise(edges):
-            yield from self._follow(int(ids[first]), headers, rows[first:after], options.place)
+        # Who wrote last is followed last.
+        for at in np.argsort(rows[np.array(edges[1:]) - 1]).tolist():
+            run = rows[edges[at] : edges[at + 1]]
+            yield from self._follow(int(ids[edges[at]]), headers, run, options.place)
 
     def _follow(self, producer_id: int, headers: Headers, rows: Ints, place: Place) -> Iterator[Suspects]:
         """The next batches of one producer: the first against the last one known."""
-        producer = self.producers.setdefault(producer_id, Producer())
+        producer = self.producers.pop(producer_id, None) or Producer()
+        if len(self.producers) >= MOST_PRODUCERS:
+            self._began_to_forget = self._began_to_forget or place_of(headers, int(rows[0]), place)
+            for idle in list(islice(self.producers, MOST_PRODUCERS // 2)):
+                del self.producers[idle]
+        self.producers[producer_id] = producer
         with_sequence = rows[headers.base_sequence[rows] >= 0]
         if len(with_sequence):
             first = int(with_sequence[0])
@@ -82,6 +91,8 @@ class ProducerOrder(LogCheck):
             producer.open_since = _batch(headers, int(transactional[0]), place)
 
     def finish(self) -> Iterator[Finding]:
+        if self._began_to_forget:
+            yield segments.PRODUCERS_FORGOTTEN.at(self._began_to_forget, most=MOST_PRODUCERS)
         for producer_id, producer in sorted(self.producers.items()):
             since = producer.open_since
             if since is not None:

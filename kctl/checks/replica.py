@@ -42,6 +42,7 @@ from kctl.findings import indexes as say_index
 from kctl.findings import logs as say
 from kctl.findings import snapshots as say_snapshots
 from kctl.log.folder import Folder, FolderFile, Segment, read_folder
+from kctl.log.producer_state import MOST_ABORTED
 
 TYPES = {
     ".log": "log",
@@ -205,7 +206,6 @@ def _check_segment(check: _Check, segment: Segment, epochs: EpochRuns, producers
         check.options, report, base_offset=segment.base_offset, is_compacted=check.task.is_compacted
     )
     epochs.place = report.place
-    before = len(producers.replay.aborted)
     following = check.next_segment.get(segment.base_offset)
     watchers = (epochs, producers)
     scanned = scan_log(
@@ -227,7 +227,9 @@ def _check_segment(check: _Check, segment: Segment, epochs: EpochRuns, producers
         return
     if scanned.is_readable and not indexed.awaits_indexes:
         _say_missing(check, segment, report, scanned)
-    aborted, is_known = producers.replay.aborted[before:], producers.is_known
+    aborted, is_known = producers.replay.take_aborted(), producers.is_known
+    if len(aborted) == MOST_ABORTED:
+        report.say(say_index.ABORTED_TRANSACTIONS_MANY, None, most=MOST_ABORTED)
     index = segment.transaction_index
     if index:
         start = producers.log_start

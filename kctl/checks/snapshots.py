@@ -66,8 +66,8 @@ class ProducerWatch(Struct, dict=True):
 
     @property
     def is_known(self) -> bool:
-        """Whether all batches that were written from the log's start on are there."""
-        return not self.is_compacted and not self._is_damaged
+        """Whether all batches that were written from the log's start on are there, and remembered."""
+        return not self.is_compacted and not self._is_damaged and self.replay.is_whole
 
     def feed(self, seen: Seen, source: Source) -> None:
         """The next batches of the log."""

@@ -103,6 +103,11 @@ TRANSACTION_INDEX_LACKS = error("""txnindex-entry-missing
     Consumers that read committed data get records of an aborted transaction.
     Damage or loss of the transaction index.
     @rebuild-index""")
+ABORTED_TRANSACTIONS_MANY = info("""aborted-transactions-many
+    The segment has more than {most} aborted transactions: the others are not compared with its transaction index.
+    kctl holds a limited number of aborted transactions of a segment.
+    A producer that aborts nearly every transaction.
+    Look why transactions are aborted so often.""")
 TRANSACTION_INDEX_BEFORE_SEGMENT = error("""txnindex-before-segment
     Entry {entry} ends at offset {last}, before the segment's base offset {base}.
     Kafka treats the index as corrupt at each start and recovers the segment.

@@ -176,6 +176,12 @@ OPEN_TRANSACTION = info("""transaction-open
     Its end marker is not in this log.
     A transaction that was running when the log was copied, or one that hangs (KIP-664).
     If it is old, find its transactional id with `kctl transactions` and abort it.""")
+PRODUCERS_FORGOTTEN = info("""producers-forgotten
+    More than {most} producers wrote to the partition; from here on, those idle for longest are forgotten: their next
+        batches are not compared with their last.
+    kctl follows a limited number of producers at once. A broker forgets a producer that was idle for a day.
+    Many clients that live shortly.
+    Nothing, if the number of producers is expected. Else look which client starts so often.""")
 TOO_MANY_FINDINGS = info("""more-findings
     {count} more findings in this file are not listed: {codes}.
     The number of findings listed for a file is limited; kctl counts the rest.

@@ -34,6 +34,10 @@ from kctl.scan.source import Source
 
 NONE = -1
 LARGEST_MARKER = 1 << 16  # a control batch is never larger in health
+MOST_PRODUCERS = 200_000
+"""Producers that are held at once; a broker forgets one that was idle for a day."""
+MOST_ABORTED = 200_000
+"""Aborted transactions of a segment that are held."""
 
 
 class ProducerState(Struct):
@@ -136,6 +140,7 @@ class ProducerReplay(Struct):
     aborted: list[Aborted] = field(default_factory=list)
     # Of `aborted`, by producer: those without a next one.
     alone: dict[int, list[int]] = field(default_factory=dict)
+    is_whole: bool = True  # no producer was forgotten, and no aborted transaction left out
 
     def feed(self, headers: Headers, read_marker: ReadMarker) -> None:
         """The next batches. Only sound ones of producers count; plain runs are taken at once."""
@@ -152,6 +157,21 @@ class ProducerReplay(Struct):
                     self._one(headers, row, read_marker)
             else:
                 self._last_of_each(headers, part)
+
+    def take_aborted(self) -> list[Aborted]:
+        """The transactions aborted since the last call: those of a segment, where its end is reached."""
+        taken, self.aborted, self.alone = self.aborted, [], {}
+        return taken
+
+    def _forget(self) -> None:
+        """Let those go that were idle for longest."""
+        states = sorted(
+            self.producers.values(), key=lambda state: max(state.last_offset, state.marker_offset)
+        )
+        for state in states[: MOST_PRODUCERS // 2]:
+            del self.producers[state.producer_id]
+            self.open.pop(state.producer_id, None)
+        self.is_whole = False
 
     def _last_of_each(self, headers: Headers, rows: NDArray[np.int64]) -> None:
         """Batches of no transaction: the last of each producer decides, but an older epoch forgets first."""
@@ -170,7 +190,12 @@ class ProducerReplay(Struct):
 
     def _state(self, headers: Headers, row: int) -> ProducerState:
         producer_id = int(headers.producer_id[row])
-        return self.producers.setdefault(producer_id, ProducerState(producer_id))
+        state = self.producers.get(producer_id)
+        if state is None:
+            if len(self.producers) >= MOST_PRODUCERS:
+                self._forget()
+            state = self.producers[producer_id] = ProducerState(producer_id)
+        return state
 
     def _data(self, headers: Headers, row: int) -> None:
         state = self._state(headers, row)
@@ -195,7 +220,9 @@ class ProducerReplay(Struct):
         state, offset = self._state(headers, row), int(headers.base_offset[row])
         first = state.current_txn_first_offset
         self.open.pop(state.producer_id, None)
-        if marker.is_abort:
+        if marker.is_abort and len(self.aborted) == MOST_ABORTED:
+            self.is_whole = False
+        elif marker.is_abort:
             stable = min(self.open.values(), default=offset + 1)
             entry = AbortedTransaction(0, state.producer_id, first, offset, stable)
             if not self.open:

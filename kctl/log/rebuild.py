@@ -22,6 +22,7 @@ from formats.log_dir.producer_snapshot import write_snapshot
 from formats.values import Struct, field
 from kctl.checks.epochs import EpochRuns
 from kctl.checks.outliers import Seen, without_outliers
+from kctl.errors import KctlError
 from kctl.files import read_padded
 from kctl.log.folder import Folder, FolderFile, Segment
 from kctl.log.index_rules import (
@@ -33,7 +34,13 @@ from kctl.log.index_rules import (
     interval_of,
     likeliest_interval,
 )
-from kctl.log.producer_state import ProducerReplay, ProducerState, read_marker_at
+from kctl.log.producer_state import (
+    MOST_ABORTED,
+    MOST_PRODUCERS,
+    ProducerReplay,
+    ProducerState,
+    read_marker_at,
+)
 from kctl.log.snapshot_order import snapshot_order
 from kctl.scan.options import Level, ScanOptions
 from kctl.scan.segment import scan_segment
@@ -76,7 +83,7 @@ class _Maker(Struct):
         builder = IndexBuilder(
             segment.base_offset, self.method.rules, self.method.interval, self.method.by_leader
         )
-        before, end = len(self.replay.aborted), segment.base_offset
+        end = segment.base_offset
         with opened_source(log.path) as source:
 
             def read_records(position: int) -> list[Record]:
@@ -90,7 +97,7 @@ class _Maker(Struct):
             builder.finish(read_records)
         self._add_indexes(segment.base_offset, builder)
         aborted = [
-            transaction.entry for transaction in self.replay.aborted[before:] if transaction.has_beginning
+            transaction.entry for transaction in self.replay.take_aborted() if transaction.has_beginning
         ]
         if aborted:
             name = format_segment_file(segment.base_offset, ".txnindex")
@@ -102,6 +109,11 @@ class _Maker(Struct):
         self.made.damaged += len(seen.chunk.damage) + int((~headers.crc_valid).sum())
         self.epochs.feed(seen)
         self.replay.feed(headers, lambda position, size: read_marker_at(source, position, size))
+        if not self.replay.is_whole:
+            raise KctlError(
+                f"more than {MOST_PRODUCERS:,} producers or {MOST_ABORTED:,} aborted transactions of a segment: too many to rebuild from",
+                "let the broker make the files: it does so at start-up where they are not there",
+            )
         self.has_batches |= bool((headers.magic == 2).any())
         return _end_of(headers)
 
