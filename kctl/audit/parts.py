@@ -249,9 +249,23 @@ def tiered_storage(audit: Audit) -> Iterator[Row | Judgement]:
 
 def internal_topics(audit: Audit) -> Iterator[Row]:
     """Groups with their offsets, what coordinators know of transactions, the state of a KRaft cluster."""
-    from kctl.internal_topics.rows import internal_topic_rows
+    from kctl.internal_topics import rows
+    from kctl.internal_topics.metadata_rows import furthest_rows, metadata_folders
 
-    return internal_topic_rows(audit.evidence)
+    groups = rows.groups_in(audit.evidence)
+    if groups:
+        for name in groups[0].names():
+            yield rows.group_row(groups[0], name)
+            yield from (rows.member_row(name, member) for member in groups[0].group(name).members)
+            for _, commit in sorted(groups[0].commits.get(name, {}).items()):
+                yield rows.commit_row(commit)
+        yield from rows.unreadable_rows(rows.CONSUMER_OFFSETS, groups[0].unreadable, groups[1])
+        yield from rows.unknown_rows(groups[0])
+    transactions = rows.transactions_in(audit.evidence)
+    if transactions:
+        yield from (rows.transaction_row(one) for _, one in sorted(transactions[0].by_id.items()))
+        yield from rows.unreadable_rows(rows.TRANSACTION_STATE, transactions[0].unreadable, transactions[1])
+    yield from furthest_rows(metadata_folders(audit.evidence))
 
 
 def transactions(audit: Audit) -> Iterator[Row | Judgement]:

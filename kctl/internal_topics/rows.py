@@ -146,23 +146,3 @@ def unknown_rows(groups: Groups) -> Iterator[Row]:
     for kind, count in sorted(groups.unknown_types.items()):
         place = Place(topic=CONSUMER_OFFSETS)
         yield RECORD_TYPE_UNKNOWN.at(place, count=count, type=kind, topic=CONSUMER_OFFSETS).row()
-
-
-def internal_topic_rows(evidence: Evidence) -> Iterator[Row]:
-    """Everything that the internal topics of the evidence say, for the audit."""
-    from kctl.internal_topics.metadata_rows import furthest_rows, metadata_folders
-
-    groups = groups_in(evidence)
-    if groups:
-        for name in groups[0].names():
-            yield group_row(groups[0], name)
-            yield from (member_row(name, member) for member in groups[0].group(name).members)
-            for _, commit in sorted(groups[0].commits.get(name, {}).items()):
-                yield commit_row(commit)
-        yield from unreadable_rows(CONSUMER_OFFSETS, groups[0].unreadable, groups[1])
-        yield from unknown_rows(groups[0])
-    transactions = transactions_in(evidence)
-    if transactions:
-        yield from (transaction_row(one) for _, one in sorted(transactions[0].by_id.items()))
-        yield from unreadable_rows(TRANSACTION_STATE, transactions[0].unreadable, transactions[1])
-    yield from furthest_rows(metadata_folders(evidence))
