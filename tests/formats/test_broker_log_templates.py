@@ -86,7 +86,8 @@ def test_few_templates_of_two_logs_print_alike() -> None:
 
 def test_every_file_is_in_the_notation_and_named_after_a_class_that_prints_it() -> None:
     folder = files("formats.broker_logs").joinpath("templates")
-    assert sorted(file.name for file in folder.iterdir()) == [f"{name}.txt" for name in FILES]
+    named = [f"{name}.txt" for name in FILES]
+    assert sorted(file.name for file in folder.iterdir()) == named, "name each in FILES of broker_logs/table.py"
     file_of: dict[str, str] = {}
     for name in FILES:
         text = folder.joinpath(f"{name}.txt").read_text("utf-8")
@@ -98,7 +99,8 @@ def test_every_file_is_in_the_notation_and_named_after_a_class_that_prints_it() 
         assert {t.log for t in templates} <= set(LOGS)
         latest = {t.classes.split(", ")[-1] for t in templates}
         assert name in {class_name.rpartition(".")[2] for class_name in latest}
-        assert [c for c in latest if file_of.setdefault(c, name) != name] == [], "a class stands in one file"
+        elsewhere = [(c, file_of[c]) for c in latest if file_of.setdefault(c, name) != name]
+        assert elsewhere == [], f"all rows of a class stand in one file, not also in {name}.txt"
         for template in templates:
             assert re.fullmatch(r"[A-Z]\d{2,3}", template.id), template.id
             assert re.fullmatch(r"\d\.\d+(\.\d)?(–\d\.\d+(\.\d)?)?", template.versions), template.id
