@@ -44,4 +44,6 @@ def test_case(case: Path, request: pytest.FixtureRequest, monkeypatch: pytest.Mo
     after = play(before)
     if request.config.getoption("--rewrite"):
         case.write_text(after, encoding="utf-8")
-    assert after == before or request.config.getoption("--rewrite"), "if this is right: `pytest tests/test_cases.py --rewrite`"
+    assert after == before or request.config.getoption("--rewrite"), (
+        "if this is right: `pytest tests/test_cases.py --rewrite`"
+    )

@@ -93,7 +93,7 @@ def _check_meta_properties(report: FileReport, path: Path) -> None:
 
 
 def _check_beside(path: Path, place: Place, options: CheckOptions) -> Report:
-    """A file that describes a log: its folder is checked, and of that only this file is told."""
+    """Check the folder of a file that describes a log, and report only this file."""
     whole = check_replica(_task_of_folder(path.parent, options), replace(options, level=Level.CRC))
     found = Report()
     for file in whole.files:

@@ -251,7 +251,7 @@ class Parts:
         return self._joined(path, source, options)
 
     def finish(self) -> None:
-        """Take what nobody asked for."""
+        """Take the results of all parts that were not asked for."""
         while self._planned:
             self._next()
 

@@ -22,7 +22,7 @@ DEFAULT_MAX_FINDINGS = 10_000
 
 
 class CheckOptions(Struct, frozen=True, kw_only=True):
-    """How closely to look, and what nobody can see in the files."""
+    """How thorough the checks are, and which topics are known to be compacted."""
 
     level: Level = Level.RECORDS
     max_decompressed_bytes: int = DEFAULT_LIMIT

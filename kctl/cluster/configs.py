@@ -192,7 +192,7 @@ def _warnings(name: str, after: Mapping[str, str | None], state: ClusterState) -
 
 
 def few_for_isr(wanted: str, factor: int) -> str:
-    """That nobody can write with acks=all."""
+    """The warning that the value makes every write with acks=all fail."""
     return f"{MIN_ISR}={wanted} is more than the replication factor {factor}: acks=all never works"
 
 

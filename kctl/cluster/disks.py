@@ -69,7 +69,7 @@ class Place(NamedTuple):
 
 
 def places(log_dirs: Iterable[LogDir]) -> dict[tuple[TopicPartition, int], Place]:
-    """The place of every replica that brokers tell of; of one on a failed disk nobody does."""
+    """The place of every replica that brokers report. They do not report replicas on failed disks."""
     found: dict[tuple[TopicPartition, int], Place] = {}
     copies: dict[tuple[TopicPartition, int], tuple[str, int]] = {}
     for one in log_dirs:

@@ -38,7 +38,7 @@ class OldGroup(Struct, frozen=True, kw_only=True):
 
 
 def thread_names(consumers: Mapping[str, int]) -> list[str]:
-    """The threads of consumers with so many streams each, in the order that counts."""
+    """The threads of consumers, given the number of streams of each, in the order that assignment uses."""
     return sorted(f"{consumer}-{n}" for consumer, count in consumers.items() for n in range(count))
 
 

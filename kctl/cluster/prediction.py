@@ -115,7 +115,7 @@ def may_be_unclean(topic: str, state: ClusterState, given: bool | None) -> bool:
 
 
 def has_majority_after(state: ClusterState, stopped: Collection[int]) -> bool:
-    """Whether enough voters are alive, and go on, for somebody to be controller; dead ones are counted as such."""
+    """Whether the voters that stay alive are a majority of all voters, so that one can be controller."""
     quorum = state.quorum
     if quorum is None:
         return True
@@ -123,7 +123,7 @@ def has_majority_after(state: ClusterState, stopped: Collection[int]) -> bool:
 
 
 def _seen_by_a_controller(state: ClusterState, stopped: Sequence[int], how: str) -> Sequence[int]:
-    """The brokers of which a controller still hears that they go: the rest of a combined node goes after its broker."""
+    """The brokers whose stop a controller still notices. In a combined node the broker stops before the controller."""
     if how == "crash":
         return stopped if has_majority_after(state, stopped) else ()
     return [broker for number, broker in enumerate(stopped) if has_majority_after(state, stopped[:number])]

@@ -36,7 +36,7 @@ class Left(Struct):
         return self.rows >= 0
 
     def take_all(self, count: int) -> None:
-        """So many were given."""
+        """Count rows that were printed."""
         if self.rows is not None:
             self.rows = max(0, self.rows - count)
 

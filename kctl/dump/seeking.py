@@ -44,7 +44,7 @@ def first_position(path: str, log: LogBytes, wanted: DumpSelection) -> int:
 
 
 def likely_positions(path: str) -> NDArray[np.int64]:
-    """Where batches begin if the index beside the segment is right; a scan takes its word for nothing."""
+    """Positions of batches according to the index beside the segment. They are hints: a scan verifies each."""
     from kctl.scan.splits import hints_of  # only columns need numpy
 
     return hints_of(_index_rows(path, ".index", 8) if path.endswith(".log") else b"")

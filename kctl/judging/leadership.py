@@ -52,14 +52,14 @@ def judge_silent(partition: TopicPartition) -> Judgement:
 
 
 def _after(leaderships: Sequence[Leadership], newest: tuple[int, str] | None) -> Iterator[Missing]:
-    """The logs that would tell of the epochs behind the last that is told."""
+    """The logs that would show the epochs after the last known one."""
     if leaderships and newest is not None and newest[0] > leaderships[-1].leader_epoch:
         what = f"{CONTROLLER_LOGS} after {iso(leaderships[-1].last_seen_ms)}"
         yield broker_logs(what, why=f"{newest[1]} names leader epoch {newest[0]}")
 
 
 def _missing(leaderships: Sequence[Leadership], is_since_asked: bool) -> Iterator[Missing]:
-    """The logs that would tell what is not told: each stretch of time with the epochs that began in it."""
+    """The logs that would close each gap in the history: its times, and the epochs that began in it."""
     for number, leadership in enumerate(leaderships):
         before = leaderships[number - 1] if number else None
         if leadership.began_before and before is None:

@@ -113,7 +113,7 @@ def _variants(result: PartitionLosses, offset: int) -> list[_Variant]:
 
 
 def _note_loss(found: list[_Variant], loss: Loss, offset: int) -> None:
-    """Which record a loss is of: one that a copy still holds, else one that nobody has."""
+    """Attach a loss to the record that was lost: one that a copy still holds, else a new variant without content."""
     parts = [part.held for part in loss.parts if part.from_offset <= offset < part.to_offset]
     lost = [variant for variant in found if any(held in parts for held in variant.held)]
     for variant in lost:

@@ -73,7 +73,9 @@ def test_what_a_page_shows_comes_out(
     after = CONSOLE.sub(lambda block: f"```console\n{played(block[1])}```", before)
     if request.config.getoption("--rewrite"):
         page.write_text(after, encoding="utf-8")
-    assert after == before or request.config.getoption("--rewrite"), "if this is right: `pytest tests/docs/test_pages.py --rewrite`"
+    assert after == before or request.config.getoption("--rewrite"), (
+        "if this is right: `pytest tests/docs/test_pages.py --rewrite`"
+    )
 
 
 # --- commands are written rightly ---------------------------------------------------------------------
@@ -130,7 +132,9 @@ def test_commands_of_a_page_are_commands_of_kctl(page: Path) -> None:
 def test_the_table_of_versions_is_that_of_the_tests(request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--rewrite"):
         compatibility.PAGE.write_text(compatibility.text(), encoding="utf-8")
-    assert compatibility.PAGE.read_text("utf-8") == compatibility.text(), "`python -m docs.making.compatibility`"
+    assert compatibility.PAGE.read_text("utf-8") == compatibility.text(), (
+        "`python -m docs.making.compatibility`"
+    )
 
 
 @pytest.mark.slow

@@ -87,7 +87,9 @@ def test_few_templates_of_two_logs_print_alike() -> None:
 def test_every_file_is_in_the_notation_and_named_after_a_class_that_prints_it() -> None:
     folder = files("formats.broker_logs").joinpath("templates")
     named = [f"{name}.txt" for name in FILES]
-    assert sorted(file.name for file in folder.iterdir()) == named, "name each in FILES of broker_logs/table.py"
+    assert sorted(file.name for file in folder.iterdir()) == named, (
+        "name each in FILES of broker_logs/table.py"
+    )
     file_of: dict[str, str] = {}
     for name in FILES:
         text = folder.joinpath(f"{name}.txt").read_text("utf-8")

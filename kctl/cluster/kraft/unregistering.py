@@ -34,7 +34,7 @@ def plan_unregistering(cluster: Cluster, state: ClusterState, broker_id: int) ->
 
 
 def is_unregistered(broker_id: int, state: ClusterState) -> bool:
-    """Whether the broker is known not to be registered. Before 4.0 nobody lists brokers that are dead."""
+    """Whether the broker is known not to be registered. Before 4.0 dead brokers are not listed."""
     return broker_id not in state.brokers and state.kafka_version >= V4_0
 
 
@@ -59,7 +59,7 @@ def _hosted(state: ClusterState, broker_id: int) -> Iterator[TopicPartition]:
 
 
 def unregistered(intent: Intent, state: ClusterState) -> Waited:
-    """The broker is not listed any more; before 4.0 it is not as soon as it is dead."""
+    """Done when the broker is no longer listed. Before 4.0 a dead broker is never listed."""
     assert isinstance(intent, UnregisterBroker)
     is_gone = intent.broker_id not in state.brokers
     return Waited(int(is_gone), 1, () if is_gone else (f"broker {intent.broker_id} is still registered",))

@@ -57,7 +57,7 @@ class Compared(Struct):
 
 
 class Comparison:
-    """The comparison of two sides; `compared` counts while `differences` goes on."""
+    """The comparison of two sides. `compared` is complete when `differences` has been iterated to its end."""
 
     def __init__(self, znodes: ZookeeperSide, kraft: KraftSide, standing: Standing) -> None:
         self.znodes, self.kraft, self.standing = znodes, kraft, standing

@@ -279,7 +279,7 @@ def _token(side: ZookeeperSide, entity: Entity, path: str, node: Znode) -> None:
 
 
 def _unparsed(side: ZookeeperSide, entity: Entity, path: str, data: bytes, error: FormatError) -> None:
-    """It is there, and not to be compared: its content was withheld from the export, or is damaged."""
+    """Note an entity that exists but cannot be compared: its content is damaged, or was left out of the export."""
     side.entities[entity] = {}
     side.paths[entity] = path
     if data.startswith(WITHHELD):
@@ -312,7 +312,7 @@ def _below(reader: ZnodeReader, root: str) -> Iterator[tuple[str, Znode]]:
 
 
 def _note_unreadable(side: ZookeeperSide) -> None:
-    """Entities of znodes that could not be parsed are there, and not to be compared."""
+    """Note the entities of unreadable znodes: they exist but cannot be compared."""
     for place in [problem.place for problem in side.problems]:
         parts = place.strip("/").split("/")
         node = side.reader.get(place) if place.startswith("/") else None

@@ -196,7 +196,7 @@ class KafkaDump:
         self.take(path, verdicts)
 
     def alone(self, path: str, suffix: str) -> None:
-        """Say that something is missing beside a file; Kafka's tool ends there."""
+        """Report a missing log or index beside a file. Kafka's tool ends with an exception there."""
         text = f"NoSuchFileException: no {suffix} beside it"
         self.stop(path, Stop(0, text), is_wrong=False)
 

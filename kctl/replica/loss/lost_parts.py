@@ -433,7 +433,7 @@ def merged_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 def sent_again(lost: LostParts, copy: Copy, start: int, end: int) -> list[tuple[int, int]] | None:
     """The ranges of [start, end) of one copy whose records the present one holds as well, from `start` on.
 
-    None where nobody looked, for there was too much to look at before.
+    None if the search was skipped because earlier searches used up its limit.
     Markers of transactions belong to the records around them: they count where every record is there again.
     """
     wanted: dict[int, Content] = {}
