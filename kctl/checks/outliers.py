@@ -21,7 +21,7 @@ from kctl.scan.options import Chunk
 
 
 class Seen(Struct, frozen=True):
-    """A chunk as the checks of other files see it: outliers count as if their CRC were wrong."""
+    """A chunk for the checks of other files: outliers have `crc_valid` False."""
 
     chunk: Chunk
     headers: Headers
@@ -39,7 +39,7 @@ MOST_HELD = 64
 def without_outliers(
     chunks: Iterable[Chunk], named: int | None = None, next_segment: int | None = None
 ) -> Iterator[Seen]:
-    """The chunks, each once it is known how those behind it go on, so that it does not matter where chunks end.
+    """The chunks, outliers marked. Each is held back until the next ones are known, so chunk borders change nothing.
 
     `named` is the base offset in the file's name, `next_segment` that of the segment behind it.
     """
@@ -69,7 +69,7 @@ def without_outliers(
 def _marked(
     chunk: Chunk, last_offset: int, expected: int, following: Sequence[int]
 ) -> tuple[Seen, int | None]:
-    """The chunk without its outliers, and the last offset of what is right in it; None where nothing is."""
+    """The chunk with its outliers marked, and its last right offset; None if it has none."""
     headers = chunk.headers
     if not len(headers):
         return Seen(chunk, headers, []), None
@@ -95,7 +95,7 @@ class Offsets(Protocol):
 
 
 def rises(headers: Offsets, following: int | None) -> bool:
-    """Whether each batch begins behind the one before, and `following`, the next one's first offset, behind them all."""
+    """Whether base offsets rise from batch to batch, up to `following`, the base offset of the next batch."""
     base, last = headers.base_offset, headers.last_offset
     within = bool((base[1:] > last[:-1]).all() and (last >= base).all()) and last[-1] <= HIGHEST_OFFSET
     return within and (following is None or following > last[-1])
@@ -106,8 +106,8 @@ def wrong_offsets(
 ) -> NDArray[np.bool_]:
     """Rows that jump back, or ahead of the next one, while their neighbours follow each other, or beyond all offsets.
 
-    `last_offset` is that of the batch before, `expected` where the first is expected to begin, `following` where the
-    batches behind do. Of two that contradict each other the one that goes on where the batch before them ended is right.
+    `last_offset` is that of the previous batch, `expected` the expected base offset of the first, `following` the base
+    offsets of the next batches. Of two batches that contradict each other, the one that continues the previous is right.
     """
     base, last = [*headers.base_offset.tolist(), *following], headers.last_offset.tolist()
     wrong = np.zeros(len(last), bool)

@@ -52,7 +52,7 @@ class Cause(enum.StrEnum):
 
 
 class Proof(Struct, frozen=True):
-    """Something to point at. `kind` is short and stable, `strength` is sure, good or weak."""
+    """A piece of evidence. `kind` is short and stable, `strength` is sure, good or weak."""
 
     kind: str
     strength: str
@@ -76,7 +76,7 @@ class Proof(Struct, frozen=True):
 
 
 def line_proof(kind: str, proof: object, strength: str = "sure") -> Proof:
-    """A log line as a proof, from what the readers of logs give."""
+    """A log line as a proof."""
     values = proof if isinstance(proof, dict) else {}
     return Proof(
         kind,
@@ -104,7 +104,7 @@ class Drop(Struct):
 
 
 class PartitionFacts(Struct, frozen=True, dict=True):
-    """All that is known about one partition while its losses are looked at."""
+    """All facts about one partition that the search for its losses uses."""
 
     partition: TopicPartition
     present: Present
@@ -115,7 +115,7 @@ class PartitionFacts(Struct, frozen=True, dict=True):
 
     @cached_property
     def epoch_then(self) -> dict[Moment, int]:
-        """The leader epoch that the znodes of each moment name."""
+        """The leader epoch in the znodes of each moment."""
         return {
             moment: znodes.states[self.partition].leader_epoch
             for moment, znodes in self.znodes.items()
@@ -132,12 +132,12 @@ class PartitionFacts(Struct, frozen=True, dict=True):
 
 
 def dropping_epoch(facts: PartitionFacts, part: LostPart, parts: Sequence[LostPart]) -> int | None:
-    """The epoch of the leadership that dropped a part; None where nothing says. `parts` are those of all copies."""
+    """The epoch of the leadership that dropped a part; None if unknown. `parts` are those of all copies."""
     return _by_epochs(facts, part.epoch, part.from_offset) or _by_leaders(facts, part, parts)
 
 
 def claimed_epoch(facts: PartitionFacts, epoch: int | None, from_offset: int, time_ms: int) -> int | None:
-    """The same for what only lines tell of: records of `epoch` cut away at a time."""
+    """The same for records of `epoch` whose truncation only log lines show, at a time."""
     found = _by_epochs(facts, -1 if epoch is None else epoch, from_offset)
     if found is not None:
         if epoch is not None:
@@ -188,7 +188,7 @@ def _by_leaders(facts: PartitionFacts, part: LostPart, parts: Sequence[LostPart]
 
 
 def _goes_on(facts: PartitionFacts, previous: Led, led: Led) -> bool:
-    """Whether a leader went on leading, only the ISR being decided again: it drops nothing of its own."""
+    """Whether the same leader continued and only the ISR changed: it drops none of its own records."""
     if previous.leader != led.leader or led.leader_epoch != previous.leader_epoch + 1 or led.leader is None:
         return False
     if led.leader not in facts.log_notes.starts or previous.from_ms is None or led.from_ms is None:
@@ -198,20 +198,20 @@ def _goes_on(facts: PartitionFacts, previous: Led, led: Led) -> bool:
 
 
 def _soon_after(leaders: Leaders, led: Led, from_ms: int, slack_ms: int) -> int:
-    """Until when what is said still belongs to the beginning of a leadership: never to the one after it."""
+    """The end of the time in which log lines belong to the start of a leadership, and not to the next one."""
     later = (leadership.from_ms for leadership in leaders.known if leadership.leader_epoch > led.leader_epoch)
     over = (ms for ms in later if ms is not None and ms > from_ms)
     return min([from_ms + slack_ms, *over])
 
 
 def _kept(facts: PartitionFacts, part: LostPart, led: Led) -> bool:
-    """Whether the leader's own disk still has the records at a moment after it began to lead."""
+    """Whether the leader's own log still has the records at a moment after its election."""
     copy = part.held.copy
     return led.leader == copy.broker_id and led.leader_epoch <= facts.epoch_then.get(copy.moment, -1)
 
 
 def _had_then(facts: PartitionFacts, part: LostPart, parts: Sequence[LostPart]) -> bool | None:
-    """Whether the leader of a part's moment had the records too, so that they were dropped later; None: nobody knows.
+    """Whether the leader at the part's moment had the records too, so that they were dropped later; None if unknown.
 
     Messages of format 0 have no times, so that the moment of the copy alone dates them.
     """
@@ -243,14 +243,14 @@ def is_unclean(leaders: Leaders, led: Led) -> bool:
 
 
 def _lacked(facts: PartitionFacts, led: Led, offset: int) -> bool:
-    """Whether the leader's log, as it was loaded before it led, ended at or below an offset."""
+    """Whether the leader's log ended at or below an offset when it was loaded before the election."""
     assert led.leader is not None
     end = end_when_elected(facts, led)
     return end is not None and end <= offset
 
 
 def end_when_elected(facts: PartitionFacts, led: Led) -> int | None:
-    """Where the log of a leader ended when it began to lead; None where nothing says."""
+    """The log end offset of a leader at its election; None if unknown."""
     if led.leader is None or led.from_ms is None:
         return None
     notes = facts.log_notes.of(
@@ -311,7 +311,7 @@ def explain_drop(
 
 
 def _note_writer(facts: PartitionFacts, drop: Drop, holders: Sequence[int], written_ms: int | None) -> None:
-    """Who led when the records were written: by their epoch, else by their timestamp, else who led before."""
+    """Note who led when the records were written: by their epoch, else by their timestamp, else the previous leader."""
     if drop.written_in_epoch is not None:
         drop.written_by = facts.leaders.leader_of(drop.written_in_epoch)
         return
@@ -328,7 +328,7 @@ def _note_writer(facts: PartitionFacts, drop: Drop, holders: Sequence[int], writ
 
 
 def _without_decision(facts: PartitionFacts, drop: Drop, from_offset: int) -> None:
-    """No line or znode about the election: what the dropped end of a copy shows."""
+    """The drop by the end of a copy alone, if no log line or znode shows the election."""
     for held in facts.held:
         if held.copy.broker_id != facts.present.copy.broker_id:
             continue
@@ -358,7 +358,7 @@ def _tail_proof(held: HeldCopy) -> Proof:
 
 
 def _disk_lost(facts: PartitionFacts, drop: Drop, led: Led, from_offset: int) -> bool:
-    """The new leader once held the records; then its log was created again, and it led before it had them again."""
+    """The cause if the new leader's log was created anew, and it led before it had fetched the records again."""
     kinds = ("leader", "follower", "loaded", "cut", "asked_to_cut", "created")
     notes = _notes_before(facts, led, *kinds)
     created = max((at for at, note in enumerate(notes) if note.what == "created"), default=0)
@@ -394,7 +394,7 @@ def _had_more(facts: PartitionFacts, led: Led, from_offset: int) -> bool:
 
 
 def _power_failure(facts: PartitionFacts, drop: Drop, led: Led, from_offset: int) -> bool:
-    """The new leader had lost the end of its log before it was loaded."""
+    """The cause if the new leader had lost the end of its log before the log was loaded."""
     assert led.leader is not None
     for held in facts.copies_of(led.leader):
         if _lost_its_tail(held, from_offset):
@@ -439,10 +439,10 @@ def _notes_before(facts: PartitionFacts, led: Led, *what: str) -> list[Note]:
 
 
 def _high_watermark_truncation(facts: PartitionFacts, drop: Drop, led: Led, from_offset: int) -> bool:
-    """The new leader had the records when it was loaded, and cut them away as a follower.
+    """The cause if the new leader had the records when its log was loaded, and truncated them as a follower.
 
-    With leader epochs only a follower that got no answer cuts to its high watermark. What was cut before the records
-    were written is of others that were at these offsets.
+    With leader epochs, only a follower that got no answer truncates to its high watermark. A truncation before the records
+    were written concerns other records at these offsets.
     """
     end: int | None = None
     loaded: Note | None = None
@@ -467,7 +467,7 @@ def _high_watermark_truncation(facts: PartitionFacts, drop: Drop, led: Led, from
 
 
 def _zombie(facts: PartitionFacts, drop: Drop, led: Led, from_offset: int) -> bool:
-    """The old leader was alive all the time, and learnt late that it leads no more."""
+    """The cause if the old leader was alive, and learned late that it no longer leads."""
     zombie = drop.written_by
     if zombie is None or led.from_ms is None or zombie == led.leader or led.how in HANDOVERS:
         return False
@@ -487,7 +487,7 @@ def _zombie(facts: PartitionFacts, drop: Drop, led: Led, from_offset: int) -> bo
 
 
 def costs_unknown(facts: PartitionFacts, dropped_by: Iterable[int | None]) -> Iterator[Finding]:
-    """A finding for each unclean election of which no witness is here. `dropped_by` are epochs with known losses."""
+    """A finding for each unclean election whose cost nothing shows. `dropped_by` are epochs with known losses."""
     known = set(dropped_by)
     for led in facts.leaders.known:
         if led.leader_id is None:
@@ -519,7 +519,7 @@ def costs_unknown(facts: PartitionFacts, dropped_by: Iterable[int | None]) -> It
 
 
 def _is_surely_unclean(facts: PartitionFacts, led: Led) -> bool:
-    """Whether logs say so, or the state before, without a leader, has an ISR that the new one is not in."""
+    """Whether logs name the election unclean, or the new leader is not in the ISR of the state without leader before it."""
     before = next(iter(facts.leaders.before(led.leader_epoch)), None)
     decided = (
         before is not None and before.leader == NO_LEADER and before.leader_epoch == led.leader_epoch - 1
@@ -529,7 +529,7 @@ def _is_surely_unclean(facts: PartitionFacts, led: Led) -> bool:
 
 
 def _is_witness(facts: PartitionFacts, led: Led, broker_id: int) -> bool:
-    """Whether a member of the ISR before shows what it had: by its logs since, or by a copy from before it followed."""
+    """Whether a member of the previous ISR shows what it had: by its later log lines, or by a copy from before it followed."""
     log_notes = facts.log_notes
     current = facts.present.current_epoch
     if current is not None and current < led.leader_epoch:

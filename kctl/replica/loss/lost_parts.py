@@ -45,7 +45,7 @@ class LostPart(Struct, frozen=True):
 
     @property
     def epoch(self) -> int | None:
-        """The leader epoch in which the first of them was written; None before message format 2."""
+        """The leader epoch of the first lost record; None before message format 2."""
         return self.held.lineage.epoch_at(self.from_offset)
 
 
@@ -115,7 +115,7 @@ def find_lost_parts(
 
 
 def _damaged_everywhere(held: Sequence[HeldCopy], *, compacted: bool) -> Iterator[Finding]:
-    """Damage of the present log at offsets that no other copy holds whole; at its end below the high watermark."""
+    """Damage of the present log at offsets that no other copy holds undamaged; at its end, only below the high watermark."""
     present, *others = held
     mark = present.copy.checkpoint("high_watermark") or 0
     lacking = [_lacking(other.log, compacted=True) for other in others] if compacted else []
@@ -133,7 +133,7 @@ def _damaged_everywhere(held: Sequence[HeldCopy], *, compacted: bool) -> Iterato
 
 
 def _beyond_the_copies(lost: LostParts) -> Iterator[Finding]:
-    """Marks of the last moment that lie beyond every copy: the log was copied before the mark, or it lost its end."""
+    """High watermarks of the last moment beyond the end of every copy: the log was copied before, or it lost its end."""
     end = lost.present.log_end_offset
     for held in lost.held:
         if held.copy.moment != lost.present.moment:
@@ -152,7 +152,7 @@ def _beyond_the_copies(lost: LostParts) -> Iterator[Finding]:
 
 
 def _before_the_copy(lost: LostParts) -> Iterator[Finding]:
-    """Leader epochs that begin below the present log: brokers delete them with the segments that they take."""
+    """Leader epochs that start below the present log: brokers delete them together with the deleted segments."""
     present, topic = lost.held[0], lost.partition.topic
     recorded = loaded(present.copy.recorded_epochs or ())
     start = lost.present.lineage.log_start_offset if lost.present.lineage else 0
@@ -164,14 +164,14 @@ def _before_the_copy(lost: LostParts) -> Iterator[Finding]:
 
 
 def _certain(copy: Copy) -> Severity:
-    """How bad it is that a copy and its checkpoints do not fit: no more than odd where its broker may have run."""
+    """The severity of a copy that contradicts its checkpoints: info if its broker may have been running."""
     return Severity.WARNING if copy.replica.log_dir.is_clean else Severity.INFO
 
 
 def _missing_everywhere(lost: LostParts) -> Iterator[Finding]:
-    """Offsets inside the present log that no other copy holds; nothing where a cleaner seems to have taken them.
+    """Gaps of the present log that no other copy fills; none if a cleaner seems to have removed the records.
 
-    Whether a topic is compacted its configuration alone says, and not of the time before it was changed.
+    Only its configuration says whether a topic is compacted, and it says nothing of the time before a change.
     """
     present, *others = lost.held
     if any(h.log.has_gaps_inside or h.copy.checkpoint("cleaner") is not None for h in lost.held):
@@ -208,13 +208,13 @@ def _missing_everywhere(lost: LostParts) -> Iterator[Finding]:
 
 
 def _begun_at(copy: Copy) -> int:
-    """Where a log begins by its checkpoints, which brokers write before they delete what is below."""
+    """The log start offset by the checkpoints, which brokers write before they delete segments below it."""
     recorded = loaded(copy.recorded_epochs or ())
     return max(copy.checkpoint("log_start") or 0, recorded[0][1] if recorded else 0)
 
 
 def _lacking(log: ReplicaLog, *, compacted: bool = False) -> list[tuple[int, int]]:
-    """The offsets that no sound batch of a log covers, but for those that a cleaner took or may have taken."""
+    """The offsets that no sound batch of a log covers, except those that a cleaner removed or may have removed."""
     damaged = [(d.from_offset, NO_END if d.to_offset is None else d.to_offset) for d in log.damage]
     outside = [(0, log.local_log_start_offset), (log.next_offset, NO_END)]
     missing = [] if compacted else [*log.missing_segments, *log.gaps]
@@ -224,7 +224,7 @@ def _lacking(log: ReplicaLog, *, compacted: bool = False) -> list[tuple[int, int
 
 
 def _common(one: Sequence[tuple[int, int]], other: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The offsets that are in ranges of both; each has them ascending, and apart."""
+    """The intersection of two lists of ranges; both are ascending and disjoint."""
     i = j = 0
     while i < len(one) and j < len(other):
         start, end = max(one[i][0], other[j][0]), min(one[i][1], other[j][1])
@@ -248,7 +248,7 @@ def _holds(copy: Copy, start: int, end: int) -> bool:
 
 
 def _same_topic(lost: LostParts, by_moment: ByMoment) -> list[Copy]:
-    """The present copy, then every other one that is of the same topic and cluster."""
+    """The present copy, then every other copy of the same topic and cluster."""
     present = lost.present.copy
     copies = [present]
     for of_moment in by_moment.values():
@@ -266,7 +266,7 @@ def _same_topic(lost: LostParts, by_moment: ByMoment) -> list[Copy]:
 
 
 def _of_this_topic(lost: LostParts, pairs: list[Pair], made_ms: int | None) -> list[Pair]:
-    """The pairs without those whose second copy shows by its first records that it is of an earlier topic."""
+    """The pairs without those whose second copy begins with records of an earlier topic of the same name."""
     kept = []
     others = []
     for pair in pairs:
@@ -296,7 +296,7 @@ def _is_compacted(lost: LostParts) -> bool:
 
 
 def _extend(lost: LostParts, held: HeldCopy) -> None:
-    """Take the tail of another copy of the same moment for present, where only the order of copying differs."""
+    """Count the tail of another copy of the same moment as present, if only the order of copying explains it."""
     present, lineage = lost.present, held.lineage
     while present.log_end_offset < lineage.log_end_offset:
         start, end = present.log_end_offset, _same_lineage_until(present, held)
@@ -310,7 +310,7 @@ def _extend(lost: LostParts, held: HeldCopy) -> None:
 
 
 def _same_lineage_until(present: Present, held: HeldCopy) -> int:
-    """How far another copy goes on in the lineage in which the present one ends."""
+    """The offset up to which another copy continues the lineage in which the present copy ends."""
     start, end = present.log_end_offset, held.lineage.log_end_offset
     epoch = held.lineage.epoch_at(start)
     following = None if epoch is None else present.starts_after(epoch)
@@ -352,7 +352,7 @@ def _add_parts(lost: LostParts, pair: Pair, *, compacted: bool) -> None:
 def _superseded(
     present: Present, held: HeldCopy, spans: Iterable[Sequence[int]]
 ) -> Iterator[tuple[int, int]]:
-    """The parts of `spans` in which a copy has an epoch that was over there: they were cut, whatever was cleaned since."""
+    """The parts of `spans` in which a copy has an epoch that had already ended at these offsets: they were truncated."""
     epochs = held.lineage.epochs
     ends = [*(start for _, start in epochs[1:]), held.lineage.log_end_offset]
     for (epoch, start), end in zip(epochs, ends, strict=False):
@@ -366,7 +366,7 @@ def _superseded(
 
 
 def _without_sent_again(lost: LostParts, part: LostPart) -> list[LostPart]:
-    """The ranges of a part without the records that its producers sent again."""
+    """The ranges of a part, without the records that producers sent again."""
     copy, start, end = part.held.copy, part.from_offset, part.to_offset
     again = sent_again(lost, copy, start, end)
     if again is None:
@@ -382,7 +382,7 @@ def _without_sent_again(lost: LostParts, part: LostPart) -> list[LostPart]:
 
 
 def _is_tail_present(lost: LostParts, held: HeldCopy, pair: Pair) -> bool:
-    """Whether a tail beyond the present end is no loss: still the same leadership, or nobody can tell."""
+    """Whether a tail beyond the present end is no loss: it is of the same leadership, or nothing shows that it is not."""
     present, copy = lost.present, held.copy
     start, end = present.log_end_offset, held.lineage.log_end_offset
     if pair.contradict:
@@ -405,7 +405,7 @@ def _is_tail_present(lost: LostParts, held: HeldCopy, pair: Pair) -> bool:
 
 
 def _is_same_leadership(lost: LostParts, copy: Copy, epoch: int | None) -> bool:
-    """Whether an earlier copy's tail was written in the leadership that is present."""
+    """Whether the tail of an earlier copy was written in the present leadership."""
     present, znodes = lost.present, lost.znodes
     made = [znodes[m].created.get(lost.partition.topic) for m in (copy.moment, present.moment) if m in znodes]
     if len(set(made)) > 1:
@@ -431,7 +431,7 @@ def merged_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def sent_again(lost: LostParts, copy: Copy, start: int, end: int) -> list[tuple[int, int]] | None:
-    """The ranges of [start, end) of one copy whose records the present one holds as well, from `start` on.
+    """The ranges of [start, end) of one copy whose records the present copy holds too, from `start` on.
 
     None if the search was skipped because earlier searches used up its limit.
     Markers of transactions belong to the records around them: they count where every record is there again.
@@ -477,7 +477,7 @@ def _held_as_well(present: Copy, start: int, wanted: Counter[Content]) -> tuple[
 
 
 def _data_records(copy: Copy, start: int, end: int) -> Iterator[tuple[int, Content]]:
-    """The records of [start, end) that are no markers, batch by batch."""
+    """The data records of [start, end), batch by batch, without control records."""
     for log, batches in batches_between(copy, start, end):
         for entry in entries(log, batches, range(len(batches))):
             if entry.batch is not None and entry.batch.is_control:

@@ -58,7 +58,7 @@ MARKS = {
 
 
 def _is_plain(before: int, step: int) -> bool:
-    """Whether a step needs no second look; a copy that is said to start once more does."""
+    """Whether a step is legal as it stands. A copy that starts a second time is not."""
     kind, state = divmod(step, 4)
     if before == NOTHING:
         return kind == COPY and state == 0
@@ -69,7 +69,7 @@ _PLAIN = np.array([_is_plain(before, step) for before in range(NOTHING + 1) for 
 
 
 class _Groups(Struct):
-    """The events of a chunk by segment: one item a segment, except for `order`."""
+    """The events of a chunk, grouped by segment: one item for each segment, except in `order`."""
 
     order: Column  # the events, those of a segment together, oldest first
     starts: Column  # places in `order`
@@ -91,7 +91,7 @@ class _Groups(Struct):
         return found
 
     def before(self, column: Column, of_known: Column, of_others: int) -> Column:
-        """What stands before each event in a column of events in this order."""
+        """The value that precedes each event in a column of events in this order."""
         before: Column = np.empty_like(column)
         before[1:] = column[:-1]
         before[self.starts] = np.where(self.known, of_known, of_others)
@@ -99,7 +99,7 @@ class _Groups(Struct):
 
 
 class Folding(Struct):
-    """Follows events chunk by chunk; what is not as it should be is said."""
+    """Applies events chunk by chunk, and reports what is wrong in them."""
 
     say: Say
     segments: Segments
@@ -108,7 +108,7 @@ class Folding(Struct):
     _has_custom: bool = False
 
     def follow(self, events: Events, chosen: Column | None = None) -> None:
-        """Take in the events, or those chosen."""
+        """Apply the events, or those chosen."""
         groups = self._groups(events, *events.by_segment(chosen))
         if not len(groups.order):
             return
@@ -135,7 +135,7 @@ class Folding(Struct):
         return _Groups(order, starts, np.append(starts[1:], len(order)), rows, places, known)
 
     def _plain(self, events: Events, groups: _Groups, fine: Column) -> None:
-        """The segments that went from step to step as they should."""
+        """The segments whose steps are all legal."""
         final = groups.final
         if self.keep_deleted:
             stays = fine
@@ -152,7 +152,7 @@ class Folding(Struct):
         self._mark(events, groups.order, groups.starts, rows)
 
     def _mark(self, events: Events, which: Column, starts: Column, rows: Column) -> None:
-        """Note where events finished copies and began deletions: those from each start on, of segments in `rows`."""
+        """Note where events finished copies and began deletions, for the segments in `rows`, from each start on."""
         states, offsets = events.step[which] & 3, events.offset(which)
         for name, state in MARKS.items():
             marks = np.maximum.reduceat(np.where(states == state, offsets, -1), starts)
@@ -161,7 +161,7 @@ class Folding(Struct):
             column[rows[there]] = np.maximum(column[rows[there]], marks[there])
 
     def _say_wiped(self, events: Events, groups: _Groups, fine: Column, is_there: Column) -> None:
-        """Custom metadata that a later record does not repeat are gone; of fine segments, where an event finds one."""
+        """Report custom metadata that a later record dropped, for segments whose steps are legal."""
         self._has_custom |= bool((events.custom_length > 0).any())
         if not self._has_custom:
             return
@@ -172,12 +172,12 @@ class Folding(Struct):
             self._say_one_wiped(events, int(groups.order[at]), int(before[at]))
 
     def _say_one_wiped(self, events: Events, index: int, before: int) -> None:
-        """The same of an event that was taken in, where so many bytes were there before it."""
+        """The same for one event, before which the segment had that many bytes of custom metadata."""
         if before > 0 and events.custom_length[index] < 0 and events.has_custom[index]:
             self.say(say.METADATA_CUSTOM_WIPED.at(self._place(events, index), size=before))
 
     def _replay(self, events: Events, groups: _Groups, number: int) -> None:
-        """A segment with an illegal step, as a broker's cache would follow it."""
+        """Replay a segment with an illegal step record by record, as a broker's cache does."""
         indexes = groups.order[groups.starts[number] : groups.ends[number]]
         row, is_there = int(groups.rows[number]), bool(groups.known[number])
         state = SegmentState(int(self.segments.table["state"][row])) if is_there else None
@@ -252,11 +252,11 @@ class Fold(Struct, dict=True):
 
     @property
     def partitions(self) -> list[TopicIdPartition]:
-        """The partitions that rows name by their place here."""
+        """The partitions that rows refer to by index."""
         return self._codes.partitions
 
     def add(self, chunk: ValueChunk) -> None:
-        """Take in the records of a chunk."""
+        """Apply the records of a chunk."""
         self.records += len(chunk.offsets)
         for first in range(0, len(chunk.offsets), TOGETHER):
             events = self._events(chunk[slice(first, first + TOGETHER)])
@@ -270,7 +270,7 @@ class Fold(Struct, dict=True):
         return Events(parts, chunk.offsets, chunk.metadata_partition)
 
     def _chosen(self, events: Events) -> Column | None:
-        """The events that are not too late, where some are."""
+        """The events up to the wanted time or offset; None if all are."""
         if self.until_time is None and self.until_offset is None:
             return None
         keep = np.ones(len(events), np.bool_)
@@ -321,7 +321,7 @@ class Fold(Struct, dict=True):
     # --- what comes out -------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """Give back what is not needed to look at the segments."""
+        """Free the memory that reading the segments does not need."""
         self._segments.tidy()
 
     def __len__(self) -> int:
@@ -357,7 +357,7 @@ def folded(chunks: Iterable[ValueChunk], say_: Say, as_of: AsOf = NOW, *, keep_d
 
 
 def fold_findings(fold: Fold, log: MetadataLog | None = None) -> Iterator[Finding]:
-    """What the records as a whole have that is odd: layouts of two versions, wrong metadata partitions, ids."""
+    """Findings about all records together: layouts of two versions, wrong metadata partitions, wrong ids."""
     old, new = (fold.layouts[layout] for layout in sorted(fold.layouts))
     if old and new:
         yield say.METADATA_LAYOUTS_MIXED.at(old=old, new=new)
@@ -373,7 +373,7 @@ def fold_findings(fold: Fold, log: MetadataLog | None = None) -> Iterator[Findin
 
 
 def metadata_partitions(fold: Fold, log: MetadataLog | None) -> int | None:
-    """How many partitions the metadata topic has: from a znode, else as the records lie; None: not to be told."""
+    """The number of partitions of the metadata topic: from a znode, else derived from the records; None if unknown."""
     if log is not None and log.partitions is not None:
         return log.partitions
     folders = max((number for number in (log.replicas if log else ()) if number is not None), default=-1) + 1
@@ -398,10 +398,10 @@ def _wrong_partitions(fold: Fold, partitions: int) -> Iterator[Finding]:
 
 
 def _partitions_that_fit(fold: Fold, folders: int) -> int | None:
-    """A number of metadata partitions, where no znode says it: one that nine in ten records agree with.
+    """The number of metadata partitions that nine in ten records agree with, for evidence without its znode.
 
-    First the folders that are there are asked, then Kafka's default, then every other number; at last 1, with which
-    all records agree whose partition is 0.
+    It tries the number of folders, then Kafka's default, then every other number, and last 1, which fits all records of
+    partition 0.
     """
     held = [(code, number, count) for (code, number), count in fold.found_in.items() if number is not None]
     if not held:
