@@ -105,6 +105,8 @@ NEXT_STEPS = {
 def next_step_of(error: BaseException) -> str:
     """What to do about an error of the system."""
     number = error.errno if isinstance(error, OSError) else None
+    if number == EFBIG and isinstance(error, OSError) and error.filename is not None:
+        return "it is damaged, or another file under this name"  # read, not written
     return NEXT_STEPS.get(number or 0, "check that the path can be read there by other programs")
 
 

@@ -1,6 +1,7 @@
 """Every error says what to do next: in its own words, or in those of its class."""
 
 import ast
+import errno
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
@@ -157,3 +158,12 @@ def test_a_relative_path_that_is_not_there(tmp_path: Path, monkeypatch: pytest.M
     assert near_path("evidnce/") == "did you mean evidence?"
     assert near_path("evidnce/broker-1") == "did you mean evidence?"
     assert near_path("/nowhere/at/all") == near_path("") == ""
+
+
+def test_a_file_too_large_to_read_is_not_one_too_large_to_write() -> None:
+    read = file_error(OSError(errno.EFBIG, "holds 5 bytes, and such a file has at most 4", "a.snapshot"))
+    written = file_error(OSError(errno.EFBIG, "File too large"))
+    assert (read.hint, written.hint) == (
+        "it is damaged, or another file under this name",
+        "raise the limit (`ulimit -f`), or write elsewhere",
+    )
