@@ -161,9 +161,6 @@ def test_a_relative_path_that_is_not_there(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_file_too_large_to_read_is_not_one_too_large_to_write() -> None:
-    read = file_error(OSError(errno.EFBIG, "holds 5 bytes, and such a file has at most 4", "a.snapshot"))
-    written = file_error(OSError(errno.EFBIG, "File too large"))
-    assert (read.hint, written.hint) == (
-        "it is damaged, or another file under this name",
-        "raise the limit (`ulimit -f`), or write elsewhere",
-    )
+    held = OSError(errno.EFBIG, "holds 5 bytes, and such a file has at most 4", "a.snapshot")
+    assert file_error("a.snapshot", held).hint == "it is damaged, or another file under this name"
+    assert "ulimit -f" in (file_error("out", OSError(errno.EFBIG, "File too large")).hint or "")
