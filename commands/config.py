@@ -201,6 +201,7 @@ def effective_text(rows: Iterable[Row], page: Page, *, verbose: bool) -> Iterato
 
 
 NOTHING_SET = "nothing is set; the defaults apply"
+ACCEPT_LOSS = flag("--accept-loss", "Accept that a partition without a leader may elect an unclean one.")
 
 
 @command("get", paged=True, status="0 done · 2 wrong usage · 3 no such topic, no connection")
@@ -283,8 +284,15 @@ def get(
 @entity_name()
 @click.argument("value", nargs=-1, required=True, metavar="K=V...")
 @option("--for DURATION", "Restore the old values after this time.", into="seconds", type=Duration())
+@ACCEPT_LOSS
 def set_values(
-    frame: Frame, how: How, entity_type: str, entity_name: str, value: tuple[str, ...], seconds: float | None
+    frame: Frame,
+    how: How,
+    entity_type: str,
+    entity_name: str,
+    value: tuple[str, ...],
+    seconds: float | None,
+    accept_loss: bool,
 ) -> Outcome:
     """Set values of one entity and notify the brokers.
 
@@ -295,7 +303,7 @@ def set_values(
     $ kctl config set --entity-type clients --entity-name billing producer_byte_rate=1048576 --yes
     $ kctl config set --entity-type broker-loggers --entity-name 1 kafka.server.KafkaApis=DEBUG --for 10m
     """
-    return change_values(frame, how, entity_type, entity_name, value, (), seconds)
+    return change_values(frame, how, entity_type, entity_name, value, (), seconds, accept_loss)
 
 
 @command("unset", status=CHANGE_STATUS)
@@ -319,6 +327,7 @@ def change_values(
     values: tuple[str, ...],
     keys: tuple[str, ...],
     seconds: float | None = None,
+    accepted: bool = False,
 ) -> Outcome:
     """Plan and carry out a change of configuration."""
     from kctl.cluster.configs import parse_assignments, plan_configs
@@ -327,8 +336,9 @@ def change_values(
     with open_for_change(frame) as cluster:
         try:
             plan = plan_configs(
-                cluster, kind, name, set=given, unset=keys, kafka_version=how.version, seconds=seconds
-            )
+                cluster, kind, name,
+                set=given, unset=keys, kafka_version=how.version, seconds=seconds, accepted=accepted,
+            )  # fmt: skip
         except KctlError as error:
             if error.exit_code == KctlError.exit_code:  # a refusal says so itself
                 error.message += "; nothing was written"
@@ -342,12 +352,19 @@ def change_values(
 @click.argument("name")
 @click.argument("value", nargs=-1, metavar="[K=V|K]...")
 @SNAPSHOT
+@ACCEPT_LOSS
 def topic_config(
-    frame: Frame, how: How, action: str, name: str, value: tuple[str, ...], snapshot: Path | None
+    frame: Frame,
+    how: How,
+    action: str,
+    name: str,
+    value: tuple[str, ...],
+    snapshot: Path | None,
+    accept_loss: bool,
 ) -> Outcome:
     """Show, set or unset the configuration of a topic.
 
-    Only `get` takes --snapshot.
+    Only `get` takes --snapshot, and only `set` --accept-loss.
 
     $ kctl topic config get orders
     $ kctl topic config get orders --snapshot znodes.jsonl
@@ -372,5 +389,5 @@ def topic_config(
     if not value:
         raise BadValue(f"nothing to {action}", "give KEY=VALUE" if action == "set" else "give a key")
     if action == "set":
-        return change_values(frame, how, "topics", name, value, ())
+        return change_values(frame, how, "topics", name, value, (), accepted=accept_loss)
     return change_values(frame, how, "topics", name, (), value)

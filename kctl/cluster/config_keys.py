@@ -29,6 +29,7 @@ from kctl.cluster.versions import (
 V3_6, V3_8 = KafkaVersion(3, 6), KafkaVersion(3, 8)
 Check = Callable[[str], str | None]  # why the value is wrong; None where it is right
 INT, LONG = 2**31 - 1, 2**63 - 1
+UNCLEAN = "unclean.leader.election.enable"
 
 
 def whole(lowest: int | None, highest: int) -> Check:
@@ -173,8 +174,8 @@ TOPIC_KEYS = (
     Key("segment.ms", V0_8_2, any_long),
     Key("segment.ms", V0_9, natural_long),
     Key("segment.ms", V2_0, whole(1, LONG)),
-    Key("unclean.leader.election.enable", V0_8_2, one_of("true", "false")),
-    Key("unclean.leader.election.enable", V0_9, boolean),
+    Key(UNCLEAN, V0_8_2, one_of("true", "false")),
+    Key(UNCLEAN, V0_9, boolean),
 )
 QUOTA_KEYS = (
     Key("producer_byte_rate", V0_9, whole(1, LONG)),

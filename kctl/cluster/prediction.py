@@ -11,6 +11,7 @@ Source for KRaft: metadata/src/main/java/org/apache/kafka/controller/PartitionCh
 from collections.abc import Collection, Iterator, Sequence
 
 from formats.values import Struct, replace
+from kctl.cluster.config_keys import UNCLEAN
 from kctl.cluster.election_rules import (
     Elected,
     Rules,
@@ -32,7 +33,6 @@ from kctl.cluster.versions import V0_11
 from kctl.errors import BadValue
 from kctl.model import TopicPartition
 
-UNCLEAN = "unclean.leader.election.enable"
 HOW = ("crash", "controlled")
 
 

@@ -82,6 +82,10 @@ def test_the_forecast_the_choice_and_what_was_lost(made: Cluster, k: WireKctl) -
             eligible = [row["is_eligible_leader_replica"] for row in refused.of("candidate")]
             assert eligible == [False, False, True]
             assert "broker 3 has every committed record" in refused.err
+        allow = ("config", "set", "unclean.leader.election.enable=true", "--entity-type")
+        for entity in (("topics", "--entity-name", best), ("brokers", "--entity-name", "<default>")):
+            allowed = k.change(*allow, *entity, status=4)
+            assert "without a leader" in allowed.err and "needs --accept-loss" in allowed.err
         cannot = k.change("elect", "unclean", best, "--to", 3, "--accept-loss", status=4)
         assert "broker 3 cannot lead" in cannot.err and "is not alive" in cannot.err
         elected = k.change("elect", "unclean", best, "--accept-loss")

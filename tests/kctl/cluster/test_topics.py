@@ -293,6 +293,22 @@ def test_what_stops_writes_or_loses_records_is_warned_of(
     assert len(said) == len(warned) and all(word in text for word, text in zip(warned, said, strict=True))
 
 
+@pytest.mark.parametrize(("leader", "isr", "waits"), [(1, [1, 2], False), (-1, [1], True), (9, [9], True)])
+def test_to_let_a_partition_without_a_leader_elect_an_unclean_one_needs_its_own_word(
+    store: FakeStore, cluster: ZookeeperCluster, leader: int, isr: list[int], waits: bool
+) -> None:
+    add_topic(store, "a", [[1, 2]])
+    add_topic(store, "b", [[1, 2]])
+    put_state(store, "a", 0, leader, isr)
+    value = {"unclean.leader.election.enable": "true"}
+    plan = plan_configs(cluster, "topics", "a", set=value)
+    assert plan.needs == ("--accept-loss" if waits else "")
+    assert ("1 partition without a leader (a-0)" in plan.warnings[0]) == waits
+    assert not plan_configs(cluster, "topics", "a", set=value, accepted=True).needs
+    assert not plan_configs(cluster, "topics", "b", set=value).needs
+    assert not plan_configs(cluster, "topics", "a", set={"unclean.leader.election.enable": "false"}).needs
+
+
 def test_a_configuration_comes_with_its_notification(store: FakeStore, cluster: ZookeeperCluster) -> None:
     add_topic(store, "a", [[1]])
     plan = plan_configs(cluster, "topics", "a", set={"retention.ms": "5"})
