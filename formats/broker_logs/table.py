@@ -65,7 +65,7 @@ class Table:
     def _by_words(self) -> dict[str, list[Template]]:
         found: dict[str, list[Template]] = {}
         for template in self.templates:
-            if not template.words:
+            if template.pattern.startswith(("{", "«")) and not template.words:
                 continue  # any text: what it is shows in the lines that follow it
             found.setdefault(first_words(template.pattern), []).append(template)
         return found

@@ -130,9 +130,11 @@ def landmark(template: Template) -> bytes:
 
 def first_words(text: str) -> str:
     """What templates are looked up by: the first two words in lower case, or the first where a field follows."""
-    head = re.split(r"[{«»]", text, maxsplit=1)
-    words = head[0].split(" ")
-    if len(head) > 1:
+    head = text
+    for mark in "{«»":
+        head = head.partition(mark)[0]
+    words = head.split(" ", 2)
+    if len(words) < 3 and len(head) < len(text):
         # The last word touches a field or an optional part, so that it is not known whole.
-        words = words[:-1]
+        words.pop()
     return " ".join(words[:2]).lower()

@@ -417,11 +417,12 @@ def _watch_clock(block: Block, state: _State) -> None:
         state.reading.findings.append(finding)
 
 
-def records_of(source: LogSource, zone: Zone | None) -> Iterator[tuple[int, bytes]]:
-    """Key and bytes of each record of a source, for comparing copies."""
+def records_of(source: LogSource, zone: Zone | None, since: int) -> Iterator[tuple[int, bytes]]:
+    """Key and bytes of each record of a source from a key on, for comparing copies."""
     for block in blocks_of(source, 0, zone, Reading()):
-        for index in range(len(block.starts)):
-            yield int(block.keys[index]), block.written(index)
+        first = int(np.searchsorted(block.keys, since))
+        for index, key in enumerate(block.keys[first:].tolist(), first):
+            yield key, block.written(index)
 
 
 def is_stdin(source: LogSource) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from formats.broker_logs.line import Bools
 from kctl.broker_logs.blocks import BEFORE_ALL, Block, Reading, blocks_of, is_stdin, records_of
 from kctl.broker_logs.clocks.zones import Zone
 from kctl.broker_logs.sources import LogFile, LogSource
@@ -25,29 +26,34 @@ class Seen:
         self._earlier = earlier
         self._next: tuple[int, bytes] | None = next(earlier, None)
         self._recent: deque[tuple[int, bytes]] = deque()
-        self._count: Counter[bytes] = Counter()
+        self._count: dict[bytes, int] = {}
 
-    def take(self, key: int, record: bytes) -> bool:
-        """Whether an earlier copy has this record once more than it was asked for."""
-        while self._next is not None and self._next[0] <= key + SLACK:
-            if self._next[0] >= key - SLACK:
-                self._recent.append(self._next)
-                self._count[self._next[1]] += 1
-            self._next = next(self._earlier, None)
-        while self._recent and self._recent[0][0] < key - SLACK:
-            _, old = self._recent.popleft()
-            self._drop(old)
-        if self._count.get(record, 0) > 0:
-            self._drop(record)
-            return True
-        return False
+    def new(self, block: Block) -> Bools:
+        """Which records of a block no earlier copy has once more than it was asked for."""
+        is_new = np.ones(len(block.starts), np.bool_)
+        count, recent = self._count, self._recent
+        _, _, times, keys = block.places
+        for index, key in enumerate(keys):
+            if times[index] == BEFORE_ALL:
+                continue
+            while self._next is not None and self._next[0] <= key + SLACK:
+                if self._next[0] >= key - SLACK:
+                    recent.append(self._next)
+                    count[self._next[1]] = count.get(self._next[1], 0) + 1
+                self._next = next(self._earlier, None)
+            while recent and recent[0][0] < key - SLACK:
+                self._drop(recent.popleft()[1])
+            if count and (record := block.written(index)) in count:
+                self._drop(record)
+                is_new[index] = False
+            elif self.is_past:
+                break
+        return is_new
 
     def _drop(self, record: bytes) -> None:
-        left = self._count[record] - 1
+        left = self._count.pop(record, 0) - 1
         if left > 0:
             self._count[record] = left
-        else:
-            del self._count[record]
 
     @property
     def is_past(self) -> bool:
@@ -77,13 +83,7 @@ def without_copies(
             seen = _seen_before(source, block, last, others, zone)
         last[block.file] = block.last_key
         if seen is not None and not seen.is_past:
-            keep = np.array(
-                [
-                    block.times[i] == BEFORE_ALL or not seen.take(int(block.keys[i]), block.written(i))
-                    for i in range(len(block.keys))
-                ],
-                np.bool_,
-            )
+            keep = seen.new(block)
             dropped += int(len(keep) - keep.sum())
             block = block.only(keep)
         yield block
@@ -102,10 +102,10 @@ def _seen_before(
     source: LogSource, block: Block, last: dict[LogFile, int], others: list[LogSource], zone: Zone | None
 ) -> Seen | None:
     """The earlier copies that a part may repeat, None where it begins after all of them have ended."""
-    known = block.times[block.times != BEFORE_ALL]
+    known = np.flatnonzero(block.times != BEFORE_ALL)
     if not len(known):
         return None
-    first = int(known[0])
+    first = int(block.times[known[0]])
     # Each file on its own: read one after the other their times would go back.
     earlier = [
         LogSource(source.broker_id, source.kind, (file,)) for file, end in last.items() if end >= first
@@ -114,5 +114,6 @@ def _seen_before(
     earlier = [copy for copy in earlier if not is_stdin(copy)]
     if not earlier:
         return None
-    iterators = [records_of(copy, zone) for copy in earlier]
-    return Seen((key, record) for key, record in heapq.merge(*iterators))
+    since = int(block.keys[known[0]]) - SLACK
+    iterators = [records_of(copy, zone, since) for copy in earlier]
+    return Seen(heapq.merge(*iterators) if len(iterators) > 1 else iterators[0])

@@ -45,11 +45,11 @@ BEGINS = re.compile(
     rb"[\n\t]*(?:start(?:ing|ed) +\(|shutting d|shut down c|Shutdown b|Stopping s|Fatal e|Broker \d|KafkaConfig"
     rb"|Registered b|Property b|App info k)"
 )
-LEVEL = re.compile(rb" [A-Z]+ ")
-# What only the logger tells to be an identity: part of the sentence in logs of others.
-BARE = re.compile(rb"(?:Controller|Broker) ")
+# A line behind its time: what only the logger tells to be an identity (part of the sentence in logs of others), or the
+# identity and whether the sentence begins so.
+LINE = re.compile(rb" [A-Z]+ (?:((?:Controller|Broker) )|(%b|)(%b)?)" % (IDENTITY.pattern, BEGINS.pattern))
 STATE_CHANGE = b" (state.change.logger)\n"
-# Bytes of a line behind its time that are looked at, as words of eight: of all lines, then of those whose identity is
+# Bytes of a line behind its time that are looked at: of all lines, then of those whose identity is
 # longer. `BEGINS` needs so many of the sentence.
 WIDTHS, NEEDED = (40, 64, 120), 12
 # In the place of a broker: more of the line has to be looked at; its beginning was too short to tell.
@@ -57,45 +57,26 @@ ELSE, CUT = -2, -3
 # The broker is this less the number where the logger of state changes ends the line.
 IF_STATE_CHANGE = -4
 MOST_KNOWN = 20_000
-# Beginnings that were seen have slots by a hash of their words.
-SLOT_BITS = 12
-FACTORS = np.array([0x9E3779B97F4A7C15 * (2 * n + 1) % 2**64 for n in range(WIDTHS[-1] // 8)], np.uint64)
 # Bytes behind a block that are read before it is given out without the brokers of its starts.
 MOST_HELD = CHUNK
 
 
 class _Writers(dict[bytes, int]):
     """How a line goes on behind its time, to the broker that it names as its writer; `ELSE` where it may say more than
-    that, `CUT` where `width` bytes do not tell. Of all lines of a block at once, most are found in a table."""
+    that, `CUT` where `width` bytes do not tell."""
 
     def __init__(self, width: int) -> None:
         self.width = width
-        self._begins = np.zeros((1 << SLOT_BITS, width // 8), np.uint64)
-        self._found = np.full(1 << SLOT_BITS, ELSE)
-        self._rows = np.zeros(1 << SLOT_BITS, np.int64)
 
     def of(self, data: bytes, starts: Int64s) -> Int64s:
         """What the lines that start there say; `CUT` also of those too near to the end of the data."""
         said = np.full(len(starts), CUT)
         last = len(data) - self.width - HEAD_SIZE
         count = int(np.searchsorted(starts, last, "right"))
-        if not count:
-            return said
-        windows = np.ndarray((last + HEAD_SIZE + 1,), f"V{self.width}", data, strides=(1,))
-        begins = windows[starts[:count] + HEAD_SIZE].view(np.uint64).reshape(count, -1)
-        slots = (begins @ FACTORS[: self.width // 8] >> np.uint64(64 - SLOT_BITS)).astype(np.int64)
-        new = np.flatnonzero((self._begins[slots] != begins).any(axis=1))
-        found: Int64s = self._found[slots]
-        while len(new):
-            # Of those with one slot the last takes it, for all that are like it.
-            at = slots[new]
-            self._begins[at], self._rows[at] = begins[new], new
-            takers = new[self._rows[at] == new]
-            texts: list[bytes] = begins[takers].view(f"S{self.width}").ravel().tolist()
-            self._found[slots[takers]] = list(map(self.__getitem__, texts))
-            found[new] = self._found[at]
-            new = new[(self._begins[at] != begins[new]).any(axis=1)]
-        said[:count] = found
+        if count:
+            begins = np.ndarray((last + HEAD_SIZE + 1,), f"S{self.width}", data, strides=(1,))
+            texts: list[bytes] = begins[starts[:count] + HEAD_SIZE].tolist()
+            said[:count] = np.fromiter(map(self.__getitem__, texts), np.int64, count)
         return said
 
     def __missing__(self, text: bytes) -> int:
@@ -106,24 +87,22 @@ class _Writers(dict[bytes, int]):
 
     @staticmethod
     def _writer(text: bytes) -> int:
-        level = LEVEL.match(text)
-        if level is None:
+        line = LINE.match(text)
+        if line is None:
             return ELSE
-        message = text[level.end() :]
-        if BARE.match(message):
-            bare = STATE_IDENTITY.match(message)
+        if line[1]:
+            bare = STATE_IDENTITY.match(text, line.start(1))
             broker = int(bare[3]) if bare and bare[3] else NO_BROKER
             return ELSE if broker == NO_BROKER else IF_STATE_CHANGE - broker
-        identity = IDENTITY.match(message)
-        end = identity.end() if identity else 0
-        is_cut = identity is None and message.startswith((b"[", b"Partition [", b"Cleaner "))
-        if is_cut or end + NEEDED > len(message):
+        at, end = line.span(2)
+        is_cut = not line[2] and text.startswith((b"[", b"Partition [", b"Cleaner "), at)
+        if is_cut or end + NEEDED > len(text):
             return CUT
-        if BEGINS.match(message, end):
+        if line[3]:
             return ELSE
-        if found := WRITER.match(message):
+        if found := WRITER.match(text, at):
             return int(found[found.lastindex or 0])
-        return ELSE if message.startswith((b"[Controller id", b"[Broker id")) else NO_BROKER
+        return ELSE if line[2].startswith((b"[Controller id", b"[Broker id")) else NO_BROKER
 
 
 def _named(block: Block, writers: Sequence[_Writers]) -> tuple[Int64s, list[int]]:
