@@ -41,9 +41,8 @@ class Batch(Struct, frozen=True):
 class Producer(Struct):
     """What is remembered of a producer id."""
 
-    last: Batch | None = (
-        None  # with sequences, without its place; markers and transactional offset commits have none
-    )
+    last: Batch | None = None
+    """The last batch with sequences, without its place. Markers and transactional offset commits have no sequences."""
     open_since: Batch | None = None  # the first batch of the transaction that is open
 
 

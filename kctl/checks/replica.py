@@ -228,7 +228,7 @@ def _check_segment(check: _Check, segment: Segment, epochs: EpochRuns, producers
     if scanned.is_readable and not indexed.awaits_indexes:
         _say_missing(check, segment, report, scanned)
     aborted, is_known = producers.replay.take_aborted(), producers.is_known
-    if len(aborted) == MOST_ABORTED:
+    if len(aborted) > MOST_ABORTED:
         report.say(say_index.ABORTED_TRANSACTIONS_MANY, None, most=MOST_ABORTED)
     index = segment.transaction_index
     if index:

@@ -220,9 +220,8 @@ class ProducerReplay(Struct):
         state, offset = self._state(headers, row), int(headers.base_offset[row])
         first = state.current_txn_first_offset
         self.open.pop(state.producer_id, None)
-        if marker.is_abort and len(self.aborted) == MOST_ABORTED:
-            self.is_whole = False
-        elif marker.is_abort:
+        self.is_whole &= not marker.is_abort or len(self.aborted) < MOST_ABORTED
+        if marker.is_abort and len(self.aborted) <= MOST_ABORTED:  # one more shows that there are more
             stable = min(self.open.values(), default=offset + 1)
             entry = AbortedTransaction(0, state.producer_id, first, offset, stable)
             if not self.open:
