@@ -14,7 +14,6 @@ import click
 
 from commands.cli.frame import Frame
 from commands.cli.options import GIVEN, JOBS, PARTITION, TOPIC, Decorator, as_one_value, option
-from formats.whole_numbers import whole_number
 from kctl.errors import BadValue, KctlError, near_names
 from kctl.stores.mirror import given_name
 
@@ -81,6 +80,7 @@ class EvidenceOptions(NamedTuple):
     @property
     def bound(self) -> AsOf:
         """What `--as-of` says about an internal topic."""
+        from formats.whole_numbers import whole_number
         from kctl.internal_topics.reading import NOW, AsOf
         from kctl.times import parse_time
 

@@ -13,7 +13,6 @@ import click
 
 from commands.cli.connecting import wire
 from commands.cli.frame import Frame
-from formats.whole_numbers import whole_number
 from kctl.errors import KctlError
 from kctl.temporary_folder import new_folder, temporary_folder
 
@@ -110,6 +109,8 @@ def _chosen(connected: Wire, names: list[str]) -> tuple[ClusterState, list[Topic
 
 
 def _split(name: str, state: ClusterState) -> tuple[str, int | None]:
+    from formats.whole_numbers import whole_number
+
     if name in state.topic_names:
         return name, None
     topic, dash, number = name.rpartition("-")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 
 from commands.cli import completing
-from formats.whole_numbers import whole_number
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,6 +103,8 @@ class Size(click.ParamType[int]):
         """The number of bytes."""
         if isinstance(value, int):
             return value
+        from formats.whole_numbers import whole_number
+
         text = str(value).strip().lower().removesuffix("ib").removesuffix("b")
         unit = text[-1:] if text[-1:].isalpha() else ""
         digits = text.removesuffix(unit).strip()
@@ -146,6 +147,8 @@ class OrderedBrokers(click.ParamType[tuple[int, ...]]):
         """The ids."""
         if isinstance(value, tuple):
             return value
+        from formats.whole_numbers import whole_number
+
         ids = [id for part in str(value).split(",") if (id := whole_number(part.strip())) is not None]
         if len(ids) <= str(value).count(","):
             self.fail(f"{value!r} is not a list of broker ids such as 1,2,3", param, ctx)

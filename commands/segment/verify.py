@@ -158,9 +158,10 @@ LEVELS = ("header", "crc", "records")
 )
 @option(
     "--max-decompressed-bytes",
-    "Do not decompress a batch to more than this size.",
+    "Do not decompress a batch to more than this size.  [default: 256MiB]",
     type=Size(),
-    default="256MiB",
+    default=256 << 20,
+    show_default=False,
 )
 @option(
     "--max-findings N",

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from formats.log_dir.file_names import parse_partition_folder
 from formats.values import replace
-from formats.whole_numbers import whole_number
 from kctl.errors import BadValue
 from kctl.evidence.identity import Identity, named_broker_id, read_identity
 from kctl.evidence.model import (
@@ -61,6 +60,8 @@ def discover(
 
 def _pairs(texts: Iterable[str], option: str, what: str) -> Iterable[tuple[str, Path]]:
     for text in texts:
+        from formats.whole_numbers import whole_number  # most commands have no such option
+
         name, equals, folder = text.partition("=")
         if not equals or not name or not folder or (what == "ID" and whole_number(name) is None):
             raise BadValue(
