@@ -82,7 +82,7 @@ def unclean(
     """
     from kctl.cluster.names import partitions_named, topics_named
     from kctl.cluster.unclean import is_leaderless, plan_unclean_election
-    from kctl.wire.replicas.epochs import read_candidates, really_lost
+    from kctl.wire.replicas.epochs import lost_records, read_candidates
 
     with open_brokers_for_change(frame) as cluster:
         topics = topics_named(partitions)
@@ -95,7 +95,7 @@ def unclean(
             return carry_out(frame, how, cluster, plan, rows)
         outcome = carry_out(frame, how, cluster, plan, rows)
         after = _read(cluster, frozenset(topics), how.version)
-        lost = really_lost(cluster.wire, after, found)
+        lost = lost_records(cluster.wire, after, found)
         proposed = [one for one in found if one.is_proposed]
         results = [_elected_row(one, after, lost.get(one.partition)) for one in proposed]
         return Outcome([*list(outcome.rows)[:-1], *results, *list(outcome.rows)[-1:]], text=outcome.text)

@@ -49,7 +49,7 @@ def verify(
     $ kctl replica verify --resume verified.json --output jsonl
     """
     from kctl.wire.reading import read_cluster
-    from kctl.wire.replicas.verification import Options, Progressed, ReplicaVerification
+    from kctl.wire.replicas.verification import Options, ReplicaVerification, VerificationProgress
 
     def rows() -> Iterator[Row]:
         begun = time.monotonic()
@@ -58,7 +58,7 @@ def verify(
             chosen = _chosen(frame, state, topics, partitions)
             counts: dict[str, int] = {}
             batches = 0
-            with Progressed(resume, state.cluster_id) if resume else nullcontext() as done:
+            with VerificationProgress(resume, state.cluster_id) if resume else nullcontext() as done:
                 options = Options(max_rate=max_rate, begin=done.offsets(state) if done else {})
                 run = ReplicaVerification(connected, state, options, frame.progress())
                 for verified in run.results(chosen):

@@ -1,11 +1,11 @@
 """Partitions of a running cluster as folders of evidence: whole batches from the leader, up to its high watermark.
 
-What a folder of a broker has beside the batches is not to be had: no indexes, no producer snapshots, no
-leader-epoch-checkpoint, and other segment boundaries. Checkpoints of watermark and log start are written.
+Other files of a broker's folder cannot be fetched: there are no indexes, no producer snapshots, no
+leader-epoch-checkpoint, and segments have other boundaries. Checkpoints of watermark and log start are written.
 
-Where files are looked at one by one (`copied_pieces`), and where a log is read from its front to its end and no
-more (`arriving_segments`), a segment is on disk when it is asked for and gone when the next one is: two are there at
-most, however large a partition is.
+Where files are examined one by one (`copied_pieces`), and where a log is read once from front to end
+(`arriving_segments`), a segment is on disk when it is requested and deleted when the next one is: at most two exist at
+once, however large a partition is.
 """
 
 import shutil
@@ -33,7 +33,7 @@ from kctl.wire.replicas.fetching import (
     Fetched,
     Fetcher,
     FetchPosition,
-    foremost,
+    first_positions,
     list_offsets,
     local_starts,
 )
@@ -86,7 +86,7 @@ def copy_partitions(
     *,
     progress: Progress = SILENT,
 ) -> list[KctlError]:
-    """Copy partitions into `folder/broker-ID/TOPIC-PARTITION`; what could not be copied, or not to its end.
+    """Copy partitions into `folder/broker-ID/TOPIC-PARTITION`; returns errors of those not copied to their end.
 
     Raises KctlError where the disk has no room.
     """
@@ -97,21 +97,21 @@ def copy_partitions(
     while waiting or active:
         while waiting and len(active) < AT_ONCE:
             active.append(waiting.pop())
-        for one in active:
-            if one.offset >= one.until:
-                one.close()
-        active = [one for one in active if one.offset < one.until]
+        for copy in active:
+            if copy.offset >= copy.until:
+                copy.close()
+        active = [copy for copy in active if copy.offset < copy.until]
         if not active:
             continue
         _refuse_full(folder)
         size = max(LEAST, min(MOST, A_ROUND // len(active)))
-        wanted = [FetchPosition(one.leader, one.partition, one.offset) for one in active]
-        first = foremost(wanted)
-        for one, answer in zip(active, fetcher.fetch(wanted, size), strict=True):
-            failure = _take(one, answer, is_first=(one.leader, one.partition) in first)
+        positions = [FetchPosition(copy.leader, copy.partition, copy.offset) for copy in active]
+        first = first_positions(positions)
+        for copy, answer in zip(active, fetcher.fetch(positions, size), strict=True):
+            failure = _take(copy, answer, is_first=(copy.leader, copy.partition) in first)
             if failure is not None:
                 failures.append(failure)
-                one.until = one.offset
+                copy.until = copy.offset
             if isinstance(answer, Fetched):
                 progress.advance(len(answer.data))
     _write_checkpoints(copies, folder)
@@ -127,7 +127,7 @@ def copied_pieces(
     *,
     progress: Progress = SILENT,
 ) -> Iterator[Path]:
-    """The segments of partitions, one after the other; each is gone when the next one is asked for.
+    """The segments of partitions, one after the other; each is deleted when the next one is requested.
 
     What cannot be copied is reported, and the rest goes on. Raises KctlError where the disk has no room.
     """
@@ -149,9 +149,9 @@ def arriving_segments(
     *,
     progress: Progress = SILENT,
 ) -> dict[Path, Arriving]:
-    """The folders of partitions below `folder`, empty but for checkpoints, and what gives the segments of each.
+    """The folders of partitions below `folder`, with only checkpoints in them, and the source of the segments of each.
 
-    Each time it does it asks the leader again, for the same offsets. What cannot be had is reported when it is read.
+    The source fetches the same offsets from the leader each time it is read, and reports what it cannot fetch.
     """
     pieces = _Pieces(wire, state, report, progress)
     copies, failures = _begin(wire, state, partitions, folder)
@@ -172,55 +172,59 @@ class _Pieces:
         self._progress = progress
 
     def of(self, copy: _Copy) -> Iterator[Path]:
-        """The segments of one, from its start on; each is there until the next one is asked for."""
-        one = replace(copy, files=[])
+        """The segments of a copy, from its start on; each exists until the next one is requested."""
+        copy = replace(copy, files=[])
         try:
-            while one.offset < one.until:
-                _refuse_full(one.folder)
-                self._fetch(one)
-                while len(one.files) > 1:
-                    yield one.files[0]
-                    one.files.pop(0).unlink()
-            one.close()
-            while one.files:
-                yield one.files[0]
-                one.files.pop(0).unlink()
-        finally:  # who reads may stop early
-            one.close()
-            for path in one.files:
+            while copy.offset < copy.until:
+                _refuse_full(copy.folder)
+                self._fetch(copy)
+                while len(copy.files) > 1:
+                    yield copy.files[0]
+                    copy.files.pop(0).unlink()
+            copy.close()
+            while copy.files:
+                yield copy.files[0]
+                copy.files.pop(0).unlink()
+        finally:  # the reader may stop early
+            copy.close()
+            for path in copy.files:
                 path.unlink(missing_ok=True)
 
-    def _fetch(self, one: _Copy) -> None:
-        (answer,) = self._fetcher.fetch([FetchPosition(one.leader, one.partition, one.offset)], MOST)
+    def _fetch(self, copy: _Copy) -> None:
+        (answer,) = self._fetcher.fetch([FetchPosition(copy.leader, copy.partition, copy.offset)], MOST)
         if isinstance(answer, Fetched):
-            if answer.error_code == OFFSET_OUT_OF_RANGE and self._moved_on(one):
+            if answer.error_code == OFFSET_OUT_OF_RANGE and self._moved_on(copy):
                 return
             self._progress.advance(len(answer.data))
-        failed = _take(one, answer, is_first=True)
-        if failed is not None:
-            self._report(failed)
-            one.until = one.offset
+        failure = _take(copy, answer, is_first=True)
+        if failure is not None:
+            self._report(failure)
+            copy.until = copy.offset
 
-    def _moved_on(self, one: _Copy) -> bool:
-        """Whether the log begins later than where its front was to be read: retention has taken that meanwhile."""
-        if one.offset != one.begin:
+    def _moved_on(self, copy: _Copy) -> bool:
+        """Whether retention has deleted the offset at which the copy was to begin."""
+        if copy.offset != copy.begin:
             return False
-        found = local_starts(self._wire, [(one.leader, one.partition)])
-        begin = found.get((one.leader, one.partition))
-        if not isinstance(begin, int) or begin <= one.offset:
+        starts = local_starts(self._wire, [(copy.leader, copy.partition)])
+        begin = starts.get((copy.leader, copy.partition))
+        if not isinstance(begin, int) or begin <= copy.offset:
             return False
-        one.begin = one.offset = begin
+        copy.begin = copy.offset = begin
         return True
 
 
 def _begin(
     wire: Wire, state: ClusterState, partitions: Sequence[TopicPartition], folder: Path
 ) -> tuple[list[_Copy], list[KctlError]]:
-    leaders = {tp: found.leader for tp in partitions if (found := state.partition_states.get(tp)) is not None}
-    wanted = [(leaders[tp], tp) for tp in partitions if leaders.get(tp, -1) >= 0]
-    starts = list_offsets(wire, wanted, EARLIEST)
-    begins = local_starts(wire, wanted)
-    ends = list_offsets(wire, wanted, LATEST, replica_id=CONSUMER)
+    leaders = {
+        tp: partition_state.leader
+        for tp in partitions
+        if (partition_state := state.partition_states.get(tp)) is not None
+    }
+    replicas = [(leaders[tp], tp) for tp in partitions if leaders.get(tp, -1) >= 0]
+    starts = list_offsets(wire, replicas, EARLIEST)
+    begins = local_starts(wire, replicas)
+    ends = list_offsets(wire, replicas, LATEST, replica_id=CONSUMER)
     copies, failures = [], list[KctlError]()
     for tp in partitions:
         leader = leaders.get(tp, -1)
@@ -241,28 +245,28 @@ def _begin(
     return copies, failures
 
 
-def _take(one: _Copy, answer: Fetched | KctlError, *, is_first: bool) -> KctlError | None:
-    """Write the whole batches of an answer; why it cannot go on, if it cannot."""
+def _take(copy: _Copy, answer: Fetched | KctlError, *, is_first: bool) -> KctlError | None:
+    """Write the whole batches of an answer; the error if the copy cannot go on."""
     if isinstance(answer, KctlError):
-        return KctlError(f"{one.partition}: {answer.message}", answer.hint)
+        return KctlError(f"{copy.partition}: {answer.message}", answer.hint)
     if answer.error:
-        return BrokerError(f"{one.partition} from offset {one.offset} on: {answer.error}")
+        return BrokerError(f"{copy.partition} from offset {copy.offset} on: {answer.error}")
     if not answer.data:
-        return BrokerError(f"{one.partition}: no bytes at offset {one.offset}") if is_first else None
+        return BrokerError(f"{copy.partition}: no bytes at offset {copy.offset}") if is_first else None
     end, last_offset = _whole_batches(answer.data)
-    if last_offset < one.offset:
-        one.write(answer.data, one.offset)
+    if last_offset < copy.offset:
+        copy.write(answer.data, copy.offset)
         return KctlError(
-            f"{one.partition}: bytes at offset {one.offset} are not a batch, and the broker returns nothing after them",
+            f"{copy.partition}: bytes at offset {copy.offset} are not a batch, and the broker returns nothing after them",
             "copy the files of that broker's disk and examine them with `kctl segment verify`",
         )
-    one.write(answer.data[:end], int.from_bytes(answer.data[:8], "big", signed=True))
-    one.offset = last_offset + 1
+    copy.write(answer.data[:end], int.from_bytes(answer.data[:8], "big", signed=True))
+    copy.offset = last_offset + 1
     return None
 
 
 def _whole_batches(data: bytes | memoryview) -> tuple[int, int]:
-    """Where the whole batches at the front end, and the last offset of the last one; 0 and -1 where there is none."""
+    """The end of the whole batches at the front, and their last offset; 0 and -1 if there is none."""
     last = end = 0
     while True:
         length = int.from_bytes(data[end + 8 : end + LOG_OVERHEAD], "big", signed=True)
@@ -285,10 +289,13 @@ def _write_checkpoints(copies: Sequence[_Copy], folder: Path) -> None:
     by_leader: dict[int, list[_Copy]] = {}
     for copy in copies:
         by_leader.setdefault(copy.leader, []).append(copy)
-    for leader, some in by_leader.items():
+    for leader, leader_copies in by_leader.items():
         for name, value in (
             ("replication-offset-checkpoint", "until"),
             ("log-start-offset-checkpoint", "start"),
         ):
-            rows = [OffsetEntry(o.partition.topic, o.partition.partition, getattr(o, value)) for o in some]
+            rows = [
+                OffsetEntry(copy.partition.topic, copy.partition.partition, getattr(copy, value))
+                for copy in leader_copies
+            ]
             (folder / f"broker-{leader}" / name).write_text(format_checkpoint(rows), "utf-8")

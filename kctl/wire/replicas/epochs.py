@@ -1,7 +1,7 @@
-"""The epochs of a replica, whoever leads: by Fetch, as a follower learns where to truncate.
+"""The epochs of a replica, leader or not: read with Fetch, as a follower learns where to truncate.
 
-A Fetch that names an epoch of its last record is answered with where that epoch, or the largest below it, ends in the
-replica's log, wherever the replica is; for an epoch above its last one it is out of range.
+The answer to a Fetch with a last fetched epoch says where that epoch, or the largest below it, ends in the replica's
+log, on any broker; for an epoch above the replica's last one it is OFFSET_OUT_OF_RANGE.
 
 Source: KIP-595; core/src/main/scala/kafka/cluster/Partition.scala, storage/src/main/java/org/apache/kafka/storage/
 internals/epoch/LeaderEpochFileCache.java @ 3.9.0
@@ -37,45 +37,45 @@ Answer = EpochEnd | KctlError | None  # None: the epoch is above that of the las
 Questions = Generator[tuple[int, int], Answer, Any]  # asks (broker, epoch)
 
 
-def epoch_ends(wire: Wire, state: ClusterState, asked: Mapping[Replica, int]) -> dict[Replica, Answer]:
-    """Where an epoch ends in each replica; each broker is asked once."""
+def epoch_ends(wire: Wire, state: ClusterState, epochs: Mapping[Replica, int]) -> dict[Replica, Answer]:
+    """Where an epoch ends in each replica; one request to each broker."""
     version = wire.version_of(FetchRequest) or 0
     if version < FIRST_VERSION:
         raise KctlError(
             f"the brokers are too old: {needs('reading the epochs of replicas')}",
             "examine copies of the log directories with `kctl epoch compare`",
         )
-    ids = {tp.topic: parse_id(state.topics[tp.topic].topic_id or "") for _, tp in asked if version >= BY_ID}
+    ids = {tp.topic: parse_id(state.topics[tp.topic].topic_id or "") for _, tp in epochs if version >= BY_ID}
     names = {id: name for name, id in ids.items()}
     by_node: dict[int, dict[str, list[tuple[int, int]]]] = {}
-    for (node, tp), epoch in asked.items():
+    for (node, tp), epoch in epochs.items():
         by_node.setdefault(node, {}).setdefault(tp.topic, []).append((tp.partition, epoch))
     requests = [(node, _request(topics, ids, version)) for node, topics in by_node.items()]
-    found: dict[Replica, Answer] = dict.fromkeys(asked, BrokerError("the answer does not include it"))
+    answers: dict[Replica, Answer] = dict.fromkeys(epochs, BrokerError("the answer does not include it"))
     for (node, _), answer in zip(requests, wire.send_all(requests), strict=True):
         if isinstance(answer, KctlError):
-            found |= {
-                (node, TopicPartition(name, p)): answer
-                for name, some in by_node[node].items()
-                for p, _ in some
+            answers |= {
+                (node, TopicPartition(name, partition)): answer
+                for name, pairs in by_node[node].items()
+                for partition, _ in pairs
             }
             continue
         for topic in answer.responses:
             name = names[topic.topic_id] if ids else str(topic.topic)
-            for p in topic.partitions:
-                found[node, TopicPartition(name, int(p.partition_index))] = _answer(p, node)
-    return found
+            for partition in topic.partitions:
+                answers[node, TopicPartition(name, int(partition.partition_index))] = _answer(partition, node)
+    return answers
 
 
-def _answer(p: Any, node: int) -> Answer:
-    if p.error_code == OFFSET_OUT_OF_RANGE:
+def _answer(partition: Any, node: int) -> Answer:
+    if partition.error_code == OFFSET_OUT_OF_RANGE:
         return None
-    if p.error_code:
-        return BrokerError(f"broker {node} answered {error_name(p.error_code)}")
-    parting = p.diverging_epoch
-    if parting is None or (parting.epoch < 0 and parting.end_offset < 0):
+    if partition.error_code:
+        return BrokerError(f"broker {node} answered {error_name(partition.error_code)}")
+    diverging = partition.diverging_epoch
+    if diverging is None or (diverging.epoch < 0 and diverging.end_offset < 0):
         return BrokerError(f"broker {node} does not report where its epochs end")
-    return EpochEnd(int(parting.epoch), int(parting.end_offset))
+    return EpochEnd(int(diverging.epoch), int(diverging.end_offset))
 
 
 def _request(
@@ -107,10 +107,10 @@ def _request(
                         log_start_offset=-1,
                         partition_max_bytes=1,
                     )
-                    for partition, epoch in some
+                    for partition, epoch in pairs
                 ],
             )
-            for name, some in topics.items()
+            for name, pairs in topics.items()
         ],
         forgotten_topics_data=[],
         rack_id="",
@@ -124,8 +124,8 @@ def _request(
 
 
 def last_record(broker: int, highest: int) -> Questions:
-    """Asks for the last epoch, which is `highest` or below; gives a ReplicaEnd, or the error."""
-    low, high, step = -1, highest + 1, 1  # low is answered (or no epoch at all), high is not
+    """Search for the last epoch, which is `highest` or below; returns a ReplicaEnd, or the error."""
+    low, high, step = -1, highest + 1, 1  # low is in the log (or no epoch), high is above it
     end = ReplicaEnd(-1, 0)
     while high - low > 1:
         epoch = max(high - step, low + 1) if low < 0 else (low + high) // 2
@@ -139,49 +139,49 @@ def last_record(broker: int, highest: int) -> Questions:
     return end
 
 
-def parting(broker: int, best: int, ends: Mapping[int, ReplicaEnd]) -> Questions:
-    """Asks where the histories of two replicas part; gives the first offset that is not common, or the error."""
-    (epoch, end), asked = ends[broker], best
+def common_end(broker: int, best: int, ends: Mapping[int, ReplicaEnd]) -> Questions:
+    """Search where the histories of two replicas diverge; returns the first offset that is not common, or the error."""
+    (epoch, end), target = ends[broker], best
     if broker == best:
         return end
     while epoch >= 0:
-        answer = yield asked, epoch
+        answer = yield target, epoch
         if not isinstance(answer, EpochEnd):
-            return answer or BrokerError(f"broker {asked} has no epoch {epoch}")
+            return answer or BrokerError(f"broker {target} has no epoch {epoch}")
         if answer.epoch == epoch:
             return min(end, answer.end_offset)
         epoch, end = answer
-        asked = broker if asked == best else best
+        target = broker if target == best else best
     return 0
 
 
-def answered(
+def ask_all(
     ask: Callable[[Mapping[Replica, int]], Mapping[Replica, Answer]],
     questions: Mapping[Replica, Questions],
 ) -> dict[Replica, Any]:
-    """What each of the questions gives; in every round all are asked at once."""
+    """The result of each search; their questions go out together, in rounds."""
     results: dict[Replica, Any] = {}
     waiting: dict[Replica, tuple[int, int]] = {}
 
-    def go_on(of: Replica, answer: Answer, *, is_first: bool = False) -> None:
+    def go_on(replica: Replica, answer: Answer, *, is_first: bool = False) -> None:
         try:
-            waiting[of] = next(questions[of]) if is_first else questions[of].send(answer)
+            waiting[replica] = next(questions[replica]) if is_first else questions[replica].send(answer)
         except StopIteration as stop:
-            waiting.pop(of, None)
-            results[of] = stop.value
+            waiting.pop(replica, None)
+            results[replica] = stop.value
 
-    for of in questions:
-        go_on(of, None, is_first=True)
+    for replica in questions:
+        go_on(replica, None, is_first=True)
     while waiting:
-        round: dict[Replica, int] = {}
+        epochs: dict[Replica, int] = {}
         served: dict[Replica, Replica] = {}
-        for of, (broker, epoch) in waiting.items():
-            to = broker, of[1]
-            if round.setdefault(to, epoch) == epoch:  # a request holds one epoch of a partition
-                served[of] = to
-        answers = ask(round)
-        for of, to in served.items():
-            go_on(of, answers[to])
+        for replica, (broker, epoch) in waiting.items():
+            target = broker, replica[1]
+            if epochs.setdefault(target, epoch) == epoch:  # a request holds one epoch of a partition
+                served[replica] = target
+        answers = ask(epochs)
+        for replica, target in served.items():
+            go_on(replica, answers[target])
     return results
 
 
@@ -190,52 +190,57 @@ def read_candidates(
 ) -> list[Candidate]:
     """The replicas of leaderless partitions and what it would cost to let each lead; see `candidates_of`."""
 
-    def ask(asked: Mapping[Replica, int]) -> Mapping[Replica, Answer]:
-        return epoch_ends(wire, state, asked)
+    def ask(epochs: Mapping[Replica, int]) -> Mapping[Replica, Answer]:
+        return epoch_ends(wire, state, epochs)
 
     chosen = list(partitions)
     questions: dict[Replica, Questions] = {}
     for tp in chosen:
-        found = state.partition_states.get(tp)
+        partition_state = state.partition_states.get(tp)
         for broker in state.replicas(tp) or ():
             if state.is_replica_alive(tp, broker):
-                questions[broker, tp] = last_record(broker, found.leader_epoch if found else 0)
+                questions[broker, tp] = last_record(
+                    broker, partition_state.leader_epoch if partition_state else 0
+                )
     ends: dict[TopicPartition, dict[int, ReplicaEnd]] = {tp: {} for tp in chosen}
-    for (broker, tp), end in answered(ask, questions).items():
+    for (broker, tp), end in ask_all(ask, questions).items():
         if isinstance(end, ReplicaEnd):
             ends[tp][broker] = end
     partings: dict[Replica, Questions] = {
-        (broker, tp): parting(broker, best, ends[tp])
+        (broker, tp): common_end(broker, best, ends[tp])
         for tp in chosen
         if (best := best_of(ends[tp])) is not None
         for broker in ends[tp]
     }
     common: dict[TopicPartition, dict[int, int]] = {tp: {} for tp in chosen}
-    for (broker, tp), offset in answered(ask, partings).items():
+    for (broker, tp), offset in ask_all(ask, partings).items():
         if isinstance(offset, int):
             common[tp][broker] = offset
-    return [one for tp in chosen for one in candidates_of(tp, state, ends[tp], common[tp], to)]
+    return [candidate for tp in chosen for candidate in candidates_of(tp, state, ends[tp], common[tp], to)]
 
 
-def really_lost(wire: Wire, state: ClusterState, found: Sequence[Candidate]) -> dict[TopicPartition, int]:
-    """Records that the best replica of each partition had, and its leader now has not; left out where it is not told."""
+def lost_records(
+    wire: Wire, state: ClusterState, candidates: Sequence[Candidate]
+) -> dict[TopicPartition, int]:
+    """Records of the best replica of each partition that its leader now lacks; unknown ones are left out."""
     best: dict[TopicPartition, ReplicaEnd] = {}
-    for one in found:
-        if one.end is not None:
-            best[one.partition] = max(best.get(one.partition, one.end), one.end)
+    for candidate in candidates:
+        if candidate.end is not None:
+            best[candidate.partition] = max(best.get(candidate.partition, candidate.end), candidate.end)
     leading = {
-        one.partition: one
-        for one in found
-        if (now := state.partition_states.get(one.partition)) is not None and now.leader == one.broker_id
+        candidate.partition: candidate
+        for candidate in candidates
+        if (now := state.partition_states.get(candidate.partition)) is not None
+        and now.leader == candidate.broker_id
     }
     lost = {tp: 0 for tp in leading if tp in best}  # of empty replicas nothing
-    asked = {(leading[tp].broker_id, tp): best[tp].leader_epoch for tp in lost if best[tp].leader_epoch >= 0}
-    for (_, tp), answer in epoch_ends(wire, state, asked).items():
-        kept = leading[tp].common_end_offset
-        if isinstance(answer, EpochEnd) and kept is not None:
+    epochs = {(leading[tp].broker_id, tp): best[tp].leader_epoch for tp in lost if best[tp].leader_epoch >= 0}
+    for (_, tp), answer in epoch_ends(wire, state, epochs).items():
+        shared_end = leading[tp].common_end_offset
+        if isinstance(answer, EpochEnd) and shared_end is not None:
             if answer.epoch == best[tp].leader_epoch:
-                kept = best[tp].log_end_offset
-            lost[tp] = max(0, best[tp].log_end_offset - min(kept, answer.end_offset))
+                shared_end = best[tp].log_end_offset
+            lost[tp] = max(0, best[tp].log_end_offset - min(shared_end, answer.end_offset))
         else:
             del lost[tp]
     return lost

@@ -1,6 +1,6 @@
-"""Bytes and offsets of replicas, from any broker that holds one: a Fetch that stores nothing and moves no watermark.
+"""Bytes and offsets of replicas, from any broker that has one, with a Fetch that moves no watermark.
 
-From version 11 on a follower answers a Fetch of somebody who is no replica, up to its own high watermark. A
+From version 11 on a follower answers a consumer's Fetch, up to its own high watermark. A
 positive replica id is never sent: a leader would take kctl for that follower.
 
 Source: core/src/main/scala/kafka/server/KafkaApis.scala, ReplicaManager.scala @ 2.4.1, 3.9.0; KIP-392; for
@@ -21,8 +21,8 @@ from kctl.model import TopicPartition
 from kctl.wire.adapter import BrokerError, NoAnswer, Wire, error_name, parse_id
 from kctl.wire.shortcuts.fetch import BytesRequest
 
-CONSUMER, DEBUGGER = -1, -2  # replica ids; the second one is told of a log's end, not of its watermark
-FOLLOWERS_ANSWER = 11  # the first version of Fetch that they do
+CONSUMER, DEBUGGER = -1, -2  # replica ids; the second one gets a log's end, not its watermark
+FOLLOWERS_ANSWER = 11  # the first version of Fetch that followers answer
 LATEST, EARLIEST, EARLIEST_LOCAL = -1, -2, -4  # timestamps that stand for a place
 SINCE = {EARLIEST_LOCAL: 8}  # an older broker would take it for a timestamp
 OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION = 1, 3
@@ -54,12 +54,12 @@ class Fetched(NamedTuple):
         return error_name(self.error_code) if self.error_code else None
 
 
-def foremost(wanted: Iterable[FetchPosition]) -> set[tuple[int, TopicPartition]]:
-    """Those that a broker is asked for before all others: whatever its limits are, it gives their bytes if it has any."""
-    found: dict[int, TopicPartition] = {}
-    for one in wanted:
-        found.setdefault(one.node, one.partition)
-    return set(found.items())
+def first_positions(positions: Iterable[FetchPosition]) -> set[tuple[int, TopicPartition]]:
+    """The first replica in each broker's request: whatever the limits are, the broker returns its bytes if it has any."""
+    first_by_node: dict[int, TopicPartition] = {}
+    for position in positions:
+        first_by_node.setdefault(position.node, position.partition)
+    return set(first_by_node.items())
 
 
 class Fetcher:
@@ -79,68 +79,72 @@ class Fetcher:
         if version >= 13 and any(id.int == 0 for id in self._ids.values()):
             self._version = 12  # a topic without an id is asked for by name
 
-    def fetch(self, wanted: Sequence[FetchPosition], size: int) -> list[Fetched | KctlError]:
-        """The answers in order, each broker asked once for all of its partitions; `size` bytes of each.
+    def fetch(self, positions: Sequence[FetchPosition], size: int) -> list[Fetched | KctlError]:
+        """The answers in order, with one request to each broker; `size` bytes of each partition.
 
-        A batch larger than that comes whole. Later partitions may be left empty, as what is read at once is bounded.
+        A larger batch comes whole. Later partitions may be empty, as the size of an answer is bounded.
         """
         by_node: dict[int, list[FetchPosition]] = {}
-        for one in wanted:
-            by_node.setdefault(one.node, []).append(one)
-        found: dict[tuple[int, TopicPartition], Fetched | KctlError] = {}
+        for position in positions:
+            by_node.setdefault(position.node, []).append(position)
+        answer_by_replica: dict[tuple[int, TopicPartition], Fetched | KctlError] = {}
         most, end = min(A_ROUND, OF_ALL // max(1, len(by_node))), time.monotonic() + STARVING
         while by_node:
-            asked = [(node, self._request(some, size, most)) for node, some in by_node.items()]
-            answers = dict(zip(by_node, self._wire.send_all(asked), strict=True))
+            requests = [
+                (node, self._request(node_positions, size, most)) for node, node_positions in by_node.items()
+            ]
+            answers = dict(zip(by_node, self._wire.send_all(requests), strict=True))
             later = [node for node, answer in answers.items() if _is_throttled(answer)]
             if time.monotonic() > end:
                 answers.update((node, _starved(node)) for node in later)
                 later = []
-            for node, some in by_node.items():
+            for node, node_positions in by_node.items():
                 if node not in later:
-                    found.update(self._taken(node, some, answers[node]))
+                    answer_by_replica.update(self._answers(node, node_positions, answers[node]))
             by_node = {node: by_node[node] for node in later}
         missing = BrokerError("the answer does not include it")
-        return [found.get((one.node, one.partition), missing) for one in wanted]
+        return [answer_by_replica.get((position.node, position.partition), missing) for position in positions]
 
-    def _taken(
-        self, node: int, wanted: Sequence[FetchPosition], answer: Any
+    def _answers(
+        self, node: int, positions: Sequence[FetchPosition], answer: Any
     ) -> dict[tuple[int, TopicPartition], Fetched | KctlError]:
         if not isinstance(answer, KctlError) and answer.error_code:
             answer = BrokerError(f"broker {node} returns no data: {error_name(answer.error_code)}")
         if isinstance(answer, KctlError):
-            return {(node, one.partition): answer for one in wanted}
-        found: dict[tuple[int, TopicPartition], Fetched | KctlError] = {}
+            return {(node, position.partition): answer for position in positions}
+        answers: dict[tuple[int, TopicPartition], Fetched | KctlError] = {}
         for topic in answer.responses:
             name = str(topic.topic if self._version < 13 else self._names.get(topic.topic_id))
-            for p in topic.partitions:
-                data = p.records if p.records is not None else b""
-                key = node, TopicPartition(name, p.partition_index)
-                found[key] = Fetched(data, p.high_watermark, p.log_start_offset, p.error_code)
-        return found
+            for partition in topic.partitions:
+                data = partition.records if partition.records is not None else b""
+                key = node, TopicPartition(name, partition.partition_index)
+                answers[key] = Fetched(
+                    data, partition.high_watermark, partition.log_start_offset, partition.error_code
+                )
+        return answers
 
-    def _request(self, wanted: Sequence[FetchPosition], size: int, most: int) -> BytesRequest:
+    def _request(self, positions: Sequence[FetchPosition], size: int, most: int) -> BytesRequest:
         kind = BytesRequest.FetchTopic
         by_topic: dict[str, list[FetchPosition]] = {}
-        for one in wanted:
-            by_topic.setdefault(one.partition.topic, []).append(one)
+        for position in positions:
+            by_topic.setdefault(position.partition.topic, []).append(position)
         topics = [
             kind(
                 topic=name,
                 topic_id=self._ids[name],
                 partitions=[
                     kind.FetchPartition(
-                        partition=one.partition.partition,
+                        partition=position.partition.partition,
                         current_leader_epoch=-1,
-                        fetch_offset=one.offset,
+                        fetch_offset=position.offset,
                         last_fetched_epoch=-1,
                         log_start_offset=-1,
                         partition_max_bytes=size,
                     )
-                    for one in some
+                    for position in topic_positions
                 ],
             )
-            for name, some in by_topic.items()
+            for name, topic_positions in by_topic.items()
         ]
         reader: dict[str, object] = (
             {"replica_state": BytesRequest.ReplicaState(replica_id=CONSUMER, replica_epoch=-1)}
@@ -150,7 +154,7 @@ class Fetcher:
         return BytesRequest(
             max_wait_ms=0,
             min_bytes=0,
-            max_bytes=min(size * len(wanted), most),
+            max_bytes=min(size * len(positions), most),
             isolation_level=0,
             session_id=0,
             session_epoch=-1,
@@ -164,7 +168,7 @@ class Fetcher:
 
 
 def _is_throttled(answer: Any) -> bool:
-    """Whether a broker gives nothing because a quota is used up; the next request waits as long as it says."""
+    """Whether a broker returned nothing because a quota is used up; the next request waits as long as it says."""
     if isinstance(answer, KctlError):
         return False
     return bool(answer.throttle_time_ms > 0 and not answer.error_code and not answer.responses)
@@ -177,26 +181,28 @@ def _starved(node: int) -> NoAnswer:
 
 
 def list_offsets(
-    wire: Wire, wanted: Sequence[tuple[int, TopicPartition]], place: int, *, replica_id: int = DEBUGGER
+    wire: Wire, replicas: Sequence[tuple[int, TopicPartition]], place: int, *, replica_id: int = DEBUGGER
 ) -> dict[tuple[int, TopicPartition], int | KctlError]:
     """An offset of each replica (broker and partition): where its log begins or ends, or its high watermark.
 
     With `DEBUGGER` the end of the log of any replica; with `CONSUMER` the high watermark, of leaders only. A broker
-    that has not heard of a partition yet is given a moment: one that was read from has.
+    that does not know a partition yet is asked again for a moment.
     """
     if (wire.version_of(ListOffsetsRequest) or 0) < SINCE.get(place, 0):
         raise KctlError(
             f"the brokers are too old: {needs('finding where the local part of a log begins')}",
             "upgrade the brokers, or examine their disks",
         )
-    found, end = _offsets(wire, wanted, place, replica_id), time.monotonic() + HEARING
-    while (late := [one for one in wanted if _has_not_heard(found[one])]) and time.monotonic() < end:
+    offsets, end = _offsets(wire, replicas, place, replica_id), time.monotonic() + HEARING
+    while (
+        late := [replica for replica in replicas if _has_not_heard(offsets[replica])]
+    ) and time.monotonic() < end:
         wire.pause(LOOK)
-        found |= _offsets(wire, late, place, replica_id)
-    return found
+        offsets |= _offsets(wire, late, place, replica_id)
+    return offsets
 
 
-class NotTold(BrokerError):
+class NoOffset(BrokerError):
     """A broker gives no offset of a partition."""
 
     def __init__(self, node: int, error_code: int) -> None:
@@ -205,14 +211,14 @@ class NotTold(BrokerError):
 
 
 def _has_not_heard(answer: int | KctlError) -> bool:
-    return isinstance(answer, NotTold) and answer.error_code == UNKNOWN_TOPIC_OR_PARTITION
+    return isinstance(answer, NoOffset) and answer.error_code == UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _offsets(
-    wire: Wire, wanted: Sequence[tuple[int, TopicPartition]], place: int, replica_id: int
+    wire: Wire, replicas: Sequence[tuple[int, TopicPartition]], place: int, replica_id: int
 ) -> dict[tuple[int, TopicPartition], int | KctlError]:
     by_node: dict[int, dict[str, list[int]]] = {}
-    for node, tp in wanted:
+    for node, tp in replicas:
         by_node.setdefault(node, {}).setdefault(tp.topic, []).append(tp.partition)
     kind = ListOffsetsRequest.ListOffsetsTopic
     requests = [
@@ -226,9 +232,9 @@ def _offsets(
                         name=name,
                         partitions=[
                             kind.ListOffsetsPartition(
-                                partition_index=p, current_leader_epoch=-1, timestamp=place
+                                partition_index=number, current_leader_epoch=-1, timestamp=place
                             )
-                            for p in numbers
+                            for number in numbers
                         ],
                     )
                     for name, numbers in topics.items()
@@ -238,33 +244,37 @@ def _offsets(
         for node, topics in by_node.items()
     ]
     missing = BrokerError("the answer does not include it")
-    found: dict[tuple[int, TopicPartition], int | KctlError] = dict.fromkeys(wanted, missing)
+    offsets: dict[tuple[int, TopicPartition], int | KctlError] = dict.fromkeys(replicas, missing)
     for (node, _), answer in zip(requests, wire.send_all(requests), strict=True):
         if isinstance(answer, KctlError):
-            found |= {
-                (node, TopicPartition(name, p)): answer for name, ps in by_node[node].items() for p in ps
+            offsets |= {
+                (node, TopicPartition(name, partition)): answer
+                for name, numbers in by_node[node].items()
+                for partition in numbers
             }
             continue
         for topic in answer.topics:
-            for p in topic.partitions:
-                key = node, TopicPartition(str(topic.name), p.partition_index)
-                found[key] = NotTold(node, p.error_code) if p.error_code else int(p.offset)
-    return found
+            for partition in topic.partitions:
+                key = node, TopicPartition(str(topic.name), partition.partition_index)
+                offsets[key] = (
+                    NoOffset(node, partition.error_code) if partition.error_code else int(partition.offset)
+                )
+    return offsets
 
 
 def local_starts(
-    wire: Wire, wanted: Sequence[tuple[int, TopicPartition]]
+    wire: Wire, replicas: Sequence[tuple[int, TopicPartition]]
 ) -> dict[tuple[int, TopicPartition], int | KctlError]:
-    """Where the batches begin that a replica has itself: of a tiered topic this is not where its log begins."""
+    """Where each replica's local batches begin; in a tiered topic its log begins earlier."""
     knows = (wire.version_of(ListOffsetsRequest) or 0) >= SINCE[EARLIEST_LOCAL]  # else there are no tiers
-    return list_offsets(wire, wanted, EARLIEST_LOCAL if knows else EARLIEST)
+    return list_offsets(wire, replicas, EARLIEST_LOCAL if knows else EARLIEST)
 
 
 NOBODY = -2  # a replica id that is no broker's
 
 
 class LeaderAnswer(NamedTuple):
-    """A leader's answer; -1 and -1 for an epoch that it does not know, `error` where it gave none."""
+    """A leader's answer; -1 and -1 for an epoch that it does not know, `error` if there was none."""
 
     partition: TopicPartition
     leader: int
@@ -276,7 +286,7 @@ class LeaderAnswer(NamedTuple):
 def ask_leaders(
     wire: Wire, state: ClusterState, partitions: Iterable[TopicPartition], epoch: int
 ) -> list[LeaderAnswer]:
-    """Where an epoch ends in the leaders' own records of epochs, by topic and number; all leaders are asked at once.
+    """Where an epoch ends in the leaders' epoch caches, by topic and number; one request to each leader.
 
     Followers refuse OffsetsForLeaderEpoch (error 6), so that each partition's leader is asked.
     """
@@ -286,31 +296,31 @@ def ask_leaders(
         if leader != NO_LEADER:
             by_leader.setdefault(leader, {}).setdefault(tp.topic, []).append(tp.partition)
     requests = [(leader, _request(topics, epoch)) for leader, topics in by_leader.items()]
-    found: dict[TopicPartition, LeaderAnswer] = {}
+    answers: dict[TopicPartition, LeaderAnswer] = {}
     for (leader, _), answer in zip(requests, wire.send_all(requests), strict=True):
         if isinstance(answer, KctlError):
             for name, numbers in by_leader[leader].items():
-                for p in numbers:
-                    tp = TopicPartition(name, p)
-                    found[tp] = LeaderAnswer(tp, leader, -1, -1, answer.message)
+                for number in numbers:
+                    tp = TopicPartition(name, number)
+                    answers[tp] = LeaderAnswer(tp, leader, -1, -1, answer.message)
             continue
         for topic in answer.topics:
             for partition in topic.partitions:
                 tp = TopicPartition(str(topic.topic), int(partition.partition))
                 error = error_name(partition.error_code) if partition.error_code else None
-                found[tp] = LeaderAnswer(
+                answers[tp] = LeaderAnswer(
                     tp, leader, int(partition.leader_epoch), int(partition.end_offset), error
                 )
     missing = {True: "it has no leader", False: "the answer does not include it"}
     return [
-        found.get(tp) or LeaderAnswer(tp, leader, -1, -1, missing[leader == NO_LEADER])
+        answers.get(tp) or LeaderAnswer(tp, leader, -1, -1, missing[leader == NO_LEADER])
         for tp, leader in leaders.items()
     ]
 
 
 def _leader(tp: TopicPartition, state: ClusterState) -> int:
-    found = state.partition_states.get(tp)
-    return found.leader if found is not None else NO_LEADER
+    partition_state = state.partition_states.get(tp)
+    return partition_state.leader if partition_state is not None else NO_LEADER
 
 
 def _request(topics: dict[str, list[int]], epoch: int) -> OffsetForLeaderEpochRequest:
@@ -321,8 +331,10 @@ def _request(topics: dict[str, list[int]], epoch: int) -> OffsetForLeaderEpochRe
             kind(
                 topic=name,
                 partitions=[
-                    kind.OffsetForLeaderPartition(partition=p, current_leader_epoch=-1, leader_epoch=epoch)
-                    for p in numbers
+                    kind.OffsetForLeaderPartition(
+                        partition=number, current_leader_epoch=-1, leader_epoch=epoch
+                    )
+                    for number in numbers
                 ],
             )
             for name, numbers in topics.items()

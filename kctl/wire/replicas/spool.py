@@ -1,6 +1,6 @@
-"""Where replicas differ their bytes are put on disk as folders of brokers, and compared like any evidence.
+"""Parts where replicas differ: written to disk as folders of brokers, and compared like any evidence.
 
-A part of each log is taken, from an offset on: some 64 MiB of each replica, up to where all of them reach.
+A part begins at an offset and has some 64 MiB of each replica, up to the end that all of them share.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ FETCH = 4 << 20
 
 
 class ComparedPart(Struct, frozen=True, kw_only=True):
-    """What came of comparing a part of a partition: where it ends, and what differs."""
+    """The result of comparing a part of a partition: where it ends, and what differs."""
 
     end: int
     verdict: str
@@ -36,7 +36,7 @@ class ComparedPart(Struct, frozen=True, kw_only=True):
 
 
 def headers_of(data: bytes | memoryview) -> Headers:
-    """The headers of the whole batches at the front of what was fetched."""
+    """The headers of the whole batches at the front of fetched bytes."""
     block = padded(data)
     return gather(block, walk(block, 0, len(data)).positions)
 
@@ -71,22 +71,22 @@ class Spool:
             compared = ComparedEvidence(
                 evidence, CompareOptions(compacted=compacted, jobs=1), problems.append
             )
-            (found,) = compared.comparisons()
-            findings = [_without_file(finding) for finding in found.findings]
-        verdict = "equal" if found.verdict == "behind" else found.verdict
+            (comparison,) = compared.comparisons()
+            findings = [_without_file(finding) for finding in comparison.findings]
+        verdict = "equal" if comparison.verdict == "behind" else comparison.verdict
         return ComparedPart(
             end=min(ends.values()),
             verdict=verdict,
-            reason=found.reason,
-            divergences=tuple(found.divergences),
+            reason=comparison.reason,
+            divergences=tuple(comparison.divergences),
             findings=tuple(findings),
-            best_source=found.best_source,
-            branches=tuple(tuple(b.replicas) for b in found.best.branches) if found.best else (),
+            best_source=comparison.best_source,
+            branches=tuple(tuple(b.replicas) for b in comparison.best.branches) if comparison.best else (),
             size_in_bytes=size,
         )
 
     def _copy(self, broker_id: int, path: Path) -> int:
-        """Write one replica's part; the offset at which it ends."""
+        """Write one replica's part; returns the offset at which it ends."""
         offset, written, last_base = self._start, 0, -1
         bases: list[np.ndarray[tuple[int, ...], np.dtype[np.int64]]] = []
         with path.open("wb") as file:
@@ -116,10 +116,12 @@ class Spool:
         return min(offset, self._until)
 
     def _next_base(self, offset: int) -> int:
-        """Where to go on behind bytes that are no batch: at the next batch that another replica has."""
+        """The offset after bytes that are no batch: that of the next batch of another replica."""
         later = self._bases[self._bases > offset]
         return int(later[0]) if len(later) else self._until
 
 
-def _without_file(one: Finding) -> Finding:
-    return replace(one, place=replace(one.place, file=None, position=None, evidence=None, moment=None))
+def _without_file(finding: Finding) -> Finding:
+    return replace(
+        finding, place=replace(finding.place, file=None, position=None, evidence=None, moment=None)
+    )

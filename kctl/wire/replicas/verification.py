@@ -1,9 +1,9 @@
-"""Every replica of every partition compared while the cluster runs, up to the high watermark that all share.
+"""Compare every replica of every partition while the cluster runs, up to the shared high watermark.
 
-Followers store what the leader sent, so that the bytes of whole batches must be equal; the CRC of one side is
-checked as well. Where bytes differ, that part is compared as evidence is (`kctl.wire.replicas.spool`). Many partitions
-are read at once, each broker asked once a round; the next round is on its way while one is compared, unless the rate
-is bounded. How far a verification has come is in a file that is replaced whole, so that one that is cut off leaves the
+Followers store what the leader sent, so the bytes of whole batches must be equal; the CRC of one side is
+checked as well. Parts that differ are compared as evidence is (`kctl.wire.replicas.spool`). Many partitions
+are read at once, with one request to each broker a round; the next round is fetched while one is compared, unless the rate
+is bounded. The progress of a verification is in a file that is replaced whole, so that an interrupted run leaves the
 last state.
 """
 
@@ -36,7 +36,7 @@ from kctl.wire.replicas.fetching import (
     Fetched,
     Fetcher,
     FetchPosition,
-    foremost,
+    first_positions,
     list_offsets,
     local_starts,
 )
@@ -47,7 +47,7 @@ WORST = ("equal", "unknown", "hole", "damaged", "diverged")
 
 
 class Verified(Struct, kw_only=True):
-    """A partition, how far it is compared, and what was found."""
+    """A partition, how far it has been compared, and the result."""
 
     partition: TopicPartition
     replicas: tuple[int, ...]
@@ -58,7 +58,7 @@ class Verified(Struct, kw_only=True):
     ends_at_watermark: bool = True  # the leader's; else where the shortest log ended
     offset: int = 0  # the next one to compare
     ends: dict[int, int] = field(default_factory=dict)
-    compared: list[int] = field(default_factory=list)  # replicas that are still in it
+    compared: list[int] = field(default_factory=list)  # replicas that are still compared
     size_in_bytes: int = 0
     batches: int = 0
     verdict: str = "equal"
@@ -67,9 +67,9 @@ class Verified(Struct, kw_only=True):
     branches: list[list[int]] = field(default_factory=list)
     divergences: list[Divergence] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-    waits_until: float = 0.0  # for a replica that is behind; 0 while none is
-    looks_at: float = 0.0  # whether it has come on
-    ahead: int = -1  # where the round that is on its way begins; -1 where it is not in it
+    waits_until: float = 0.0  # for a replica that is behind; 0 if none is
+    looks_at: float = 0.0  # when to look at it again
+    ahead: int = -1  # where it begins in the round being fetched; -1 if it is not in that
 
     @property
     def is_over(self) -> bool:
@@ -78,11 +78,11 @@ class Verified(Struct, kw_only=True):
 
     @property
     def place(self) -> Place:
-        """Where findings about it are."""
+        """The place in findings about it."""
         return Place(topic=self.partition.topic, partition=self.partition.partition)
 
     def drop(self, broker_id: int, reason: str) -> None:
-        """Go on without a replica."""
+        """Compare no longer with a replica."""
         self.compared.remove(broker_id)
         where = replace(self.place, broker_id=broker_id, base_offset=self.offset)
         self.findings.append(
@@ -93,7 +93,7 @@ class Verified(Struct, kw_only=True):
         self.worsen("unknown", "not every replica could be compared")
 
     def worsen(self, verdict: str, reason: str) -> None:
-        """Take a verdict that is worse than the present one."""
+        """Replace the verdict if this one is worse."""
         if WORST.index(verdict) > WORST.index(self.verdict):
             self.verdict, self.reason = verdict, reason
 
@@ -101,48 +101,50 @@ class Verified(Struct, kw_only=True):
 COMPACTED = ("__consumer_offsets", "__transaction_state")  # whatever their configuration says
 
 
-def bounded(
+def with_bounds(
     wire: Wire, state: ClusterState, partitions: Sequence[TopicPartition], begin: Mapping[TopicPartition, int]
 ) -> list[Verified]:
     """The partitions, to be compared from where all replicas have them up to the leader's high watermark.
 
-    Where that is not to be had they end with the shortest log, whose last part may not be committed. Those in `begin`
-    are compared from that offset on, unless it lies behind the end: what was compared up to there is gone.
+    Without a leader they end with the shortest log, whose last part may not be committed. Those in `begin`
+    are compared from that offset on, unless it lies behind the end: then what was compared before is gone.
     """
-    found = [_with_replicas(state, tp) for tp in partitions]
-    wanted = [(b, one.partition) for one in found for b in one.compared]
-    starts = local_starts(wire, wanted)
-    ends = list_offsets(wire, wanted, LATEST)
+    results = [_with_replicas(state, tp) for tp in partitions]
+    replicas = [(b, verified.partition) for verified in results for b in verified.compared]
+    starts = local_starts(wire, replicas)
+    ends = list_offsets(wire, replicas, LATEST)
     # Of a partition that is being moved the leader may be one of those that are added, and not compared.
-    leaders = [(one.leader, one.partition) for one in found if state.is_alive(one.leader)]
+    leaders = [
+        (verified.leader, verified.partition) for verified in results if state.is_alive(verified.leader)
+    ]
     watermarks = list_offsets(wire, leaders, LATEST, replica_id=CONSUMER)
-    for one in found:
+    for verified in results:
         first = []
-        for broker_id in list(one.compared):
-            start, end = starts[broker_id, one.partition], ends[broker_id, one.partition]
+        for broker_id in list(verified.compared):
+            start, end = starts[broker_id, verified.partition], ends[broker_id, verified.partition]
             if isinstance(start, KctlError) or isinstance(end, KctlError):
-                one.drop(broker_id, str(start if isinstance(start, KctlError) else end))
+                verified.drop(broker_id, str(start if isinstance(start, KctlError) else end))
             else:
                 first.append(start)
-                one.ends[broker_id] = end
-        until = watermarks.get((one.leader, one.partition))
+                verified.ends[broker_id] = end
+        until = watermarks.get((verified.leader, verified.partition))
         if until is None:
-            one.worsen("unknown", "no leader reports what is committed")
-        one.ends_at_watermark = isinstance(until, int)
-        one.to_offset = until if isinstance(until, int) else min(one.ends.values(), default=0)
-        resumed = begin.get(one.partition, 0)
-        one.from_offset = max([*first, resumed if resumed <= one.to_offset else 0], default=0)
-        one.offset = one.from_offset
-    return found
+            verified.worsen("unknown", "no leader reports what is committed")
+        verified.ends_at_watermark = isinstance(until, int)
+        verified.to_offset = until if isinstance(until, int) else min(verified.ends.values(), default=0)
+        resumed = begin.get(verified.partition, 0)
+        verified.from_offset = max([*first, resumed if resumed <= verified.to_offset else 0], default=0)
+        verified.offset = verified.from_offset
+    return results
 
 
 def _with_replicas(state: ClusterState, tp: TopicPartition) -> Verified:
-    """The leader first; without brokers that are not alive."""
+    """Compares the leader first, and live brokers only."""
     known = state.partition_states.get(tp)
     leader = known.leader if known else -1
     replicas = state.topics[tp.topic].origin_replicas(tp.partition)
     policy = state.config("topics", tp.topic).get("cleanup.policy", "")
-    one = Verified(
+    verified = Verified(
         partition=tp,
         replicas=replicas,
         leader=leader,
@@ -150,19 +152,19 @@ def _with_replicas(state: ClusterState, tp: TopicPartition) -> Verified:
         compared=sorted(replicas, key=lambda broker_id: broker_id != leader),
     )
     for broker_id in [b for b in replicas if not state.is_alive(b)]:
-        one.drop(broker_id, "the broker is not alive")
-    return one
+        verified.drop(broker_id, "the broker is not alive")
+    return verified
 
 
-FEWEST_AT_ONCE, MOST_AT_ONCE = 32, 1024  # partitions; more of them the less they hold
+FEWEST_AT_ONCE, MOST_AT_ONCE = 32, 1024  # partitions; more if each has fewer bytes
 LEAST, MOST = 1 << 20, 8 << 20  # bytes of a partition in a round
 SLICE = 0.25  # seconds in which a round of a bounded rate is read
 SMALLEST = 64 << 10  # bytes of a partition in such a round, at least
 CATCHING_UP = 5.0  # seconds in which a follower's high watermark may come up to the leader's
 LOOK = 0.1  # seconds before the first look at it; each later one comes after a longer time
-BEFORE = -1  # a high watermark that is not told: it lies before what was asked for, as after a restart
+BEFORE = -1  # of an unknown high watermark: it lies before the fetched offset, as after a restart
 OTHER_BYTES = "replica-other-bytes-same-records"
-Window = tuple[Verified, dict[int, Fetched | KctlError]]  # a partition, and what each broker answered
+Window = tuple[Verified, dict[int, Fetched | KctlError]]  # a partition, and each broker's answer
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -172,11 +174,11 @@ class Options(Struct, frozen=True, kw_only=True):
     begin: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
-class Round(NamedTuple):
-    """What was asked of the brokers at once, and what they will answer."""
+class FetchRound(NamedTuple):
+    """One request to each broker, and the answers to come."""
 
     partitions: tuple[Verified, ...]
-    wanted: tuple[FetchPosition, ...]
+    positions: tuple[FetchPosition, ...]
     answers: Future[list[Fetched | KctlError]]
 
 
@@ -196,13 +198,13 @@ class ReplicaVerification:
         self.bytes_read = 0
 
     def results(self, partitions: Sequence[TopicPartition]) -> Iterator[Verified]:
-        """Each partition once it is compared, in the order given. Who stops early ends the connections."""
+        """Each partition once it is compared, in the given order. Stopping early closes the connections."""
         self._progress.start("compare", len(partitions), "partitions")
-        unfinished = deque(bounded(self._wire, self._state, partitions, self._options.begin))
+        unfinished = deque(with_bounds(self._wire, self._state, partitions, self._options.begin))
         with ThreadPoolExecutor(1) as reader:
             try:
                 yield from self._results(reader, unfinished)
-            except BaseException:  # Ctrl-C: else what is on its way is waited for, which may be a quota
+            except BaseException:  # Ctrl-C: otherwise the pool waits for the answers, which a quota may delay
                 self._wire.close()
                 raise
 
@@ -212,75 +214,100 @@ class ReplicaVerification:
             while unfinished and unfinished[0].is_over:
                 yield unfinished.popleft()
                 self._progress.advance(1)
-            now, following = following or self._ask(reader, unfinished), None
-            if now is not None:
-                following = self._round(reader, now, unfinished)
+            current, following = following or self._ask(reader, unfinished), None
+            if current is not None:
+                following = self._finish_round(reader, current, unfinished)
                 self._keep_rate()
 
     # --- a round --------------------------------------------------------------------------------------
 
-    def _ask(self, reader: ThreadPoolExecutor, unfinished: Iterable[Verified]) -> Round | None:
-        """Ask for the next bytes of some partitions; None where none has any to come, or all of them have to wait."""
+    def _ask(self, reader: ThreadPoolExecutor, unfinished: Iterable[Verified]) -> FetchRound | None:
+        """Request the next bytes of some partitions; None if all are done or have to wait."""
         now = time.monotonic()
-        left = (one for one in unfinished if not one.is_over)
-        ready = list(islice((one for one in left if one.looks_at <= now), self._at_once))
+        remaining = (verified for verified in unfinished if not verified.is_over)
+        ready = list(islice((verified for verified in remaining if verified.looks_at <= now), self._at_once))
         if not ready:
-            looks_at = [one.looks_at for one in unfinished if not one.is_over]
+            looks_at = [verified.looks_at for verified in unfinished if not verified.is_over]
             time.sleep(max(0.0, min(looks_at, default=now) - now))
             return None
-        for one in ready:
-            one.ahead = one.offset
-        return self._asked(reader, ready)
+        for verified in ready:
+            verified.ahead = verified.offset
+        return self._start_round(reader, ready)
 
-    def _asked(self, reader: ThreadPoolExecutor, ready: Sequence[Verified]) -> Round:
-        wanted = tuple(FetchPosition(b, one.partition, one.ahead) for one in ready for b in one.compared)
+    def _start_round(self, reader: ThreadPoolExecutor, ready: Sequence[Verified]) -> FetchRound:
+        positions = tuple(
+            FetchPosition(b, verified.partition, verified.ahead)
+            for verified in ready
+            for b in verified.compared
+        )
         size = max(LEAST, min(MOST, A_ROUND // len(ready)))
         if self._options.max_rate:
-            size = max(SMALLEST, min(size, int(self._options.max_rate * SLICE) // len(wanted)))
-        return Round(tuple(ready), wanted, reader.submit(self._fetcher.fetch, wanted, size))
+            size = max(SMALLEST, min(size, int(self._options.max_rate * SLICE) // len(positions)))
+        return FetchRound(tuple(ready), positions, reader.submit(self._fetcher.fetch, positions, size))
 
-    def _round(self, reader: ThreadPoolExecutor, now: Round, unfinished: Iterable[Verified]) -> Round | None:
-        """Compare what was asked for; the round that is on its way then."""
-        answers = dict(zip(((w.node, w.partition) for w in now.wanted), now.answers.result(), strict=True))
+    def _finish_round(
+        self, reader: ThreadPoolExecutor, current: FetchRound, unfinished: Iterable[Verified]
+    ) -> FetchRound | None:
+        """Compare the answers of a round; returns the round that is fetched next."""
+        answers = dict(
+            zip(
+                ((position.node, position.partition) for position in current.positions),
+                current.answers.result(),
+                strict=True,
+            )
+        )
         windows: list[Window] = []
-        for one in now.partitions:
-            if one.ahead == one.offset and not one.is_over:  # else it has come elsewhere meanwhile
-                windows.append((one, {b: answers[b, one.partition] for b in one.compared}))
-            one.ahead = -1
-        windows = self._still_there(windows)
-        found = fronts(_bytes(window) for _, window in windows)
+        for verified in current.partitions:
+            if (
+                verified.ahead == verified.offset and not verified.is_over
+            ):  # otherwise its offset has changed meanwhile
+                windows.append((verified, {b: answers[b, verified.partition] for b in verified.compared}))
+            verified.ahead = -1
+        windows = self._without_moved(windows)
+        window_fronts = fronts(_bytes(window) for _, window in windows)
         following = None
         if not self._options.max_rate:
             self._choose_how_many(answers.values())
-            compared = [(one, front) for (one, _), front in zip(windows, found, strict=True)]
+            compared = [
+                (verified, front) for (verified, _), front in zip(windows, window_fronts, strict=True)
+            ]
             following = self._ask_ahead(reader, compared, unfinished)
-        first = foremost(now.wanted)
-        for (one, window), front, is_right in zip(windows, found, agree(found), strict=True):
-            self._window(
-                one, window, front if is_right else None, {b for b in window if (b, one.partition) in first}
+        first = first_positions(current.positions)
+        for (verified, window), front, is_right in zip(
+            windows, window_fronts, agree(window_fronts), strict=True
+        ):
+            self._take_window(
+                verified,
+                window,
+                front if is_right else None,
+                {b for b in window if (b, verified.partition) in first},
             )
         return following
 
-    def _still_there(self, windows: Sequence[Window]) -> list[Window]:
-        """Those whose offset nobody has deleted meanwhile; retention may be faster."""
-        moved = self._moved_on([(one, _out_of_range(answers)) for one, answers in windows])
-        return [(one, answers) for one, answers in windows if one.partition not in moved]
+    def _without_moved(self, windows: Sequence[Window]) -> list[Window]:
+        """Those whose offset retention has not deleted meanwhile."""
+        moved = self._moved_on([(verified, _out_of_range(answers)) for verified, answers in windows])
+        return [(verified, answers) for verified, answers in windows if verified.partition not in moved]
 
-    def _moved_on(self, some: Sequence[tuple[Verified, Sequence[int]]]) -> set[TopicPartition]:
-        """Partitions that go on where the log of one of the brokers named begins now: an error does not say where."""
-        asked = [(broker_id, one.partition) for one, brokers in some for broker_id in brokers]
-        starts = local_starts(self._wire, asked) if asked else {}
+    def _moved_on(self, suspects: Sequence[tuple[Verified, Sequence[int]]]) -> set[TopicPartition]:
+        """Partitions set to where the log of one of the suspects begins now: an error does not say where."""
+        replicas = [
+            (broker_id, verified.partition) for verified, brokers in suspects for broker_id in brokers
+        ]
+        starts = local_starts(self._wire, replicas) if replicas else {}
         moved = set()
-        for one, brokers in some:
-            found = [starts[broker_id, one.partition] for broker_id in brokers]
-            later = [start for start in found if isinstance(start, int) and start > one.offset]
+        for verified, brokers in suspects:
+            partition_starts = [starts[broker_id, verified.partition] for broker_id in brokers]
+            later = [
+                start for start in partition_starts if isinstance(start, int) and start > verified.offset
+            ]
             if later:
-                one.offset = max(later)
-                moved.add(one.partition)
+                verified.offset = max(later)
+                moved.add(verified.partition)
         return moved
 
     def _choose_how_many(self, answers: Collection[Fetched | KctlError]) -> None:
-        """Fewer partitions in a round where it is full or many were left out, more where those of one do not fill it."""
+        """Fewer partitions a round if it is full or many came empty, more if it is not half full."""
         sizes = [len(answer.data) for answer in answers if isinstance(answer, Fetched)]
         if sizes.count(0) > len(sizes) // 2 or sum(sizes) > OF_ALL * 3 // 4:
             self._at_once = max(self._at_once // 2, FEWEST_AT_ONCE)
@@ -292,120 +319,132 @@ class ReplicaVerification:
         reader: ThreadPoolExecutor,
         compared: Sequence[tuple[Verified, Front | None]],
         unfinished: Iterable[Verified],
-    ) -> Round | None:
-        """Ask for what follows if all that was read is equal; what is in no round now joins, unless it has to wait."""
-        here = {one.partition for one, _ in compared}
+    ) -> FetchRound | None:
+        """Request what follows if all answers are equal; partitions in no round join, unless they have to wait."""
+        in_round = {verified.partition for verified, _ in compared}
         now, ready = time.monotonic(), []
-        for one, front in compared:
-            if front is not None and one.offset < front.next_offset < one.to_offset:
-                one.ahead = front.next_offset
-                ready.append(one)
-        for one in unfinished:
+        for verified, front in compared:
+            if front is not None and verified.offset < front.next_offset < verified.to_offset:
+                verified.ahead = front.next_offset
+                ready.append(verified)
+        for verified in unfinished:
             if len(ready) >= self._at_once:
                 break
-            if not one.is_over and one.looks_at <= now and one.partition not in here:
-                one.ahead = one.offset
-                ready.append(one)
-        return self._asked(reader, ready) if ready else None
+            if not verified.is_over and verified.looks_at <= now and verified.partition not in in_round:
+                verified.ahead = verified.offset
+                ready.append(verified)
+        return self._start_round(reader, ready) if ready else None
 
-    def _window(
-        self, one: Verified, answers: Mapping[int, Fetched | KctlError], front: Front | None, first: set[int]
+    def _take_window(
+        self,
+        verified: Verified,
+        answers: Mapping[int, Fetched | KctlError],
+        front: Front | None,
+        first: set[int],
     ) -> None:
-        """Take a partition's answers. `front` is what they agree on; `first` are the brokers asked for it before others."""
+        """Compare a partition's answers. `front` is what they agree on; `first` the brokers asked for it first."""
         fetched: dict[int, Fetched] = {}
         for broker_id, answer in answers.items():
             if isinstance(answer, KctlError):
-                one.drop(broker_id, answer.message)
+                verified.drop(broker_id, answer.message)
             elif answer.error_code == OFFSET_OUT_OF_RANGE:
                 fetched[broker_id] = answer._replace(data=b"", high_watermark=BEFORE)
             elif answer.error:
-                one.drop(broker_id, answer.error)
+                verified.drop(broker_id, answer.error)
             else:
                 fetched[broker_id] = answer
                 self.bytes_read += len(answer.data)
-                one.size_in_bytes += len(answer.data)
-        if one.is_over:
+                verified.size_in_bytes += len(answer.data)
+        if verified.is_over:
             return
         empty = [b for b, answer in fetched.items() if not answer.data]
         if empty:
-            self._nothing_from(one, fetched, empty, first)
+            self._nothing_from(verified, fetched, empty, first)
             return
-        one.looks_at = one.waits_until = 0.0
+        verified.looks_at = verified.waits_until = 0.0
         if len(fetched) < len(answers):
             (rest,) = fronts([_bytes(fetched)])
             front = rest if agree([rest])[0] else None
-        if front is None or front.next_offset <= one.offset:
-            self._in_detail(one)
+        if front is None or front.next_offset <= verified.offset:
+            self._in_detail(verified)
             return
-        one.offset = front.next_offset
-        one.batches += len(front.positions)
+        verified.offset = front.next_offset
+        verified.batches += len(front.positions)
 
     def _nothing_from(
-        self, one: Verified, fetched: Mapping[int, Fetched], empty: Sequence[int], first: set[int]
+        self, verified: Verified, fetched: Mapping[int, Fetched], empty: Sequence[int], first: set[int]
     ) -> None:
-        """Some gave no bytes: not that far yet, left out of a full answer, or with nothing at the offset."""
-        behind = {b: fetched[b].high_watermark for b in empty if fetched[b].high_watermark <= one.offset}
+        """Some brokers gave no bytes: they are behind, their answer was full, or they have nothing at the offset."""
+        behind = {b: fetched[b].high_watermark for b in empty if fetched[b].high_watermark <= verified.offset}
         now = time.monotonic()
         if not behind:
-            one.looks_at = one.waits_until = 0.0
+            verified.looks_at = verified.waits_until = 0.0
             if not first.isdisjoint(empty):
-                self._in_detail(one)
-        elif now < (one.waits_until or now + CATCHING_UP):
-            one.waits_until = one.waits_until or now + CATCHING_UP
-            waited = now + CATCHING_UP - one.waits_until
-            one.looks_at = now + max(LOOK, waited / 2)
+                self._in_detail(verified)
+        elif now < (verified.waits_until or now + CATCHING_UP):
+            verified.waits_until = verified.waits_until or now + CATCHING_UP
+            waited = now + CATCHING_UP - verified.waits_until
+            verified.looks_at = now + max(LOOK, waited / 2)
         else:
-            one.looks_at = one.waits_until = 0.0
-            self._leave_behind(one, behind)
+            verified.looks_at = verified.waits_until = 0.0
+            self._leave_behind(verified, behind)
 
-    def _leave_behind(self, one: Verified, behind: Mapping[int, int]) -> None:
-        if not one.ends_at_watermark and set(behind) >= set(one.compared) and BEFORE not in behind.values():
-            one.to_offset = one.offset  # so this is all that is committed
+    def _leave_behind(self, verified: Verified, behind: Mapping[int, int]) -> None:
+        if (
+            not verified.ends_at_watermark
+            and set(behind) >= set(verified.compared)
+            and BEFORE not in behind.values()
+        ):
+            verified.to_offset = verified.offset  # so all that is committed ends here
             return
         for broker_id, watermark in behind.items():
             if watermark == BEFORE:
-                one.drop(broker_id, error_name(OFFSET_OUT_OF_RANGE))
+                verified.drop(broker_id, error_name(OFFSET_OUT_OF_RANGE))
                 continue
-            where = replace(one.place, broker_id=broker_id, base_offset=watermark)
-            one.findings.append(
+            where = replace(verified.place, broker_id=broker_id, base_offset=watermark)
+            verified.findings.append(
                 say.REPLICA_BEHIND.at(
                     where,
                     broker_id=broker_id,
-                    partition=one.partition,
+                    partition=verified.partition,
                     high_watermark=watermark,
-                    leader=one.to_offset,
+                    leader=verified.to_offset,
                 )
             )
-            one.compared.remove(broker_id)
+            verified.compared.remove(broker_id)
 
-    def _in_detail(self, one: Verified) -> None:
-        """Compare the part from here on as evidence is compared."""
-        part = Spool(self._fetcher, one.partition, one.offset, one.to_offset).compare(
-            one.compared, is_compacted=one.is_compacted
+    def _in_detail(self, verified: Verified) -> None:
+        """Compare the part from this offset on as evidence is compared."""
+        part = Spool(self._fetcher, verified.partition, verified.offset, verified.to_offset).compare(
+            verified.compared, is_compacted=verified.is_compacted
         )
         self.bytes_read += part.size_in_bytes
-        one.size_in_bytes += part.size_in_bytes
-        if part.end <= one.offset and self._moved_on([(one, one.compared)]):
+        verified.size_in_bytes += part.size_in_bytes
+        if part.end <= verified.offset and self._moved_on([(verified, verified.compared)]):
             return
-        one.divergences += part.divergences
-        # Each broker cleans for itself, so that on a compacted topic other bytes are no news.
-        one.findings += [f for f in part.findings if not (one.is_compacted and f.code == OTHER_BYTES)]
-        self._judge(one, part)
-        if part.end <= one.offset:
-            one.worsen("unknown", f"nothing more could be read at offset {one.offset}")
-            one.compared.clear()
-        one.offset = part.end
+        verified.divergences += part.divergences
+        # Each broker cleans for itself, so that on a compacted topic other bytes are expected.
+        verified.findings += [
+            f for f in part.findings if not (verified.is_compacted and f.code == OTHER_BYTES)
+        ]
+        self._judge(verified, part)
+        if part.end <= verified.offset:
+            verified.worsen("unknown", f"nothing more could be read at offset {verified.offset}")
+            verified.compared.clear()
+        verified.offset = part.end
 
-    def _judge(self, one: Verified, part: ComparedPart) -> None:
+    def _judge(self, verified: Verified, part: ComparedPart) -> None:
         damaged = {f.place.broker_id for f in part.findings if f.code == "replica-damaged-copy"}
-        if damaged >= set(one.compared):
-            where = replace(one.place, base_offset=one.offset)
-            one.findings.append(
-                say.ALL_DAMAGED.at(where, count=len(damaged), partition=one.partition, start=one.offset)
+        if damaged >= set(verified.compared):
+            where = replace(verified.place, base_offset=verified.offset)
+            verified.findings.append(
+                say.ALL_DAMAGED.at(
+                    where, count=len(damaged), partition=verified.partition, start=verified.offset
+                )
             )
         if part.verdict != "equal":
-            one.worsen(part.verdict, part.reason)
-            one.best_source, one.branches = part.best_source, [list(b) for b in part.branches]
+            verified.worsen(part.verdict, part.reason)
+            verified.best_source, verified.branches = part.best_source, [list(b) for b in part.branches]
 
     def _keep_rate(self) -> None:
         if self._options.max_rate:
@@ -415,25 +454,27 @@ class ReplicaVerification:
 
 
 def _out_of_range(answers: Mapping[int, Fetched | KctlError]) -> list[int]:
-    """Brokers to whose replica an offset does not belong."""
+    """Brokers whose replica does not have the offset."""
     return [
-        b for b, one in answers.items() if isinstance(one, Fetched) and one.error_code == OFFSET_OUT_OF_RANGE
+        b
+        for b, answer in answers.items()
+        if isinstance(answer, Fetched) and answer.error_code == OFFSET_OUT_OF_RANGE
     ]
 
 
 def _bytes(answers: Mapping[int, Fetched | KctlError]) -> list[bytes | memoryview]:
-    """What each of them gave; nothing where one gave none."""
-    found = [answer.data for answer in answers.values() if isinstance(answer, Fetched)]
-    return found if len(found) == len(answers) else []
+    """The bytes from each broker; empty if one gave an error."""
+    data = [answer.data for answer in answers.values() if isinstance(answer, Fetched)]
+    return data if len(data) == len(answers) else []
 
 
-EVERY = 1.0  # seconds between two states on disk: what a run that is killed compares again
+EVERY = 1.0  # seconds between two states on disk: a killed run compares this much again
 
 
-class Progressed:
-    """The offsets up to which partitions were equal. Raises Refused for the file of another cluster.
+class VerificationProgress:
+    """The offsets up to which partitions were equal, in a file. Raises Refused for another cluster's file.
 
-    Close it, or use it as a context manager: the last state is on disk then.
+    Close it, or use it as a context manager, to write the last state.
     """
 
     def __init__(self, path: Path, cluster_id: str | None) -> None:
@@ -461,16 +502,16 @@ class Progressed:
             )
 
     def offsets(self, state: ClusterState) -> dict[TopicPartition, int]:
-        """Where to go on; a topic that was made again since begins again."""
-        found = {}
+        """The offsets to go on from; a topic that was created again starts over."""
+        offsets = {}
         for tp in state.partitions():
             id, offset = self._done.get(str(tp), (None, 0))
             if offset and id == state.topics[tp.topic].topic_id:
-                found[tp] = offset
-        return found
+                offsets[tp] = offset
+        return offsets
 
     def remember(self, partition: TopicPartition, topic_id: str | None, offset: int) -> None:
-        """Note a partition; on disk within a second of the next one's, or when it is closed."""
+        """Note a partition; written within a second of the next one's, or when it is closed."""
         self._done[str(partition)] = (topic_id, offset)
         self._is_written = False
         if time.monotonic() - self._written >= EVERY:
@@ -489,11 +530,11 @@ class Progressed:
         self._written, self._is_written = time.monotonic(), True
 
     def close(self) -> None:
-        """Put what is not there yet on disk."""
+        """Write what is not on disk yet."""
         if not self._is_written:
             self._write()
 
-    def __enter__(self) -> "Progressed":
+    def __enter__(self) -> "VerificationProgress":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -12,7 +12,7 @@ from kctl.cluster.unclean import ReplicaEnd, best_of, candidates_of
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import KctlError, Refused
 from kctl.model import TopicPartition
-from kctl.wire.replicas.epochs import Answer, EpochEnd, Questions, answered, last_record, parting
+from kctl.wire.replicas.epochs import Answer, EpochEnd, Questions, ask_all, common_end, last_record
 
 TP = TopicPartition("orders", 0)
 Log = list[tuple[int, int]]  # epochs with the offset behind the last record of each
@@ -41,7 +41,7 @@ def test_the_last_record_is_found(highest: int, log: Log) -> None:
     known = [one for one in log if one[0] <= highest]
     questions: dict[Any, Questions] = {(1, TP): last_record(1, highest)}
     rounds: list[int] = []
-    (end,) = answered(asked({1: known}, rounds), questions).values()
+    (end,) = ask_all(asked({1: known}, rounds), questions).values()
     assert end == (ReplicaEnd(*known[-1]) if known else ReplicaEnd(-1, 0))
     assert len(rounds) <= 30
 
@@ -61,15 +61,15 @@ def test_where_histories_part(one: Log, best: Log, expected: int) -> None:
     logs = {1: one, 2: best}
     ends = {b: ReplicaEnd(*log[-1]) if log else ReplicaEnd(-1, 0) for b, log in logs.items()}
     assert best_of(ends) == (2 if ends[2] != ends[1] else 1)
-    assert list(answered(asked(logs), {(1, TP): parting(1, 2, ends)}).values()) == [expected]
-    assert list(answered(asked(logs), {(2, TP): parting(2, 2, ends)}).values()) == [ends[2].log_end_offset]
+    assert list(ask_all(asked(logs), {(1, TP): common_end(1, 2, ends)}).values()) == [expected]
+    assert list(ask_all(asked(logs), {(2, TP): common_end(2, 2, ends)}).values()) == [ends[2].log_end_offset]
 
 
 def test_an_error_is_no_answer() -> None:
     def ask(wanted: Mapping[Any, int]) -> dict[Any, Answer]:
         return dict.fromkeys(wanted, KctlError("no"))
 
-    (found,) = answered(ask, {(1, TP): last_record(1, 3)}).values()
+    (found,) = ask_all(ask, {(1, TP): last_record(1, 3)}).values()
     assert isinstance(found, KctlError)
 
 

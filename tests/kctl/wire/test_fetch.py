@@ -17,7 +17,7 @@ from formats.log.columns.headers import PADDING
 from kctl.errors import KctlError
 from kctl.model import TopicPartition
 from kctl.wire.replicas import fetching
-from kctl.wire.replicas.fetching import LATEST, Fetched, Fetcher, FetchPosition, foremost, list_offsets
+from kctl.wire.replicas.fetching import LATEST, Fetched, Fetcher, FetchPosition, first_positions, list_offsets
 from kctl.wire.replicas.fronts import begin_alike, padded, place
 from kctl.wire.shortcuts.fetch import QUICK_VERSIONS, Answer, PartitionBytes, TopicBytes, decoded
 
@@ -203,4 +203,4 @@ def test_the_first_that_a_broker_is_asked_for_is_given_whatever_its_limits() -> 
         FetchPosition(2, one, 0),
         FetchPosition(2, two, 0),
     ]
-    assert foremost(wanted) == {(1, two), (2, one)} and foremost([]) == set()
+    assert first_positions(wanted) == {(1, two), (2, one)} and first_positions([]) == set()

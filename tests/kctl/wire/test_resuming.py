@@ -10,7 +10,7 @@ import pytest
 from kctl.errors import KctlError, Refused
 from kctl.model import TopicPartition
 from kctl.wire.replicas import verification as resuming
-from kctl.wire.replicas.verification import Progressed
+from kctl.wire.replicas.verification import VerificationProgress
 
 
 def offsets(path: Path) -> dict[str, int]:
@@ -22,7 +22,7 @@ def test_it_is_written_from_time_to_time_and_when_it_ends(
 ) -> None:
     monkeypatch.setattr(resuming, "EVERY", 1e9)
     path = tmp_path / "verified.json"
-    done = Progressed(path, "c")
+    done = VerificationProgress(path, "c")
     for n in range(3):
         done.remember(TopicPartition("t", n), None, n)
     assert not path.exists()
@@ -38,7 +38,7 @@ def test_it_is_written_from_time_to_time_and_when_it_ends(
 
 
 def test_nothing_is_written_where_nothing_was_compared(tmp_path: Path) -> None:
-    with Progressed(tmp_path / "verified.json", "c"):
+    with VerificationProgress(tmp_path / "verified.json", "c"):
         pass
     assert list(tmp_path.iterdir()) == []
 
@@ -48,18 +48,18 @@ def test_another_file_is_not_taken_for_one(tmp_path: Path, text: str) -> None:
     path = tmp_path / "verified.json"
     path.write_text(text, "latin-1")
     with pytest.raises(KctlError, match="does not hold the progress"):
-        Progressed(path, "c")
+        VerificationProgress(path, "c")
 
 
 def test_it_is_about_one_cluster(tmp_path: Path) -> None:
     path = tmp_path / "verified.json"
-    with Progressed(path, "c") as done:
+    with VerificationProgress(path, "c") as done:
         done.remember(TopicPartition("t", 0), None, 7)
     with pytest.raises(Refused):
-        Progressed(path, "another")
+        VerificationProgress(path, "another")
 
 
 def test_a_folder_that_is_not_there_is_said_in_a_line(tmp_path: Path) -> None:
     path = tmp_path / "no" / "verified.json"
-    with pytest.raises(KctlError, match=r"verified\.json"), Progressed(path, "c") as done:
+    with pytest.raises(KctlError, match=r"verified\.json"), VerificationProgress(path, "c") as done:
         done.remember(TopicPartition("t", 0), None, 7)
