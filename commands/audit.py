@@ -26,7 +26,7 @@ from kctl.files import read_text
 from kctl.judging.judgement import Question
 
 if TYPE_CHECKING:
-    from kctl.evidence.model import Evidence
+    from kctl.evidence.model import FoundEvidence
     from kctl.model import Progress
     from kctl.scan.pool import Engine
     from kctl.stores.publishing import Target
@@ -175,7 +175,7 @@ def _reading_tables(where: str = "") -> Iterator[None]:
         ) from error
 
 
-def _estimated(evidence: Evidence, paths: tuple[str, ...], cores: int | None, *, merge: bool) -> Outcome:
+def _estimated(evidence: FoundEvidence, paths: tuple[str, ...], cores: int | None, *, merge: bool) -> Outcome:
     """What the audit would do."""
     from kctl.audit.estimate import estimate, estimate_text
 

@@ -14,11 +14,11 @@ from commands.cli.render import Outcome, Page, Row, cell, epochs, finding_line, 
 from commands.replica.compare_text import VERDICT_STYLES
 
 if TYPE_CHECKING:
-    from kctl.evidence.model import Evidence
+    from kctl.evidence.model import FoundEvidence
     from kctl.replica.copies.copy import Copy
 
 
-def _copies(frame: Frame, options: EvidenceOptions, evidence: Evidence) -> list[Copy]:
+def _copies(frame: Frame, options: EvidenceOptions, evidence: FoundEvidence) -> list[Copy]:
     from kctl.replica.copies.copy import every_copy
 
     options.report_absent(frame, evidence)
@@ -40,7 +40,7 @@ def show(frame: Frame, options: EvidenceOptions) -> Outcome:
     return Outcome(_with_findings(evidence, rows), text=folding(epoch_text))
 
 
-def _with_findings(evidence: Evidence, rows: Iterator[Row]) -> Iterator[Row]:
+def _with_findings(evidence: FoundEvidence, rows: Iterator[Row]) -> Iterator[Row]:
     for finding in evidence.findings:
         yield finding.row()
     yield from rows

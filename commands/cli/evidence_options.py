@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from kctl.evidence.model import Arriving, Evidence
+    from kctl.evidence.model import Arriving, FoundEvidence
     from kctl.internal_topics.reading import AsOf
     from kctl.model import TopicPartition
 
@@ -91,7 +91,7 @@ class EvidenceOptions(NamedTuple):
             return AsOf(offset=offset)
         return AsOf(timestamp=parse_time(self.as_of))
 
-    def find(self, frame: Frame, *, may_be_nothing: bool = False, reads_once: bool = False) -> Evidence:
+    def find(self, frame: Frame, *, may_be_nothing: bool = False, reads_once: bool = False) -> FoundEvidence:
         """What lies below the paths; those that cannot be opened are reported and the rest goes on.
 
         `reads_once`: logs are read from front to end by code that knows `Replica.arriving`, so that a topic of a
@@ -116,7 +116,7 @@ class EvidenceOptions(NamedTuple):
         self._note_strangers(frame, evidence)
         return evidence
 
-    def _note_strangers(self, frame: Frame, evidence: Evidence) -> None:
+    def _note_strangers(self, frame: Frame, evidence: FoundEvidence) -> None:
         """Note topics of --compacted that the evidence lacks. A script may give every broker the same list."""
         if not self.compacted:
             return
@@ -127,7 +127,9 @@ class EvidenceOptions(NamedTuple):
                 hint = near_names(topic, known, otherwise="")
                 frame.note(f"--compacted {topic}: the evidence has no such topic{hint and f'; {hint}'}")
 
-    def report_absent(self, frame: Frame, evidence: Evidence, told: Iterable[TopicPartition] = ()) -> None:
+    def report_absent(
+        self, frame: Frame, evidence: FoundEvidence, told: Iterable[TopicPartition] = ()
+    ) -> None:
         """Report topics and partitions that were asked for and that nothing has; the others go on.
 
         `told` are partitions that the evidence has metadata of. A name that nothing has is wrong usage, but where a
@@ -157,7 +159,7 @@ class EvidenceOptions(NamedTuple):
             f"no copy of {topic} in {given_name(' '.join(self.paths))}", "name a broker's log directory"
         )
 
-    def note_lacking(self, frame: Frame, evidence: Evidence, topic: str, what: str) -> None:
+    def note_lacking(self, frame: Frame, evidence: FoundEvidence, topic: str, what: str) -> None:
         """Note the partitions of an internal topic without a copy; `what` names the rows that are therefore missing."""
         from kctl.changes.intents import counted
         from kctl.internal_topics.rows import partitions_without_copy
@@ -177,7 +179,7 @@ def evidence(*names: str, metavar: str = "EVIDENCE...") -> Decorator:
     return as_one_value(EvidenceOptions, [paths, *(OPTIONS[name] for name in names)])
 
 
-def refuse_nothing(evidence: Evidence) -> None:
+def refuse_nothing(evidence: FoundEvidence) -> None:
     """Raise KctlError where folders were opened and hold nothing that kctl knows: silence would read as health."""
     from kctl.findings.evidence import OF_ANOTHER_SYSTEM
 

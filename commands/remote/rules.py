@@ -16,7 +16,7 @@ from commands.remote.audit import AS_OF, LAYOUT, NOW, TIER, parse_bound, read_la
 from commands.remote.text import finding, follower_text, offsets, plan_text
 
 if TYPE_CHECKING:
-    from kctl.evidence.model import Evidence
+    from kctl.evidence.model import FoundEvidence
     from kctl.findings import Finding
     from kctl.tier.metadata.asking import AsOf
 
@@ -114,7 +114,7 @@ def plan(
 
 
 def _plan(
-    evidence: Evidence, topic: str | None, partition: int | None, now: int | None, when: AsOf
+    evidence: FoundEvidence, topic: str | None, partition: int | None, now: int | None, when: AsOf
 ) -> Iterator[Row]:
     from kctl.tier.rules.leader_tasks import plan_rows
     from kctl.tier.rules.partition_facts import subjects

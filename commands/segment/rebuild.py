@@ -17,7 +17,7 @@ from kctl.errors import KctlError
 
 if TYPE_CHECKING:
     from kctl.checks.report import ReplicaTask
-    from kctl.evidence.model import Evidence
+    from kctl.evidence.model import FoundEvidence
     from kctl.log.rebuilding import RebuildOptions
 
 RULES = ("0.8", "2.0", "3.8")
@@ -53,12 +53,12 @@ def rebuild(
     $ kctl segment rebuild data/orders-3 --check
     $ kctl segment rebuild data/ --to rebuilt/ --rules 2.0
     """
-    from kctl.log.index_rules import Rules
+    from kctl.log.index_rules import IndexRules
     from kctl.log.rebuilding import RebuildOptions, refuse_evidence
 
     if out is None and not check:
         raise click.UsageError("nothing to do; give --to OUT, --check, or both")
-    options = RebuildOptions(Rules(rules) if rules else None, interval, check, out)
+    options = RebuildOptions(IndexRules(rules) if rules else None, interval, check, out)
     evidence = EvidenceOptions((folder,)).find(frame)
     tasks = _tasks(folder, evidence)
     if out is not None:
@@ -67,7 +67,7 @@ def rebuild(
     return Outcome(_rebuilt(frame, tasks, options), text=rebuilt_text)
 
 
-def _tasks(folder: str, evidence: Evidence) -> list[ReplicaTask]:
+def _tasks(folder: str, evidence: FoundEvidence) -> list[ReplicaTask]:
     from formats.log_dir.file_names import FolderKind
     from kctl.checks.evidence import loose_task, open_directory, task_of
     from kctl.checks.report import CheckOptions

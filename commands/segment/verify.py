@@ -18,7 +18,7 @@ from formats.values import Struct
 
 if TYPE_CHECKING:
     from kctl.checks.report import CheckOptions
-    from kctl.evidence.model import Evidence, Root
+    from kctl.evidence.model import FoundEvidence, Root
 
 
 SHOWN_BEFORE_FOLDING = 1
@@ -207,7 +207,7 @@ def verify(
     )
 
 
-def _unexamined(frame: Frame, evidence: Evidence) -> Iterator[Root]:
+def _unexamined(frame: Frame, evidence: FoundEvidence) -> Iterator[Root]:
     """Report each path without anything to examine, and give its root."""
     from kctl.judging.integrity import NAME_ANOTHER, NO_FILE_OF_KAFKAS, WANTED
 
@@ -228,7 +228,7 @@ def _unexamined(frame: Frame, evidence: Evidence) -> Iterator[Root]:
 
 def _verified(
     frame: Frame,
-    evidence: Evidence,
+    evidence: FoundEvidence,
     nothing_in: Iterable[Root],
     live: Iterator[str],
     options: CheckOptions,

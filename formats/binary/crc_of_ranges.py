@@ -53,7 +53,7 @@ def crc32_of_ranges(data: Octets, starts: NDArray[np.int64], ends: NDArray[np.in
     return np.fromiter((crc32(data[start:end]) for start, end in spans), np.uint32, len(starts))
 
 
-class Kind(NamedTuple):
+class CrcKind(NamedTuple):
     """A CRC of 32 bits: that of one buffer, those of many ranges, and its polynomial with reversed bits."""
 
     of: Callable[[Any], int]
@@ -61,8 +61,8 @@ class Kind(NamedTuple):
     polynomial: int
 
 
-CRC32C = Kind(crc32c, crc32c_of_ranges, POLYNOMIAL)
-CRC32 = Kind(crc32, crc32_of_ranges, 0xEDB88320)
+CRC32C = CrcKind(crc32c, crc32c_of_ranges, POLYNOMIAL)
+CRC32 = CrcKind(crc32, crc32_of_ranges, 0xEDB88320)
 
 
 @cache
@@ -74,7 +74,7 @@ def _beginning(polynomial: int) -> int:
     return register
 
 
-def as_stored(data: Octets, starts: Ints, ends: Ints, stored: NDArray[Any], kind: Kind = CRC32C) -> Mask:
+def as_stored(data: Octets, starts: Ints, ends: Ints, stored: NDArray[Any], kind: CrcKind = CRC32C) -> Mask:
     """Whether the CRC of each data[start:end] is the one that is stored; ranges ascend."""
     found = np.zeros(len(starts), np.bool_)
     if not len(starts):
@@ -95,7 +95,7 @@ def as_stored(data: Octets, starts: Ints, ends: Ints, stored: NDArray[Any], kind
 
 
 def _are_as_stored(
-    data: Octets, starts: Ints, ends: Ints, stored: NDArray[Any], kind: Kind, work: Octets
+    data: Octets, starts: Ints, ends: Ints, stored: NDArray[Any], kind: CrcKind, work: Octets
 ) -> bool:
     """Whether all are; False also where each has to be looked at: they are few, long, or lie unequally far apart."""
     first, size = int(starts[0]), int(ends[-1] - starts[0])

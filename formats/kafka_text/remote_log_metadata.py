@@ -16,9 +16,9 @@ from typing import Any
 
 from formats.errors import FormatError
 from formats.messages.remote_log_metadata import (
-    Layout,
     PartitionDelete,
     PartitionDeleteState,
+    RecordLayout,
     RemoteLogMetadata,
     SegmentMetadata,
     SegmentMetadataSnapshot,
@@ -72,7 +72,7 @@ def format_kafka_event(record: RemoteLogMetadata) -> str:
     held = fields.get("custom_metadata")
     fields["custom"] = (
         ""
-        if record.layout is Layout.BEFORE_CUSTOM_METADATA
+        if record.layout is RecordLayout.BEFORE_CUSTOM_METADATA
         else NO_CUSTOM
         if held is None
         else CUSTOM % len(held)
@@ -203,9 +203,9 @@ def _record(made: Any, event: re.Match[str]) -> RemoteLogMetadata:
         "segment_leader_epochs": tuple((int(epoch), int(start)) for epoch, start in pairs),
         "custom_metadata": None,
         "state": states[texts["state"]],
-        "layout": Layout.BEFORE_CUSTOM_METADATA
+        "layout": RecordLayout.BEFORE_CUSTOM_METADATA
         if texts.get("custom", "") is None
-        else Layout.WITH_CUSTOM_METADATA,
+        else RecordLayout.WITH_CUSTOM_METADATA,
     }
     record: RemoteLogMetadata = made(**{n: values[n] if n in values else int(texts[n]) for n in made._fields})
     return record

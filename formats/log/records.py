@@ -2,7 +2,7 @@
 
 A batch *proves itself* by a legal magic and length, its CRC, and an offset not before the last good one.
 Where one does not, its length is believed only if following lengths leads to a batch that does, or to the
-end of the log: then it is an `Entry` whose `crc_valid` is False. Else the bytes up to the next proof are
+end of the log: then it is an `LogEntry` whose `crc_valid` is False. Else the bytes up to the next proof are
 one `Damage`: a length that lies may point at something that merely looks like a batch.
 
 Source: clients/src/main/java/org/apache/kafka/common/record/{FileLogInputStream,Records}.java @ 3.9.0-rc3
@@ -35,7 +35,7 @@ DEFAULT_LIMIT = 256 << 20
 """Most bytes that one batch may decompress to, unless the caller says otherwise."""
 
 
-class Reason(enum.StrEnum):
+class DamageReason(enum.StrEnum):
     """Why a range of bytes is not an entry."""
 
     ZEROS = "zeros"  # nothing but zeros up to the end: preallocated, or never reached the disk
@@ -51,10 +51,10 @@ class Damage(Struct, frozen=True):
 
     position: int
     size_in_bytes: int
-    reason: Reason
+    reason: DamageReason
 
 
-class Entry(Struct, frozen=True):
+class LogEntry(Struct, frozen=True):
     """A batch, or a message of magic 0 or 1 with all that is compressed in it."""
 
     position: int
@@ -109,7 +109,7 @@ def walk(
     end: int | None = None,
     last_offset: int = -1,
     check_crc: bool = True,
-) -> Iterator[Entry | Damage]:
+) -> Iterator[LogEntry | Damage]:
     """Every byte from position to end, in order, in exactly one item; never raises for what the bytes are.
 
     `last_offset` is that of the last good entry before position. Without `check_crc` lengths are believed
@@ -132,7 +132,7 @@ class Walker:
         self.check_crc = check_crc
         self.budget: Budget | None = None  # of the search for proofs, shared by all of them
 
-    def items_at(self, position: int) -> list[Entry | Damage]:
+    def items_at(self, position: int) -> list[LogEntry | Damage]:
         """The entry at position; or what is known of the bytes up to the next proof."""
         entry, reason = self.entry_at(position)
         if entry and entry.crc_valid:
@@ -144,19 +144,19 @@ class Walker:
                 return [*chain]
         return [self.damage(position, reason)]
 
-    def entry_at(self, position: int) -> tuple[Entry | None, Reason]:
+    def entry_at(self, position: int) -> tuple[LogEntry | None, DamageReason]:
         """The entry that the bytes at position describe, and why there is none or it is not sound."""
         head = self.log.peek(position, record_batch.HEADER_SIZE)
         if len(head) < FRAMING_SIZE:
-            return None, Reason.TORN_TAIL
+            return None, DamageReason.TORN_TAIL
         framing = read(Framing, head)
         if framing.magic not in MAGICS:
-            return None, Reason.ILLEGAL_MAGIC
+            return None, DamageReason.ILLEGAL_MAGIC
         size = LOG_OVERHEAD + framing.length
         if framing.length < MIN_LENGTHS[framing.magic]:
-            return None, Reason.ILLEGAL_LENGTH
+            return None, DamageReason.ILLEGAL_LENGTH
         if position + size > self.log.end:
-            return None, Reason.TORN_TAIL
+            return None, DamageReason.TORN_TAIL
         header: BatchHeader | MessageHeader
         if framing.magic == 2:
             header = record_batch.read_header(head)
@@ -166,9 +166,9 @@ class Walker:
             first = last = header.offset
         sound = not self.check_crc or self.is_sound(framing.magic, position, size, header.crc)
         if not sound and self.is_of_other_magic(framing.magic, head, position, size):
-            return None, Reason.ILLEGAL_MAGIC
-        entry = Entry(position, size, framing.magic, first, last, header, sound, self.log)
-        return entry, Reason.CRC_MISMATCH
+            return None, DamageReason.ILLEGAL_MAGIC
+        entry = LogEntry(position, size, framing.magic, first, last, header, sound, self.log)
+        return entry, DamageReason.CRC_MISMATCH
 
     def is_sound(self, magic: int, position: int, size: int, stored: int) -> bool:
         return self.log.crc(magic, position + CRC_AT[magic], position + size) == stored
@@ -179,7 +179,7 @@ class Walker:
             return False
         return self.is_sound(2, position, size, record_batch.read_header(head).crc)
 
-    def chain(self, entry: Entry) -> list[Entry]:
+    def chain(self, entry: LogEntry) -> list[LogEntry]:
         """Unsound entries from this one on whose lengths lead to a proof or to the log's end; else none."""
         found = [entry]
         while len(found) < LONG_CHAIN:
@@ -188,14 +188,16 @@ class Walker:
             if following is None:
                 ends = position >= self.log.end or self.log.is_zero(position)
                 return (
-                    found if ends or (reason is Reason.TORN_TAIL and self.torn(position, found[-1])) else []
+                    found
+                    if ends or (reason is DamageReason.TORN_TAIL and self.torn(position, found[-1]))
+                    else []
                 )
             if following.crc_valid:
                 return found if following.base_offset > self.last_offset else []
             found.append(following)
         return found
 
-    def torn(self, position: int, before: Entry) -> bool:
+    def torn(self, position: int, before: LogEntry) -> bool:
         """Whether the bytes at position, which the log ends inside, carry on after an unsound entry.
 
         Nothing proves itself behind an append that was cut off: else the length that led here lies.
@@ -215,17 +217,17 @@ class Walker:
         self.budget = self.budget or Budget()
         return next_proof(self.log, position, self.last_offset, self.budget)
 
-    def damage(self, position: int, reason: Reason) -> Damage:
+    def damage(self, position: int, reason: DamageReason) -> Damage:
         """The range from position to the next proof, or to the end."""
         if self.log.is_zero(position):
-            return Damage(position, self.log.end - position, Reason.ZEROS)
+            return Damage(position, self.log.end - position, DamageReason.ZEROS)
         found = self.next_proof(position + 1)
         if found is not None:
-            reason = Reason.ILLEGAL_LENGTH if reason is Reason.TORN_TAIL else reason
+            reason = DamageReason.ILLEGAL_LENGTH if reason is DamageReason.TORN_TAIL else reason
             return Damage(position, found - position, reason)
-        illegal = reason in (Reason.ILLEGAL_LENGTH, Reason.ILLEGAL_MAGIC)
-        if illegal or (reason is Reason.TORN_TAIL and not self.starts_an_entry(position)):
-            reason = Reason.GARBAGE
+        illegal = reason in (DamageReason.ILLEGAL_LENGTH, DamageReason.ILLEGAL_MAGIC)
+        if illegal or (reason is DamageReason.TORN_TAIL and not self.starts_an_entry(position)):
+            reason = DamageReason.GARBAGE
         return Damage(position, self.log.end - position, reason)
 
     def starts_an_entry(self, position: int) -> bool:
@@ -242,7 +244,7 @@ LONG_CHAIN = 1000
 NEARBY = 1 << 32
 
 
-def iterate_records(entry: Entry, *, limit: int = DEFAULT_LIMIT) -> Iterator[Record]:
+def iterate_records(entry: LogEntry, *, limit: int = DEFAULT_LIMIT) -> Iterator[Record]:
     """The records of an entry; `FormatError` where they cannot be read, after those that can."""
     batch = entry.batch
     if batch is None:
@@ -276,12 +278,12 @@ def iterate_records(entry: Entry, *, limit: int = DEFAULT_LIMIT) -> Iterator[Rec
     yield from record_batch.read_records(batch, body)
 
 
-def records_of(entry: Entry, *, limit: int = DEFAULT_LIMIT) -> list[Record]:
+def records_of(entry: LogEntry, *, limit: int = DEFAULT_LIMIT) -> list[Record]:
     """All records of an entry, in at most `limit` decompressed bytes; `FormatError` where one is not right."""
     return list(iterate_records(entry, limit=limit))
 
 
-def first_offset_of(entry: Entry, *, limit: int = DEFAULT_LIMIT) -> int:
+def first_offset_of(entry: LogEntry, *, limit: int = DEFAULT_LIMIT) -> int:
     """The offset of an entry's first record; a wrapper has to be decompressed for it."""
     if entry.batch is not None or not entry.header.codec:
         return entry.base_offset
@@ -294,10 +296,10 @@ def first_offset_of(entry: Entry, *, limit: int = DEFAULT_LIMIT) -> int:
 __all__ = [
     "DEFAULT_LIMIT",
     "Damage",
-    "Entry",
+    "DamageReason",
     "LogBytes",
+    "LogEntry",
     "Readable",
-    "Reason",
     "Walker",
     "Window",
     "first_offset_of",

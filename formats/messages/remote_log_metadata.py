@@ -29,7 +29,7 @@ class ApiKey(enum.IntEnum):
     SEGMENT_METADATA_SNAPSHOT = 3
 
 
-class Layout(enum.StrEnum):
+class RecordLayout(enum.StrEnum):
     """Which brokers write it."""
 
     WITH_CUSTOM_METADATA = "3.6+"
@@ -79,7 +79,7 @@ class SegmentMetadata(NamedTuple):
     size_in_bytes: int
     custom_metadata: bytes | None
     state: SegmentState
-    layout: Layout = Layout.WITH_CUSTOM_METADATA
+    layout: RecordLayout = RecordLayout.WITH_CUSTOM_METADATA
 
 
 class SegmentMetadataUpdate(NamedTuple):
@@ -91,7 +91,7 @@ class SegmentMetadataUpdate(NamedTuple):
     event_timestamp: int
     custom_metadata: bytes | None
     state: SegmentState
-    layout: Layout = Layout.WITH_CUSTOM_METADATA
+    layout: RecordLayout = RecordLayout.WITH_CUSTOM_METADATA
 
 
 class PartitionDelete(NamedTuple):
@@ -101,7 +101,7 @@ class PartitionDelete(NamedTuple):
     broker_id: int
     event_timestamp: int
     state: PartitionDeleteState
-    layout: Layout = Layout.WITH_CUSTOM_METADATA
+    layout: RecordLayout = RecordLayout.WITH_CUSTOM_METADATA
 
 
 class SegmentMetadataSnapshot(NamedTuple):
@@ -117,7 +117,7 @@ class SegmentMetadataSnapshot(NamedTuple):
     size_in_bytes: int
     custom_metadata: bytes | None
     state: SegmentState
-    layout: Layout = Layout.WITH_CUSTOM_METADATA
+    layout: RecordLayout = RecordLayout.WITH_CUSTOM_METADATA
 
 
 RemoteLogMetadata = SegmentMetadata | SegmentMetadataUpdate | PartitionDelete | SegmentMetadataSnapshot
@@ -150,8 +150,8 @@ RemoteLogSegmentMetadataSnapshotRecord 0 flexible 0+ key 3
   segment_leader_epochs []SegmentLeaderEpoch, size_in_bytes int32, custom_metadata ?bytes = null, state int8
 """)
 MESSAGES = {
-    Layout.WITH_CUSTOM_METADATA: {ApiKey(message.key): message for message in _MESSAGES.values()},
-    Layout.BEFORE_CUSTOM_METADATA: {
+    RecordLayout.WITH_CUSTOM_METADATA: {ApiKey(message.key): message for message in _MESSAGES.values()},
+    RecordLayout.BEFORE_CUSTOM_METADATA: {
         ApiKey(message.key): message._replace(
             fields=tuple(f for f in message.fields if f.name != "custom_metadata")
         )
@@ -182,24 +182,24 @@ def read_remote_log_metadata(value: Bytes) -> RemoteLogMetadata:
     if version != 0:
         raise FormatError(f"{ApiKey(key).name} has no version {version}", position - 1)
     try:
-        return _read_as(Layout.WITH_CUSTOM_METADATA, ApiKey(key), value, position)
+        return _read_as(RecordLayout.WITH_CUSTOM_METADATA, ApiKey(key), value, position)
     except FormatError as error:
         try:
             if key != ApiKey.PARTITION_DELETE:
-                return _read_as(Layout.BEFORE_CUSTOM_METADATA, ApiKey(key), value, position)
+                return _read_as(RecordLayout.BEFORE_CUSTOM_METADATA, ApiKey(key), value, position)
         except FormatError:
             pass
         raise error from None
 
 
-def _read_as(layout: Layout, key: ApiKey, value: Bytes, position: int) -> RemoteLogMetadata:
+def _read_as(layout: RecordLayout, key: ApiKey, value: Bytes, position: int) -> RemoteLogMetadata:
     fields, end = read_message(MESSAGES[layout][key], 0, value, position)
     if end != len(value):
         raise FormatError(f"{len(value) - end} bytes of garbage after the record", end)
     return _typed(key, fields, layout)
 
 
-def _typed(key: ApiKey, fields: Values, layout: Layout) -> RemoteLogMetadata:
+def _typed(key: ApiKey, fields: Values, layout: RecordLayout) -> RemoteLogMetadata:
     states = PartitionDeleteState if key == ApiKey.PARTITION_DELETE else SegmentState
     if fields["state"] not in set(states):
         raise FormatError(f"unknown state {fields['state']}", 0)

@@ -4,7 +4,7 @@ Every field behind the topic's name lies at a fixed distance from the name's end
 reads them all. What does not fit (lengths of two bytes, tagged fields, partition deletions, anything odd) is
 left to the plain reader, whose records `columns_of_records` makes into the same columns.
 
-Layout as in remote_log_metadata.
+RecordLayout as in remote_log_metadata.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formats.messages.remote_log_metadata import (
-    Layout,
+    RecordLayout,
     SegmentMetadata,
     SegmentMetadataUpdate,
     write_remote_log_metadata,
@@ -280,6 +280,6 @@ def columns_of_records(
         epochs_count=counts,
         custom_position=positions,
         custom_length=lengths,
-        has_custom=np.array([one.layout is Layout.WITH_CUSTOM_METADATA for one in records], np.bool_),
+        has_custom=np.array([one.layout is RecordLayout.WITH_CUSTOM_METADATA for one in records], np.bool_),
         state=np.array([one.state for one in records], np.uint8),
     )

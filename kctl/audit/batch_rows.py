@@ -29,7 +29,7 @@ OWN_PART_ELSEWHERE = 1000
 """The same where other machines scan: their results come to one in hundreds."""
 
 
-class Parts(NamedTuple):
+class BatchFiles(NamedTuple):
     """Where folders with more than `least_rows` batches write files of their own, and what is noted of files."""
 
     folder: Path
@@ -99,7 +99,7 @@ class NotedLogs:
 class BatchRows:
     """Takes the chunks of one folder; keeps few rows, writes many."""
 
-    def __init__(self, parts: Parts, place: Place) -> None:
+    def __init__(self, parts: BatchFiles, place: Place) -> None:
         self.parts, self.place = parts, place
         self.held: list[pa.RecordBatch] = []
         self.rows = 0
@@ -130,7 +130,7 @@ class BatchRows:
             self.held = []
 
 
-def check_with_batches(task: ReplicaTask, options: CheckOptions, parts: Parts) -> Report:
+def check_with_batches(task: ReplicaTask, options: CheckOptions, parts: BatchFiles) -> Report:
     """`check_replica`, with every batch as a row of `batches`, and digests of files. Runs in worker processes."""
     rows = BatchRows(parts, task.place)
     try:
@@ -152,7 +152,7 @@ def check_with_batches(task: ReplicaTask, options: CheckOptions, parts: Parts) -
 
 
 def _checked(
-    task: ReplicaTask, options: CheckOptions, rows: BatchRows, parts: Parts
+    task: ReplicaTask, options: CheckOptions, rows: BatchRows, parts: BatchFiles
 ) -> tuple[Report, dict[str, str]]:
     """The report, and the digest of each of its files that can be read."""
     sliced = task if isinstance(task, SlicedTask) else None

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from formats.log_dir.file_names import FolderKind
 from kctl.audit.slices import LARGE, OF_A_CORE
-from kctl.evidence.model import Evidence
+from kctl.evidence.model import FoundEvidence
 from kctl.rows.audit import AUDIT_ESTIMATE
 from kctl.stores.mirror import given_name, mirror_of
 from kctl.stores.objects import RANGE
@@ -24,7 +24,7 @@ AROUND_A_READ = 4
 """Requests for an object besides its ranges: it is opened and, when it has been read, looked at, by two parts in most cases."""
 
 
-def estimate(evidence: Evidence, paths: tuple[str, ...], cores: int | None) -> Row:
+def estimate(evidence: FoundEvidence, paths: tuple[str, ...], cores: int | None) -> Row:
     """The row of kind `audit-estimate`; `cores` is None where a cluster says how many there are."""
     folders = [replica.folder for replica in evidence.replicas] + [one for one, _ in evidence.loose_folders]
     tasks = [_sizes(folder) for folder in folders] + [_size(path) for path, _ in evidence.files]
@@ -72,7 +72,7 @@ def _requests(size: int) -> int:
     return AROUND_A_READ + -(-size // RANGE) if size else 0
 
 
-def _comparisons(evidence: Evidence) -> int:
+def _comparisons(evidence: FoundEvidence) -> int:
     """Partitions that several brokers hold at one moment."""
     held = Counter(
         (one.topic_partition, one.moment)

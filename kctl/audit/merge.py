@@ -25,7 +25,7 @@ from formats import bounded_json
 from kctl.audit.tables import TABLES, Tables, TableWriter, damaged
 from kctl.errors import KctlError
 from kctl.judging.divergence import judge_divergence
-from kctl.judging.judgement import Judgement, Missing, Question, Subject, Verdict
+from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
 from kctl.model import TopicPartition
 from kctl.replica.comparison.pairs import DIVERGED, BatchColumns, BatchDifference, batch_differences
 from kctl.rows import row_type
@@ -44,7 +44,7 @@ MOST_COPIES = 200_000
 ROWS_AT_ONCE = 1 << 14
 
 
-class Group(NamedTuple):
+class RowGroup(NamedTuple):
     """A row group of a part, and the partitions that it may hold: all of a topic's where its statistics are not there."""
 
     part: Path
@@ -82,9 +82,9 @@ def _judgements_of_one(tables: Tables) -> Iterator[Judgement]:
             yield Judgement(
                 Question(row["question"]),
                 Verdict(row["verdict"]),
-                Subject(row["topic"], row["partition"], row["broker_id"], row["moment"]),
+                JudgementSubject(row["topic"], row["partition"], row["broker_id"], row["moment"]),
                 row["reason"],
-                tuple(Missing(**missing) for missing in bounded_json.loads(row["missing"])),
+                tuple(MissingEvidence(**missing) for missing in bounded_json.loads(row["missing"])),
             )
 
 
@@ -128,14 +128,14 @@ def compared_rows(folders: list[Path]) -> Iterator[Row | Judgement]:
         raise damaged(", ".join(str(folder / "batches") for folder in folders), error) from error
 
 
-def _groups(part: Path) -> Iterator[Group]:
+def _groups(part: Path) -> Iterator[RowGroup]:
     metadata = pq.read_metadata(part)
     columns = [metadata.schema.names.index(name) for name in ("topic", "partition")]
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         known = [group.column(column).statistics for column in columns]
         topics, partitions = ((one.min, one.max) if one and one.has_min_max else None for one in known)
-        yield Group(part, number, topics, partitions)
+        yield RowGroup(part, number, topics, partitions)
 
 
 def _copies(parts: list[Path]) -> dict[Key, dict[int, int]]:
@@ -165,7 +165,7 @@ def _read(part: Path, groups: list[int] | None, columns: list[str]) -> Iterator[
     pa.default_memory_pool().release_unused()
 
 
-def _partition_rows(groups: list[Group], key: Key, amounts: dict[int, int]) -> Iterator[Row]:
+def _partition_rows(groups: list[RowGroup], key: Key, amounts: dict[int, int]) -> Iterator[Row]:
     topic, partition, moment = key
     copies = _held([group for group in groups if group.may_hold(topic, partition)], key, amounts)
     for broker, columns in copies.items():
@@ -188,7 +188,7 @@ def _partition_rows(groups: list[Group], key: Key, amounts: dict[int, int]) -> I
     yield _verdict(key, copies, diverged)
 
 
-def _held(groups: list[Group], key: Key, amounts: dict[int, int]) -> dict[int, BatchColumns]:
+def _held(groups: list[RowGroup], key: Key, amounts: dict[int, int]) -> dict[int, BatchColumns]:
     """The batches of each broker's copy, in order of their base offset; -1 where a value is unknown."""
     held = {broker: np.empty((len(COLUMNS), amounts[broker]), np.int64) for broker in sorted(amounts)}
     filled = dict.fromkeys(held, 0)

@@ -12,12 +12,12 @@ from formats.errors import FormatError
 from formats.log_dir.file_names import REMOTE_INDEX_CACHE, FolderKind
 from formats.log_dir.producer_snapshot import read_entries
 from formats.values import Struct, field
-from kctl.audit.batch_rows import Parts as BatchParts
+from kctl.audit.batch_rows import BatchFiles
 from kctl.audit.tables import TableWriter
 from kctl.checks.replica import check_replica
 from kctl.checks.report import CheckOptions
 from kctl.errors import KctlError
-from kctl.evidence.model import Evidence, LogDir
+from kctl.evidence.model import FoundEvidence, LogDir
 from kctl.files import read_whole
 from kctl.judging.judgement import Judgement, Question
 from kctl.log.folder import read_folder
@@ -35,7 +35,7 @@ INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", CLUSTE
 class Audit(Struct):
     """What every part has to work with. `report` takes what could not be read while the rest goes on."""
 
-    evidence: Evidence
+    evidence: FoundEvidence
     paths: tuple[str, ...]
     report: Callable[[Exception], None]
     checks: CheckOptions = field(default_factory=CheckOptions)
@@ -45,18 +45,18 @@ class Audit(Struct):
     questions: tuple[Question, ...] = ()  # none: all that the evidence has anything on
     now: int | None = None  # milliseconds; for what depends on the time, such as retention
     progress: Progress = SILENT
-    out: BatchParts | None = None  # where workers write many batches; None: `batches` is not written
+    out: BatchFiles | None = None  # where workers write many batches; None: `batches` is not written
     notes: Notes = field(default_factory=lambda: Notes(MOST_NOTED))  # of the scan, for the parts behind it
     out_name: str = ""  # what the folder of the report is called, where it stands for a URL
     kept: Path | None = None  # where what is finished is kept for a run that goes on; see kctl.audit.resume
     batches: TableWriter | None = None  # of the table `batches`
 
 
-class Part(NamedTuple):
+class AuditPart(NamedTuple):
     """A part of the audit; `is_there` tells whether the evidence has anything for it, `question` what it answers."""
 
     name: str
-    is_there: Callable[[Evidence], bool]
+    is_there: Callable[[FoundEvidence], bool]
     rows: Callable[[Audit], Iterator[Row | Judgement]]
     question: Question | None = None
 
@@ -275,7 +275,7 @@ def transactions(audit: Audit) -> Iterator[Row | Judgement]:
     return open_rows(audit.evidence, every=True)
 
 
-def has_transactions(evidence: Evidence) -> bool:
+def has_transactions(evidence: FoundEvidence) -> bool:
     """Whether a copy of what coordinators know is there, or of a partition that transactions wrote to."""
     return any(replica.topic == "__transaction_state" for replica in evidence.replicas) or any(
         _wrote_transactions(replica.folder)
@@ -298,12 +298,12 @@ def _wrote_transactions(folder: Path) -> bool:
     return any(entry.coordinator_epoch >= 0 or entry.current_txn_first_offset >= 0 for entry in entries)
 
 
-def has_internal_topics(evidence: Evidence) -> bool:
+def has_internal_topics(evidence: FoundEvidence) -> bool:
     """Whether a copy of one is there."""
     return any(replica.topic in INTERNAL_TOPICS for replica in evidence.replicas)
 
 
-def has_tier(evidence: Evidence) -> bool:
+def has_tier(evidence: FoundEvidence) -> bool:
     """Whether objects of a tier are there, its metadata, or a broker that keeps indexes of its segments."""
     return (
         bool(evidence.tiers)
@@ -318,28 +318,28 @@ def _keeps_indexes(log_dir: LogDir) -> bool:
     return False
 
 
-def has_leaders(evidence: Evidence) -> bool:
+def has_leaders(evidence: FoundEvidence) -> bool:
     """Whether logs of brokers are there, or a copy of a metadata log."""
     return bool(evidence.broker_logs) or any(one.topic == CLUSTER_METADATA for one in evidence.replicas)
 
 
-def has_replicas(evidence: Evidence) -> bool:
+def has_replicas(evidence: FoundEvidence) -> bool:
     """Whether any partition folder, or a file of one, is there."""
     return bool(evidence.replicas or evidence.files or evidence.loose_folders or evidence.log_dirs)
 
 
-def has_copies(evidence: Evidence) -> bool:
+def has_copies(evidence: FoundEvidence) -> bool:
     """Whether a partition folder whose broker is known is there."""
     return any(replica.broker_id is not None for replica in evidence.replicas)
 
 
-PARTS: tuple[Part, ...] = (
-    Part("verify", has_replicas, files_and_findings, Question.INTEGRITY),
-    Part("checkpoints", lambda evidence: bool(evidence.log_dirs), checkpoints),
-    Part("compare", has_copies, comparison, Question.DIVERGENCE),
-    Part("loss", has_copies, losses, Question.LOSS),
-    Part("timeline", has_leaders, leaderships, Question.LEADERSHIP),
-    Part("internal topics", has_internal_topics, internal_topics),
-    Part("transactions", has_transactions, transactions, Question.TRANSACTIONS),
-    Part("tier", has_tier, tiered_storage, Question.TIER),
+PARTS: tuple[AuditPart, ...] = (
+    AuditPart("verify", has_replicas, files_and_findings, Question.INTEGRITY),
+    AuditPart("checkpoints", lambda evidence: bool(evidence.log_dirs), checkpoints),
+    AuditPart("compare", has_copies, comparison, Question.DIVERGENCE),
+    AuditPart("loss", has_copies, losses, Question.LOSS),
+    AuditPart("timeline", has_leaders, leaderships, Question.LEADERSHIP),
+    AuditPart("internal topics", has_internal_topics, internal_topics),
+    AuditPart("transactions", has_transactions, transactions, Question.TRANSACTIONS),
+    AuditPart("tier", has_tier, tiered_storage, Question.TIER),
 )

@@ -26,7 +26,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kctl.audit.batch_rows import Parts, ReportWithBatches
+from kctl.audit.batch_rows import BatchFiles, ReportWithBatches
 from kctl.audit.read_files import digest
 from kctl.checks.report import CheckOptions, FileReport, LogFacts, ReplicaTask, Report
 from kctl.errors import Refused
@@ -148,7 +148,7 @@ def _write(folder: Path, name: str, data: bytes) -> None:
 
 
 def check_or_recall(
-    task: ReplicaTask, options: CheckOptions, *, check: Callable[..., Report], kept: Path, parts: Parts
+    task: ReplicaTask, options: CheckOptions, *, check: Callable[..., Report], kept: Path, parts: BatchFiles
 ) -> Report:
     """The report that an earlier run kept of this folder; else that of `check`, which is kept. Runs in workers."""
     try:

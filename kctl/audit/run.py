@@ -18,12 +18,12 @@ from secrets import token_hex
 
 from formats.values import Struct, field
 from kctl.audit import batch_rows
-from kctl.audit.batch_rows import Parts
-from kctl.audit.parts import MOST_NOTED, PARTS, Audit, Part
+from kctl.audit.batch_rows import BatchFiles
+from kctl.audit.parts import MOST_NOTED, PARTS, Audit, AuditPart
 from kctl.audit.resume import FOLDER, forget, is_of_run, keep_below, run_digest
 from kctl.audit.tables import TABLE_OF_KIND, TABLES, TableWriter, table_writer, write_file, write_summary
 from kctl.errors import KctlError, Refused, file_error, reason_of
-from kctl.evidence.model import Evidence
+from kctl.evidence.model import FoundEvidence
 from kctl.judging.judgement import Coverage, Judgement, Question
 from kctl.judging.sentences import audit_sentence
 from kctl.replica.copies.scanned import NOTED
@@ -41,7 +41,7 @@ Row = dict[str, object]
 DISK_SAYS_NO = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})
 
 
-class Totals(Struct):
+class AuditTotals(Struct):
     """What the rows add up to."""
 
     files: int = 0
@@ -172,7 +172,7 @@ STORE_OUT_OF_REACH = (
 )
 
 
-def check_reach(engine: Engine, out: Path, evidence: Evidence) -> None:
+def check_reach(engine: Engine, out: Path, evidence: FoundEvidence) -> None:
     """`Refused` where an executor does not see the evidence, or writes elsewhere than this machine reads.
 
     BadValue where the URL of evidence holds what is not to be sent to executors.
@@ -256,13 +256,15 @@ def run(
 
 
 def _run_parts(
-    parts: tuple[Part, ...], audit: Audit, place: Path, out: Path, on_row: Callable[[Row], None],
+    parts: tuple[AuditPart, ...], audit: Audit, place: Path, out: Path, on_row: Callable[[Row], None],
     fill_batches: Callable[[TableWriter], None] = lambda writer: None,
 ) -> Row:  # fmt: skip
     """Every part's rows into the tables of `place`, which the caller named `out`."""
     began, started = time.monotonic(), time.time_ns() // 1_000_000
     asked = [*audit.questions, *(part.question for part in parts if part.question is not None)]
-    totals = Totals(coverages={question: Coverage(question) for question in Question if question in asked})
+    totals = AuditTotals(
+        coverages={question: Coverage(question) for question in Question if question in asked}
+    )
     is_local = isinstance(audit.jobs, int | None)
     writers: dict[str, TableWriter] = {}
     try:
@@ -272,7 +274,7 @@ def _run_parts(
             batches = writers["batches"]
             noted = MOST_NOTED if is_local else 0  # what comes from other machines shall stay small
             least = batch_rows.OWN_PART if is_local else batch_rows.OWN_PART_ELSEWHERE
-            audit.out, audit.batches = Parts(batches.workers, least, audit.digest, noted), batches
+            audit.out, audit.batches = BatchFiles(batches.workers, least, audit.digest, noted), batches
             fill_batches(batches)
             stack.enter_context(NOTED.having(audit.notes))
             done = [_run_part(part, audit, writers, totals, on_row) for part in parts]
@@ -318,14 +320,20 @@ def merge(
     prepare_folder(place, tuple(map(str, folders)), own=False, overwrite=overwrite)
     forget(place)
     parts = (
-        Part("join", lambda evidence: True, lambda audit: joined_rows(folders)),
-        Part("compare", lambda evidence: True, lambda audit: compared_rows(folders), Question.DIVERGENCE),
+        AuditPart("join", lambda evidence: True, lambda audit: joined_rows(folders)),
+        AuditPart(
+            "compare", lambda evidence: True, lambda audit: compared_rows(folders), Question.DIVERGENCE
+        ),
     )
     return _run_parts(parts, audit, place, out, on_row, lambda writer: join_batches(folders, writer))
 
 
 def _run_part(
-    part: Part, audit: Audit, writers: dict[str, TableWriter], totals: Totals, on_row: Callable[[Row], None]
+    part: AuditPart,
+    audit: Audit,
+    writers: dict[str, TableWriter],
+    totals: AuditTotals,
+    on_row: Callable[[Row], None],
 ) -> Row:
     began, state = time.monotonic(), "done"
     if not isinstance(audit.jobs, int | None):
@@ -358,7 +366,9 @@ def write_report(out: Path) -> Path:
     return path
 
 
-def _summary(audit: Audit, out: Path, totals: Totals, done: list[Row], started: int, seconds: float) -> Row:
+def _summary(
+    audit: Audit, out: Path, totals: AuditTotals, done: list[Row], started: int, seconds: float
+) -> Row:
     evidence, errors = audit.evidence, totals.severities["error"]
     loss = totals.coverages.get(Question.LOSS)
     lost = totals.lost_records() if totals.lost or (loss and loss.judged) else None
@@ -397,7 +407,7 @@ def _costs(jobs: Jobs) -> Row:
     }
 
 
-def verdict(totals: Totals, lost: int | None, parts: Iterable[Row] = ()) -> str:
+def verdict(totals: AuditTotals, lost: int | None, parts: Iterable[Row] = ()) -> str:
     """The verdict in one sentence; silence about parts that could not be done would read as health."""
     said = list(_clauses(totals, lost))
     undone = [str(part["name"]) for part in parts if str(part["state"]).startswith("could not")]
@@ -406,7 +416,7 @@ def verdict(totals: Totals, lost: int | None, parts: Iterable[Row] = ()) -> str:
     return audit_sentence(said, [coverage.row() for coverage in totals.coverages.values()])
 
 
-def _clauses(totals: Totals, lost: int | None) -> Iterator[str]:
+def _clauses(totals: AuditTotals, lost: int | None) -> Iterator[str]:
     if lost:
         partitions = len(totals.lost)
         yield f"{lost:,} records are lost in {partitions:,} partition{'' if partitions == 1 else 's'}"

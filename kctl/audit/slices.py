@@ -21,9 +21,9 @@ import numpy as np
 
 from kctl.audit.read_files import ReadFiles, digest
 from kctl.checks.parallel import (
-    Part,
+    LogPart,
     PartRead,
-    Parts,
+    PlannedParts,
     SlicedTask,
     Task,
     hints_in,
@@ -39,7 +39,7 @@ from kctl.log.folder import read_folder
 from kctl.model import SILENT, Progress
 from kctl.scan.options import ScanOptions
 from kctl.scan.packed import PackedPiece, packed, unpacked
-from kctl.scan.pieces import Piece
+from kctl.scan.pieces import ScannedPiece
 from kctl.scan.pool import Jobs, default_jobs, ordered
 from kctl.scan.source import opened_source
 from kctl.scan.splits import Split, most_splits, plan_splits
@@ -163,7 +163,7 @@ def read_slice(one: Slice, to: Path, algorithm: str | None) -> ReadSlice:
     return ReadSlice(name, split, file.name, file.stat().st_size, error, read.found.get(str(one.log)))
 
 
-def _until_failed(pieces: Iterator[Piece], failed: list[OSError]) -> Iterator[Piece]:
+def _until_failed(pieces: Iterator[ScannedPiece], failed: list[OSError]) -> Iterator[ScannedPiece]:
     """The pieces up to a read error, which goes to `failed`. Errors of writing, such as a full disk, are raised."""
     try:
         yield from pieces
@@ -174,9 +174,9 @@ def _until_failed(pieces: Iterator[Piece], failed: list[OSError]) -> Iterator[Pi
 # --- putting together ---------------------------------------------------------------------------------
 
 
-def read_before(sliced: SlicedTask, folder: Path) -> tuple[Parts, dict[str, str]]:
+def read_before(sliced: SlicedTask, folder: Path) -> tuple[PlannedParts, dict[str, str]]:
     """The logs that were read into files of a folder, but for those that have changed since, and digests by path."""
-    planned: list[Part] = []
+    planned: list[LogPart] = []
     results: list[PartRead] = []
     digests: dict[str, str] = {}
     for log, slices in groupby(sliced.slices, key=lambda one: str(one.log)):
@@ -188,9 +188,9 @@ def read_before(sliced: SlicedTask, folder: Path) -> tuple[Parts, dict[str, str]
         digests |= {str(path): one.digest for one in found if one.digest}
         for one in read:
             start, end = one.split
-            planned.append(Part(path, ScanOptions(start=start), end, NO_HINTS, -1))
+            planned.append(LogPart(path, ScanOptions(start=start), end, NO_HINTS, -1))
             results.append(PartRead(_pieces_in(folder / one.file, one.size), one.error))
-    return Parts(planned, iter(results), SILENT), digests
+    return PlannedParts(planned, iter(results), SILENT), digests
 
 
 def _size(path: Path) -> int:
@@ -203,14 +203,14 @@ def _size(path: Path) -> int:
 # --- the files ----------------------------------------------------------------------------------------
 
 
-def _write(file: Path, pieces: Iterable[Piece]) -> None:
+def _write(file: Path, pieces: Iterable[ScannedPiece]) -> None:
     with file.open("xb") as out:
         for piece in pieces:
             data = msgspec.msgpack.encode(packed(piece))
             out.write(len(data).to_bytes(SIZE) + data)
 
 
-def _pieces_in(file: Path, size: int) -> Iterator[Piece]:
+def _pieces_in(file: Path, size: int) -> Iterator[ScannedPiece]:
     """The pieces; `KctlError` where the file is not as it was written."""
     try:
         if file.stat().st_size != size:

@@ -29,7 +29,7 @@ from kctl.broker_logs.containers import heads_of
 from kctl.broker_logs.opening import PEEKED, STDIN, chunks_of, spooled_stdin, tail_of
 from kctl.errors import BadValue, KctlError, file_error, reason_of
 from kctl.evidence.discover import discover
-from kctl.evidence.model import BrokerLog, Evidence, Root
+from kctl.evidence.model import BrokerLog, FoundEvidence, Root
 from kctl.evidence.names import broker_log_kind
 from kctl.findings import Finding, Place
 from kctl.findings import state_log as say
@@ -91,7 +91,7 @@ class Sources(Struct):
     failures: list[KctlError] = field(default_factory=list)
     brokers: frozenset[int] = frozenset()
     """The brokers asked for, of logs that several write to; empty for all."""
-    evidence: Evidence | None = None
+    evidence: FoundEvidence | None = None
     """Where they were found, with all else that lies there."""
 
     @property
@@ -129,7 +129,9 @@ def find_sources(
     return sources_in(evidence, layouts, reads_stdin=STDIN in paths)
 
 
-def sources_in(evidence: Evidence, layouts: Sequence[Layout] = (), *, reads_stdin: bool = False) -> Sources:
+def sources_in(
+    evidence: FoundEvidence, layouts: Sequence[Layout] = (), *, reads_stdin: bool = False
+) -> Sources:
     """The same of evidence whose folders are known, with the broker ids that were given for them."""
     sources = Sources((), evidence=evidence)
     sources.failures.extend(evidence.failures)
@@ -145,7 +147,7 @@ def sources_in(evidence: Evidence, layouts: Sequence[Layout] = (), *, reads_stdi
     return sources
 
 
-def _candidates(evidence: Evidence, reads_stdin: bool) -> Iterator[Candidate]:
+def _candidates(evidence: FoundEvidence, reads_stdin: bool) -> Iterator[Candidate]:
     several = len(evidence.roots) > 1
     if reads_stdin:
         yield Candidate(STDIN, STDIN, "other", None, None, True)
@@ -162,7 +164,7 @@ def _kind(log: BrokerLog) -> str:
 
 
 def _candidate(
-    evidence: Evidence, path: Path, root: Root, kind: str, broker_id: int | None, several: bool
+    evidence: FoundEvidence, path: Path, root: Root, kind: str, broker_id: int | None, several: bool
 ) -> Candidate:
     place = evidence.place_of(path, root)
     # A file that was named is told apart by its own path; only folders need naming beside it.

@@ -17,7 +17,7 @@ from formats.log_dir.checkpoints import EpochEntry, MalformedCheckpoint, assigne
 from formats.log_dir.file_names import FolderKind
 from formats.values import Struct, field, replace
 from kctl.checks.batches import FAR
-from kctl.checks.outliers import Seen
+from kctl.checks.outliers import MarkedChunk
 from kctl.checks.report import FileReport, LogFacts, ReplicaTask
 from kctl.checks.small_files import read_text, say_malformed
 from kctl.findings import NOWHERE, Place, Severity
@@ -26,7 +26,7 @@ from kctl.findings.segments import EPOCH_WRONG
 from kctl.scan.source import Source
 
 
-class Run(Struct):
+class EpochRun(Struct):
     """Consecutive batches of one leader epoch: offsets [base_offset, next_offset)."""
 
     epoch: int
@@ -39,10 +39,10 @@ class Run(Struct):
 class EpochRuns(Struct):
     """The leader epochs of a log in the order of its batches."""
 
-    runs: list[Run] = field(default_factory=list)
+    runs: list[EpochRun] = field(default_factory=list)
     place: Place = NOWHERE  # of the file that is being read
 
-    def feed(self, seen: Seen, source: Source | None = None) -> None:
+    def feed(self, seen: MarkedChunk, source: Source | None = None) -> None:
         """The next batches; those of old magic or with a wrong CRC say nothing."""
         headers = seen.headers
         use = headers.crc_valid & (headers.magic == 2) & (headers.partition_leader_epoch >= 0)
@@ -61,9 +61,11 @@ class EpochRuns(Struct):
                 base_offset=int(headers.base_offset[row]),
                 last_offset=int(headers.last_offset[row]),
             )
-            self._add(Run(int(epoch[first]), int(base[first]), int(last[after - 1]), place, after - first))
+            self._add(
+                EpochRun(int(epoch[first]), int(base[first]), int(last[after - 1]), place, after - first)
+            )
 
-    def _add(self, run: Run) -> None:
+    def _add(self, run: EpochRun) -> None:
         if self.runs and self.runs[-1].epoch == run.epoch:
             self.runs[-1].last_offset = max(self.runs[-1].last_offset, run.last_offset)
             self.runs[-1].batches += run.batches
@@ -145,7 +147,7 @@ def _check_entries(
     _check_end(report, entries, task, facts)
 
 
-def _goes_on_over(entries: list[EpochEntry], runs: list[Run], number: int) -> EpochEntry | None:
+def _goes_on_over(entries: list[EpochEntry], runs: list[EpochRun], number: int) -> EpochEntry | None:
     """The entry that goes on over a batch as its neighbours do, where the epoch without an entry is its alone.
 
     Then not the file is wrong, but the batch.
@@ -163,13 +165,13 @@ def _goes_on_over(entries: list[EpochEntry], runs: list[Run], number: int) -> Ep
     return None if behind is None and is_near else entries[at]
 
 
-def _neighbours(runs: list[Run], number: int) -> tuple[int | None, int | None]:
+def _neighbours(runs: list[EpochRun], number: int) -> tuple[int | None, int | None]:
     """The epochs before and behind a run."""
     before = runs[number - 1].epoch if number else None
     return before, runs[number + 1].epoch if number + 1 < len(runs) else None
 
 
-def _say_batch(report: FileReport, entry: EpochEntry, runs: list[Run], number: int) -> None:
+def _say_batch(report: FileReport, entry: EpochEntry, runs: list[EpochRun], number: int) -> None:
     """The batch is wrong, unless the order of the batches has shown it already."""
     run = runs[number]
     before, behind = _neighbours(runs, number)

@@ -22,7 +22,7 @@ from kctl.checks.indexes import check_index_cache
 from kctl.checks.replica import COMPACTED
 from kctl.checks.report import CheckOptions, LogFacts, ReplicaTask, Report
 from kctl.evidence.alive import Registered
-from kctl.evidence.model import Evidence, LogDir, Replica
+from kctl.evidence.model import FoundEvidence, LogDir, Replica
 from kctl.findings import Finding, Place
 from kctl.findings import directories as say
 from kctl.model import TopicPartition
@@ -43,7 +43,7 @@ class DirectoryCheck(Struct):
             check_directory(self.checkpoints, self.logs, self.has_run, self.log_dir.is_clean)
         return self.checkpoints.report
 
-    def index_cache(self, evidence: Evidence, options: CheckOptions) -> Report:
+    def index_cache(self, evidence: FoundEvidence, options: CheckOptions) -> Report:
         """The report on the broker's copies of remote indexes."""
         folder = self.log_dir.path / REMOTE_INDEX_CACHE
         if not self.log_dir.is_whole or not folder.is_dir():
@@ -54,7 +54,7 @@ class DirectoryCheck(Struct):
 
 
 def open_directory(
-    log_dir: LogDir, evidence: Evidence, options: CheckOptions, registered: Registered | None = None
+    log_dir: LogDir, evidence: FoundEvidence, options: CheckOptions, registered: Registered | None = None
 ) -> DirectoryCheck:
     """Read what a log directory says about its partitions.
 
@@ -90,7 +90,7 @@ def _has_time_index(folder: Path) -> bool:
 
 
 def task_of(
-    replica: Replica, directory: DirectoryCheck, evidence: Evidence, options: CheckOptions
+    replica: Replica, directory: DirectoryCheck, evidence: FoundEvidence, options: CheckOptions
 ) -> ReplicaTask:
     """The task of checking one partition folder."""
     log_dir, partition = replica.log_dir, replica.topic_partition
@@ -118,7 +118,7 @@ def task_of(
     )
 
 
-def loose_task(folder: Path, log_dir: LogDir, evidence: Evidence) -> ReplicaTask:
+def loose_task(folder: Path, log_dir: LogDir, evidence: FoundEvidence) -> ReplicaTask:
     """The task of checking a folder with segments whose name is no topic-partition."""
     place = evidence.place_of(folder, log_dir.root)
     return ReplicaTask(

@@ -21,7 +21,7 @@ from kctl.checks.directory import offsets_in
 from kctl.checks.evidence import loose_task, open_directory, task_of
 from kctl.checks.replica import TYPES, check_replica
 from kctl.checks.report import CheckOptions, FileReport, ReplicaTask, Report
-from kctl.checks.segments import Parts, scan_log, scan_options
+from kctl.checks.segments import LogPieces, scan_log, scan_options
 from kctl.checks.small_files import read_small
 from kctl.evidence.discover import discover
 from kctl.findings import Finding, Place
@@ -46,7 +46,9 @@ def whole_place(path: Path, place: Place) -> Place:
     return replace(place, topic=above.topic, partition=above.partition) if above else place
 
 
-def check_named_file(path: Path, place: Place, options: CheckOptions, parts: Parts | None = None) -> Report:
+def check_named_file(
+    path: Path, place: Place, options: CheckOptions, parts: LogPieces | None = None
+) -> Report:
     """What is wrong with one file; `parts` as in `check_replica`."""
     place = whole_place(path, place)
     named = parse_segment_file(path.name)
@@ -68,7 +70,7 @@ def check_named_file(path: Path, place: Place, options: CheckOptions, parts: Par
 
 
 def _check_log(
-    found: Report, file: FolderFile, place: Place, options: CheckOptions, parts: Parts | None
+    found: Report, file: FolderFile, place: Place, options: CheckOptions, parts: LogPieces | None
 ) -> None:
     suffix = file.named.suffix if file.named else ".log"
     report = found.file(place, TYPES.get(suffix, "log"), file.size_in_bytes, options)

@@ -20,7 +20,7 @@ from formats.values import Struct, replace
 from kctl.scan.options import Chunk
 
 
-class Seen(Struct, frozen=True):
+class MarkedChunk(Struct, frozen=True):
     """A chunk for the checks of other files: outliers have `crc_valid` False."""
 
     chunk: Chunk
@@ -38,7 +38,7 @@ MOST_HELD = 64
 
 def without_outliers(
     chunks: Iterable[Chunk], named: int | None = None, next_segment: int | None = None
-) -> Iterator[Seen]:
+) -> Iterator[MarkedChunk]:
     """The chunks, outliers marked. Each is held back until the next ones are known, so chunk borders change nothing.
 
     `named` is the base offset in the file's name, `next_segment` that of the segment behind it.
@@ -46,7 +46,7 @@ def without_outliers(
     held: deque[Chunk] = deque()
     last_offset, expected = -1, named or 0
 
-    def first() -> Seen:
+    def first() -> MarkedChunk:
         nonlocal last_offset, expected
         following = [
             int(base) for chunk in islice(held, 1, None) for base in chunk.headers.base_offset[:LOOKED_AT]
@@ -68,18 +68,18 @@ def without_outliers(
 
 def _marked(
     chunk: Chunk, last_offset: int, expected: int, following: Sequence[int]
-) -> tuple[Seen, int | None]:
+) -> tuple[MarkedChunk, int | None]:
     """The chunk with its outliers marked, and its last right offset; None if it has none."""
     headers = chunk.headers
     if not len(headers):
-        return Seen(chunk, headers, []), None
+        return MarkedChunk(chunk, headers, []), None
     if last_offset < headers.base_offset[0] and rises(headers, following[0] if following else None):
-        return Seen(chunk, headers, []), int(headers.last_offset[-1])
+        return MarkedChunk(chunk, headers, []), int(headers.last_offset[-1])
     wrong = wrong_offsets(headers, last_offset, expected, following)
     right = np.flatnonzero(~wrong)
     reached = int(headers.last_offset[right[-1]]) if len(right) else None
     outliers: list[int] = np.flatnonzero(wrong & headers.crc_valid).tolist()
-    return Seen(chunk, replace(headers, crc_valid=headers.crc_valid & ~wrong), outliers), reached
+    return MarkedChunk(chunk, replace(headers, crc_valid=headers.crc_valid & ~wrong), outliers), reached
 
 
 class Offsets(Protocol):

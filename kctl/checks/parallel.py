@@ -27,7 +27,7 @@ from kctl.log.folder import Folder, FolderFile, read_folder
 from kctl.model import Progress
 from kctl.scan.options import ScanOptions
 from kctl.scan.packed import PackedPiece, packed, unpacked
-from kctl.scan.pieces import Piece, Pieces
+from kctl.scan.pieces import PieceScan, ScannedPiece
 from kctl.scan.pool import Jobs, ordered
 from kctl.scan.source import Source, opened_source
 from kctl.scan.splits import Split, hints_of, plan_splits
@@ -57,7 +57,7 @@ class SlicedTask(ReplicaTask, frozen=True):
 Task = ReplicaTask | NamedTask
 
 
-class Part(NamedTuple):
+class LogPart(NamedTuple):
     """Bytes of a log to be read; what a worker is sent."""
 
     path: Path
@@ -77,14 +77,14 @@ class Listed(NamedTuple):
 class PartRead(NamedTuple):
     """The pieces of a part; what a worker sends back."""
 
-    pieces: Iterable[PackedPiece | Piece]
+    pieces: Iterable[PackedPiece | ScannedPiece]
     error: OSError | None = None
 
 
-class Plan(Struct, frozen=True):
+class TaskPlan(Struct, frozen=True):
     """How a task is cut into parts."""
 
-    parts: Sequence[Part]  # none: it is small
+    parts: Sequence[LogPart]  # none: it is small
     folder: Folder | None = None
 
 
@@ -92,10 +92,10 @@ def reports(
     tasks: Sequence[Task], check: Check, options: CheckOptions, jobs: Jobs, progress: Progress
 ) -> Iterator[Report]:
     """The report on each task, in order. Only what `check_replica` does is cut into parts."""
-    plans: dict[int, Plan] = {}
+    plans: dict[int, TaskPlan] = {}
     is_local = jobs is None or isinstance(jobs, int)
 
-    def items() -> Iterator[Task | Listed | Part]:
+    def items() -> Iterator[Task | Listed | LogPart]:
         for number, task in enumerate(tasks):
             plan = plan_of(task, options) if is_local and check is check_replica else None
             if plan is None:
@@ -117,16 +117,16 @@ def reports(
             progress.advance(max(0, result.size_in_bytes - known))
             yield result
             continue
-        parts = Parts(plan.parts, chain([result], results), progress)
+        parts = PlannedParts(plan.parts, chain([result], results), progress)
         report = _checked(task, plan, parts, options)
         parts.finish()
         progress.advance(max(0, report.size_in_bytes - parts.size_in_bytes))
         yield report
 
 
-def _done(item: Task | Listed | Part, check: Check, options: CheckOptions) -> Report | PartRead:
+def _done(item: Task | Listed | LogPart, check: Check, options: CheckOptions) -> Report | PartRead:
     """One item of the work, in whichever process."""
-    if isinstance(item, Part):
+    if isinstance(item, LogPart):
         return read_part(item)
     if isinstance(item, Listed):
         return check_replica(item.task, options, folder=item.folder)
@@ -135,7 +135,7 @@ def _done(item: Task | Listed | Part, check: Check, options: CheckOptions) -> Re
     return check(item, options=options)
 
 
-def _checked(task: Task, plan: Plan, parts: Parts, options: CheckOptions) -> Report:
+def _checked(task: Task, plan: TaskPlan, parts: PlannedParts, options: CheckOptions) -> Report:
     if isinstance(task, NamedTask):
         return check_named_file(task.path, task.place, options, parts)
     return check_replica(task, options, folder=plan.folder, parts=parts)
@@ -144,7 +144,7 @@ def _checked(task: Task, plan: Plan, parts: Parts, options: CheckOptions) -> Rep
 # --- cutting ------------------------------------------------------------------------------------------
 
 
-def plan_of(task: Task, options: CheckOptions) -> Plan | None:
+def plan_of(task: Task, options: CheckOptions) -> TaskPlan | None:
     """How a task is cut; None where it is small, or cannot be read."""
     if isinstance(task, NamedTask):
         return _plan_of_file(task, options)
@@ -154,14 +154,14 @@ def plan_of(task: Task, options: CheckOptions) -> Plan | None:
         return None
     logs = [(s.log, s.index) for s in (*folder.segments, *folder.leftovers) if s.log]
     if sum(log.size_in_bytes for log, _ in logs) < LARGE:
-        return Plan((), folder)
-    parts: list[Part] = []
+        return TaskPlan((), folder)
+    parts: list[LogPart] = []
     for log, index in logs:
         parts += parts_of(log, index, task.place_of(shown_name(log)), options)
-    return Plan(parts, folder)
+    return TaskPlan(parts, folder)
 
 
-def _plan_of_file(task: NamedTask, options: CheckOptions) -> Plan | None:
+def _plan_of_file(task: NamedTask, options: CheckOptions) -> TaskPlan | None:
     size = task.path.stat().st_size if task.path.is_file() else 0
     if size < LARGE or not is_log(task.path):
         return None
@@ -169,10 +169,10 @@ def _plan_of_file(task: NamedTask, options: CheckOptions) -> Plan | None:
     is_there = task.path.suffix == ".log" and index.is_file()
     beside = FolderFile(index, index.stat().st_size) if is_there else None
     parts = parts_of(FolderFile(task.path, size), beside, whole_place(task.path, task.place), options)
-    return Plan(parts) if parts else None
+    return TaskPlan(parts) if parts else None
 
 
-def parts_of(log: FolderFile, index: FolderFile | None, place: Place, options: CheckOptions) -> list[Part]:
+def parts_of(log: FolderFile, index: FolderFile | None, place: Place, options: CheckOptions) -> list[LogPart]:
     """The parts of a log, cut where its index says that batches begin; none where it cannot be read."""
     try:
         hints = hints_in(index.path if index else None)
@@ -190,11 +190,11 @@ def scan_of(place: Place, options: CheckOptions) -> ScanOptions:
     return ScanOptions(level=options.level, place=place, max_decompressed_bytes=limit)
 
 
-def part_of(path: Path, scan: ScanOptions, split: Split, hints: NDArray[np.int64]) -> Part:
+def part_of(path: Path, scan: ScanOptions, split: Split, hints: NDArray[np.int64]) -> LogPart:
     """A part of a log, with those of the hints that are of use for it."""
     start, end = split
     inside = hints[(hints > start) & (hints < end)]
-    return Part(path, replace(scan, start=start, end=end), end, inside, os.getpid())
+    return LogPart(path, replace(scan, start=start, end=end), end, inside, os.getpid())
 
 
 def hints_in(index: Path | None) -> NDArray[np.int64]:
@@ -208,7 +208,7 @@ def hints_in(index: Path | None) -> NDArray[np.int64]:
 # --- reading, and putting together --------------------------------------------------------------------
 
 
-def read_part(part: Part) -> PartRead:
+def read_part(part: LogPart) -> PartRead:
     """The pieces of a part; packed where another process wants them."""
     pieces = pieces_of(part)
     if os.getpid() == part.sender:
@@ -222,27 +222,27 @@ def read_part(part: Part) -> PartRead:
     return PartRead(done)
 
 
-def pieces_of(part: Part) -> Iterator[Piece]:
+def pieces_of(part: LogPart) -> Iterator[ScannedPiece]:
     """The pieces of a part as they are read."""
     with opened_source(part.path) as source:
-        for piece in Pieces(source, part.options, part.hints):
+        for piece in PieceScan(source, part.options, part.hints):
             if piece.end > part.end:
                 return
             yield piece
 
 
-class Parts:
+class PlannedParts:
     """The parts of one task as they come back, in the order in which they were planned."""
 
     def __init__(
-        self, planned: Sequence[Part], results: Iterator[Report | PartRead], progress: Progress
+        self, planned: Sequence[LogPart], results: Iterator[Report | PartRead], progress: Progress
     ) -> None:
         self._planned = deque(planned)
         self._results = results
         self._progress = progress
         self.size_in_bytes = 0  # of those that came back
 
-    def pieces(self, path: Path, source: Source, options: ScanOptions) -> Iterator[Piece] | None:
+    def pieces(self, path: Path, source: Source, options: ScanOptions) -> Iterator[ScannedPiece] | None:
         """The pieces of a log as one scan would give them; None where nothing of it was planned."""
         if not any(part.path == path for part in self._planned):
             return None
@@ -255,7 +255,7 @@ class Parts:
         while self._planned:
             self._next()
 
-    def _next(self) -> tuple[Part, PartRead]:
+    def _next(self) -> tuple[LogPart, PartRead]:
         part, read = self._planned.popleft(), next(self._results)
         assert isinstance(read, PartRead)
         size = part.end - part.options.start
@@ -263,7 +263,7 @@ class Parts:
         self._progress.advance(size)
         return part, read
 
-    def _joined(self, path: Path, source: Source, options: ScanOptions) -> Iterator[Piece]:
+    def _joined(self, path: Path, source: Source, options: ScanOptions) -> Iterator[ScannedPiece]:
         position, last_offset, is_right = 0, -1, True
         while self._planned and self._planned[0].path == path:
             part, read = self._next()
@@ -282,9 +282,9 @@ class Parts:
             # What reaches over a cut, or depends on what lies before it, tells that none should be there.
             is_right = position == part.end
             if not is_right:
-                yield from Pieces(source, replace(options, start=position, last_offset=last_offset))
+                yield from PieceScan(source, replace(options, start=position, last_offset=last_offset))
 
 
-def begins_soundly(piece: Piece) -> bool:
+def begins_soundly(piece: ScannedPiece) -> bool:
     """Whether the first thing in a piece is a sound batch: nothing before it can change what follows."""
     return len(piece.headers) > 0 and bool(piece.headers.crc_valid[0])

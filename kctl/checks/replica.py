@@ -19,8 +19,8 @@ from kctl.checks.indexes import IndexedLog, check_transaction_index, open_indexe
 from kctl.checks.kraft import check_kraft_snapshot, reaches
 from kctl.checks.report import CheckOptions, FileReport, LogFacts, ReplicaTask, Report
 from kctl.checks.segments import (
+    LogPieces,
     OnChunk,
-    Parts,
     ScannedLog,
     check_gaps,
     check_leftover,
@@ -83,7 +83,7 @@ class _Check(Struct, dict=True):
     options: CheckOptions
     folder: Folder
     on_chunk: OnChunk | None = None
-    parts: Parts | None = None
+    parts: LogPieces | None = None
     report: Report = field(default_factory=Report)
     checks: LogChecks = field(default_factory=LogChecks)
     scanned: list[tuple[Segment, ScannedLog]] = field(default_factory=list)
@@ -127,7 +127,7 @@ def check_replica(
     on_chunk: OnChunk | None = None,
     *,
     folder: Folder | None = None,
-    parts: Parts | None = None,
+    parts: LogPieces | None = None,
 ) -> Report:
     """Everything that is wrong in a partition folder. What cannot be read is a finding too.
 

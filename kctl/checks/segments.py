@@ -14,11 +14,11 @@ from typing import Protocol
 import numpy as np
 
 from formats.log.columns.headers import Headers
-from formats.log.records import Reason
+from formats.log.records import DamageReason
 from formats.log_dir.file_names import FileState, FolderKind
 from formats.values import Struct, field, replace
 from kctl.checks.indexes import OffsetIndex, TimeIndex
-from kctl.checks.outliers import HIGHEST_OFFSET, Seen, without_outliers
+from kctl.checks.outliers import HIGHEST_OFFSET, MarkedChunk, without_outliers
 from kctl.checks.report import CheckOptions, FileReport, ReplicaTask, Report
 from kctl.checks.small_files import say_missing
 from kctl.checks.table import LogChecks
@@ -29,18 +29,18 @@ from kctl.findings import logs as say
 from kctl.findings.segments import OFFSETS_GO_BACK
 from kctl.log.folder import FolderFile, Segment
 from kctl.scan.options import Chunk, ScanOptions
-from kctl.scan.pieces import Piece, Pieces
+from kctl.scan.pieces import PieceScan, ScannedPiece
 from kctl.scan.segment import SegmentScan
 from kctl.scan.source import Source, foreign_in, opened_source
 from kctl.stores.objects import Replaced
 
-HARMLESS = (Reason.TORN_TAIL, Reason.ZEROS)
+HARMLESS = (DamageReason.TORN_TAIL, DamageReason.ZEROS)
 
 
 class Watcher(Protocol):
     """Something that follows the batches of a replica from its first segment to its last."""
 
-    def feed(self, seen: Seen, source: Source) -> None:
+    def feed(self, seen: MarkedChunk, source: Source) -> None:
         """The next batches and damage, as they lie in the file."""
 
 
@@ -72,10 +72,10 @@ class ScannedLog(Struct):
 OnChunk = Callable[[FolderFile, Chunk], None]
 
 
-class Parts(Protocol):
+class LogPieces(Protocol):
     """Logs that others read."""
 
-    def pieces(self, path: Path, source: Source, options: ScanOptions) -> Iterable[Piece] | None:
+    def pieces(self, path: Path, source: Source, options: ScanOptions) -> Iterable[ScannedPiece] | None:
         """The pieces of a log as one scan would give them; None where nobody reads it."""
 
 
@@ -87,7 +87,7 @@ def scan_log(
     indexes: Sequence[OffsetIndex | TimeIndex] = (),
     watchers: Sequence[Watcher] = (),
     on_chunk: OnChunk | None = None,
-    parts: Parts | None = None,
+    parts: LogPieces | None = None,
     next_segment: int | None = None,
 ) -> ScannedLog:
     """Scan a log file into its report; what the indexes and watchers are shown is every batch in order.
@@ -105,7 +105,7 @@ def scan_log(
                 report.say(say_evidence.OF_ANOTHER_SYSTEM, what=other.what, system=other.system, more="")
                 return ScannedLog(is_readable=False)
             pieces = parts.pieces(file.path, source, options) if parts else None
-            scan = SegmentScan(source, options, pieces or Pieces(source, options, hints), checks)
+            scan = SegmentScan(source, options, pieces or PieceScan(source, options, hints), checks)
             return follow_scan(scan, report, indexes, watchers, note, next_segment)
     except FileNotFoundError:
         say_missing(report, file.path)
@@ -155,7 +155,7 @@ def _examined(
         yield chunk
 
 
-def _note(scanned: ScannedLog, seen: Seen, report: FileReport, named: int | None) -> None:
+def _note(scanned: ScannedLog, seen: MarkedChunk, report: FileReport, named: int | None) -> None:
     """Take what is remembered of a log from its next chunk."""
     before = scanned.last_end
     _note_offsets(scanned, seen, report, named)
@@ -164,7 +164,7 @@ def _note(scanned: ScannedLog, seen: Seen, report: FileReport, named: int | None
         scanned.bad_offset = named
 
 
-def _note_offsets(scanned: ScannedLog, seen: Seen, report: FileReport, named: int | None) -> None:
+def _note_offsets(scanned: ScannedLog, seen: MarkedChunk, report: FileReport, named: int | None) -> None:
     """Gaps, and where the log ends; base offsets that cannot be right are said."""
     raw, headers, before = seen.chunk.headers, seen.headers, scanned.next_offset
     sound = headers if headers.crc_valid.all() else headers[headers.crc_valid]

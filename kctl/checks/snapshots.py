@@ -15,7 +15,7 @@ from formats.errors import FormatError
 from formats.log_dir.producer_snapshot import ProducerEntry, SnapshotCrcMismatch, read_snapshot
 from formats.values import Struct, field, replace
 from kctl.checks.indexes import highest_so_far
-from kctl.checks.outliers import Seen
+from kctl.checks.outliers import MarkedChunk
 from kctl.checks.report import FileReport
 from kctl.checks.segments import HARMLESS
 from kctl.checks.small_files import read_small
@@ -69,7 +69,7 @@ class ProducerWatch(Struct, dict=True):
         """Whether all batches that were written from the log's start on are there, and remembered."""
         return not self.is_compacted and not self._is_damaged and self.replay.is_whole
 
-    def feed(self, seen: Seen, source: Source) -> None:
+    def feed(self, seen: MarkedChunk, source: Source) -> None:
         """The next batches of the log."""
         headers = seen.headers
         self._is_damaged |= any(damage.reason not in HARMLESS for damage in seen.chunk.damage)

@@ -25,27 +25,27 @@ class Form(enum.Enum):
     RECORDS = enum.auto()  # a function of decoded records
 
 
-class Check(NamedTuple):
+class RegisteredCheck(NamedTuple):
     """A line of the table."""
 
     form: Form
     check: Callable[..., Any]
 
 
-CHECKS: tuple[Check, ...] = (
-    Check(Form.HEADERS, batches.attributes),
-    Check(Form.HEADERS, batches.counts),
-    Check(Form.HEADERS, batches.negative_epochs),
-    Check(Form.HEADERS, batches.producer_fields),
-    Check(Form.HEADERS, batches.offsets_against_name),
-    Check(Form.LOG, batches.OffsetOrder),
-    Check(Form.LOG, batches.EpochOrder),
-    Check(Form.LOG, producers.ProducerOrder),
-    Check(Form.RECORDS, records.unreadable_records),
-    Check(Form.RECORDS, records.record_crcs),
-    Check(Form.RECORDS, records.control_records),
-    Check(Form.RECORDS, records.record_offsets),
-    Check(Form.RECORDS, records.record_timestamps),
+CHECKS: tuple[RegisteredCheck, ...] = (
+    RegisteredCheck(Form.HEADERS, batches.attributes),
+    RegisteredCheck(Form.HEADERS, batches.counts),
+    RegisteredCheck(Form.HEADERS, batches.negative_epochs),
+    RegisteredCheck(Form.HEADERS, batches.producer_fields),
+    RegisteredCheck(Form.HEADERS, batches.offsets_against_name),
+    RegisteredCheck(Form.LOG, batches.OffsetOrder),
+    RegisteredCheck(Form.LOG, batches.EpochOrder),
+    RegisteredCheck(Form.LOG, producers.ProducerOrder),
+    RegisteredCheck(Form.RECORDS, records.unreadable_records),
+    RegisteredCheck(Form.RECORDS, records.record_crcs),
+    RegisteredCheck(Form.RECORDS, records.control_records),
+    RegisteredCheck(Form.RECORDS, records.record_offsets),
+    RegisteredCheck(Form.RECORDS, records.record_timestamps),
 )
 
 

@@ -26,7 +26,7 @@ from kctl.checks.parallel import NamedTask, Task, reports
 from kctl.checks.replica import check_replica
 from kctl.checks.report import CheckOptions, FileReport, ReplicaTask, Report
 from kctl.evidence.alive import Registered
-from kctl.evidence.model import Evidence
+from kctl.evidence.model import FoundEvidence
 from kctl.findings import Finding, Place, Severity
 from kctl.model import SILENT, Progress, TopicPartition
 from kctl.rows.common import SUMMARY
@@ -69,7 +69,7 @@ class Verification(Struct):
 
 
 def verify(
-    evidence: Evidence,
+    evidence: FoundEvidence,
     options: CheckOptions,
     *,
     jobs: Jobs = None,
@@ -104,7 +104,7 @@ def items_of(report: Report) -> Iterator[Finding | FileReport]:
     yield from report.findings
 
 
-def _size(evidence: Evidence) -> int:
+def _size(evidence: FoundEvidence) -> int:
     total = 0
     folders = [replica.folder for replica in evidence.replicas] + [f for f, _ in evidence.loose_folders]
     for folder in folders:
@@ -117,7 +117,7 @@ def _size(evidence: Evidence) -> int:
 
 
 def _replica_reports(
-    evidence: Evidence,
+    evidence: FoundEvidence,
     options: CheckOptions,
     jobs: Jobs,
     topic_ids: list[tuple[Place, str]],

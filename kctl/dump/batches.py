@@ -8,7 +8,7 @@ from formats.kafka_text.dump_log_segments import codec_name, time_name
 from formats.log import message_set
 from formats.log.log_bytes import LogBytes
 from formats.log.record_batch import BatchHeader, Record
-from formats.log.records import CRC_AT, Damage, Entry, iterate_records, walk
+from formats.log.records import CRC_AT, Damage, LogEntry, iterate_records, walk
 from formats.secrets import withheld
 from formats.values import Struct
 from kctl.dump.decoded import decoded, holds_secret
@@ -52,14 +52,14 @@ def log_rows(source: Source, path: str, shown: str, wanted: DumpSelection, left:
     log = LogBytes(source)
     for item in walk(log, position=first_position(path, log, wanted)):
         yield from item_rows(item, source, shown, wanted, left)
-        if left.is_empty or (isinstance(item, Entry) and wanted.is_past(item)):
+        if left.is_empty or (isinstance(item, LogEntry) and wanted.is_past(item)):
             return
     if log.end < source.size:
         yield segments.FILE_CHANGED.at(Place(file=shown), before=source.size, after=log.end).row()
 
 
 def item_rows(
-    item: Entry | Damage, source: Source, shown: str, wanted: DumpSelection, left: Left
+    item: LogEntry | Damage, source: Source, shown: str, wanted: DumpSelection, left: Left
 ) -> Iterator[Row]:
     """The finding about damage, or the rows of an entry in which something may be wanted."""
     if isinstance(item, Damage):
@@ -69,7 +69,7 @@ def item_rows(
         yield from entry_rows(item, shown, wanted, left)
 
 
-def entry_rows(entry: Entry, shown: str, wanted: DumpSelection, left: Left) -> Iterator[Row]:
+def entry_rows(entry: LogEntry, shown: str, wanted: DumpSelection, left: Left) -> Iterator[Row]:
     """The batch where something in it is wanted, then its records where they are asked for."""
     trouble: list[Finding] = []
     if not entry.crc_valid:
@@ -91,7 +91,7 @@ def entry_rows(entry: Entry, shown: str, wanted: DumpSelection, left: Left) -> I
         yield found.row()
 
 
-def _place(entry: Entry, shown: str) -> Place:
+def _place(entry: LogEntry, shown: str) -> Place:
     return Place(
         file=shown,
         position=entry.position,
@@ -101,13 +101,13 @@ def _place(entry: Entry, shown: str) -> Place:
     )
 
 
-def _crc_finding(entry: Entry, shown: str) -> Finding:
+def _crc_finding(entry: LogEntry, shown: str) -> Finding:
     starts = CRC_AT[entry.magic]
     computed = entry.source.crc(entry.magic, entry.position + starts, entry.next_position)
     return segments.BATCH_CRC_MISMATCH.at(_place(entry, shown), stored=entry.header.crc, computed=computed)
 
 
-def _readable(entry: Entry, shown: str, wanted: DumpSelection, trouble: list[Finding]) -> Iterator[Record]:
+def _readable(entry: LogEntry, shown: str, wanted: DumpSelection, trouble: list[Finding]) -> Iterator[Record]:
     """The records that can be read; why the others cannot goes to `trouble`, unless a wrong CRC says it."""
     number = 0
     try:
@@ -128,7 +128,7 @@ def _readable(entry: Entry, shown: str, wanted: DumpSelection, trouble: list[Fin
         trouble.append(found)
 
 
-def batch_row(entry: Entry, shown: str) -> Row:
+def batch_row(entry: LogEntry, shown: str) -> Row:
     """The row of an entry of any magic."""
     if isinstance(entry.header, BatchHeader):
         return BATCH(
@@ -174,7 +174,7 @@ def codec(number: int) -> str:
     return codec_name(number) or f"unknown({number})"
 
 
-def record_row(record: Record, entry: Entry, shown: str, is_control: bool, wanted: DumpSelection) -> Row:
+def record_row(record: Record, entry: LogEntry, shown: str, is_control: bool, wanted: DumpSelection) -> Row:
     """The row of a record; of a metadata record that holds a password the value is withheld."""
     value = record.value
     if value is not None and not wanted.show_secrets and holds_secret(wanted.topic, value):

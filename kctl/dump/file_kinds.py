@@ -10,7 +10,7 @@ from pathlib import Path
 
 from formats.errors import FormatError
 from formats.log import record_batch
-from formats.log.records import Entry, walk
+from formats.log.records import LogEntry, walk
 from formats.log_dir.file_names import (
     BOOTSTRAP_CHECKPOINT,
     LEADER_EPOCHS,
@@ -82,7 +82,7 @@ def kind_by_content(source: Source) -> FileKind | None:
         first = next(walk(source, end=min(source.size, max(size, 1 << 16))), None)
     except FormatError:
         first = None
-    if isinstance(first, Entry):
+    if isinstance(first, LogEntry):
         return FileKind.LOG
     if _is_snapshot(head, source.size):
         return FileKind.SNAPSHOT

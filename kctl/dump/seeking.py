@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from formats.log.log_bytes import LogBytes
-from formats.log.records import Entry, walk
+from formats.log.records import LogEntry, walk
 from formats.log_dir.index_files import OffsetIndexEntry, TimeIndexEntry, entries_of, used_size
 from kctl.dump.file_kinds import base_offset_of, sibling
 from kctl.dump.opening import opened, whole
@@ -40,7 +40,7 @@ def first_position(path: str, log: LogBytes, wanted: DumpSelection) -> int:
         return 0
     position = _position_by_offset(path, target - base_offset)
     first = next(walk(log, position=position), None) if position else None
-    return position if isinstance(first, Entry) and first.crc_valid and first.base_offset <= target else 0
+    return position if isinstance(first, LogEntry) and first.crc_valid and first.base_offset <= target else 0
 
 
 def likely_positions(path: str) -> NDArray[np.int64]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from formats.log.record_batch import Record
-from formats.log.records import DEFAULT_LIMIT, Entry
+from formats.log.records import DEFAULT_LIMIT, LogEntry
 from formats.values import Struct
 from kctl.dump.file_kinds import FileKind
 
@@ -47,7 +47,7 @@ class DumpSelection(Struct, frozen=True, kw_only=True):
             self.to_time is None or timestamp < self.to_time
         )
 
-    def entry_may_hold(self, entry: Entry) -> bool:
+    def entry_may_hold(self, entry: LogEntry) -> bool:
         """Whether an entry's header leaves it open that something wanted is in it."""
         if self.from_offset is not None and entry.last_offset < self.from_offset:
             return False
@@ -58,7 +58,7 @@ class DumpSelection(Struct, frozen=True, kw_only=True):
         batch = entry.batch
         return not (self.from_time is not None and batch and batch.max_timestamp < self.from_time)
 
-    def is_past(self, entry: Entry) -> bool:
+    def is_past(self, entry: LogEntry) -> bool:
         """Whether nothing wanted can follow a sound entry."""
         return self.to_offset is not None and entry.crc_valid and entry.last_offset >= self.to_offset - 1
 

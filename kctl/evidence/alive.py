@@ -11,7 +11,7 @@ from functools import cached_property
 
 from formats.values import Struct
 from kctl.errors import KctlError
-from kctl.evidence.model import Evidence
+from kctl.evidence.model import FoundEvidence
 
 BROKER = re.compile(r"/brokers/ids/(\d{1,9})")
 
@@ -19,7 +19,7 @@ BROKER = re.compile(r"/brokers/ids/(\d{1,9})")
 class Registered(Struct, dict=True):
     """The brokers that were registered at each moment; what no export tells is not known. Read when first asked."""
 
-    evidence: Evidence
+    evidence: FoundEvidence
 
     @cached_property
     def _by_moment(self) -> dict[str | None, frozenset[int]]:

@@ -13,7 +13,7 @@ from kctl.evidence.identity import Identity, named_broker_id, read_identity
 from kctl.evidence.model import (
     BrokerLog,
     BrokerLogKind,
-    Evidence,
+    FoundEvidence,
     LogDir,
     Replica,
     Tier,
@@ -30,7 +30,7 @@ PathLike = str | os.PathLike[str]
 
 def discover(
     paths: Sequence[PathLike], *, brokers: Sequence[str] = (), moments: Sequence[str] = ()
-) -> Evidence:
+) -> FoundEvidence:
     """The evidence below the paths.
 
     `brokers` holds texts `ID=FOLDER`, `moments` texts `NAME=FOLDER`; folders that are not below the paths
@@ -139,7 +139,7 @@ def _evidence(
     folders: Mapping[Path, str],
     broker_folders: Mapping[Path, int],
     given_moments: tuple[str, ...],
-) -> Evidence:
+) -> FoundEvidence:
     replicas, loose = [], []
     for log_dir in log_dirs:
         for name in sorted(found.log_dirs[log_dir.path].partitions):
@@ -150,7 +150,7 @@ def _evidence(
             else:
                 replicas.append(Replica(parsed.topic, parsed.partition, parsed.kind, folder, log_dir))
     broker_logs = _broker_logs(found, log_dirs, folders, broker_folders)
-    return Evidence(
+    return FoundEvidence(
         roots=found.roots,
         log_dirs=tuple(log_dirs),
         replicas=tuple(replicas),

@@ -1,4 +1,4 @@
-"""Evidence as values: what was found, whose it is, and from which moment.
+"""Evidence as values: which files and folders, of which broker, from which moment.
 
 Nothing here is read beyond names and the small identity files of a log directory. `moment` is None where the
 evidence holds one moment only; `broker_id` is None where nothing tells it.
@@ -129,7 +129,7 @@ class ZnodeExport(Struct, frozen=True):
     moment: str | None = None
 
 
-class Evidence(Struct, frozen=True, dict=True):
+class FoundEvidence(Struct, frozen=True, dict=True):
     """Everything found below the paths given. `failures` are about paths that were named and cannot be opened."""
 
     roots: tuple[Root, ...]
@@ -147,7 +147,7 @@ class Evidence(Struct, frozen=True, dict=True):
     # Files that were named and hold no batch under a name of their own: broker logs perhaps.
     others: tuple[tuple[Path, Root], ...] = ()
     given_moments: tuple[str, ...] = ()
-    order_of: Callable[[Evidence], tuple[str, ...]] = lambda evidence: ()
+    order_of: Callable[[FoundEvidence], tuple[str, ...]] = lambda evidence: ()
 
     @cached_property
     def moments(self) -> tuple[str, ...]:
@@ -193,7 +193,7 @@ class Evidence(Struct, frozen=True, dict=True):
             file=shown(relative(path, root)), evidence=shown(root.given) if len(self.roots) > 1 else None
         )
 
-    def with_arriving(self, arriving: Mapping[Path, Arriving]) -> Evidence:
+    def with_arriving(self, arriving: Mapping[Path, Arriving]) -> FoundEvidence:
         """The same, where segments of these replica folders come while they are read."""
         if not arriving:
             return self

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from formats.log_dir.file_names import FolderKind
 from kctl.errors import UnreadableFile
-from kctl.evidence.model import Evidence
+from kctl.evidence.model import FoundEvidence
 from kctl.files import open_file
 
 LOG = re.compile(r"\d{20}\.log", re.ASCII)
@@ -19,7 +19,7 @@ HEADER = struct.Struct(">qiiBIhiqq")
 LEGACY_TIMESTAMP = struct.Struct(">q")
 
 
-def ordered_moments(evidence: Evidence) -> tuple[str, ...]:
+def ordered_moments(evidence: FoundEvidence) -> tuple[str, ...]:
     """Names of the moments, oldest first. One that nothing dates keeps its place in the order given."""
     names = [log_dir.moment for log_dir in evidence.log_dirs] + [
         export.moment for export in evidence.znode_exports
@@ -37,7 +37,7 @@ def ordered_moments(evidence: Evidence) -> tuple[str, ...]:
     return tuple(unique)
 
 
-def is_order_known(evidence: Evidence) -> bool:
+def is_order_known(evidence: FoundEvidence) -> bool:
     """Whether anything tells the order of the moments: their znodes, their batches, or who gave them."""
     names = evidence.moments
     if len(names) < 2 or set(names) <= set(evidence.given_moments):
@@ -47,7 +47,7 @@ def is_order_known(evidence: Evidence) -> bool:
     )
 
 
-def _zxid(evidence: Evidence, moment: str) -> int | None:
+def _zxid(evidence: FoundEvidence, moment: str) -> int | None:
     if not evidence.znode_exports:
         return None
     from kctl.evidence.znodes import greatest_zxid
@@ -62,7 +62,7 @@ def _zxid(evidence: Evidence, moment: str) -> int | None:
     return max(found, default=0) or None
 
 
-def _newest_timestamp(evidence: Evidence, moment: str) -> int | None:
+def _newest_timestamp(evidence: FoundEvidence, moment: str) -> int | None:
     folders = (r.folder for r in evidence.replicas if r.moment == moment and r.kind is FolderKind.LIVE)
     return max(filter(None, map(newest_timestamp, folders)), default=None)
 

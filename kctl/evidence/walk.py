@@ -159,7 +159,7 @@ def _may_hold_batches(path: Path) -> bool:
         with closing(open_source(path, follow=True)) as source:
             if source.size > BEFORE_A_BATCH or foreign_in(source):
                 return True
-            return any(isinstance(item, records.Entry) for item in records.walk(source))
+            return any(isinstance(item, records.LogEntry) for item in records.walk(source))
     except OSError:  # whoever reads it says why it cannot be read
         return True
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from formats.errors import FormatError
 from formats.log.control_records import ControlType, read_key
-from formats.log.records import Damage, Entry, iterate_records, walk
+from formats.log.records import Damage, LogEntry, iterate_records, walk
 from formats.messages.cluster_metadata import MetadataRecord, read_metadata_record
 from formats.messages.schema import Values
 from formats.secrets import REDACTED, is_secret_key, redact_text
@@ -362,7 +362,7 @@ def _from_snapshot(
         if (partial := _partial(items)) is not None:
             trouble.append(Unreadable(path, *partial))
             return None
-        sound = [item for item in items if isinstance(item, Entry)]
+        sound = [item for item in items if isinstance(item, LogEntry)]
         newest = max(
             (one.batch.max_timestamp for one in sound if one.batch and not one.batch.is_control), default=-1
         )
@@ -374,14 +374,14 @@ def _from_snapshot(
     return image
 
 
-def _partial(items: Sequence[Entry | Damage]) -> tuple[int, str] | None:
+def _partial(items: Sequence[LogEntry | Damage]) -> tuple[int, str] | None:
     """Where and why a snapshot cannot be taken for what its name says; None for a whole one."""
     for item in items:
         if isinstance(item, Damage):
             return item.position, str(item.reason)
         if not item.crc_valid:
             return item.position, "crc-mismatch"
-    sound = [item for item in items if isinstance(item, Entry)]
+    sound = [item for item in items if isinstance(item, LogEntry)]
     if not sound or not _has_control(sound[0], ControlType.SNAPSHOT_HEADER):
         return 0, "it does not begin with a snapshot's header"
     if not _has_control(sound[-1], ControlType.SNAPSHOT_FOOTER):
@@ -389,7 +389,7 @@ def _partial(items: Sequence[Entry | Damage]) -> tuple[int, str] | None:
     return None
 
 
-def _has_control(entry: Entry, type_: ControlType) -> bool:
+def _has_control(entry: LogEntry, type_: ControlType) -> bool:
     if entry.batch is None or not entry.batch.is_control:
         return False
     try:
@@ -399,7 +399,7 @@ def _has_control(entry: Entry, type_: ControlType) -> bool:
 
 
 def _records(
-    sound: Iterator[Entry], place: Path, as_of: AsOf, trouble: list[Unreadable], start: int
+    sound: Iterator[LogEntry], place: Path, as_of: AsOf, trouble: list[Unreadable], start: int
 ) -> Iterator[LoggedRecord]:
     following: int | None = None if start < 0 else start
     for entry in sound:

@@ -20,7 +20,7 @@ from formats.log_dir.state_files import parse_quorum_state
 from formats.values import Struct, field
 from formats.znodes.cluster import NO_LEADER
 from kctl.errors import KctlError
-from kctl.evidence.model import Evidence, Replica
+from kctl.evidence.model import FoundEvidence, Replica
 from kctl.files import read_lenient
 from kctl.internal_topics.cluster_image import (
     CLUSTER_METADATA,
@@ -92,7 +92,7 @@ class Decided(Struct):
 MOST_BYTES = 256 << 20
 
 
-def metadata_logs(evidence: Evidence) -> dict[str | None, list[Replica]]:
+def metadata_logs(evidence: FoundEvidence) -> dict[str | None, list[Replica]]:
     """The copies of the metadata log at each moment, by moment, that which reaches furthest first; none very large."""
     ranked: dict[str | None, list[tuple[tuple[int, int], Replica]]] = {}
     for replica in evidence.replicas:
@@ -118,7 +118,7 @@ def _reach(folder: Path) -> tuple[tuple[int, int], int]:
     return last, sum(sizes)
 
 
-def voters_in(evidence: Evidence, moment: str | None) -> tuple[int, ...]:
+def voters_in(evidence: FoundEvidence, moment: str | None) -> tuple[int, ...]:
     """The voters that a `quorum-state` of the moment names; none where its version has them in the log alone (KIP-853)."""
     for replica in evidence.replicas:
         if replica.topic == CLUSTER_METADATA and replica.moment == moment:
@@ -131,7 +131,7 @@ def voters_in(evidence: Evidence, moment: str | None) -> tuple[int, ...]:
     return ()
 
 
-def decided_in(evidence: Evidence, report: Callable[[KctlError], None]) -> Decided | None:
+def decided_in(evidence: FoundEvidence, report: Callable[[KctlError], None]) -> Decided | None:
     """What the metadata log of the last moment tells; None without one. What cannot be read is reported."""
     logs = metadata_logs(evidence)
     for moment in (*reversed(evidence.moments), None):
@@ -143,7 +143,7 @@ def decided_in(evidence: Evidence, report: Callable[[KctlError], None]) -> Decid
     return None
 
 
-def read_decisions(evidence: Evidence, copies: Iterable[Replica]) -> Decided:
+def read_decisions(evidence: FoundEvidence, copies: Iterable[Replica]) -> Decided:
     """What a metadata log tells; since the newest snapshot alone where something before it cannot be read.
 
     The first of the copies is read, and where it is not whole the next ones, for a whole one that reaches as far.

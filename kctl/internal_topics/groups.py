@@ -50,7 +50,7 @@ class Member(NamedTuple):
     assignment: list[TopicPartition] | None
 
 
-class Group(Struct, frozen=True):
+class RecordedGroup(Struct, frozen=True):
     """A group as its last records have it. `protocol_type` is None where only offsets are known of it."""
 
     group: str
@@ -73,7 +73,7 @@ class Group(Struct, frozen=True):
 class Groups(Struct):
     """All groups, and what each has committed."""
 
-    groups: dict[str, Group] = field(default_factory=dict)
+    groups: dict[str, RecordedGroup] = field(default_factory=dict)
     commits: dict[str, dict[TopicPartition, Commit]] = field(default_factory=dict)
     unknown_types: dict[int, int] = field(default_factory=dict)
     unreadable: list[tuple[int, int, str]] = field(default_factory=list)
@@ -82,9 +82,9 @@ class Groups(Struct):
         """Every group that something is known of."""
         return sorted(set(self.groups) | set(self.commits))
 
-    def group(self, name: str) -> Group:
+    def group(self, name: str) -> RecordedGroup:
         """The group; one with offsets only where no state of it is there."""
-        return self.groups.get(name) or Group(
+        return self.groups.get(name) or RecordedGroup(
             name, log_partition=next((c.log_partition for c in self.commits.get(name, {}).values()), None)
         )
 
@@ -152,7 +152,7 @@ def _classic(state: Groups, record: TopicRecord, read: GroupRecord) -> None:
     values = read.value.values
     consumer = values["protocol_type"] == CONSUMER
     stamp = values["current_state_timestamp"]
-    state.groups[name] = Group(
+    state.groups[name] = RecordedGroup(
         name, values["protocol_type"], values["protocol"], values["generation"], values["leader"],
         stamp if stamp >= 0 else None,
         tuple(_classic_member(member, consumer) for member in values["members"]),
@@ -189,7 +189,7 @@ def _consumer_group(state: Groups, record: TopicRecord, read: GroupRecord) -> No
     if read.value is None:
         state.groups.pop(name, None)
         return
-    group = state.groups.get(name) or Group(name, log_partition=record.partition)
+    group = state.groups.get(name) or RecordedGroup(name, log_partition=record.partition)
     state.groups[name] = replace(
         group, protocol_type=CONSUMER, protocol="consumer (KIP-848)", generation=read.value.values["epoch"]
     )
@@ -213,7 +213,7 @@ def _consumer_member(state: Groups, record: TopicRecord, read: GroupRecord) -> N
         None,
     )
     state.groups[name] = replace(
-        group or Group(name, CONSUMER, log_partition=record.partition), members=(*others, found)
+        group or RecordedGroup(name, CONSUMER, log_partition=record.partition), members=(*others, found)
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from kctl.errors import KctlError
-from kctl.evidence.model import Evidence
+from kctl.evidence.model import FoundEvidence
 from kctl.internal_topics.cluster_image import CLUSTER_METADATA, ClusterImage, read_image, shown_value
 from kctl.internal_topics.reading import NOW, AsOf, Unreadable
 from kctl.internal_topics.rows import Row, unreadable_rows
@@ -24,7 +24,7 @@ def furthest_rows(copies: list[Path]) -> Iterator[Row]:
     yield from unreadable_rows(CLUSTER_METADATA, [], trouble)
 
 
-def metadata_folders(evidence: Evidence) -> list[Path]:
+def metadata_folders(evidence: FoundEvidence) -> list[Path]:
     """The copies of the metadata log."""
     found = (log_dir.path / f"{CLUSTER_METADATA}-0" for log_dir in evidence.log_dirs)
     return [folder for folder in found if folder.is_dir()]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 
-from formats.log.records import Entry
+from formats.log.records import LogEntry
 from formats.values import Struct
 from kctl.evidence.alive import Registered
-from kctl.evidence.model import Evidence, Replica
+from kctl.evidence.model import FoundEvidence, Replica
 from kctl.findings import Place
 from kctl.findings.internal_topics import HANGING_TRANSACTION
 from kctl.internal_topics.reading import (
@@ -34,7 +34,7 @@ from kctl.replica.copies.moments import INTERNAL_COMPACTED, clusters_of
 from kctl.rows.internal_topics import OPEN_TRANSACTION
 
 
-def open_rows(evidence: Evidence, *, every: bool) -> Iterator[Row | Judgement]:
+def open_rows(evidence: FoundEvidence, *, every: bool) -> Iterator[Row | Judgement]:
     """Transactions that data logs hold open, but those that somebody will end; `every`: those too; judgements.
 
     `hanging` is null where the evidence does not tell: without the part of `__transaction_state` that may know better.
@@ -77,7 +77,7 @@ class _Read(Struct):
     end: int = 0
     hole: tuple[int, int] | None = None
 
-    def follow(self, found: Iterable[Entry]) -> Iterator[Entry]:
+    def follow(self, found: Iterable[LogEntry]) -> Iterator[LogEntry]:
         """The same entries; what is known of the log is kept up to date."""
         is_first = True
         for entry in found:
@@ -92,7 +92,7 @@ class _Read(Struct):
 Range = tuple[int, int] | None
 
 
-def _unseen_in(evidence: Evidence) -> Callable[[Replica, _Read], tuple[Range, Range]]:
+def _unseen_in(evidence: FoundEvidence) -> Callable[[Replica, _Read], tuple[Range, Range]]:
     """Which offsets [FROM, TO) a copy lacks of what its broker had, at its end and in its middle; None where none.
 
     The checkpoint of a broker that ran may have been copied after the log, and be ahead of it. In the middle a

@@ -13,11 +13,11 @@ from typing import NamedTuple
 from formats.errors import FormatError
 from formats.log import control_records
 from formats.log.record_batch import BatchHeader
-from formats.log.records import Damage, Entry, iterate_records, walk
+from formats.log.records import Damage, LogEntry, iterate_records, walk
 from formats.log_dir.file_names import FolderKind
 from formats.values import Struct
 from kctl.errors import reason_of
-from kctl.evidence.model import Arriving, Evidence, Replica
+from kctl.evidence.model import Arriving, FoundEvidence, Replica
 from kctl.log.folder import read_folder
 from kctl.model import TopicPartition
 from kctl.scan.source import opened_source
@@ -61,12 +61,12 @@ class AsOf(Struct, frozen=True):
 NOW = AsOf()
 
 
-def copies_to_read(evidence: Evidence, topic: str) -> list[Replica]:
+def copies_to_read(evidence: FoundEvidence, topic: str) -> list[Replica]:
     """One live copy of each partition of the topic, by partition."""
     return [best[0] for best in _best_copies(evidence, topic)]
 
 
-def whole_copies(evidence: Evidence, topic: str) -> list[Replica]:
+def whole_copies(evidence: FoundEvidence, topic: str) -> list[Replica]:
     """The same; of copies that reach as far one that can be read whole, for which they are read."""
     return [
         next((copy for copy in best if _is_whole(copy)), best[0]) if len(best) > 1 else best[0]
@@ -82,7 +82,7 @@ def _is_whole(replica: Replica) -> bool:
     return not trouble
 
 
-def _best_copies(evidence: Evidence, topic: str) -> list[list[Replica]]:
+def _best_copies(evidence: FoundEvidence, topic: str) -> list[list[Replica]]:
     """The live copies of each partition that reach furthest, by partition."""
     order = {name: place for place, name in enumerate(evidence.moments)}
     best: dict[TopicPartition, tuple[tuple[int, int, int], list[Replica]]] = {}
@@ -124,7 +124,7 @@ def newest_segments(folder: Path, most_bytes: int | None) -> tuple[list[Path], i
 
 def entries(
     folder: Path, trouble: list[Unreadable], most_bytes: int | None = None, arriving: Arriving | None = None
-) -> Iterator[Entry]:
+) -> Iterator[LogEntry]:
     """The sound entries of a partition folder in the order of the log; the rest is told to `trouble`.
 
     `most_bytes`: only of the newest segments that have no more. `arriving` gives the segments in place of the folder.
@@ -197,7 +197,7 @@ def topic_records(
 
 
 def _ended(
-    entry: Entry, batch: BatchHeader, pending: dict[tuple[int, int], list[TopicRecord]], as_of: AsOf
+    entry: LogEntry, batch: BatchHeader, pending: dict[tuple[int, int], list[TopicRecord]], as_of: AsOf
 ) -> Iterator[TopicRecord]:
     """The records of the transaction that a marker commits; those of one that it aborts are dropped."""
     try:

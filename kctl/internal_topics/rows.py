@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from formats.log_dir.file_names import FolderKind
-from kctl.evidence.model import Evidence, Replica
+from kctl.evidence.model import FoundEvidence, Replica
 from kctl.findings import Place
 from kctl.findings.internal_topics import (
     LOG_UNREADABLE,
@@ -43,7 +43,7 @@ CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
 
 
-def groups_in(evidence: Evidence, as_of: AsOf = NOW) -> tuple[Groups, list[Unreadable]] | None:
+def groups_in(evidence: FoundEvidence, as_of: AsOf = NOW) -> tuple[Groups, list[Unreadable]] | None:
     """The groups, and what could not be read; None where no copy of the topic is there."""
     from kctl.internal_topics.groups import fold_groups
 
@@ -52,7 +52,9 @@ def groups_in(evidence: Evidence, as_of: AsOf = NOW) -> tuple[Groups, list[Unrea
     return (fold_groups(_records(copies, as_of, trouble)), trouble) if copies else None
 
 
-def transactions_in(evidence: Evidence, as_of: AsOf = NOW) -> tuple[Transactions, list[Unreadable]] | None:
+def transactions_in(
+    evidence: FoundEvidence, as_of: AsOf = NOW
+) -> tuple[Transactions, list[Unreadable]] | None:
     """The transactional ids that coordinators know; None where no copy of the topic is there."""
     trouble: list[Unreadable] = []
     copies = whole_copies(evidence, TRANSACTION_STATE)
@@ -72,7 +74,7 @@ MOST_PARTITIONS = 100_000
 """More than a topic has; a number beyond is no partition's."""
 
 
-def partitions_without_copy(evidence: Evidence, topic: str) -> list[int]:
+def partitions_without_copy(evidence: FoundEvidence, topic: str) -> list[int]:
     """Partitions of an internal topic that are told of and of which no copy is there, ascending.
 
     Numbers have no gaps, so that each tells of those below it; checkpoints name every partition of their broker.

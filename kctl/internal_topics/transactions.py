@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from formats.errors import FormatError
 from formats.log.record_batch import BatchHeader
-from formats.log.records import Entry
+from formats.log.records import LogEntry
 from formats.log_dir.producer_snapshot import ProducerEntry, read_snapshot
 from formats.messages.transaction_state import TransactionStatus, read_transaction_record
 from formats.values import Struct, field
@@ -161,7 +161,7 @@ class OpenTransaction(NamedTuple):
     last_timestamp: int
 
 
-def open_transactions(partition: TopicPartition, entries: Iterable[Entry]) -> list[OpenTransaction]:
+def open_transactions(partition: TopicPartition, entries: Iterable[LogEntry]) -> list[OpenTransaction]:
     """The transactions that a log has begun and not ended, by first offset."""
     found: dict[int, OpenTransaction] = {}
     for entry in entries:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from kctl.judging.fetching import assignment, other_replicas, replica_of, unopened_path
-from kctl.judging.judgement import Judgement, Missing, Question, Subject, Verdict
+from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
 from kctl.model import TopicPartition
 
 AGREEING = ("equal", "behind")
@@ -32,9 +32,9 @@ def judge_divergence(
     broker had; `unopened` paths of the evidence below which
     another copy may lie; `agreement` is what was found of copies that agree.
     """
-    subject = Subject(partition.topic, partition.partition, None, moment)
+    subject = JudgementSubject(partition.topic, partition.partition, None, moment)
 
-    def judged(verdict: Verdict, reason: str, missing: Sequence[Missing] = ()) -> Judgement:
+    def judged(verdict: Verdict, reason: str, missing: Sequence[MissingEvidence] = ()) -> Judgement:
         return Judgement(Question.DIVERGENCE, verdict, subject, reason, tuple(missing))
 
     absent = [replica_of(broker_id, partition, moment) for broker_id in assigned if broker_id not in copies]

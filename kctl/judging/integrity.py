@@ -10,7 +10,7 @@ from kctl.findings import Finding, Place
 from kctl.findings import evidence as said_of_evidence
 from kctl.findings import segments as said_of_segments
 from kctl.judging.fetching import log_dirs_of
-from kctl.judging.judgement import Judgement, Missing, Question, Subject, Verdict
+from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
 
 # Findings that say that something was there and was not read.
 UNREADABLE = frozenset(
@@ -52,8 +52,8 @@ class _Said(Struct):
 class Integrity(Struct):
     """The judgement of bytes: give it every finding and every file, then ask for the judgements."""
 
-    _files: dict[Subject, int] = field(default_factory=dict)  # examined, of each copy
-    _said: dict[Subject, _Said] = field(
+    _files: dict[JudgementSubject, int] = field(default_factory=dict)  # examined, of each copy
+    _said: dict[JudgementSubject, _Said] = field(
         default_factory=dict
     )  # of copies with something to say; most are sound
 
@@ -108,11 +108,11 @@ class Integrity(Struct):
             yield _judgement(subject, files, self._said.get(subject) or _Said())
 
 
-def _subject(place: Place) -> Subject:
-    return Subject(place.topic, place.partition, place.broker_id, place.moment)
+def _subject(place: Place) -> JudgementSubject:
+    return JudgementSubject(place.topic, place.partition, place.broker_id, place.moment)
 
 
-def _order(subject: Subject) -> tuple[str, int, int, str]:
+def _order(subject: JudgementSubject) -> tuple[str, int, int, str]:
     topic, partition, broker_id, moment = subject
     return (
         topic or "",
@@ -122,9 +122,9 @@ def _order(subject: Subject) -> tuple[str, int, int, str]:
     )
 
 
-def _judgement(subject: Subject, files: int, said: _Said) -> Judgement:
+def _judgement(subject: JudgementSubject, files: int, said: _Said) -> Judgement:
     missing = tuple(
-        Missing(
+        MissingEvidence(
             f"bytes of {path or 'a file'}",
             subject.broker_id,
             subject.moment,
@@ -155,7 +155,7 @@ def _judgement(subject: Subject, files: int, said: _Said) -> Judgement:
             Verdict.COULD_NOT_JUDGE,
             subject,
             f"{path}: {why}",
-            (Missing("Kafka's segments", subject.broker_id, subject.moment, why, get),),
+            (MissingEvidence("Kafka's segments", subject.broker_id, subject.moment, why, get),),
         )
     return Judgement(
         Question.INTEGRITY, Verdict.SOUND, subject, f"every byte of {files:,} files was examined"

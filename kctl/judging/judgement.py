@@ -48,7 +48,7 @@ class Verdict(StrEnum):
         return self in (Verdict.UNREADABLE, Verdict.COULD_NOT_JUDGE)
 
 
-class Subject(NamedTuple):
+class JudgementSubject(NamedTuple):
     """What a judgement is about; None where the subject is not one partition, broker or moment."""
 
     topic: str | None = None
@@ -63,7 +63,7 @@ class Subject(NamedTuple):
         return ", ".join(named) or "the evidence"
 
 
-class Missing(NamedTuple):
+class MissingEvidence(NamedTuple):
     """One thing that would have to be examined: why it was not, and the command that fetches it."""
 
     what: str
@@ -78,9 +78,9 @@ class Judgement(NamedTuple):
 
     question: Question
     verdict: Verdict
-    subject: Subject
+    subject: JudgementSubject
     reason: str
-    missing: tuple[Missing, ...] = ()
+    missing: tuple[MissingEvidence, ...] = ()
 
     def row(self) -> dict[str, object]:
         """The row of kind `judgement`."""
@@ -103,9 +103,9 @@ class Coverage(Struct):
 
     question: Question
     verdicts: Counter[Verdict] = field(default_factory=Counter)
-    missing: Counter[Missing] = field(default_factory=Counter)
+    missing: Counter[MissingEvidence] = field(default_factory=Counter)
     """How many subjects lack each; the command is the one of all of them."""
-    _first: dict[Missing, str] = field(default_factory=dict)
+    _first: dict[MissingEvidence, str] = field(default_factory=dict)
     """The command of the first subject."""
 
     def add(self, judgement: Judgement) -> None:

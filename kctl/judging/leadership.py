@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from kctl.broker_logs.history.leaderships import Leadership
 from kctl.judging.fetching import broker_logs
-from kctl.judging.judgement import Judgement, Missing, Question, Subject, Verdict
+from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
 from kctl.model import TopicPartition
 from kctl.times import iso
 
@@ -26,7 +26,7 @@ def judge_leadership(
     `is_since_asked`: a time range was asked for, so that the first leadership may have begun before it. `newest` is the
     greatest leader epoch that something beside the logs names, and its file.
     """
-    subject = Subject(partition.topic, partition.partition)
+    subject = JudgementSubject(partition.topic, partition.partition)
     missing = (*_missing(leaderships, is_since_asked), *_after(leaderships, newest))
     unclean = [leadership.leader_epoch for leadership in leaderships if leadership.how == "unclean"]
     if unclean:
@@ -51,14 +51,14 @@ def judge_silent(partition: TopicPartition) -> Judgement:
     return judge_leadership(partition, ())
 
 
-def _after(leaderships: Sequence[Leadership], newest: tuple[int, str] | None) -> Iterator[Missing]:
+def _after(leaderships: Sequence[Leadership], newest: tuple[int, str] | None) -> Iterator[MissingEvidence]:
     """The logs that would show the epochs after the last known one."""
     if leaderships and newest is not None and newest[0] > leaderships[-1].leader_epoch:
         what = f"{CONTROLLER_LOGS} after {iso(leaderships[-1].last_seen_ms)}"
         yield broker_logs(what, why=f"{newest[1]} names leader epoch {newest[0]}")
 
 
-def _missing(leaderships: Sequence[Leadership], is_since_asked: bool) -> Iterator[Missing]:
+def _missing(leaderships: Sequence[Leadership], is_since_asked: bool) -> Iterator[MissingEvidence]:
     """The logs that would close each gap in the history: its times, and the epochs that began in it."""
     for number, leadership in enumerate(leaderships):
         before = leaderships[number - 1] if number else None

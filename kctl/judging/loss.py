@@ -12,7 +12,7 @@ from formats.values import Struct
 from kctl.findings import Finding
 from kctl.findings import replica as said_of_replicas
 from kctl.judging.fetching import assignment, broker_logs, other_replicas, replica_of, unopened_path
-from kctl.judging.judgement import Judgement, Missing, Question, Subject, Verdict
+from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
 from kctl.model import TopicPartition
 
 # Findings of the search that keep it from an answer, and what would settle each.
@@ -73,11 +73,11 @@ def judge_loss(
 ) -> Judgement:
     """The judgement on one partition, from the classes of its losses and the findings of the search."""
     partition = facts.partition
-    subject = Subject(partition.topic, partition.partition)
+    subject = JudgementSubject(partition.topic, partition.partition)
     needed = facts.assigned | {broker for known in facts.leaderships for broker in known.isr}
     absent = [replica_of(broker_id, partition) for broker_id in sorted(needed - facts.copies)]
 
-    def judged(verdict: Verdict, reason: str, missing: Sequence[Missing] = ()) -> Judgement:
+    def judged(verdict: Verdict, reason: str, missing: Sequence[MissingEvidence] = ()) -> Judgement:
         return Judgement(Question.LOSS, verdict, subject, reason, tuple(missing))
 
     if "committed" in loss_classes:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from formats.values import Struct, field
 from kctl.findings import Finding
 from kctl.findings import remote as said_of_tier
-from kctl.judging.judgement import Judgement, Missing, Question, Subject, Verdict
+from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
 from kctl.model import TopicPartition
 
 UNREADABLE = frozenset({said_of_tier.TIER_UNREADABLE.code, said_of_tier.METADATA_UNREADABLE.code})
@@ -55,13 +55,13 @@ class TierJudge(Struct):
         for key, findings in sorted(
             self._findings.items(), key=lambda item: (item[0][0] or "", item[0][1] or 0)
         ):
-            judgement = self._judgement(Subject(*key), findings)
+            judgement = self._judgement(JudgementSubject(*key), findings)
             is_wrong = judgement.verdict in (Verdict.DAMAGED, Verdict.UNREADABLE)
             is_open = key[1] is not None and judgement.verdict is Verdict.COULD_NOT_JUDGE
             if key in self._examined or is_wrong or is_open:
                 yield judgement
 
-    def _judgement(self, subject: Subject, findings: dict[str, list[Finding]]) -> Judgement:
+    def _judgement(self, subject: JudgementSubject, findings: dict[str, list[Finding]]) -> Judgement:
         key = subject[:2]
         wrong = Counter(
             finding.code
@@ -86,21 +86,23 @@ class TierJudge(Struct):
             return judged(Verdict.SOUND, "its metadata were read, and name no segment")
         return judged(Verdict.SOUND, "every remote segment, its metadata and its objects were examined")
 
-    def _missing(self, subject: Subject, findings: dict[str, list[Finding]]) -> Iterator[Missing]:
+    def _missing(
+        self, subject: JudgementSubject, findings: dict[str, list[Finding]]
+    ) -> Iterator[MissingEvidence]:
         untold = self._examined.get(subject[:2])
         if untold:
-            yield Missing(METADATA_REPLICA, None, None, untold, FETCH_METADATA)
+            yield MissingEvidence(METADATA_REPLICA, None, None, untold, FETCH_METADATA)
         for code, (what, why) in NOT_DECIDED.items():
             if code in findings and not (untold and code == said_of_tier.METADATA_ABSENT.code):
-                yield Missing(what, None, None, why, _fetch(code))
+                yield MissingEvidence(what, None, None, why, _fetch(code))
         if not self.has_objects:
-            yield Missing(
+            yield MissingEvidence(
                 f"segment objects of {subject.topic}-{subject.partition}",
                 why="no tier was given or found",
                 get="kctl remote audit EVIDENCE --tier URI",
             )
         elif not self.reads_content:
-            yield Missing(
+            yield MissingEvidence(
                 "content of the objects",
                 why="the objects were listed and not read",
                 get="kctl remote audit EVIDENCE without --no-content",

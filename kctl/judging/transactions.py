@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kctl.judging.judgement import Judgement, Missing, Question, Subject, Verdict
+from kctl.judging.judgement import Judgement, JudgementSubject, MissingEvidence, Question, Verdict
 from kctl.model import TopicPartition
 
 
@@ -21,9 +21,9 @@ def judge_transactions(
     coordinator will end it. `unreadable` says which parts of the log gave no records, `unseen` which
     offsets [FROM, TO) its broker had and the copy has not, `hole` at which ones in its middle it holds nothing.
     """
-    subject = Subject(partition.topic, partition.partition)
+    subject = JudgementSubject(partition.topic, partition.partition)
 
-    def judged(verdict: Verdict, reason: str, *missing: Missing) -> Judgement:
+    def judged(verdict: Verdict, reason: str, *missing: MissingEvidence) -> Judgement:
         return Judgement(Question.TRANSACTIONS, verdict, subject, reason, missing)
 
     if any(hanging):
@@ -34,7 +34,7 @@ def judge_transactions(
         return judged(
             Verdict.UNREADABLE,
             f"part of the log gave no records: {unreadable[0]}",
-            Missing(
+            MissingEvidence(
                 "the damaged part of the log",
                 why=unreadable[0],
                 get="copy the partition from another replica",
@@ -46,13 +46,15 @@ def judge_transactions(
         return judged(
             Verdict.COULD_NOT_JUDGE,
             why if unseen else f"the copy holds nothing at offsets [{start}, {end})",
-            Missing(f"offsets [{start}, {end}) of the log", get="copy the partition from another replica"),
+            MissingEvidence(
+                f"offsets [{start}, {end}) of the log", get="copy the partition from another replica"
+            ),
         )
     if None in hanging:
         return judged(
             Verdict.COULD_NOT_JUDGE,
             f"{hanging.count(None):,} transactions are open, and it is unknown whether their coordinator will end them",
-            Missing(
+            MissingEvidence(
                 "replicas of every partition of __transaction_state",
                 get="rsync -a BROKER:LOG_DIR/__transaction_state-* broker-ID/",
             ),

@@ -33,7 +33,7 @@ NO_TIMESTAMP = -1
 INT32_MAX = (1 << 31) - 1
 
 
-class Rules(enum.StrEnum):
+class IndexRules(enum.StrEnum):
     """The first version with the rules."""
 
     V0_8 = "0.8"
@@ -41,7 +41,7 @@ class Rules(enum.StrEnum):
     V3_8 = "3.8"
 
 
-NEWEST = Rules.V3_8
+NEWEST = IndexRules.V3_8
 ReadRecords = Callable[[int], list[Record]]
 """The records of the entry at a position; FormatError where they cannot be read."""
 
@@ -59,7 +59,7 @@ class IndexBuilder(Struct, dict=True):
     """The indexes of one segment, from its sound batches in order."""
 
     base_offset: int
-    rules: Rules = NEWEST
+    rules: IndexRules = NEWEST
     interval: int = DEFAULT_INTERVAL
     by_leader: bool = True  # False: time entries as followers and recoveries write them
     offset_entries: list[OffsetIndexEntry] = field(default_factory=list)
@@ -99,7 +99,7 @@ class IndexBuilder(Struct, dict=True):
     def _append(self, headers: Headers, row: int, read_records: ReadRecords) -> None:
         position = int(headers.position[row])
         offset = int(headers.last_offset[row])
-        if self.rules is Rules.V0_8:
+        if self.rules is IndexRules.V0_8:
             offset = self._first_offset(headers, row, read_records)
         relative = offset - self.base_offset
         if 0 <= relative <= INT32_MAX and position <= INT32_MAX:
@@ -127,7 +127,7 @@ class IndexBuilder(Struct, dict=True):
             self.time_entries.append(TimeIndexEntry(largest.timestamp, relative))
 
     def _named_offset(self, largest: _Largest, read_records: ReadRecords) -> int:
-        if self.rules is Rules.V3_8 or not self.by_leader or not largest.names_record:
+        if self.rules is IndexRules.V3_8 or not self.by_leader or not largest.names_record:
             return largest.last_offset
         try:
             records = read_records(largest.position)

@@ -21,7 +21,7 @@ from formats.log_dir.index_files import OffsetIndexEntry, entries_of, used_size,
 from formats.log_dir.producer_snapshot import write_snapshot
 from formats.values import Struct, field
 from kctl.checks.epochs import EpochRuns
-from kctl.checks.outliers import Seen, without_outliers
+from kctl.checks.outliers import MarkedChunk, without_outliers
 from kctl.errors import KctlError
 from kctl.files import read_padded
 from kctl.log.folder import Folder, FolderFile, Segment
@@ -29,8 +29,8 @@ from kctl.log.index_rules import (
     DEFAULT_INTERVAL,
     NEWEST,
     IndexBuilder,
+    IndexRules,
     Interval,
-    Rules,
     interval_of,
     likeliest_interval,
 )
@@ -50,7 +50,7 @@ from kctl.scan.source import Source, opened_source
 class Method(Struct, frozen=True):
     """By which rules the files are made."""
 
-    rules: Rules = NEWEST
+    rules: IndexRules = NEWEST
     interval: int = DEFAULT_INTERVAL
     by_leader: bool = True
     is_0_11: bool = False  # snapshots as 0.11 wrote them, among the rules of 0.8
@@ -104,7 +104,7 @@ class _Maker(Struct):
             self.made.add(name, write_index(aborted), len(aborted))
         return end
 
-    def _see(self, seen: Seen, source: Source) -> int:
+    def _see(self, seen: MarkedChunk, source: Source) -> int:
         headers = seen.headers
         self.made.damaged += len(seen.chunk.damage) + int((~headers.crc_valid).sum())
         self.epochs.feed(seen)
@@ -156,7 +156,7 @@ def snapshot_bytes(replay: ProducerReplay, method: Method) -> bytes:
     states = list(replay.producers.values())
     ordered = snapshot_order(states, lambda state: state.producer_id, method.rules)
     entry_of = ProducerState.entry
-    if method.rules is Rules.V0_8:
+    if method.rules is IndexRules.V0_8:
         entry_of = ProducerState.entry_of_0_11 if method.is_0_11 else ProducerState.entry_of_1_0
     return write_snapshot([entry_of(state) for state in ordered])
 
@@ -195,12 +195,12 @@ def _interval_of(log: Path, index: Path) -> Interval | None:
     return interval_of(positions, indexed)
 
 
-def methods(folder: Folder, rules: Sequence[Rules], interval: int | None) -> list[Method]:
+def methods(folder: Folder, rules: Sequence[IndexRules], interval: int | None) -> list[Method]:
     """The methods that a check tries, newest first."""
     used = interval if interval is not None else interval_in_use(folder)
     found = []
     for rule in sorted(rules, reverse=True):
-        for by_leader in (True, False) if rule is not Rules.V3_8 else (True,):
-            for is_0_11 in (False, True) if rule is Rules.V0_8 else (False,):
+        for by_leader in (True, False) if rule is not IndexRules.V3_8 else (True,):
+            for is_0_11 in (False, True) if rule is IndexRules.V0_8 else (False,):
                 found.append(Method(rule, used, by_leader, is_0_11))
     return found

@@ -17,7 +17,7 @@ from kctl.errors import KctlError, Refused, file_error
 from kctl.files import LARGEST_TABLE, read_whole
 from kctl.log.compare_rebuilt import Compared, Existing, Verdict, compare, score
 from kctl.log.folder import Folder, read_folder
-from kctl.log.index_rules import NEWEST, Rules
+from kctl.log.index_rules import NEWEST, IndexRules
 from kctl.log.rebuild import Made, Method, make, methods
 from kctl.scan.options import Level
 
@@ -29,7 +29,7 @@ ALWAYS = (".index", ".timeindex")
 class RebuildOptions(Struct, frozen=True):
     """What was asked for; `rules` and `interval` None: the newest, and what the existing indexes tell."""
 
-    rules: Rules | None = None
+    rules: IndexRules | None = None
     interval: int | None = None
     is_check: bool = False
     out: Path | None = None
@@ -42,7 +42,7 @@ class Rebuilt(Struct, frozen=True):
     type: str
     size_in_bytes: int
     entries: int
-    rules: Rules
+    rules: IndexRules
     compared: Compared | None
 
 
@@ -100,8 +100,8 @@ def _made(folder: Folder, existing: Existing, options: RebuildOptions) -> tuple[
     them, and at which interval.
     """
     has_time = any(name.endswith(".timeindex") for name in existing.files)
-    has_time = has_time or not (options.is_check or options.rules is Rules.V0_8)
-    newest = (NEWEST,) if not options.is_check else tuple(Rules)
+    has_time = has_time or not (options.is_check or options.rules is IndexRules.V0_8)
+    newest = (NEWEST,) if not options.is_check else tuple(IndexRules)
     rules = (options.rules,) if options.rules else newest
     best: tuple[int, Made, Method] | None = None
     for method in methods(folder, rules, options.interval):

@@ -8,23 +8,25 @@ Source: scala.collection.mutable.HashTable (2.12), java.util.HashMap
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from kctl.log.index_rules import Rules
+from kctl.log.index_rules import IndexRules
 
 Item = TypeVar("Item")
 UINT32 = 0xFFFFFFFF
 SMALLEST_TABLE = 16
 
 
-def snapshot_order(items: Sequence[Item], producer_id: Callable[[Item], int], rules: Rules) -> list[Item]:
+def snapshot_order(
+    items: Sequence[Item], producer_id: Callable[[Item], int], rules: IndexRules
+) -> list[Item]:
     """The items, given in the order in which they came, in the order of the file."""
     size = SMALLEST_TABLE
     while len(items) > size * 3 // 4:
         size *= 2
-    bucket = _scala_2_12 if rules is Rules.V0_8 else _java
+    bucket = _scala_2_12 if rules is IndexRules.V0_8 else _java
     buckets: list[list[Item]] = [[] for _ in range(size)]
     for item in items:
         buckets[bucket(producer_id(item), size)].append(item)
-    if rules is Rules.V0_8:
+    if rules is IndexRules.V0_8:
         return [item for one in reversed(buckets) for item in reversed(one)]
     return [item for one in buckets for item in one]
 

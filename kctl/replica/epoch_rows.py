@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
-from kctl.evidence.model import Evidence
+from kctl.evidence.model import FoundEvidence
 from kctl.judging.divergence import judge_divergence
 from kctl.judging.judgement import Judgement
 from kctl.model import TopicPartition
@@ -188,7 +188,7 @@ def _round(asked: Round) -> Row:
 
 
 def compare_rows(
-    copies: Iterable[Copy], assigned: Mapping[TopicPartition, Sequence[int]], evidence: Evidence
+    copies: Iterable[Copy], assigned: Mapping[TopicPartition, Sequence[int]], evidence: FoundEvidence
 ) -> Iterator[Row | Judgement]:
     """Lineages of each partition side by side; for each pair where they part, by epochs alone; a judgement."""
     by_partition: dict[TopicPartition, list[Copy]] = {}

@@ -3,18 +3,18 @@
 from struct import unpack_from
 
 from formats.log.framing import FRAMING_SIZE
-from formats.log.records import Damage, Reason
+from formats.log.records import Damage, DamageReason
 from formats.values import replace
 from kctl.findings import Finding, FindingType, Place, segments
 from kctl.scan.source import Source
 
-TYPES: dict[Reason, FindingType] = {
-    Reason.ZEROS: segments.TRAILING_ZEROS,
-    Reason.TORN_TAIL: segments.TORN_TAIL,
-    Reason.ILLEGAL_MAGIC: segments.ILLEGAL_MAGIC,
-    Reason.ILLEGAL_LENGTH: segments.ILLEGAL_LENGTH,
-    Reason.CRC_MISMATCH: segments.DAMAGED_CRC,
-    Reason.GARBAGE: segments.GARBAGE,
+TYPES: dict[DamageReason, FindingType] = {
+    DamageReason.ZEROS: segments.TRAILING_ZEROS,
+    DamageReason.TORN_TAIL: segments.TORN_TAIL,
+    DamageReason.ILLEGAL_MAGIC: segments.ILLEGAL_MAGIC,
+    DamageReason.ILLEGAL_LENGTH: segments.ILLEGAL_LENGTH,
+    DamageReason.CRC_MISMATCH: segments.DAMAGED_CRC,
+    DamageReason.GARBAGE: segments.GARBAGE,
 }
 
 
@@ -23,7 +23,7 @@ def finding_of(damage: Damage, source: Source, place: Place, *, is_last: bool) -
     head = source.read_at(damage.position, FRAMING_SIZE).ljust(FRAMING_SIZE, b"\0")
     length, magic = unpack_from(">i4xb", head, 8)
     kind = TYPES[damage.reason]
-    if damage.reason is not Reason.TORN_TAIL and not is_last and head == bytes(FRAMING_SIZE):
+    if damage.reason is not DamageReason.TORN_TAIL and not is_last and head == bytes(FRAMING_SIZE):
         kind = segments.ZEROED_RANGE
     where = replace(place, position=damage.position, size_in_bytes=damage.size_in_bytes)
     # Java's magic is a signed byte: 2 and more is read as a batch, the rest as an old message.

@@ -51,7 +51,7 @@ class Chunk(Struct, frozen=True):
     """Of the batches in `headers`, where `keep_records` was asked for."""
 
 
-class Totals(Struct):
+class ScanTotals(Struct):
     """Counts over what was scanned so far."""
 
     batches: int = 0

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from formats.log.columns.headers import NAMES, Headers
 from formats.log.records import Damage
 from kctl.checks.check import RowFinding
-from kctl.scan.pieces import Piece
+from kctl.scan.pieces import ScannedPiece
 
 Column: TypeAlias = tuple[str, int, str, bytes]
 """Its type, its least value, and what to add to that in each row, of which type (none: nothing in any)."""
@@ -33,18 +33,20 @@ class PackedPiece(NamedTuple):
     stored: PackedHeaders | None
 
 
-def packed(piece: Piece) -> PackedPiece:
+def packed(piece: ScannedPiece) -> PackedPiece:
     """The piece, to be sent; its records stay behind."""
     stored = None if piece.stored is None else _packed(piece.stored)
     headers = _packed(piece.headers)
     return PackedPiece(piece.position, piece.end, headers, piece.damage, piece.computed, piece.found, stored)
 
 
-def unpacked(sent: PackedPiece) -> Piece:
+def unpacked(sent: PackedPiece) -> ScannedPiece:
     """The piece that was sent."""
     stored = None if sent.stored is None else _unpacked(sent.stored)
     headers = _unpacked(sent.headers)
-    return Piece(sent.position, sent.end, headers, sent.damage, sent.computed, sent.found, stored=stored)
+    return ScannedPiece(
+        sent.position, sent.end, headers, sent.damage, sent.computed, sent.found, stored=stored
+    )
 
 
 def _packed(headers: Headers) -> PackedHeaders:

@@ -22,11 +22,11 @@ from kctl.scan.message_groups import message_groups
 from kctl.scan.options import Level, ScanOptions
 from kctl.scan.record_groups import RecordGroup, batch_groups
 from kctl.scan.records import Records, records_of
-from kctl.scan.runs import NO_HEADERS, Run, Runs
+from kctl.scan.runs import NO_HEADERS, BatchRun, BatchRuns
 from kctl.scan.source import Source
 
 
-class Piece(Struct, frozen=True):
+class ScannedPiece(Struct, frozen=True):
     """Bytes [position, end): batches, then at most one range that is none."""
 
     position: int
@@ -41,7 +41,7 @@ class Piece(Struct, frozen=True):
     )
 
 
-class Pieces:
+class PieceScan:
     """The pieces of a source between `options.start` and `options.end`, in order. Iterate once."""
 
     def __init__(self, source: Source, options: ScanOptions, hints: NDArray[np.int64] | None = None) -> None:
@@ -49,7 +49,7 @@ class Pieces:
         self.options = options
         self._record_checks = record_checks()
         end = source.size if options.end is None else min(options.end, source.size)
-        self._runs = Runs(
+        self._runs = BatchRuns(
             source,
             options.start,
             end,
@@ -58,11 +58,11 @@ class Pieces:
             hints=hints,
         )
 
-    def __iter__(self) -> Iterator[Piece]:
+    def __iter__(self) -> Iterator[ScannedPiece]:
         for run in self._runs:
             yield from self._of_run(run)
 
-    def _of_run(self, run: Run) -> Iterator[Piece]:
+    def _of_run(self, run: BatchRun) -> Iterator[ScannedPiece]:
         """A run as one piece, or one for each group of its records."""
         position, stored = run.position, as_stored(run.headers)
         for group in self._groups(run):
@@ -73,7 +73,7 @@ class Pieces:
         if position < run.end or run.damage is not None:
             yield self._rest_of(run, position)
 
-    def _groups(self, run: Run) -> Iterator[RecordGroup]:
+    def _groups(self, run: BatchRun) -> Iterator[RecordGroup]:
         """The records of a run, groups of old messages and of batches in turn."""
         if self.options.level < Level.RECORDS or not run.in_block:
             return
@@ -85,7 +85,9 @@ class Pieces:
             for group in read(run.headers[first:after], self._runs.block, limit=limit):
                 yield group.moved(first)
 
-    def _of_group(self, run: Run, group: RecordGroup, position: int, stored: Headers | None) -> Piece:
+    def _of_group(
+        self, run: BatchRun, group: RecordGroup, position: int, stored: Headers | None
+    ) -> ScannedPiece:
         headers = run.headers
         whole = group.after - group.first == len(headers)
         rows = headers if whole else headers[group.first : group.after]
@@ -99,9 +101,11 @@ class Pieces:
         records = records_of(group, rows) if self.options.keep_records else None
         computed = computed_crcs(rows, self._runs.log)
         before = stored[group.first : group.after] if stored is not None else None
-        return Piece(position, int(rows.next_position[-1]), rows, None, computed, found, records, before)
+        return ScannedPiece(
+            position, int(rows.next_position[-1]), rows, None, computed, found, records, before
+        )
 
-    def _rest_of(self, run: Run, position: int) -> Piece:
+    def _rest_of(self, run: BatchRun, position: int) -> ScannedPiece:
         """What is left of a run whose records were not decoded: all its batches, or its damage alone."""
         headers = NO_HEADERS if position > run.position else run.headers
         found: list[RowFinding] = []
@@ -113,7 +117,7 @@ class Pieces:
             place = self.options.place
             found.append((len(headers), finding_of(run.damage, self.source, place, is_last=is_last)))
         computed = computed_crcs(headers, self._runs.log)
-        return Piece(position, run.end, headers, run.damage, computed, found)
+        return ScannedPiece(position, run.end, headers, run.damage, computed, found)
 
     def _of_large(self, headers: Headers, row: int) -> list[RowFinding]:
         """What is wrong with the records of a batch that does not come into memory whole."""

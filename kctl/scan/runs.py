@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from formats.log import records
 from formats.log.columns.headers import PADDING, Headers, check_crc, concatenated, gather, legal_rows, walk
 from formats.log.record_batch import HEADER_SIZE
-from formats.log.records import LARGEST_IN_MEMORY, Damage, Entry
+from formats.log.records import LARGEST_IN_MEMORY, Damage, LogEntry
 from formats.values import Struct
 from kctl.scan.block import BLOCK_SIZE, Block
 from kctl.scan.source import Source
@@ -23,7 +23,7 @@ Positions = NDArray[np.int64]
 CAREFUL = 64 << 10  # how far to walk after trouble; more after each good run
 
 
-class Run(Struct, frozen=True):
+class BatchRun(Struct, frozen=True):
     """Bytes [position, end): batches in `headers`, then at most one range that is none."""
 
     position: int
@@ -36,7 +36,7 @@ class Run(Struct, frozen=True):
 NO_HEADERS = gather(np.zeros(PADDING, np.uint8), np.empty(0, np.int64))
 
 
-class Runs:
+class BatchRuns:
     """Walks a source from start to end; `block` holds the bytes of the run that was given last, `log` reads any."""
 
     def __init__(
@@ -61,7 +61,7 @@ class Runs:
         self._reach = BLOCK_SIZE
         self._walked_out = -1  # where the block ends in the middle of a batch
 
-    def __iter__(self) -> Iterator[Run]:
+    def __iter__(self) -> Iterator[BatchRun]:
         position = self._start
         while position < self.end:
             run = self._sound_run(position) or self._troubled_run(position)
@@ -70,7 +70,7 @@ class Runs:
             yield run
             position = run.end
 
-    def _sound_run(self, position: int) -> Run | None:
+    def _sound_run(self, position: int) -> BatchRun | None:
         """Batches from position on that are in one block; None where the first one is not plainly good."""
         block = self.block
         is_held = block.start <= position and position + HEADER_SIZE <= block.end
@@ -92,7 +92,7 @@ class Runs:
         sound = headers.last_offset[headers.crc_valid]
         if len(sound):
             self._last_offset = int(sound[-1])
-        return Run(position, int(headers.next_position[-1]), headers, None, True)
+        return BatchRun(position, int(headers.next_position[-1]), headers, None, True)
 
     def _walked(self, position: int) -> Headers:
         block = self.block
@@ -141,7 +141,7 @@ class Runs:
         fits = reached < position + size <= self.end
         return size if legal_rows(headers) and fits and size <= LARGEST_IN_MEMORY else 0
 
-    def _troubled_run(self, position: int) -> Run | None:
+    def _troubled_run(self, position: int) -> BatchRun | None:
         """What `records.walk` says is at position, up to the next batch that is sound."""
         entries: list[Headers] = []
         damage = None
@@ -158,10 +158,10 @@ class Runs:
         if end == position:
             return None
         headers = concatenated(entries) if entries else NO_HEADERS
-        return Run(position, end, headers, damage, False)
+        return BatchRun(position, end, headers, damage, False)
 
     @staticmethod
-    def _header_of(entry: Entry) -> Headers:
+    def _header_of(entry: LogEntry) -> Headers:
         row = np.zeros(HEADER_SIZE + PADDING, np.uint8)
         head = entry.source.read(entry.position, min(HEADER_SIZE, entry.size_in_bytes))
         row[: len(head)] = np.frombuffer(head, np.uint8)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formats.log.columns.headers import Headers
-from formats.log.records import Damage, Reason
+from formats.log.records import Damage, DamageReason
 from formats.values import replace
 from kctl.checks.batches import crc_mismatches
 from kctl.checks.check import RowFinding, Suspects
@@ -23,12 +23,12 @@ from kctl.checks.table import LogChecks
 from kctl.errors import reason_of
 from kctl.findings import Finding, segments
 from kctl.findings import evidence as evidence_findings
-from kctl.scan.options import Chunk, ScanOptions, Totals
-from kctl.scan.pieces import Piece, Pieces
+from kctl.scan.options import Chunk, ScanOptions, ScanTotals
+from kctl.scan.pieces import PieceScan, ScannedPiece
 from kctl.scan.runs import NO_HEADERS
 from kctl.scan.source import Source
 
-HARMLESS = (Reason.TORN_TAIL, Reason.ZEROS)
+HARMLESS = (DamageReason.TORN_TAIL, DamageReason.ZEROS)
 
 
 class SegmentScan:
@@ -38,11 +38,15 @@ class SegmentScan:
     """
 
     def __init__(
-        self, source: Source, options: ScanOptions, pieces: Iterable[Piece], checks: LogChecks | None = None
+        self,
+        source: Source,
+        options: ScanOptions,
+        pieces: Iterable[ScannedPiece],
+        checks: LogChecks | None = None,
     ) -> None:
         self.source = source
         self.options = options
-        self.totals = Totals()
+        self.totals = ScanTotals()
         self.checks = checks or LogChecks()
         self.left_out: Counter[str] = Counter()
         self._pieces = pieces
@@ -62,7 +66,7 @@ class SegmentScan:
         if last or self.left_out:
             yield Chunk(position, position, NO_HEADERS, (), (*last, *self._rest()))
 
-    def _chunk(self, piece: Piece) -> Chunk:
+    def _chunk(self, piece: ScannedPiece) -> Chunk:
         """A piece with what its batches say beside those before it."""
         headers = piece.headers
         stored = headers if piece.stored is None else piece.stored
@@ -154,4 +158,4 @@ def scan_segment(
 ) -> SegmentScan:
     """A scan of the source; `hints` are positions of batches, from its index where there is one."""
     options = options or ScanOptions()
-    return SegmentScan(source, options, Pieces(source, options, hints), checks)
+    return SegmentScan(source, options, PieceScan(source, options, hints), checks)

@@ -18,7 +18,7 @@ from formats.log.record_batch import CONTROL, DELETE_HORIZON, TIMESTAMP_TYPE, TR
 from kctl.findings import Finding, Place
 from kctl.rows import RowType
 from kctl.rows.audit import BATCH, SEGMENT
-from kctl.scan.options import Chunk, Totals
+from kctl.scan.options import Chunk, ScanTotals
 from kctl.scan.records import Records
 
 Ints = NDArray[np.int64]
@@ -126,7 +126,7 @@ def findings_table(findings: Iterable[Finding]) -> pa.RecordBatch:
     )
 
 
-def segment_row(place: Place, size_in_bytes: int, totals: Totals) -> dict[str, object]:
+def segment_row(place: Place, size_in_bytes: int, totals: ScanTotals) -> dict[str, object]:
     """The row of `segments` for a segment that was scanned to its end."""
     row = placed(place)
     names = ("batches", "records", "base_offset", "next_offset", "good_bytes", "damaged_bytes")

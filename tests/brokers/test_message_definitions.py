@@ -36,7 +36,7 @@ PARTS: dict[str, tuple[dict[str, Message], str, str]] = {
         "common/metadata/.*",
     ),
     "tier": (
-        {m.name: m for m in remote_log_metadata.MESSAGES[remote_log_metadata.Layout.WITH_CUSTOM_METADATA].values()},
+        {m.name: m for m in remote_log_metadata.MESSAGES[remote_log_metadata.RecordLayout.WITH_CUSTOM_METADATA].values()},
         "kafka-storage",
         "message/Remote.*",
     ),

@@ -232,14 +232,14 @@ def test_files_of_slices_are_as_they_were_written(
 
 def test_findings_and_headers_come_back_as_they_were(tmp_path: Path) -> None:
     from formats.log.columns.headers import NAMES
-    from kctl.checks.parallel import Part, pieces_of
+    from kctl.checks.parallel import LogPart, pieces_of
     from kctl.scan.options import ScanOptions
 
     folder = copy_of(OLD, tmp_path)
     damaged(folder, 5)
     seen = 0
     for log in sorted(folder.rglob("*.log")):
-        part = Part(log, ScanOptions(), log.stat().st_size, slices.NO_HINTS, -1)
+        part = LogPart(log, ScanOptions(), log.stat().st_size, slices.NO_HINTS, -1)
         before = list(pieces_of(part))
         slices._write(tmp_path / "one.slice", before)
         size = (tmp_path / "one.slice").stat().st_size

@@ -16,7 +16,7 @@ from formats.log.message_set import write_message, write_wrapper
 from formats.log.record_batch import CONTROL, TRANSACTIONAL, Record, read_header, seal, write_batch
 from formats.messages.cluster_metadata import RECORDS, MetadataRecord, write_metadata_record
 from formats.messages.consumer_offsets import TYPES, write_versioned
-from formats.messages.remote_log_metadata import MESSAGES, ApiKey, Layout
+from formats.messages.remote_log_metadata import MESSAGES, ApiKey, RecordLayout
 from formats.messages.schema import Field, Message, Struct
 from formats.messages.schema import write_message as write_schema
 from formats.messages.transaction_state import KEY, VALUE
@@ -205,7 +205,7 @@ def of_metadata(rng: Random) -> tuple[bytes | None, bytes | None]:
 
 def of_a_tier(rng: Random) -> tuple[bytes | None, bytes | None]:
     key = rng.choice(list(ApiKey)[:3])
-    message = MESSAGES[Layout.WITH_CUSTOM_METADATA][key]
+    message = MESSAGES[RecordLayout.WITH_CUSTOM_METADATA][key]
     values = values_of(message.fields, rng) | {"state": rng.randrange(4)}
     if "start_offset" in values:
         start, end = sorted(rng.choice([0, 1, LONG - 1, LONG]) for _ in range(2))

@@ -17,7 +17,7 @@ import pytest
 from commands.cli.render import Page
 from commands.remote.text import audit_text
 from formats.compression.writers import compress
-from formats.log.records import Entry, walk
+from formats.log.records import LogEntry, walk
 from formats.messages.remote_log_metadata import (
     SegmentMetadata,
     SegmentMetadataUpdate,
@@ -715,7 +715,7 @@ def damage(path: Path, row: int) -> int:
     """Change a byte of a batch; its offset comes back."""
     data = bytearray(path.read_bytes())
     batch = list(walk(data))[row]
-    assert isinstance(batch, Entry)
+    assert isinstance(batch, LogEntry)
     data[batch.next_position - 3] ^= 1
     path.write_bytes(data)
     return batch.base_offset

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from formats.binary.crc import crc32, crc32c
-from formats.binary.crc_of_ranges import AT_ONCE, CRC32, CRC32C, Kind, as_stored
+from formats.binary.crc_of_ranges import AT_ONCE, CRC32, CRC32C, CrcKind, as_stored
 
 GAPS = st.integers(0, 30)
 KINDS = st.sampled_from([CRC32C, CRC32])
 
 
 def laid_out(
-    parts: list[bytes], gap: int, kind: Kind = CRC32C
+    parts: list[bytes], gap: int, kind: CrcKind = CRC32C
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Data with the parts in it, where each starts and ends, and its CRC."""
     data = bytearray(b"\xa5" * 7)
@@ -29,7 +29,7 @@ def laid_out(
 
 
 @given(st.lists(st.binary(max_size=700), min_size=1, max_size=30), GAPS, KINDS)
-def test_ranges_with_their_own_crcs_are_right(parts: list[bytes], gap: int, kind: Kind) -> None:
+def test_ranges_with_their_own_crcs_are_right(parts: list[bytes], gap: int, kind: CrcKind) -> None:
     data, starts, ends, stored = laid_out(parts, gap, kind)
     before = data.copy()
     assert as_stored(data, starts, ends, stored, kind).all()
@@ -38,7 +38,7 @@ def test_ranges_with_their_own_crcs_are_right(parts: list[bytes], gap: int, kind
 
 @given(st.lists(st.binary(min_size=1, max_size=300), min_size=1, max_size=30), GAPS, KINDS, st.data())
 def test_one_changed_bit_or_value_is_seen_where_it_is(
-    parts: list[bytes], gap: int, kind: Kind, draw: st.DataObject
+    parts: list[bytes], gap: int, kind: CrcKind, draw: st.DataObject
 ) -> None:
     data, starts, ends, stored = laid_out(parts, gap, kind)
     which = draw.draw(st.integers(0, len(parts) - 1))
@@ -59,7 +59,7 @@ def test_bytes_between_the_ranges_mean_nothing(noise: bytes, parts: list[bytes])
 
 
 @pytest.mark.parametrize("kind", [CRC32C, CRC32])
-def test_blocks_of_many_ranges(kind: Kind) -> None:
+def test_blocks_of_many_ranges(kind: CrcKind) -> None:
     rng = np.random.default_rng(5)
     sizes = [*rng.integers(100, 400, 3000).tolist(), 9000, AT_ONCE, 1, 0, 70_000, *[300] * 2000]
     data, starts, ends, stored = laid_out([rng.bytes(size) for size in sizes], 21, kind)

@@ -58,7 +58,7 @@ def test_key_and_payload_are_those_that_kafka_printed(name: str, number: int, de
     found = 0
     for file in run["files"]:
         for entry in records.walk((folder / file).read_bytes()):
-            assert isinstance(entry, records.Entry)
+            assert isinstance(entry, records.LogEntry)
             for record in records.records_of(entry):
                 line = wanted[found]
                 found += 1

@@ -12,15 +12,15 @@ from formats.errors import FormatError
 from formats.log import control_records, message_set
 from formats.log.control_records import ControlType
 from formats.log.record_batch import BatchHeader, Record, read_header, seal, write_batch
-from formats.log.records import Entry, first_offset_of, records_of, walk
+from formats.log.records import LogEntry, first_offset_of, records_of, walk
 from tests.log_examples import EXAMPLES
 
 T = 1_500_000_000_000
 
 
-def entry(data: bytes) -> Entry:
+def entry(data: bytes) -> LogEntry:
     (found,) = walk(data)
-    assert isinstance(found, Entry)
+    assert isinstance(found, LogEntry)
     assert found.crc_valid
     return found
 
@@ -96,7 +96,7 @@ def test_end_marker() -> None:
 
 def test_leader_change_and_metadata() -> None:
     first, second = walk(EXAMPLES["E13"])
-    assert isinstance(first, Entry) and isinstance(second, Entry)
+    assert isinstance(first, LogEntry) and isinstance(second, LogEntry)
     (change,) = records_of(first)
     assert control_records.fields_of(change.key, change.value) == {
         "type": 2,

@@ -1,7 +1,7 @@
 """A length that lies may end in the middle of what looks like an append that was cut off."""
 
 from formats.log.record_batch import Record, write_batch
-from formats.log.records import Damage, Entry, Reason, walk
+from formats.log.records import Damage, DamageReason, LogEntry, walk
 
 
 def batch(offset: int, number: int = 0) -> bytes:
@@ -17,7 +17,7 @@ def test_batches_behind_a_length_that_is_one_too_large_are_all_got_back() -> Non
     log[2 * size + 11] += 1
     found = list(walk(bytes(log)))
     assert [(type(one), one.position, one.size_in_bytes) for one in found] == [
-        (Damage if n == 2 else Entry, n * size, size) for n in range(6)
+        (Damage if n == 2 else LogEntry, n * size, size) for n in range(6)
     ]
     (damage,) = (one for one in found if isinstance(one, Damage))
-    assert damage.reason is Reason.CRC_MISMATCH
+    assert damage.reason is DamageReason.CRC_MISMATCH

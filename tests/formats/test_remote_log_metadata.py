@@ -20,9 +20,9 @@ from formats.kafka_text.remote_log_metadata import (
     parse_kafka_line,
 )
 from formats.messages.remote_log_metadata import (
-    Layout,
     PartitionDelete,
     PartitionDeleteState,
+    RecordLayout,
     RemoteLogMetadata,
     SegmentMetadata,
     SegmentMetadataSnapshot,
@@ -48,7 +48,7 @@ TIP = TopicIdPartition("LWgrMmVrT0a__7a4SasuPA", "foo", 0)
 ID = "bCqX9U--S-6U8XUM9II25Q"
 EPOCHS = ((0, 0), (1, 20), (2, 80))
 ADD = SegmentMetadata(TIP, ID, 0, 100, 1, -1, 123, EPOCHS, 1024, bytes(10), SegmentState.COPY_SEGMENT_STARTED)
-OLD = ADD._replace(custom_metadata=None, layout=Layout.BEFORE_CUSTOM_METADATA)
+OLD = ADD._replace(custom_metadata=None, layout=RecordLayout.BEFORE_CUSTOM_METADATA)
 UPDATE = SegmentMetadataUpdate(TIP, ID, 1, 456, None, SegmentState.COPY_SEGMENT_FINISHED)
 DELETE = PartitionDelete(TIP, 0, 0, PartitionDeleteState.DELETE_PARTITION_MARKED)
 SNAPSHOT = SegmentMetadataSnapshot(
@@ -245,7 +245,7 @@ def test_recorded_snapshot_files_are_read_and_written_byte_for_byte() -> None:
     for path, snapshot in read.items():
         if snapshot is not None:
             assert write_remote_log_snapshot(snapshot) == path.read_bytes()
-            assert all(one.layout is Layout.BEFORE_CUSTOM_METADATA for one in snapshot.segments)
+            assert all(one.layout is RecordLayout.BEFORE_CUSTOM_METADATA for one in snapshot.segments)
 
 
 def test_an_empty_snapshot_file_stands_for_none() -> None:

@@ -16,8 +16,8 @@ from formats.errors import FormatError
 from formats.kafka_text.remote_log_metadata import format_kafka_line
 from formats.messages.remote_log_metadata import (
     API_KEYS,
-    Layout,
     PartitionDelete,
+    RecordLayout,
     RemoteLogMetadata,
     SegmentMetadata,
     SegmentMetadataUpdate,
@@ -56,7 +56,9 @@ def same(columns: MetadataColumns, row: int, record: RemoteLogMetadata) -> None:
     assert uuid_text(text(int(columns.id_position[row]), 16)) == record.remote_log_segment_id
     held = int(columns.custom_length[row])
     custom = None if held < 0 else text(int(columns.custom_position[row]), held)
-    layout = Layout.WITH_CUSTOM_METADATA if columns.has_custom[row] else Layout.BEFORE_CUSTOM_METADATA
+    layout = (
+        RecordLayout.WITH_CUSTOM_METADATA if columns.has_custom[row] else RecordLayout.BEFORE_CUSTOM_METADATA
+    )
     assert (custom, layout) == (record.custom_metadata, record.layout)
     for name in ("broker_id", "event_timestamp"):
         assert columns.column(name)[row] == getattr(record, name), name

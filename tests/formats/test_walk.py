@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from formats.errors import FormatError
 from formats.log.next_proof import candidates
 from formats.log.record_batch import Record, write_batch
-from formats.log.records import Damage, Entry, Reason, records_of, walk
+from formats.log.records import Damage, DamageReason, LogEntry, records_of, walk
 from tests.log_examples import EXAMPLES, LOG
 
 T = 1_500_000_000_000
@@ -42,24 +42,27 @@ def test_a_sound_log_of_every_magic() -> None:
 THREE = b"".join(batches(3))
 SIZE = len(THREE) // 3
 TAILS = {
-    "10 zeros": (bytes(10), [(Reason.ZEROS, 10)]),
-    "17 zeros": (bytes(17), [(Reason.ZEROS, 17)]),
-    "18 zeros": (bytes(18), [(Reason.ZEROS, 18)]),
-    "a page of zeros": (bytes(4096), [(Reason.ZEROS, 4096)]),
-    "half a batch": (batches(1, 3)[0][:70], [(Reason.TORN_TAIL, 70)]),
-    "5 bytes": (batches(1, 3)[0][:5], [(Reason.ZEROS, 5)]),
-    "12 bytes": (batches(1, 3)[0][:12], [(Reason.TORN_TAIL, 12)]),
-    "garbage": (b"\xa5" * 300, [(Reason.GARBAGE, 300)]),
-    "text": (b"not a log at all, but a text. " * 20, [(Reason.GARBAGE, 600)]),
-    "magic 3": (batches(1, 3)[0][:16] + b"\3" + batches(1, 3)[0][17:], [(Reason.GARBAGE, SIZE)]),
-    "negative length": (batches(1, 3)[0][:8] + b"\xff" * 4 + batches(1, 3)[0][12:], [(Reason.GARBAGE, SIZE)]),
+    "10 zeros": (bytes(10), [(DamageReason.ZEROS, 10)]),
+    "17 zeros": (bytes(17), [(DamageReason.ZEROS, 17)]),
+    "18 zeros": (bytes(18), [(DamageReason.ZEROS, 18)]),
+    "a page of zeros": (bytes(4096), [(DamageReason.ZEROS, 4096)]),
+    "half a batch": (batches(1, 3)[0][:70], [(DamageReason.TORN_TAIL, 70)]),
+    "5 bytes": (batches(1, 3)[0][:5], [(DamageReason.ZEROS, 5)]),
+    "12 bytes": (batches(1, 3)[0][:12], [(DamageReason.TORN_TAIL, 12)]),
+    "garbage": (b"\xa5" * 300, [(DamageReason.GARBAGE, 300)]),
+    "text": (b"not a log at all, but a text. " * 20, [(DamageReason.GARBAGE, 600)]),
+    "magic 3": (batches(1, 3)[0][:16] + b"\3" + batches(1, 3)[0][17:], [(DamageReason.GARBAGE, SIZE)]),
+    "negative length": (
+        batches(1, 3)[0][:8] + b"\xff" * 4 + batches(1, 3)[0][12:],
+        [(DamageReason.GARBAGE, SIZE)],
+    ),
     "length 20": (
         batches(1, 3)[0][:8] + b"\0\0\0\x14" + batches(1, 3)[0][12:],
-        [(Reason.GARBAGE, SIZE)],
+        [(DamageReason.GARBAGE, SIZE)],
     ),
     "length 2^31-1": (
         batches(1, 3)[0][:8] + b"\x7f\xff\xff\xff" + batches(1, 3)[0][12:],
-        [(Reason.TORN_TAIL, SIZE)],
+        [(DamageReason.TORN_TAIL, SIZE)],
     ),
     "bit flip in the records": (
         batches(1, 3)[0][:-5] + b"\xee" + batches(1, 3)[0][-4:],
@@ -80,7 +83,7 @@ def test_every_other_batch_is_found_again_and_the_range_is_exact() -> None:
     at = 500 * SIZE
     log[at + 8 : at + 12] = b"\0\0\1\0"  # a length that leads nowhere
     found = shape(bytes(log))
-    assert [s for s in found if s[0] != "ok"] == [(Reason.CRC_MISMATCH, at, SIZE)]
+    assert [s for s in found if s[0] != "ok"] == [(DamageReason.CRC_MISMATCH, at, SIZE)]
     assert len(found) == 1000
 
 
@@ -88,14 +91,14 @@ def test_every_other_batch_is_found_again_and_the_range_is_exact() -> None:
 def test_an_illegal_length_in_the_middle(length: bytes) -> None:
     log = bytearray(b"".join(batches(10)))
     log[4 * SIZE + 8 : 4 * SIZE + 12] = length
-    assert [s for s in shape(bytes(log)) if s[0] != "ok"] == [(Reason.ILLEGAL_LENGTH, 4 * SIZE, SIZE)]
+    assert [s for s in shape(bytes(log)) if s[0] != "ok"] == [(DamageReason.ILLEGAL_LENGTH, 4 * SIZE, SIZE)]
 
 
 @pytest.mark.parametrize("magic", [0, 1, 3, 255])
 def test_another_magic_is_not_believed_although_the_crc_does_not_cover_it(magic: int) -> None:
     log = bytearray(b"".join(batches(10)))
     log[4 * SIZE + 16] = magic
-    assert [s for s in shape(bytes(log)) if s[0] != "ok"] == [(Reason.ILLEGAL_MAGIC, 4 * SIZE, SIZE)]
+    assert [s for s in shape(bytes(log)) if s[0] != "ok"] == [(DamageReason.ILLEGAL_MAGIC, 4 * SIZE, SIZE)]
 
 
 def test_several_unsound_batches_in_a_row_are_entries() -> None:
@@ -109,14 +112,14 @@ def test_unsound_batches_before_zeros_and_before_a_torn_tail_are_entries() -> No
     log = bytearray(b"".join(batches(3)))
     log[2 * SIZE + 70] ^= 1
     torn = batches(1, 3)[0][:80]
-    assert [s[0] for s in shape(bytes(log) + bytes(5000))] == ["ok", "ok", "bad", Reason.ZEROS]
-    assert [s[0] for s in shape(bytes(log) + torn)] == ["ok", "ok", "bad", Reason.TORN_TAIL]
+    assert [s[0] for s in shape(bytes(log) + bytes(5000))] == ["ok", "ok", "bad", DamageReason.ZEROS]
+    assert [s[0] for s in shape(bytes(log) + torn)] == ["ok", "ok", "bad", DamageReason.TORN_TAIL]
 
 
 def test_zeros_in_the_middle_reach_to_the_next_batch() -> None:
     log = batches(10)
     data = b"".join(log[:4]) + bytes(3 * SIZE) + b"".join(log[7:])
-    assert [s for s in shape(data) if s[0] != "ok"] == [(Reason.ILLEGAL_LENGTH, 4 * SIZE, 3 * SIZE)]
+    assert [s for s in shape(data) if s[0] != "ok"] == [(DamageReason.ILLEGAL_LENGTH, 4 * SIZE, 3 * SIZE)]
 
 
 def test_a_batch_inside_a_value_is_no_proof() -> None:
@@ -124,14 +127,14 @@ def test_a_batch_inside_a_value_is_no_proof() -> None:
     log = batches(10, 100)
     data = b"".join(log[:4]) + b"\xa5" * 50 + b"".join(batches(2, 5)) + b"".join(log[7:])
     found = [s for s in shape(data) if s[0] != "ok"]
-    assert found == [(Reason.ILLEGAL_MAGIC, 4 * len(log[0]), 50 + 2 * SIZE)] or len(found) == 1
+    assert found == [(DamageReason.ILLEGAL_MAGIC, 4 * len(log[0]), 50 + 2 * SIZE)] or len(found) == 1
 
 
 def test_a_sound_batch_after_one_whose_offset_lies_is_an_entry() -> None:
     log = bytearray(b"".join(batches(10)))
     log[3 * SIZE] = 0x7F  # base offset is outside the CRC
     log[5 * SIZE + 8 : 5 * SIZE + 12] = b"\0\0\0\0"
-    assert [s for s in shape(bytes(log)) if s[0] != "ok"] == [(Reason.ILLEGAL_LENGTH, 5 * SIZE, SIZE)]
+    assert [s for s in shape(bytes(log)) if s[0] != "ok"] == [(DamageReason.ILLEGAL_LENGTH, 5 * SIZE, SIZE)]
 
 
 class Windows:
@@ -160,7 +163,7 @@ def test_a_source_that_shrinks_ends_there() -> None:
     log = b"".join(batches(10))
     source = Windows(log[: 5 * SIZE + 40], size=len(log))
     found = shape(source)  # type: ignore[arg-type]
-    assert [s[0] for s in found] == ["ok"] * 5 + [Reason.TORN_TAIL]
+    assert [s[0] for s in found] == ["ok"] * 5 + [DamageReason.TORN_TAIL]
     assert sum(s[2] for s in found) == 5 * SIZE + 40
 
 
@@ -168,7 +171,7 @@ def test_a_huge_batch_is_not_read_whole_for_its_crc() -> None:
     log = write_batch([Record(0, T, None, bytes(5 << 20))])
     source = Windows(log)
     (found,) = walk(source)
-    assert isinstance(found, Entry) and found.crc_valid
+    assert isinstance(found, LogEntry) and found.crc_valid
     assert source.most <= 1 << 20
 
 
@@ -179,7 +182,7 @@ def test_any_bytes(data: bytes) -> None:
         assert item.position == position
         assert item.size_in_bytes > 0
         position += item.size_in_bytes
-        if isinstance(item, Entry):
+        if isinstance(item, LogEntry):
             with contextlib.suppress(FormatError):
                 records_of(item, limit=1 << 16)
     assert position == len(data)
@@ -226,7 +229,7 @@ def test_any_edit_of_a_log(log: bytes, changes: list[tuple[str, int, bytes]]) ->
     ]
     assert sum(item.size_in_bytes for item in items) == len(data)
     for item in items:
-        if isinstance(item, Entry):
+        if isinstance(item, LogEntry):
             with contextlib.suppress(FormatError):
                 records_of(item, limit=1 << 20)
 
@@ -239,7 +242,7 @@ def test_a_flipped_bit_that_a_crc_covers_is_always_found(bit: int) -> None:
     at = bit // 8
     position = 0
     for item in walk(LOG):
-        assert isinstance(item, Entry)
+        assert isinstance(item, LogEntry)
         if position <= at < item.next_position:
             covered = at - position >= (17 if item.magic == 2 else 12)
             break
@@ -288,27 +291,31 @@ def unsound(base_offset: int) -> bytes:
         (made(12), [True, False, True]),  # the offset of the unsound batch may be what is wrong
         (
             made(11),
-            [True, Reason.CRC_MISMATCH],
+            [True, DamageReason.CRC_MISMATCH],
         ),  # not after the last good one: the length that leads here lies
-        (made(5), [True, Reason.CRC_MISMATCH]),
-        (made(14)[:40], [True, False, Reason.TORN_TAIL]),
-        (made(13)[:40], [True, Reason.CRC_MISMATCH]),  # no append carries on so
-        (made(3)[:40], [True, Reason.CRC_MISMATCH]),
+        (made(5), [True, DamageReason.CRC_MISMATCH]),
+        (made(14)[:40], [True, False, DamageReason.TORN_TAIL]),
+        (made(13)[:40], [True, DamageReason.CRC_MISMATCH]),  # no append carries on so
+        (made(3)[:40], [True, DamageReason.CRC_MISMATCH]),
         # what a length leads to reaches over the end, and something proves itself before that
-        (made(14)[:8] + b"\0\0\x7f\xff" + made(14)[12:40] + made(16), [True, Reason.CRC_MISMATCH, True]),
+        (
+            made(14)[:8] + b"\0\0\x7f\xff" + made(14)[12:40] + made(16),
+            [True, DamageReason.CRC_MISMATCH, True],
+        ),
     ],
 )
 def test_an_unsound_batch_is_believed_by_the_offset_that_follows(
-    behind: bytes, expected: list[bool | Reason]
+    behind: bytes, expected: list[bool | DamageReason]
 ) -> None:
     items = [*walk(made(10) + unsound(12) + behind)]
-    assert [item.crc_valid if isinstance(item, Entry) else item.reason for item in items] == expected
+    assert [item.crc_valid if isinstance(item, LogEntry) else item.reason for item in items] == expected
 
 
 @pytest.mark.parametrize(
-    ("base_offset", "reason"), [(12, Reason.TORN_TAIL), (11, Reason.GARBAGE), (3, Reason.GARBAGE)]
+    ("base_offset", "reason"),
+    [(12, DamageReason.TORN_TAIL), (11, DamageReason.GARBAGE), (3, DamageReason.GARBAGE)],
 )
-def test_a_torn_tail_goes_on_after_the_last_good_batch(base_offset: int, reason: Reason) -> None:
+def test_a_torn_tail_goes_on_after_the_last_good_batch(base_offset: int, reason: DamageReason) -> None:
     assert [s[0] for s in shape(made(10) + made(base_offset)[:40])] == ["ok", reason]
 
 

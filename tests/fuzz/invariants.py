@@ -23,7 +23,7 @@ from zlib import crc32
 import pytest
 
 import commands.audit
-from formats.log.records import Entry, walk
+from formats.log.records import LogEntry, walk
 from kctl.changes.apply import ChangeRun, apply, deadline, resume
 from kctl.changes.entry import new_entry
 from kctl.changes.journal import Journal
@@ -110,7 +110,7 @@ def segment(data: bytes, folder: Path) -> None:
     """A scan is the walk, bytes add up, cuts and small blocks change nothing, damage spares what is beside it."""
     whole, _ = items_of_scan(data)
     walked = [
-        (item.position, item.size_in_bytes, item.crc_valid if isinstance(item, Entry) else item.reason)
+        (item.position, item.size_in_bytes, item.crc_valid if isinstance(item, LogEntry) else item.reason)
         for item in walk(data)
     ]
     assert whole == walked, "a scan finds what the walk does not"

@@ -18,7 +18,7 @@ from zlib import crc32
 from formats.binary.crc import crc32c
 from formats.errors import FormatError
 from formats.log.record_batch import HEADER_SIZE, seal, write_batch
-from formats.log.records import Entry, records_of, walk
+from formats.log.records import LogEntry, records_of, walk
 
 Mutator = Callable[[Random, bytes], bytes]
 
@@ -156,7 +156,7 @@ def log(rng: Random, data: bytes) -> bytes:
 
 def message_values(rng: Random, data: bytes) -> bytes:
     """A segment whose batches are right, with keys and values that are not."""
-    batches = [item for item in walk(data) if isinstance(item, Entry) and item.batch]
+    batches = [item for item in walk(data) if isinstance(item, LogEntry) and item.batch]
     chosen = rng.choice(batches)
     out = b""
     for entry in batches:

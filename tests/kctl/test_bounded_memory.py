@@ -125,7 +125,7 @@ def test_what_is_too_large_to_be_read_at_once_is_read_in_pieces(
 ) -> None:
     data = _made(2000, codec)
     (entry,) = records.walk(data)
-    assert isinstance(entry, records.Entry)
+    assert isinstance(entry, records.LogEntry)
     whole = list(records.iterate_records(entry))
     monkeypatch.setattr("formats.compression.AT_ONCE", 1000)
     assert list(records.iterate_records(entry)) == whole and len(whole) == 2000
@@ -215,7 +215,7 @@ def test_batches_that_are_too_large_at_once_are_read_in_pieces_or_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plain, packed = (next(records.walk(_made(50, codec))) for codec in (Codec.NONE, Codec.ZSTD))
-    assert isinstance(plain, records.Entry) and isinstance(packed, records.Entry)
+    assert isinstance(plain, records.LogEntry) and isinstance(packed, records.LogEntry)
     expected = records.records_of(plain)
     monkeypatch.setattr(records, "LARGEST_IN_MEMORY", 100)
     assert records.records_of(plain) == records.records_of(packed) == expected

@@ -10,7 +10,7 @@ import pytest
 
 from formats.log_dir.index_files import TIME_ENTRY_SIZE, used_size
 from kctl.errors import KctlError
-from kctl.log.index_rules import Interval, Rules, interval_of, likeliest_interval
+from kctl.log.index_rules import IndexRules, Interval, interval_of, likeliest_interval
 from kctl.log.rebuilding import RebuildOptions, rebuild
 from kctl.log.snapshot_order import snapshot_order
 from tests.conftest import recording, rows, unchanged
@@ -150,12 +150,12 @@ def test_an_interval_is_told_by_an_index() -> None:
 @pytest.mark.parametrize(
     ("rules", "ids"),
     [
-        (Rules.V0_8, [1001, 1000, 0]),
-        (Rules.V2_0, [2000, 4000, 1000, 3000, 1001]),
-        (Rules.V3_8, [0, 2000, 4000, 10000, 12000, 2001, 5000, 7000]),
+        (IndexRules.V0_8, [1001, 1000, 0]),
+        (IndexRules.V2_0, [2000, 4000, 1000, 3000, 1001]),
+        (IndexRules.V3_8, [0, 2000, 4000, 10000, 12000, 2001, 5000, 7000]),
     ],
 )
-def test_producers_stand_in_the_order_of_recorded_snapshots(rules: Rules, ids: list[int]) -> None:
+def test_producers_stand_in_the_order_of_recorded_snapshots(rules: IndexRules, ids: list[int]) -> None:
     assert snapshot_order(sorted(ids), lambda number: number, rules) == ids
 
 

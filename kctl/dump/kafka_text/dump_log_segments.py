@@ -8,7 +8,7 @@ from typing import TypeAlias
 from formats.errors import FormatError, Truncated
 from formats.kafka_text import dump_log_segments as kafka_text
 from formats.kafka_text.dump_log_segments import Decoder, decode_text, java_path
-from formats.log.records import DEFAULT_LIMIT, Damage, Reason
+from formats.log.records import DEFAULT_LIMIT, Damage, DamageReason
 from formats.log_dir.file_names import BOOTSTRAP_CHECKPOINT, parse_segment_file
 from formats.log_dir.index_files import AbortedTransaction, entries_of
 from formats.log_dir.producer_snapshot import SnapshotCrcMismatch, UnknownVersion, check_crc, read_entries
@@ -22,7 +22,7 @@ from kctl.dump.opening import log_bytes, opened, whole
 from kctl.errors import KctlError
 from kctl.stores.mirror import given_name
 
-HEALTHY_TAILS = (Reason.ZEROS, Reason.TORN_TAIL)
+HEALTHY_TAILS = (DamageReason.ZEROS, DamageReason.TORN_TAIL)
 Piece: TypeAlias = str | bytes | memoryview
 MOST_OF_AN_INDEX = 1 << 26
 SUFFIXES = {

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from formats.errors import FormatError
 from formats.log.log_bytes import LogBytes
-from formats.log.records import Entry, iterate_records
+from formats.log.records import LogEntry, iterate_records
 from formats.log_dir.index_files import (
     OFFSET_ENTRY_SIZE,
     TIME_ENTRY_SIZE,
@@ -96,7 +96,7 @@ class Batches:
             self.last_offsets.append(item.last_offset)
             self.highest.append(max(item.last_offset, self.highest[-1] if self.highest else -1))
 
-    def find(self, position: int, offset: int) -> Entry | Stop | None:
+    def find(self, position: int, offset: int) -> LogEntry | Stop | None:
         """The first entry from position on whose last offset is at least this one."""
         at = bisect_left(self.positions, position)
         if at == len(self.positions) or self.positions[at] != position:
@@ -137,7 +137,7 @@ def time_index_lines(
         previous = entry.timestamp
 
 
-def _compare_times(entry: Entry, timestamp: int, previous: int, verdicts: Verdicts, limit: int) -> None:
+def _compare_times(entry: LogEntry, timestamp: int, previous: int, verdicts: Verdicts, limit: int) -> None:
     try:
         latest = max((record.timestamp for record in iterate_records(entry, limit=limit)), default=-1)
     except FormatError as error:

@@ -22,7 +22,7 @@ from formats.log.framing import FRAMING_SIZE, Framing
 from formats.log.log_bytes import LogBytes
 from formats.log.message_set import MessageHeader
 from formats.log.record_batch import LOG_OVERHEAD
-from formats.log.records import Damage, Entry, iterate_records, walk
+from formats.log.records import Damage, LogEntry, iterate_records, walk
 from kctl.scan.options import Chunk, ScanOptions
 from kctl.scan.segment import scan_segment
 from kctl.scan.source import Source
@@ -39,7 +39,7 @@ class Stop(NamedTuple):
     ends_walk: bool = True
 
 
-def kafka_entries(log: LogBytes, start: int = 0, *, check_crc: bool = True) -> Iterator[Entry | Stop]:
+def kafka_entries(log: LogBytes, start: int = 0, *, check_crc: bool = True) -> Iterator[LogEntry | Stop]:
     """Entries as Kafka's file reader finds them; a `Stop` as the last item where it throws."""
     position = start
     while position < log.end - FRAMING_SIZE:
@@ -68,17 +68,17 @@ def kafka_entries(log: LogBytes, start: int = 0, *, check_crc: bool = True) -> I
         position += size
 
 
-def _entry(log: LogBytes, position: int, size: int, magic: int, check_crc: bool) -> Entry:
+def _entry(log: LogBytes, position: int, size: int, magic: int, check_crc: bool) -> LogEntry:
     head = log.peek(position, record_batch.HEADER_SIZE)
     if magic >= 2:
         batch = record_batch.read_header(head)
         at = position + record_batch.CRC_STARTS_AT
         sound = not check_crc or log.crc(2, at, position + size) == batch.crc
-        return Entry(position, size, magic, batch.base_offset, batch.last_offset, batch, sound, log)
+        return LogEntry(position, size, magic, batch.base_offset, batch.last_offset, batch, sound, log)
     message = read(MessageHeader, head)
     at = position + message_set.CRC_STARTS_AT
     sound = not check_crc or log.crc(magic, at, position + size) == message.crc
-    return Entry(position, size, magic, message.offset, message.offset, message, sound, log)
+    return LogEntry(position, size, magic, message.offset, message.offset, message, sound, log)
 
 
 def with_line_feeds(text: bytes | memoryview) -> bytes | memoryview:
@@ -159,11 +159,11 @@ class LogText:
             self.good_bytes, self.last_offset = item.next_position, item.last_offset
         yield with_line_feeds("".join(out).encode("utf-8", "surrogateescape"))
 
-    def rest(self) -> Damage | Entry | None:
+    def rest(self) -> Damage | LogEntry | None:
         """What lies behind the last entry that Kafka reads; None where nothing does."""
         return next(walk(self.log, position=self.good_bytes, last_offset=self.last_offset), None)
 
-    def _lines(self, entry: Entry) -> Iterator[str]:
+    def _lines(self, entry: LogEntry) -> Iterator[str]:
         self.unsound += not entry.crc_valid
         if kafka_text.codec_name(entry.header.codec) is None:
             text = f"IllegalArgumentException: Unknown compression type id: {entry.header.codec}"
@@ -177,7 +177,7 @@ class LogText:
         if self.records:
             yield from self._record_lines(entry)
 
-    def _record_lines(self, entry: Entry) -> Iterator[str]:
+    def _record_lines(self, entry: LogEntry) -> Iterator[str]:
         time = kafka_text.timestamp_type(entry.header)
         header, decode = entry.header, self.decode
         try:

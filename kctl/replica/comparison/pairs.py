@@ -26,7 +26,7 @@ import numpy.typing as npt
 from formats.errors import FormatError
 from formats.log.log_bytes import LogBytes
 from formats.log.record_batch import CODEC_MASK, BatchHeader, Record
-from formats.log.records import Entry, iterate_records, walk
+from formats.log.records import LogEntry, iterate_records, walk
 from formats.values import Struct, field
 from kctl.errors import reason_of
 from kctl.replica.copies.replica_log import NO_BATCHES, Batches, ReplicaLog, joined
@@ -59,7 +59,7 @@ def contents(log: ReplicaLog, batches: Batches, rows: Iterable[int]) -> Iterator
             log.problems.append(f"batch at offset {entry.base_offset} cannot be decoded: {error}")
 
 
-def entries(log: ReplicaLog, batches: Batches, rows: Iterable[int]) -> Iterable[Entry]:
+def entries(log: ReplicaLog, batches: Batches, rows: Iterable[int]) -> Iterable[LogEntry]:
     """These batches with their bytes, read again."""
     for segment, of_segment in groupby(rows, lambda row: int(batches.segment[row])):
         path = log.files[segment]
@@ -69,7 +69,7 @@ def entries(log: ReplicaLog, batches: Batches, rows: Iterable[int]) -> Iterable[
                     position, size = int(batches.position[row]), int(batches.size_in_bytes[row])
                     batch = LogBytes(source, position + size)
                     for item in walk(batch, position=position, check_crc=False):
-                        if isinstance(item, Entry):
+                        if isinstance(item, LogEntry):
                             yield item
         except OSError as error:
             log.problems.append(f"{path.name} cannot be read again: {reason_of(error)}")
@@ -436,7 +436,7 @@ def _shared(
             one, other = next(first, None), next(second, None)
 
 
-def _are_recompressed(first: Entry, second: Entry) -> bool:
+def _are_recompressed(first: LogEntry, second: LogEntry) -> bool:
     """Whether two batches hold the same records, as they do where only the compression differs."""
     here, there = first.batch, second.batch
     if here is None or there is None:
@@ -455,7 +455,7 @@ def _uncompressed(header: BatchHeader) -> BatchHeader:
     return header._replace(batch_length=0, partition_leader_epoch=0, crc=0, attributes=attributes)
 
 
-def _digest_of(entry: Entry) -> bytes:
+def _digest_of(entry: LogEntry) -> bytes:
     body = hashlib.blake2b()
     for piece in entry.body_pieces(LIMIT):
         body.update(piece)

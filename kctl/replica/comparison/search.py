@@ -10,7 +10,7 @@ from typing import NamedTuple
 from formats.values import Struct
 from kctl.errors import BadValue, KctlError
 from kctl.evidence.alive import Registered
-from kctl.evidence.model import Evidence
+from kctl.evidence.model import FoundEvidence
 from kctl.internal_topics.cluster_image import CLUSTER_METADATA
 from kctl.internal_topics.decisions import voters_in
 from kctl.judging.divergence import AGREEING, judge_divergence
@@ -44,7 +44,7 @@ class ComparedEvidence:
     """The copies and znodes of some evidence, and their comparison."""
 
     def __init__(
-        self, evidence: Evidence, options: CompareOptions, report: Callable[[KctlError], None]
+        self, evidence: FoundEvidence, options: CompareOptions, report: Callable[[KctlError], None]
     ) -> None:
         self.evidence, self.options, self.report = evidence, options, report
         self.znodes: dict[str | None, Znodes] = clusters_of(evidence, report)

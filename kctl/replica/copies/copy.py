@@ -18,7 +18,7 @@ from formats.log_dir.checkpoints import parse_leader_epochs, parse_offset_checkp
 from formats.log_dir.file_names import LEADER_EPOCHS, FolderKind
 from formats.values import replace
 from kctl.errors import reason_of
-from kctl.evidence.model import Evidence, LogDir, Replica
+from kctl.evidence.model import FoundEvidence, LogDir, Replica
 from kctl.files import read_lenient
 from kctl.findings import Place
 from kctl.model import TopicPartition
@@ -105,7 +105,7 @@ Moment = str | None
 ByMoment = dict[Moment, dict[int, Copy]]
 
 
-def live_copies(evidence: Evidence, topics: Iterable[str] = ()) -> Iterator[Copy]:
+def live_copies(evidence: FoundEvidence, topics: Iterable[str] = ()) -> Iterator[Copy]:
     """Every live replica folder of these topics (of all without any), in the order of the evidence."""
     wanted, read = frozenset(topics), cache(_read_checkpoint)
     for replica in evidence.replicas:
@@ -144,7 +144,7 @@ def _read_checkpoint(path: Path) -> tuple[dict[tuple[str, int], int], str | None
     return {(entry.topic, entry.partition): entry.offset for entry in entries}, None
 
 
-def every_copy(evidence: Evidence, topics: Iterable[str] = ()) -> list[Copy]:
+def every_copy(evidence: FoundEvidence, topics: Iterable[str] = ()) -> list[Copy]:
     """Every live replica folder, also those whose broker nobody knows, by partition, moment and broker."""
     copies = list(live_copies(evidence, topics))
     order = {name: place for place, name in enumerate(evidence.moments)} if copies else {}
@@ -153,7 +153,7 @@ def every_copy(evidence: Evidence, topics: Iterable[str] = ()) -> list[Copy]:
     )
 
 
-def copies_of(evidence: Evidence, topics: Iterable[str] = ()) -> dict[TopicPartition, ByMoment]:
+def copies_of(evidence: FoundEvidence, topics: Iterable[str] = ()) -> dict[TopicPartition, ByMoment]:
     """The live copies of each partition by moment and broker; those whose broker nobody knows are left out."""
     found: dict[TopicPartition, ByMoment] = {}
     for copy in live_copies(evidence, topics):

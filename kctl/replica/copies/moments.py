@@ -17,7 +17,7 @@ from formats.errors import FormatError
 from formats.values import Struct, field
 from formats.znodes.cluster import NO_LEADER, parse_config, parse_partition_state, parse_topic
 from kctl.errors import KctlError
-from kctl.evidence.model import Evidence, Replica
+from kctl.evidence.model import FoundEvidence, Replica
 from kctl.evidence.znodes import ExportedZnode, read_znodes
 from kctl.internal_topics.cluster_image import ClusterImage, PartitionImage
 from kctl.internal_topics.decisions import Decision, metadata_logs, read_decisions
@@ -90,7 +90,7 @@ class Znodes(Struct):
         return found if found is not None and found.leader > NO_LEADER else None
 
 
-def znodes_of(evidence: Evidence, report: Callable[[KctlError], None]) -> dict[str | None, Znodes]:
+def znodes_of(evidence: FoundEvidence, report: Callable[[KctlError], None]) -> dict[str | None, Znodes]:
     """The znodes of each moment that has an export; what cannot be read is reported and left out."""
     found: dict[str | None, Znodes] = {}
     for export in evidence.znode_exports:
@@ -154,7 +154,7 @@ def _reach(copy: Copy) -> tuple[int, int]:
     return max(((one.base_offset, one.log.size_in_bytes) for one in last if one.log), default=(-1, -1))
 
 
-def clusters_of(evidence: Evidence, report: Callable[[KctlError], None]) -> dict[Moment, Znodes]:
+def clusters_of(evidence: FoundEvidence, report: Callable[[KctlError], None]) -> dict[Moment, Znodes]:
     """The cluster at each moment: by znodes, else by the copy of the metadata log that reaches furthest.
 
     What cannot be read is reported and left out.
@@ -175,7 +175,7 @@ def assigned_in(clusters: Mapping[Moment, Znodes]) -> set[TopicPartition]:
     return {partition for znodes in clusters.values() for partition in znodes.replicas}
 
 
-def _read_metadata_logs(evidence: Evidence, moment: Moment, logs: Sequence[Replica]) -> Znodes:
+def _read_metadata_logs(evidence: FoundEvidence, moment: Moment, logs: Sequence[Replica]) -> Znodes:
     decided = read_decisions(evidence, logs)
     found = Znodes(moment, decided.file, is_zookeeper=False, removed={*decided.removed})
     for decision in decided.decisions:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from kctl.evidence.model import Evidence
+from kctl.evidence.model import FoundEvidence
 from kctl.model import TopicPartition
 from kctl.replica.copies.copy import Copy, copies_of
 from kctl.replica.copies.moments import Znodes, znodes_of
@@ -21,7 +21,7 @@ class NamedEpoch(NamedTuple):
     file: str
 
 
-def newest_epochs(evidence: Evidence) -> dict[TopicPartition, NamedEpoch]:
+def newest_epochs(evidence: FoundEvidence) -> dict[TopicPartition, NamedEpoch]:
     """The greatest of each partition at the last moment; epochs of earlier moments may be of an earlier topic."""
     found: dict[TopicPartition, NamedEpoch] = {}
     last = evidence.moments[-1] if evidence.moments else None

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from formats.log.records import Reason
+from formats.log.records import DamageReason
 from formats.values import Struct, field, replace
 from kctl.checks.outliers import rises, wrong_offsets
 from kctl.errors import reason_of
@@ -28,7 +28,7 @@ from kctl.replication.epochs import Entries, epoch_for_offset, loaded, place
 Int64s = npt.NDArray[np.int64]
 NO_END = 1 << 62
 EMPTY = np.empty(0, np.int64)
-HARMLESS_AT_END = frozenset({Reason.TORN_TAIL, Reason.ZEROS})
+HARMLESS_AT_END = frozenset({DamageReason.TORN_TAIL, DamageReason.ZEROS})
 
 
 class Batches(Struct, frozen=True):

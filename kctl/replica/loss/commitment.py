@@ -31,7 +31,7 @@ from formats.messages.remote_log_metadata import (
     read_remote_log_metadata,
 )
 from formats.values import Struct, field, replace
-from kctl.evidence.model import Evidence, Replica
+from kctl.evidence.model import FoundEvidence, Replica
 from kctl.findings import Finding, Place
 from kctl.findings.internal_topics import READ_IN_PART
 from kctl.internal_topics.groups import Groups, commit_of, read_group_records
@@ -375,7 +375,7 @@ HighestOffsets = dict[TopicPartition, dict[tuple[str, int | None, str | None], E
 
 
 def external_offsets(
-    evidence: Evidence, znodes: Mapping[str | None, Znodes], left_out: list[Finding]
+    evidence: FoundEvidence, znodes: Mapping[str | None, Znodes], left_out: list[Finding]
 ) -> dict[TopicPartition, list[ExternalOffset]]:
     """The highest offset of each kind and epoch for each partition that these topics name.
 
@@ -402,7 +402,7 @@ def external_offsets(
 
 
 def _readable(
-    evidence: Evidence, topic: str, left_out: list[Finding]
+    evidence: FoundEvidence, topic: str, left_out: list[Finding]
 ) -> Iterator[tuple[Replica, int | None]]:
     """The copies to read, and how many bytes of each."""
     copies = copies_to_read(evidence, topic)
@@ -424,7 +424,7 @@ def _keep(found: HighestOffsets, partition: TopicPartition, one: ExternalOffset)
 
 
 def _commits(
-    evidence: Evidence, replica: Replica, znodes: Mapping[str | None, Znodes], most: int | None
+    evidence: FoundEvidence, replica: Replica, znodes: Mapping[str | None, Znodes], most: int | None
 ) -> Iterator[tuple[TopicPartition, ExternalOffset]]:
     created = {topic: ms for znode in znodes.values() for topic, ms in znode.created_ms.items()}
     file = evidence.place_of(replica.folder, replica.log_dir.root).file
@@ -464,7 +464,7 @@ def _finished(
                 yield segment
 
 
-def _forgotten(evidence: Evidence, known: Container[str]) -> Iterator[tuple[Replica, SegmentMetadata]]:
+def _forgotten(evidence: FoundEvidence, known: Container[str]) -> Iterator[tuple[Replica, SegmentMetadata]]:
     """Segments that only the metadata of an earlier moment name, each with a copy of these."""
     copies: dict[str | None, dict[int, Replica]] = {}
     for replica in evidence.replicas:
@@ -481,7 +481,7 @@ def _forgotten(evidence: Evidence, known: Container[str]) -> Iterator[tuple[Repl
         yield copies[moment].get(number) or next(iter(copies[moment].values())), segment
 
 
-def _topic_names(evidence: Evidence, znodes: Mapping[str | None, Znodes]) -> dict[str, str]:
+def _topic_names(evidence: FoundEvidence, znodes: Mapping[str | None, Znodes]) -> dict[str, str]:
     """The names by the topics' ids; of a topic that was made again, those of the newest moment alone."""
     newest: dict[str, set[str]] = {}
     for moment in (None, *evidence.moments):
@@ -495,7 +495,7 @@ def _topic_names(evidence: Evidence, znodes: Mapping[str | None, Znodes]) -> dic
     return {topic_id: topic for topic, topic_ids in newest.items() for topic_id in topic_ids}
 
 
-def _of_segment(evidence: Evidence, replica: Replica, segment: SegmentMetadata) -> ExternalOffset:
+def _of_segment(evidence: FoundEvidence, replica: Replica, segment: SegmentMetadata) -> ExternalOffset:
     epoch = segment.segment_leader_epochs[-1][0]
     text = f"remote segment {segment.remote_log_segment_id} was copied up to offset {segment.end_offset}"
     file = evidence.place_of(replica.folder, replica.log_dir.root).file

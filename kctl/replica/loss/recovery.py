@@ -23,10 +23,10 @@ from pathlib import Path
 from formats.errors import FormatError
 from formats.log.control_records import ControlType, read_key
 from formats.log.record_batch import Record, write_batch
-from formats.log.records import Entry, iterate_records
+from formats.log.records import LogEntry, iterate_records
 from formats.messages.remote_log_metadata import SegmentMetadata, SegmentState
 from kctl.errors import Refused, UnreadableFile, file_error
-from kctl.evidence.model import Evidence
+from kctl.evidence.model import FoundEvidence
 from kctl.model import TopicPartition
 from kctl.replica.comparison.pairs import LIMIT, entries
 from kctl.replica.copies.copy import Copy
@@ -38,7 +38,7 @@ Segments = Mapping[TopicPartition, Sequence[SegmentMetadata]]
 METADATA_TOPIC = "__remote_log_metadata"
 
 
-def remote_segments(evidence: Evidence, wanted: Container[TopicPartition]) -> Segments:
+def remote_segments(evidence: FoundEvidence, wanted: Container[TopicPartition]) -> Segments:
     """The finished copies of these partitions, as the metadata say, and those that earlier metadata alone name."""
     if not any(replica.topic == METADATA_TOPIC for replica in evidence.replicas):
         return {}
@@ -126,7 +126,7 @@ def transaction_outcomes(copy: Copy, start: int, end: int) -> dict[int, Outcome]
     return found
 
 
-def _outcome(marker: Entry) -> Outcome:
+def _outcome(marker: LogEntry) -> Outcome:
     """The outcome that a marker gives; open where it cannot be read."""
     try:
         kind = read_key(next(iterate_records(marker, limit=LIMIT)).key).type
@@ -135,7 +135,7 @@ def _outcome(marker: Entry) -> Outcome:
     return OUTCOMES.get(kind, Outcome.OPEN)
 
 
-def check_target(folder: Path, evidence: Evidence) -> None:
+def check_target(folder: Path, evidence: FoundEvidence) -> None:
     """Refuse a folder that is, holds or lies in evidence: nothing is ever written beside it."""
     target = folder.resolve()
     for root in evidence.roots:

@@ -9,7 +9,7 @@ from pathlib import Path
 from formats.values import Struct, replace
 from kctl.broker_logs.sources import Sources, sources_in
 from kctl.errors import KctlError
-from kctl.evidence.model import Evidence
+from kctl.evidence.model import FoundEvidence
 from kctl.evidence.order import is_order_known
 from kctl.findings import Finding
 from kctl.findings import replica as say
@@ -44,7 +44,9 @@ class LossOptions(Struct, frozen=True):
 class LossSearch:
     """The search over some evidence."""
 
-    def __init__(self, evidence: Evidence, options: LossOptions, report: Callable[[KctlError], None]) -> None:
+    def __init__(
+        self, evidence: FoundEvidence, options: LossOptions, report: Callable[[KctlError], None]
+    ) -> None:
         self.evidence, self.options, self.report = evidence, options, report
         self.znodes: dict[Moment, Znodes] = clusters_of(evidence, report)
         self.left_out: list[Finding] = []

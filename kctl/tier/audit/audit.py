@@ -18,7 +18,7 @@ import numpy as np
 from formats.messages.remote_log_metadata import TopicIdPartition
 from formats.tier.object_names import Layout
 from formats.values import Struct, field, replace
-from kctl.evidence.model import Evidence
+from kctl.evidence.model import FoundEvidence
 from kctl.findings import Finding, Place
 from kctl.findings import remote as say
 from kctl.judging.judgement import Judgement
@@ -68,7 +68,7 @@ class Audited(Struct):
 
 
 class _Audit:
-    def __init__(self, evidence: Evidence, store: Store | None, options: AuditOptions) -> None:
+    def __init__(self, evidence: FoundEvidence, store: Store | None, options: AuditOptions) -> None:
         self.evidence = evidence
         self.store = store
         self.options = options
@@ -386,14 +386,14 @@ class _Audit:
 
 
 def audit_tier(
-    evidence: Evidence, store: Store | None, options: AuditOptions | None = None
+    evidence: FoundEvidence, store: Store | None, options: AuditOptions | None = None
 ) -> tuple[Audited, Iterator[Row | Judgement]]:
     """The rows of an audit as they are found, and what is known once all of them were taken."""
     run = _Audit(evidence, store, options or AuditOptions())
     return run.audited, run.run()
 
 
-def stores_in(evidence: Evidence) -> list[Store]:
+def stores_in(evidence: FoundEvidence) -> list[Store]:
     """The tiers that lie in the evidence; of several moments those of the newest."""
     newest = evidence.moments[-1] if evidence.moments else None
     chosen = [tier for tier in evidence.tiers if tier.moment in (newest, None)] or list(evidence.tiers)
@@ -401,7 +401,7 @@ def stores_in(evidence: Evidence) -> list[Store]:
 
 
 def tier_rows(
-    evidence: Evidence, now: int | None = None, progress: Progress = SILENT
+    evidence: FoundEvidence, now: int | None = None, progress: Progress = SILENT
 ) -> Iterator[Row | Judgement]:
     """The rows of every tier in the evidence; its summary is left to the audit."""
     stores: list[Store | None] = [*stores_in(evidence)] or [None]

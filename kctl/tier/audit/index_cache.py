@@ -13,7 +13,7 @@ from formats.messages.remote_log_metadata import SegmentMetadata
 from formats.tier.broker_files import parse_cached_index
 from formats.tier.object_names import ObjectKind
 from formats.values import Struct, replace
-from kctl.evidence.model import Evidence
+from kctl.evidence.model import FoundEvidence
 from kctl.files import open_file
 from kctl.findings import Finding, Place
 from kctl.findings import remote as say
@@ -74,7 +74,7 @@ class IndexCache(Struct, frozen=True):
             )
 
 
-def read_index_cache(evidence: Evidence) -> IndexCache:
+def read_index_cache(evidence: FoundEvidence) -> IndexCache:
     """The caches below all log directories that were given whole."""
     held: dict[str, list[Cached]] = {}
     left_over: list[Finding] = []

@@ -9,7 +9,7 @@ from pathlib import Path
 from formats.values import Struct, field
 from kctl.errors import KctlError, file_error
 from kctl.evidence.discover import discover
-from kctl.evidence.model import Evidence
+from kctl.evidence.model import FoundEvidence
 from kctl.judging.judgement import Judgement, Question, judgement_rows
 from kctl.rows.remote import TIER_SUMMARY
 from kctl.tier.audit.audit import Audited, AuditOptions, audit_tier, stores_in
@@ -21,7 +21,7 @@ Row = dict[str, object]
 class OpenedAudit(Struct):
     """An audit that is ready to run; one tier after another where the evidence holds several."""
 
-    evidence: Evidence
+    evidence: FoundEvidence
     stores: list[Store]
     options: AuditOptions
     failures: list[KctlError] = field(default_factory=list)

@@ -13,7 +13,7 @@ from formats.log_dir.producer_snapshot import read_snapshot
 from formats.messages.remote_log_metadata import SegmentMetadata, TopicIdPartition
 from formats.tier.broker_files import parse_committed_offsets, read_remote_log_snapshot
 from formats.values import replace
-from kctl.evidence.model import Evidence, Replica
+from kctl.evidence.model import FoundEvidence, Replica
 from kctl.files import read_lenient, read_whole
 from kctl.findings import Finding, Place
 from kctl.findings import remote as say
@@ -95,7 +95,9 @@ def _seeded(log: LocalLog, producers: int) -> Iterator[Finding]:
 # --- files of the metadata manager --------------------------------------------------------------------
 
 
-def local_files(evidence: Evidence, tiers: Mapping[TopicIdPartition, PartitionTier]) -> Iterator[Finding]:
+def local_files(
+    evidence: FoundEvidence, tiers: Mapping[TopicIdPartition, PartitionTier]
+) -> Iterator[Finding]:
     """What is wrong with the files that brokers keep about the tier beside their logs."""
     for log_dir in evidence.log_dirs:
         offsets = log_dir.path / OFFSETS_FILE
@@ -111,7 +113,7 @@ def local_files(evidence: Evidence, tiers: Mapping[TopicIdPartition, PartitionTi
 
 
 def _snapshot(
-    evidence: Evidence, replica: Replica, tiers: Mapping[TopicIdPartition, PartitionTier]
+    evidence: FoundEvidence, replica: Replica, tiers: Mapping[TopicIdPartition, PartitionTier]
 ) -> Iterator[Finding]:
     path = replica.folder / SNAPSHOT_FILE
     where = replace(

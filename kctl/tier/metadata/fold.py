@@ -14,8 +14,8 @@ import numpy as np
 
 from formats.errors import FormatError
 from formats.messages.remote_log_metadata import (
-    Layout,
     PartitionDelete,
+    RecordLayout,
     SegmentMetadata,
     SegmentMetadataUpdate,
     SegmentState,
@@ -240,7 +240,7 @@ class Fold(Struct, dict=True):
     found_in: dict[tuple[int, int | None], int] = field(default_factory=dict)
     records: int = 0
     slow: int = 0  # rows that the plain reader had to read
-    layouts: dict[Layout, int] = field(default_factory=lambda: dict.fromkeys(Layout, 0))
+    layouts: dict[RecordLayout, int] = field(default_factory=lambda: dict.fromkeys(RecordLayout, 0))
     newest: int = -1  # event timestamp
     until_time: int | None = None  # leave out records with a later event timestamp
     until_offset: int | None = None  # and those behind this offset
@@ -286,8 +286,8 @@ class Fold(Struct, dict=True):
         if not len(codes):
             return
         new = int(events.has_custom[which].sum())
-        self.layouts[Layout.BEFORE_CUSTOM_METADATA] += len(codes) - new
-        self.layouts[Layout.WITH_CUSTOM_METADATA] += new
+        self.layouts[RecordLayout.BEFORE_CUSTOM_METADATA] += len(codes) - new
+        self.layouts[RecordLayout.WITH_CUSTOM_METADATA] += new
         self.newest = max(self.newest, int(events.event_timestamp[which].max()))
         counts = np.bincount(codes)
         for code in np.flatnonzero(counts).tolist():

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 
 from formats.messages.remote_log_metadata import SegmentMetadata, SegmentState
-from kctl.evidence.model import Evidence
+from kctl.evidence.model import FoundEvidence
 from kctl.tier.metadata.fold import folded
 from kctl.tier.metadata.log import METADATA_TOPIC, find_metadata
 
 
-def forgotten_segments(evidence: Evidence, known: Container[str]) -> Iterator[tuple[str, SegmentMetadata]]:
+def forgotten_segments(
+    evidence: FoundEvidence, known: Container[str]
+) -> Iterator[tuple[str, SegmentMetadata]]:
     """The finished copies of earlier moments whose ids are not known, each with the newest moment that names it."""
     have = {replica.moment for replica in evidence.replicas if replica.topic == METADATA_TOPIC}
     seen: set[str] = set()

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from formats.errors import FormatError
 from formats.log.record_batch import CONTROL
-from formats.log.records import Entry, iterate_records, walk
+from formats.log.records import LogEntry, iterate_records, walk
 from formats.log_dir.file_names import FolderKind, parse_segment_file
 from formats.messages.remote_log_metadata import RemoteLogMetadata, read_remote_log_metadata
 from formats.values import Struct, field, replace
 from kctl.errors import reason_of
-from kctl.evidence.model import Arriving, Evidence, Root
+from kctl.evidence.model import Arriving, FoundEvidence, Root
 from kctl.files import read_padded
 from kctl.findings import Finding, Place
 from kctl.findings import remote as say
@@ -97,7 +97,7 @@ def chunk_of(metadata_partition: int | None, values: Iterable[tuple[int, bytes |
     return ValueChunk(metadata_partition, np.frombuffer(data, np.uint8), starts, sizes, offsets)
 
 
-def values_in(entry: Entry) -> list[tuple[int, bytes | None]]:
+def values_in(entry: LogEntry) -> list[tuple[int, bytes | None]]:
     """Offset and value of each record of a batch; none of a control batch."""
     if entry.batch is not None and entry.batch.is_control:
         return []
@@ -165,7 +165,7 @@ _FOLDER = re.compile(rf"{METADATA_TOPIC}-(\d+)")
 
 
 def find_metadata(
-    evidence: Evidence, say_: Say = lambda finding: None, *, moment: str | None = None
+    evidence: FoundEvidence, say_: Say = lambda finding: None, *, moment: str | None = None
 ) -> MetadataLog:
     """The metadata partitions in evidence; of several moments the one asked for, or the newest that has them."""
     found = MetadataLog(say=say_)
@@ -199,7 +199,7 @@ def find_metadata(
     return found
 
 
-def segments_in(folder: Path, say_: Say, root: Root, evidence: Evidence) -> tuple[Path, ...]:
+def segments_in(folder: Path, say_: Say, root: Root, evidence: FoundEvidence) -> tuple[Path, ...]:
     """The live segments of a partition folder, by base offset."""
     try:
         return live_segments(folder)
@@ -399,7 +399,7 @@ def _read_extra(lacking: list[tuple[int, int, _Outline, int]]) -> Iterator[Value
         try:
             with opened_source(path) as source:
                 entry = next(walk(source, position=int(outline.position[row])))
-                rows = values_in(entry) if isinstance(entry, Entry) else []
+                rows = values_in(entry) if isinstance(entry, LogEntry) else []
         except (OSError, StopIteration, FormatError):
             continue
         if rows:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from formats.messages.remote_log_metadata import Layout, SegmentMetadata, SegmentState, TopicIdPartition
+from formats.messages.remote_log_metadata import RecordLayout, SegmentMetadata, SegmentState, TopicIdPartition
 from formats.tier.ids import Ids
 from formats.tier.metadata_columns import EPOCH_SIZE, epoch_bytes, read_epochs
 from formats.values import Struct
@@ -284,7 +284,9 @@ def segments_of(rows: Rows, partitions: Sequence[TopicIdPartition]) -> Iterator[
             columns["size_in_bytes"][at],
             custom[at],
             STATES[columns["state"][at]],
-            Layout.BEFORE_CUSTOM_METADATA if columns["old_layout"][at] else Layout.WITH_CUSTOM_METADATA,
+            RecordLayout.BEFORE_CUSTOM_METADATA
+            if columns["old_layout"][at]
+            else RecordLayout.WITH_CUSTOM_METADATA,
         )
         number = columns["metadata_partition"][at]
         yield RemoteSegment(

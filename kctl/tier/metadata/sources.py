@@ -19,7 +19,7 @@ from formats.log.records import Damage, walk
 from formats.messages.remote_log_metadata import (
     MESSAGES,
     ApiKey,
-    Layout,
+    RecordLayout,
     read_remote_log_metadata,
     write_remote_log_metadata,
 )
@@ -153,7 +153,7 @@ def _end_of_value(data: bytes, position: int) -> int | None:
     if data[position : position + 1] != b"\x01" or data[position + 2 : position + 3] != b"\0":
         return None
     key = data[position + 1]
-    for layout in Layout:
+    for layout in RecordLayout:
         try:
             _, end = read_message(MESSAGES[layout][ApiKey(key)], 0, data, position + 3)
             read_remote_log_metadata(data[position:end])

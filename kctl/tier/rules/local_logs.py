@@ -13,21 +13,21 @@ from formats.errors import FormatError
 from formats.log_dir.producer_snapshot import read_snapshot
 from formats.messages.remote_log_metadata import TopicIdPartition
 from formats.values import Struct, field
-from kctl.evidence.model import Evidence
+from kctl.evidence.model import FoundEvidence
 from kctl.files import read_whole
 from kctl.log.folder import Segment, read_folder
 from kctl.model import TopicPartition
 from kctl.replica.copies.copy import Copy, copies_of
 from kctl.replica.copies.moments import Znodes, clusters_of
 from kctl.replication.epochs import Entries, loaded, truncate_from_end
-from kctl.scan.options import Level, ScanOptions, Totals
+from kctl.scan.options import Level, ScanOptions, ScanTotals
 from kctl.scan.segment import scan_segment
 from kctl.scan.source import opened_source
 from kctl.tier.metadata.log import METADATA_TOPIC
 from kctl.tier.rules.follower import ReplicaView
 
 
-def totals_of(segment: Segment, level: Level) -> Totals | None:
+def totals_of(segment: Segment, level: Level) -> ScanTotals | None:
     """What a scan of a local segment adds up; None where it cannot be read."""
     assert segment.log is not None
     options = ScanOptions(level=level, base_offset=segment.base_offset, max_findings=0)
@@ -193,7 +193,7 @@ class LocalLogs(Struct):
                 yield TopicIdPartition(topic_id, where.topic, where.partition)
 
 
-def read_local_logs(evidence: Evidence) -> LocalLogs:
+def read_local_logs(evidence: FoundEvidence) -> LocalLogs:
     """The local logs of the newest moment in the evidence."""
     moment = evidence.moments[-1] if evidence.moments else None
     found = LocalLogs()

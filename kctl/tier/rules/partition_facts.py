@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from formats.values import Struct
 from kctl.errors import KctlError
-from kctl.evidence.model import Evidence
+from kctl.evidence.model import FoundEvidence
 from kctl.model import TopicPartition
 from kctl.tier.metadata.asking import NOW, AsOf
 from kctl.tier.metadata.fold import folded
@@ -24,7 +24,7 @@ class Subject(Struct, frozen=True):
     newest: int  # ms, of the evidence
 
 
-def subjects(evidence: Evidence, say: Say, as_of: AsOf = NOW) -> Iterator[Subject]:
+def subjects(evidence: FoundEvidence, say: Say, as_of: AsOf = NOW) -> Iterator[Subject]:
     """Every tiered partition, by topic and number."""
     fold = folded(find_metadata(evidence, say).chunks(), say, as_of, keep_deleted=True)
     local = read_local_logs(evidence)
@@ -52,7 +52,7 @@ def _current(tiers: list[PartitionTier], local: LocalLogs) -> PartitionTier:
     return found[0] if found else newest
 
 
-def subject_of(evidence: Evidence, say: Say, topic: str, partition: int, as_of: AsOf = NOW) -> Subject:
+def subject_of(evidence: FoundEvidence, say: Say, topic: str, partition: int, as_of: AsOf = NOW) -> Subject:
     """One partition; `KctlError` where no metadata record names it."""
     for subject in subjects(evidence, say, as_of):
         if (subject.tier.where.topic, subject.tier.where.partition) == (topic, partition):

@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks.in_memory import InMemory
 from formats.log.record_batch import Record, write_batch
-from kctl.checks.epochs import EpochRuns, Run, check_epochs
-from kctl.checks.outliers import Seen
+from kctl.checks.epochs import EpochRun, EpochRuns, check_epochs
+from kctl.checks.outliers import MarkedChunk
 from kctl.checks.report import FileReport, LogFacts, ReplicaTask
 from kctl.findings import Place, Severity
 from kctl.scan.segment import scan_segment
@@ -33,7 +33,7 @@ def checked(
     lines = "".join(f"{epoch} {start}\n" for epoch, start in entries)
     path.write_text(f"0\n{len(entries)}\n{lines}")
     report = FileReport(Place(file=path.name), "epochs", path.stat().st_size)
-    held = [Run(epoch, base, last, batches=(*count, 3)[0]) for epoch, base, last, *count in runs]
+    held = [EpochRun(epoch, base, last, batches=(*count, 3)[0]) for epoch, base, last, *count in runs]
     task = ReplicaTask(
         tmp_path,
         Place(file="."),
@@ -117,7 +117,7 @@ def fed(*logs: bytes) -> EpochRuns:
     runs = EpochRuns()
     for log in logs:
         for chunk in scan_segment(InMemory(log)):
-            runs.feed(Seen(chunk, chunk.headers, ()))
+            runs.feed(MarkedChunk(chunk, chunk.headers, ()))
     return runs
 
 

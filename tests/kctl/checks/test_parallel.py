@@ -193,7 +193,7 @@ def test_a_log_that_goes_away_or_shrinks_behind_the_plan(
     first, second, third = sorted(folder.glob("*.log"))[:3]
     plan_of = parallel.plan_of
 
-    def planned(task: parallel.Task, options: CheckOptions) -> parallel.Plan | None:
+    def planned(task: parallel.Task, options: CheckOptions) -> parallel.TaskPlan | None:
         plan = plan_of(task, options)
         first.unlink()
         with second.open("r+b") as file:
@@ -219,7 +219,7 @@ def test_packed_columns_are_what_they_were() -> None:
     from formats.log.columns.headers import NAMES as COLUMNS
     from formats.log.columns.headers import PADDING, gather
     from kctl.scan.packed import packed, unpacked
-    from kctl.scan.pieces import Piece
+    from kctl.scan.pieces import ScannedPiece
 
     rng = np.random.default_rng(3)
     for rows in (0, 1, 2, 300):
@@ -229,7 +229,7 @@ def test_packed_columns_are_what_they_were() -> None:
         headers.crc_valid[:] = rng.random(rows) < 0.5
         headers.base_sequence[:] = -1
         headers.producer_id[: rows // 2] = np.iinfo(np.int64).min
-        back = unpacked(packed(Piece(0, 9, headers, None, {3: 4}, [])))
+        back = unpacked(packed(ScannedPiece(0, 9, headers, None, {3: 4}, [])))
         for name in COLUMNS:
             before, after = getattr(headers, name), getattr(back.headers, name)
             assert before.dtype == after.dtype

@@ -61,9 +61,9 @@ def of_records(group: RecordGroup, headers: Headers, options: ScanOptions) -> It
 
 
 OWN = (
-    table.Check(table.Form.HEADERS, of_headers),
-    table.Check(table.Form.LOG, OfLog),
-    table.Check(table.Form.RECORDS, of_records),
+    table.RegisteredCheck(table.Form.HEADERS, of_headers),
+    table.RegisteredCheck(table.Form.LOG, OfLog),
+    table.RegisteredCheck(table.Form.RECORDS, of_records),
 )
 
 
@@ -253,7 +253,7 @@ def test_copies_that_replica_compares(tmp_path: Path, monkeypatch: pytest.Monkey
         seen.extend(headers.base_offset.tolist())
         return iter(())
 
-    monkeypatch.setattr(table, "CHECKS", (table.Check(table.Form.HEADERS, watches),))
+    monkeypatch.setattr(table, "CHECKS", (table.RegisteredCheck(table.Form.HEADERS, watches),))
     folder, _ = evidence(tmp_path / "data")
     runs = list(scan_folder(folder / "own-0"))
     assert seen == [base for run in runs if run.columns for base in run.columns.base_offset.tolist()]

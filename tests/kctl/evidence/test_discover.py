@@ -11,15 +11,15 @@ from formats.log.record_batch import Record, write_batch
 from kctl.errors import BadValue
 from kctl.evidence.broker_logs import is_broker_log
 from kctl.evidence.discover import discover
-from kctl.evidence.model import BrokerLogKind, Evidence
+from kctl.evidence.model import BrokerLogKind, FoundEvidence
 from tests.conftest import recording, unchanged
 
 
-def codes(evidence: Evidence) -> list[str]:
+def codes(evidence: FoundEvidence) -> list[str]:
     return sorted(finding.code for finding in evidence.findings)
 
 
-def copies(evidence: Evidence) -> set[tuple[int | None, str | None]]:
+def copies(evidence: FoundEvidence) -> set[tuple[int | None, str | None]]:
     return {(one.broker_id, one.moment) for one in evidence.log_dirs}
 
 

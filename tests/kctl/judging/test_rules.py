@@ -15,7 +15,7 @@ from kctl.findings import segments as said_of_segments
 from kctl.judging.divergence import judge_divergence
 from kctl.judging.fetching import replica_of
 from kctl.judging.integrity import Integrity
-from kctl.judging.judgement import Coverage, Judgement, Question, Subject, Verdict, judgement_rows
+from kctl.judging.judgement import Coverage, Judgement, JudgementSubject, Question, Verdict, judgement_rows
 from kctl.judging.leadership import judge_leadership
 from kctl.judging.loss import Leadership, LossFacts, judge_loss
 from kctl.judging.sentences import coverage_sentence
@@ -177,11 +177,11 @@ def test_integrity() -> None:
     integrity.finding(said_of_evidence.UNREADABLE.at(Place(file="x"), reason="permission denied"))
     integrity.path("gone", "no such file")
     judgements = {judgement.subject: judgement for judgement in integrity.judgements()}
-    assert judgements[Subject("orders", 0, 1)].verdict is SOUND
-    assert judgements[Subject("orders", 0, 1)].reason == "every byte of 3 files was examined"
-    assert judgements[Subject("orders", 1, 1)].verdict is DAMAGED
-    assert judgements[Subject()].verdict is UNREADABLE
-    assert len(judgements[Subject()].missing) == 2
+    assert judgements[JudgementSubject("orders", 0, 1)].verdict is SOUND
+    assert judgements[JudgementSubject("orders", 0, 1)].reason == "every byte of 3 files was examined"
+    assert judgements[JudgementSubject("orders", 1, 1)].verdict is DAMAGED
+    assert judgements[JudgementSubject()].verdict is UNREADABLE
+    assert len(judgements[JudgementSubject()].missing) == 2
 
 
 def test_what_was_not_examined_is_not_whole_and_hides_no_damage() -> None:
@@ -227,7 +227,7 @@ def test_a_note_on_what_is_no_tiered_partition_makes_it_no_subject() -> None:
 
 def test_coverage_counts_every_subject_once() -> None:
     judgements = [
-        Judgement(Question.LOSS, verdict, Subject("orders", number), "because")
+        Judgement(Question.LOSS, verdict, JudgementSubject("orders", number), "because")
         for number, verdict in enumerate(Verdict)
     ]
     *rows, coverage = judgement_rows(judgements)
@@ -245,7 +245,7 @@ def test_a_question_without_a_subject_was_not_answered() -> None:
 def test_a_sentence_names_what_was_not_judged() -> None:
     coverage = Coverage(Question.DIVERGENCE)
     for number in range(12):
-        coverage.add(Judgement(Question.DIVERGENCE, SOUND, Subject("orders", number), "equal"))
+        coverage.add(Judgement(Question.DIVERGENCE, SOUND, JudgementSubject("orders", number), "equal"))
     for number in range(3):
         coverage.add(judge_divergence(TopicPartition("ledger", number), None, (1,), (1, 2), (1,)))
     assert coverage_sentence(coverage.row()) == (
@@ -280,7 +280,7 @@ def test_what_many_partitions_lack_is_one_thing_with_one_command() -> None:
     partitions = [TopicPartition("orders", number) for number in range(3)]
     for partition in partitions:
         missing = (replica_of(2, partition),)
-        coverage.add(Judgement(Question.LOSS, OPEN, Subject(*partition), "why", missing))
+        coverage.add(Judgement(Question.LOSS, OPEN, JudgementSubject(*partition), "why", missing))
         (row,) = cast("list[dict[str, object]]", coverage.row()["missing"])
         name = "orders-0" if partition == partitions[0] else "PARTITION"
         assert row["get"] == f"rsync -a BROKER2:LOG_DIR/{name} broker-2/"

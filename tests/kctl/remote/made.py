@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from formats.log.record_batch import Record, write_batch
-from formats.log.records import Entry, walk
+from formats.log.records import LogEntry, walk
 from formats.messages.remote_log_metadata import RemoteLogMetadata, write_remote_log_metadata
 from tests.conftest import recording
 
@@ -38,7 +38,7 @@ class Tiered:
     def append(self, partition: int, *values: RemoteLogMetadata | bytes | None, brokers: int = 99) -> None:
         """Records at the end of a metadata partition, on the first so many brokers."""
         for path in self.metadata_logs(partition)[:brokers]:
-            entries = [item for item in walk(path.read_bytes()) if isinstance(item, Entry)]
+            entries = [item for item in walk(path.read_bytes()) if isinstance(item, LogEntry)]
             offset = entries[-1].last_offset + 1 if entries else int(path.stem)
             header = entries[-1].batch if entries else None
             epoch = header.partition_leader_epoch if header else 0

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from formats.messages.remote_log_metadata import (
-    Layout,
     PartitionDelete,
     PartitionDeleteState,
+    RecordLayout,
     RemoteLogMetadata,
     SegmentMetadata,
     SegmentMetadataUpdate,
@@ -33,8 +33,8 @@ def metadata_records(draw: st.DrawFn) -> RemoteLogMetadata:
     """A record of any type and layout."""
     where, segment_id = draw(partitions), draw(ids)
     broker, time = draw(int32s), draw(int64s)
-    layout = draw(st.sampled_from(Layout))
-    custom = draw(customs) if layout is Layout.WITH_CUSTOM_METADATA else None
+    layout = draw(st.sampled_from(RecordLayout))
+    custom = draw(customs) if layout is RecordLayout.WITH_CUSTOM_METADATA else None
     kind = draw(st.integers(0, 5))
     if kind == 0:
         return PartitionDelete(where, broker, time, draw(st.sampled_from(PartitionDeleteState)))

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from formats.messages.remote_log_metadata import (
-    Layout,
     PartitionDelete,
     PartitionDeleteState,
+    RecordLayout,
     RemoteLogMetadata,
     SegmentMetadata,
     SegmentMetadataUpdate,
@@ -85,10 +85,10 @@ def test_what_is_left_is_what_the_brokers_cache_holds(
         elif isinstance(record, SegmentMetadataUpdate):
             cache.update(record)
     found = {
-        s.metadata.remote_log_segment_id: s.metadata._replace(layout=Layout.WITH_CUSTOM_METADATA)
+        s.metadata.remote_log_segment_id: s.metadata._replace(layout=RecordLayout.WITH_CUSTOM_METADATA)
         for s in fold.segments()
     }
-    held = {id: s._replace(layout=Layout.WITH_CUSTOM_METADATA) for id, s in cache.segments.items()}
+    held = {id: s._replace(layout=RecordLayout.WITH_CUSTOM_METADATA) for id, s in cache.segments.items()}
     assert found == held
 
 
@@ -191,7 +191,7 @@ def test_values_that_are_no_records_are_findings_and_the_rest_goes_on() -> None:
 
 
 def test_layouts_of_two_versions_are_a_finding() -> None:
-    old = add(B)._replace(layout=Layout.BEFORE_CUSTOM_METADATA)
+    old = add(B)._replace(layout=RecordLayout.BEFORE_CUSTOM_METADATA)
     fold, _ = fold_of(add(), old)
     assert "remote-metadata-layouts-mixed warning" in codes(list(fold_findings(fold)))
     assert not list(fold_findings(fold_of(add())[0]))

@@ -13,7 +13,7 @@ from formats.errors import FormatError
 from formats.log import records as walker
 from formats.log.message_set import write_message, write_wrapper
 from formats.log.record_batch import Record, write_batch
-from formats.log.records import Damage, Entry
+from formats.log.records import Damage, LogEntry
 from kctl.scan import runs
 from kctl.scan.options import Level, ScanOptions
 from kctl.scan.segment import SegmentScan, scan_segment
@@ -71,7 +71,7 @@ def items_of_scan(data: bytes, level: Level = Level.CRC) -> tuple[list[tuple[obj
 
 def items_of_walk(data: bytes) -> list[tuple[object, ...]]:
     return [
-        (item.position, item.size_in_bytes, item.crc_valid if isinstance(item, Entry) else item.reason)
+        (item.position, item.size_in_bytes, item.crc_valid if isinstance(item, LogEntry) else item.reason)
         for item in walker.walk(data)
     ]
 
@@ -191,7 +191,7 @@ def test_also_of_bodies_that_are_wrong_under_a_right_crc(seed: int, edit: int) -
     expected = 0
     try:
         for item in walker.walk(data):
-            if isinstance(item, Entry):
+            if isinstance(item, LogEntry):
                 walker.records_of(item)
     except FormatError:
         expected = 1
@@ -203,7 +203,7 @@ def test_also_of_bodies_that_are_wrong_under_a_right_crc(seed: int, edit: int) -
 @settings(max_examples=80, deadline=None)
 def test_a_flipped_bit_under_a_crc_is_found(seed: int, place: int, bit: int) -> None:
     data = bytearray(log(seed))
-    batches = [item for item in walker.walk(bytes(data)) if isinstance(item, Entry)]
+    batches = [item for item in walker.walk(bytes(data)) if isinstance(item, LogEntry)]
     batch = batches[place % len(batches)]
     covered = 21 if batch.magic == 2 else 16
     at = batch.position + covered + place % (batch.size_in_bytes - covered)

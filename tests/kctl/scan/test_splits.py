@@ -47,9 +47,9 @@ def idempotent(seed: int) -> bytes:
 
 
 def boundaries(data: bytes) -> list[int]:
-    return [item.position for item in walker.walk(data) if isinstance(item, walker.Entry) and item.crc_valid][
-        1:
-    ]
+    return [
+        item.position for item in walker.walk(data) if isinstance(item, walker.LogEntry) and item.crc_valid
+    ][1:]
 
 
 def scanned(data: bytes, splits: list[Split]) -> tuple[list[Finding], list[object], list[int]]:

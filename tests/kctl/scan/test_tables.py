@@ -29,7 +29,7 @@ PLACE = Place(topic="orders", partition=3, broker_id=1, file="orders-3/0.log")
 @pytest.mark.parametrize("seed", range(8))
 def test_tables_have_every_batch_and_record(seed: int) -> None:
     data = log(seed)
-    entries = [item for item in walker.walk(data) if isinstance(item, walker.Entry)]
+    entries = [item for item in walker.walk(data) if isinstance(item, walker.LogEntry)]
     expected = [(e, one) for e in entries for one in walker.records_of(e)]
     scan = scan_segment(InMemory(data), ScanOptions(keep_records=True))
     batches, found = [], []

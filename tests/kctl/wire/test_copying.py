@@ -14,7 +14,7 @@ from kctl.cluster.state import ClusterState, PartitionState, Topic
 from kctl.cluster.versions import KafkaVersion
 from kctl.errors import KctlError
 from kctl.evidence.discover import discover
-from kctl.evidence.model import Evidence
+from kctl.evidence.model import FoundEvidence
 from kctl.internal_topics.reading import entries
 from kctl.model import TopicPartition
 from kctl.replica.copies.copy import every_copy
@@ -90,12 +90,12 @@ STATE = ClusterState(
 )
 
 
-def arriving(folder: Path, failures: list[Exception]) -> Evidence:
+def arriving(folder: Path, failures: list[Exception]) -> FoundEvidence:
     found = copying.arriving_segments(None, STATE, [TP], folder, failures.append)  # type: ignore[arg-type]
     return discover([folder / "broker-1"]).with_arriving(found)
 
 
-def watched(evidence: Evidence, most: list[int]) -> Iterator[Path]:
+def watched(evidence: FoundEvidence, most: list[int]) -> Iterator[Path]:
     """The segments, and how many are on disk with each."""
     (replica,) = evidence.replicas
     assert replica.arriving is not None
