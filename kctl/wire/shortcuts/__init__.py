@@ -1,1 +1,1 @@
-"""What of kafka-python is done here in its place, since it costs too much there: importing it, receiving, large answers."""
+"""Faster replacements for parts of kafka-python: importing it, receiving, decoding large answers."""

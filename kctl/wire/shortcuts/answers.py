@@ -1,4 +1,4 @@
-"""Answers that are decoded here in place of the library: requests whose header says so, and the parts of flexible forms.
+"""Answers decoded here instead of in the library: the header of their requests, and fields of flexible versions.
 
 Source: KIP-482 (flexible versions: compact texts, tagged fields)
 """
@@ -12,9 +12,9 @@ Data = bytes | memoryview
 
 
 class QuickAnswer:
-    """Before a request of the library among a class's bases: its answer is decoded here where its form is known.
+    """A base in front of a library request: answers of known versions are decoded here.
 
-    The names in the answer are the library's, whoever decoded it.
+    The names in the answer are the library's in any case.
     """
 
     QUICK_VERSIONS: range
@@ -22,21 +22,21 @@ class QuickAnswer:
 
     @staticmethod
     def decoded(data: memoryview, version: int) -> Any:
-        """What the answer says. Raises ValueError where it has not the form of the version."""
+        """The decoded answer. Raises ValueError if it does not have the form of the version."""
         raise NotImplementedError
 
     @property
     def header(self) -> Any:
-        """The header, which tells how the answer is decoded."""
+        """The header, which decides how the answer is decoded."""
         request: Any = self
-        found, version = super().header, request.API_VERSION  # type: ignore[misc]  # a base that comes behind
-        if found is None or version not in self.QUICK_VERSIONS:
-            return found
-        return _Header(found, self.RESPONSE[version], lambda data: self.decoded(memoryview(data), version))
+        header, version = super().header, request.API_VERSION  # type: ignore[misc]  # a base that comes behind
+        if header is None or version not in self.QUICK_VERSIONS:
+            return header
+        return _Header(header, self.RESPONSE[version], lambda data: self.decoded(memoryview(data), version))
 
 
 class _Header:
-    """The header of a request, whose answer `decoded` decodes; the library takes the answer's own header off."""
+    """The header of a request whose answer `decoded` decodes; the library removes the answer's own header."""
 
     def __init__(self, header: Any, response: Any, decoded: Callable[[Data], Any]) -> None:
         self._header = header

@@ -1,7 +1,7 @@
-"""What is set for topics and brokers, out of answers that list every key of each: 33,000 of them for 1,000 topics.
+"""The keys set for topics and brokers, from answers that list every key: 33,000 of them for 1,000 topics.
 
-kafka-python would make an object of each. Of the newest form of the answer only the keys that are set
-are decoded here, the rest is stepped over; where every key is wanted, what is the same in many topics is decoded once.
+kafka-python would make an object of each. Of the newest version of the answer only the set keys
+are decoded here, the rest is skipped; if every key is needed, what is the same in many topics is decoded once.
 
 Source: clients/src/main/resources/common/message/DescribeConfigsResponse.json @ 4.3.0 (version 4)
 """
@@ -20,12 +20,12 @@ NO_TAGS = b"\0"
 # Sources of values that somebody has set; the last one in a broker's own file.
 DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC_BROKER = 1, 2, 3, 4
 TOPIC, BROKER = 2, 4  # types of resources
-# What is in brokers' files is told again for each topic.
+# What is in brokers' files is repeated for each topic.
 SET_FOR_TOPICS = (DYNAMIC_TOPIC, DYNAMIC_BROKER, DYNAMIC_DEFAULT)
 SET = (*SET_FOR_TOPICS, STATIC_BROKER)
 
 
-class Kind(NamedTuple):
+class EntityKind(NamedTuple):
     """A type of entity: Kafka's number of the resource, and of the source of what is set for it."""
 
     resource: int
@@ -33,13 +33,13 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "topics": Kind(TOPIC, DYNAMIC_TOPIC),
-    "brokers": Kind(BROKER, DYNAMIC_BROKER),
-    "broker-loggers": Kind(8, 6),
-    "client-metrics": Kind(16, 7),
-    "groups": Kind(32, 8),
+    "topics": EntityKind(TOPIC, DYNAMIC_TOPIC),
+    "brokers": EntityKind(BROKER, DYNAMIC_BROKER),
+    "broker-loggers": EntityKind(8, 6),
+    "client-metrics": EntityKind(16, 7),
+    "groups": EntityKind(32, 8),
 }
-AT_THE_BROKER = ("brokers", "broker-loggers")  # only a broker itself tells and takes them
+AT_THE_BROKER = ("brokers", "broker-loggers")  # only the broker itself returns and changes them
 
 
 class Config(NamedTuple):
@@ -66,25 +66,25 @@ class Resource(NamedTuple):
     configuration_keys: Sequence[str] | None = None
 
 
-class Answer(NamedTuple):
+class ConfigsAnswer(NamedTuple):
     """A whole answer, with the names that the library gives."""
 
     results: list[Result]
 
 
 class DescribeSetConfigsRequest(QuickAnswer, DescribeConfigsRequest, init=False):  # type: ignore[misc,call-arg]
-    """What is set for topics and brokers. Synonyms must not be asked for."""
+    """What is set for topics and brokers. Synonyms must not be requested."""
 
     QUICK_VERSIONS = range(QUICK_VERSION, QUICK_VERSION + 1)
     RESPONSE = DescribeConfigsResponse
 
     @staticmethod
-    def decoded(data: memoryview, version: int) -> "Answer":
-        """What the answer says. Raises ValueError where it has not the form of the version."""
+    def decoded(data: memoryview, version: int) -> "ConfigsAnswer":
+        """The decoded answer. Raises ValueError if it does not have the form of the version."""
         return decoded(bytes(data))
 
     def encode(self, version: int | None = None, header: bool = False, framed: bool = False) -> Any:
-        """The bytes; those of version 4 as they go on the wire are put together here."""
+        """The bytes; framed ones of version 4 are encoded here."""
         if version is not None or self.API_VERSION != QUICK_VERSION or not (header and framed):
             return super().encode(version=version, header=header, framed=framed)
         data = self.encode_header(flexible=True) + encoded(self)
@@ -92,15 +92,15 @@ class DescribeSetConfigsRequest(QuickAnswer, DescribeConfigsRequest, init=False)
 
 
 class Synonym(NamedTuple):
-    """A value that would hold if those before it were not there."""
+    """A value that would apply without those before it."""
 
     name: str
     value: str | None
     source: int
 
 
-class ConfigInForce(NamedTuple):
-    """A key with all that is told of it, with the library's names."""
+class DescribedConfig(NamedTuple):
+    """A key with all its attributes, under the library's names."""
 
     name: str
     value: str | None
@@ -118,7 +118,7 @@ class ResultInForce(NamedTuple):
     resource_name: str
     error_code: int
     error_message: str | None
-    configs: list[ConfigInForce]
+    configs: list[DescribedConfig]
 
 
 class AnswerInForce(NamedTuple):
@@ -135,7 +135,7 @@ class DescribeConfigsInForceRequest(QuickAnswer, DescribeConfigsRequest, init=Fa
 
     @staticmethod
     def decoded(data: memoryview, version: int) -> Any:
-        """What the answer says. Raises ValueError where it has not the form of the version."""
+        """The decoded answer. Raises ValueError if it does not have the form of the version."""
         return decoded_in_force(bytes(data))
 
 
@@ -153,24 +153,28 @@ def values_from(result: Any, sources: Collection[int]) -> dict[str, str]:
 
 
 def encoded(request: Any) -> bytes:
-    """What a request of version 4 says, without its header."""
+    """A request of version 4 without its header."""
     parts = [write_unsigned(len(request.resources) + 1)]
-    keys: dict[tuple[str, ...] | None, bytes] = {}
+    encoded_keys: dict[tuple[str, ...] | None, bytes] = {}
     for resource in request.resources:
-        asked = (
+        names = (
             resource.configuration_keys
             if resource.configuration_keys is None
             else tuple(resource.configuration_keys)
         )
-        if asked not in keys:
-            size = 0 if asked is None else len(asked) + 1
-            keys[asked] = write_unsigned(size) + b"".join(map(encoded_text, asked or ())) + NO_TAGS
-        parts += (resource.resource_type.to_bytes(1), encoded_text(resource.resource_name), keys[asked])
+        if names not in encoded_keys:
+            size = 0 if names is None else len(names) + 1
+            encoded_keys[names] = write_unsigned(size) + b"".join(map(encoded_text, names or ())) + NO_TAGS
+        parts += (
+            resource.resource_type.to_bytes(1),
+            encoded_text(resource.resource_name),
+            encoded_keys[names],
+        )
     parts.append(bytes((request.include_synonyms, request.include_documentation)) + NO_TAGS)
     return b"".join(parts)
 
 
-def decoded(data: bytes) -> Answer:
+def decoded(data: bytes) -> ConfigsAnswer:
     """The answer of version 4. Raises ValueError for anything else."""
     try:
         return _answer(data)
@@ -178,25 +182,25 @@ def decoded(data: bytes) -> Answer:
         raise ValueError("the answer is cut off") from None
 
 
-def _answer(data: bytes) -> Answer:
+def _answer(data: bytes) -> ConfigsAnswer:
     count, at = read_unsigned(data, 4)
     results = []
     for _ in range(count - 1):
         error, at = int.from_bytes(data[at : at + 2], "big", signed=True), at + 2
         _, at = text(data, at)
-        wanted = SET_FOR_TOPICS if data[at] == TOPIC else SET
+        sources = SET_FOR_TOPICS if data[at] == TOPIC else SET
         name, at = text(data, at + 1)
         keys, at = read_unsigned(data, at)
         configs: list[Config] = []
         for _ in range(keys - 1):
-            at = _config(data, at, configs, wanted)
+            at = _config(data, at, configs, sources)
         results.append(Result(name or "", error, configs))
         at = after_tags(data, at)
-    return Answer(results)
+    return ConfigsAnswer(results)
 
 
-def _config(data: bytes, at: int, found: list[Config], wanted: tuple[int, ...]) -> int:
-    """Take a key where it is set; where the next one begins."""
+def _config(data: bytes, at: int, configs: list[Config], sources: tuple[int, ...]) -> int:
+    """Append the key if it is set; returns where the next one begins."""
     begin, size = at, data[at]
     at += size
     if size > 127 or data[at] > 127:  # a long name or value
@@ -205,10 +209,10 @@ def _config(data: bytes, at: int, found: list[Config], wanted: tuple[int, ...]) 
         at += max(size - 1, 0)
     else:
         at += data[at] or 1
-    if data[at + 1] in wanted:
+    if data[at + 1] in sources:
         name, value_at = text(data, begin)
         value, _ = text(data, value_at)
-        found.append(Config(name or "", value, data[at + 1]))
+        configs.append(Config(name or "", value, data[at + 1]))
     if data[at + 3] == 1 and not data[at + 5] and not data[at + 6]:  # no synonyms, documentation, tags
         return at + 7
     if data[at + 3] > 1:
@@ -218,7 +222,7 @@ def _config(data: bytes, at: int, found: list[Config], wanted: tuple[int, ...]) 
 
 
 def decoded_in_force(data: bytes) -> AnswerInForce:
-    """The answer of version 4 with all of its keys, as the library would give it. Raises ValueError for anything else."""
+    """The answer of version 4 with all of its keys, as the library would decode it. Raises ValueError for anything else."""
     try:
         return AnswerInForce(list(_results_in_force(data)))
     except IndexError:
@@ -226,7 +230,9 @@ def decoded_in_force(data: bytes) -> AnswerInForce:
 
 
 def _results_in_force(data: bytes) -> Iterator[ResultInForce]:
-    known: dict[bytes, tuple[bytes, ConfigInForce]] = {}  # by name: how a key was told last
+    known: dict[
+        bytes, tuple[bytes, DescribedConfig]
+    ] = {}  # by name: the bytes of a key's last description, and the result
     count, at = read_unsigned(data, 4)
     for _ in range(count - 1):
         error, at = int.from_bytes(data[at : at + 2], "big", signed=True), at + 2
@@ -236,29 +242,29 @@ def _results_in_force(data: bytes) -> Iterator[ResultInForce]:
         configs = []
         for _ in range(keys - 1):
             begin = data[at : at + data[at]]
-            told = known.get(begin)
-            if told is None or not data.startswith(told[0], at):
-                one, end = _config_in_force(data, at)
-                told = known[begin] = data[at:end], one
-            configs.append(told[1])
-            at += len(told[0])
+            previous = known.get(begin)
+            if previous is None or not data.startswith(previous[0], at):
+                config, end = _config_in_force(data, at)
+                previous = known[begin] = data[at:end], config
+            configs.append(previous[1])
+            at += len(previous[0])
         yield ResultInForce(name or "", error, message, configs)
         at = after_tags(data, at)
 
 
-def _config_in_force(data: bytes, at: int) -> tuple[ConfigInForce, int]:
+def _config_in_force(data: bytes, at: int) -> tuple[DescribedConfig, int]:
     name, at = text(data, at)
     value, at = text(data, at)
     read_only, source, is_sensitive = data[at : at + 3]
     count, at = read_unsigned(data, at + 3)
     synonyms = []
     for _ in range(count - 1):
-        other, at = text(data, at)
-        held, at = text(data, at)
-        synonyms.append(Synonym(other or "", held, data[at]))
+        synonym_name, at = text(data, at)
+        synonym_value, at = text(data, at)
+        synonyms.append(Synonym(synonym_name or "", synonym_value, data[at]))
         at = after_tags(data, at + 1)
     type, (documentation, at) = data[at], text(data, at + 1)
-    one = ConfigInForce(
+    config = DescribedConfig(
         name or "", value, bool(read_only), source, bool(is_sensitive), tuple(synonyms), type, documentation
     )
-    return one, after_tags(data, at)
+    return config, after_tags(data, at)

@@ -36,7 +36,7 @@ class TopicBytes(NamedTuple):
     partitions: list[PartitionBytes]
 
 
-class Answer(NamedTuple):
+class FetchAnswer(NamedTuple):
     """A whole answer."""
 
     error_code: int
@@ -44,7 +44,7 @@ class Answer(NamedTuple):
     throttle_time_ms: int
 
 
-def decoded(data: memoryview, version: int) -> Answer:
+def decoded(data: memoryview, version: int) -> FetchAnswer:
     """The answer of one of `QUICK_VERSIONS`. Raises ValueError for anything else."""
     try:
         return _answer(data, version)
@@ -52,7 +52,7 @@ def decoded(data: memoryview, version: int) -> Answer:
         raise ValueError(f"no answer of version {version}: {error}") from None
 
 
-def _answer(view: memoryview, version: int) -> Answer:
+def _answer(view: memoryview, version: int) -> FetchAnswer:
     throttled, error_code, _ = _unpacked(TOP, view, 0)
     count, at = read_unsigned(view, TOP.size)
     topics = []
@@ -64,30 +64,30 @@ def _answer(view: memoryview, version: int) -> Answer:
             id, at = UUID(bytes=bytes(view[at : at + 16])), at + 16
         else:
             name, at = text(view, at)
-        found, at = _partitions(view, at)
-        topics.append(TopicBytes(name, id, found))
+        partitions, at = _partitions(view, at)
+        topics.append(TopicBytes(name, id, partitions))
     if after_tags(view, at) > len(view):
         raise ValueError("the answer is cut off")
-    return Answer(error_code, topics, throttled)
+    return FetchAnswer(error_code, topics, throttled)
 
 
 def _partitions(view: memoryview, at: int) -> tuple[list[PartitionBytes], int]:
     """The partitions of a topic, and where the next one begins."""
     count, at = read_unsigned(view, at)
-    found = []
+    partitions = []
     for _ in range(count - 1):
         index, error_code, high_watermark, _, log_start_offset = _unpacked(PARTITION, view, at)
         aborted, at = read_unsigned(view, at + PARTITION.size)
         for _ in range(aborted - 1):
             at = after_tags(view, at + ABORTED)
-        size, at = read_unsigned(view, at + 4)  # behind the replica that is preferred for reading
+        size, at = read_unsigned(view, at + 4)  # after the preferred read replica
         end = at + max(size - 1, 0)
         if end > len(view):
             raise ValueError("batches run past the end")
         records = view[at:end] if size else None
-        found.append(PartitionBytes(index, error_code, high_watermark, log_start_offset, records))
+        partitions.append(PartitionBytes(index, error_code, high_watermark, log_start_offset, records))
         at = after_tags(view, end)
-    return found, after_tags(view, at)
+    return partitions, after_tags(view, at)
 
 
 def _unpacked(form: Struct, view: memoryview, at: int) -> tuple[int, ...]:
@@ -97,7 +97,7 @@ def _unpacked(form: Struct, view: memoryview, at: int) -> tuple[int, ...]:
 
 
 class BytesRequest(QuickAnswer, FetchRequest, init=False):  # type: ignore[misc,call-arg]
-    """Bytes of replicas, as views of what was received where the form of the answer is known."""
+    """Bytes of replicas, as views of the receive buffer for known versions."""
 
     QUICK_VERSIONS = QUICK_VERSIONS
     RESPONSE = FetchResponse

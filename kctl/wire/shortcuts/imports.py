@@ -1,10 +1,10 @@
-"""kafka-python without what its packages import by the way: consumers, producers, and most of its 200 messages.
+"""Import kafka-python without consumers, producers and most of its 200 messages.
 
-`import kafka` alone costs a third of the time in which `kctl topic list` is done. A package entered here is only
-a place that its modules are found in; its own code runs when somebody asks it for a name that it does not have.
-A module of messages entered here makes a message when it is asked for one: each takes half a millisecond, since its
-fields are read from JSON. What only TLS and SASL need is imported where they are used. Whatever else in the process
-imports the library finds it whole.
+`import kafka` alone costs a third of the time of `kctl topic list`. A package entered here is only
+a path to its modules; its own code runs when a name is read that it does not have yet.
+A module of messages entered here creates a message when its name is read: each takes half a millisecond, since its
+fields are read from JSON. Modules for TLS and SASL are imported where they are used. Other code in the process
+that imports the library gets all of it.
 """
 
 import importlib.util
@@ -30,7 +30,7 @@ FOUND_IN = {
     "ssl": {},
 }
 # Messages of a module that are classes without a body, requests without their ending; each comes with its answer.
-# What the body of DescribeCluster's answer does is to rename a field that nobody here asks for.
+# The body of DescribeCluster's answer only renames a field that is not used here.
 PLAIN = {
     "kafka.protocol.admin.cluster": {"DescribeCluster", "DescribeLogDirs", "DescribeQuorum"},
     "kafka.protocol.admin.configs": {"DescribeConfigs", "IncrementalAlterConfigs"},
@@ -44,7 +44,7 @@ PLAIN = {
     "kafka.protocol.consumer.group": {"OffsetFetch"},
 }
 ENDINGS = ("Request", "Response")
-# Functions of a package that stand for it until they are called.
+# Functions of a package whose import waits until they are called.
 CALLED_LATER = {"kafka.net.sasl": {"get_sasl_mechanism"}}
 SCHEMAS = "kafka.protocol.schemas.load_json"
 
@@ -56,9 +56,9 @@ class Unopened(ModuleType):
         spec = self.__dict__["__spec__"]
         module = FOUND_IN.get(self.__name__, {}).get(name)
         if module is not None:
-            found = importlib.import_module(".".join(filter(None, (self.__name__, module or name))))
-            return getattr(found, name) if module else found
-        if name == "__path__":  # asked for by every import; a package has it
+            imported = importlib.import_module(".".join(filter(None, (self.__name__, module or name))))
+            return getattr(imported, name) if module else imported
+        if name == "__path__":  # read by every import; a package has it
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         if not spec.loader_state:
             if name in CALLED_LATER.get(self.__name__, ()):
@@ -83,7 +83,7 @@ class Unopened(ModuleType):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}") from None
 
     def _keep(self, made: dict[str, Any]) -> None:
-        """Classes made before the module was opened stay the only ones of their name, for the library as well."""
+        """Keep the classes made before the module was opened as the only ones of their name, for the library as well."""
         from kafka.protocol.api_header import ResponseClassRegistry
 
         self.__dict__.update(made)
@@ -92,7 +92,7 @@ class Unopened(ModuleType):
                 ResponseClassRegistry.register_response_class(weakref.proxy(message))
 
     def _make(self, message: str) -> None:
-        """The request and its answer, which the library looks up once there is one."""
+        """Create the request and its response, which the library looks up."""
         from kafka.protocol.api_message import ApiMessage
 
         for ending in ENDINGS:
@@ -104,7 +104,7 @@ class Unopened(ModuleType):
 
 
 def enter_packages() -> None:
-    """Put packages and modules in place, those that nobody has imported yet.
+    """Enter packages and modules that are not imported yet.
 
     Raises ModuleNotFoundError without the library.
     """
@@ -138,9 +138,9 @@ def _read_schemas_quickly() -> None:
     def load_json(message: str, package: object = None) -> dict[str, Any]:
         if package is None:
             return read_schema(folder, message)
-        found = importlib.util.spec_from_file_location(SCHEMAS, folder / "load_json.py")
-        assert found is not None and found.loader is not None
-        found.loader.exec_module(module)
+        spec = importlib.util.spec_from_file_location(SCHEMAS, folder / "load_json.py")
+        assert spec is not None and spec.loader is not None
+        spec.loader.exec_module(module)
         whole: dict[str, Any] = module.load_json(message, package)
         return whole
 

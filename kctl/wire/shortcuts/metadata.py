@@ -1,7 +1,7 @@
-"""Topics and where their partitions are, out of an answer of a megabyte: 10,000 partitions in some milliseconds.
+"""Decode topics and the replicas of their partitions from large answers: 10,000 partitions in some milliseconds.
 
-kafka-python would make an object of each partition. Most partitions of a cluster share what is said about them but
-for their number, so that each such text of bytes is decoded once.
+kafka-python would make an object of each partition. Most partitions of a cluster have the same description except
+for their number, so each distinct description is decoded once.
 
 Source: clients/src/main/resources/common/message/MetadataResponse.json @ 4.3.0 (versions 9 to 13)
 """
@@ -18,7 +18,7 @@ from kctl.wire.shortcuts.answers import QuickAnswer, text
 
 QUICK_VERSIONS = range(9, 14)
 NO_ID = bytes(16)
-Once = dict[bytes, tuple[Replicas, PartitionState]]  # what is said about a partition behind its number
+Once = dict[bytes, tuple[Replicas, PartitionState]]  # the description of a partition, after its number
 OPERATIONS = 4  # bytes of the operations that are allowed
 
 
@@ -32,7 +32,7 @@ class Node(NamedTuple):
 
 
 class TopicPlaces(NamedTuple):
-    """A topic: where its partitions are, by number, and who leads them."""
+    """A topic with the replicas and states of its partitions, by number."""
 
     name: str | None
     error_code: int
@@ -115,7 +115,7 @@ def _answer(data: bytes, version: int) -> Places:
 
 
 def _topic(data: bytes, at: int, version: int, topics: list[TopicPlaces], once: Once) -> int:
-    """Take a topic; where the next one begins."""
+    """Append a topic; returns where the next one begins."""
     error_code = int.from_bytes(data[at : at + 2], "big", signed=True)
     name, at = text(data, at + 2)
     id = NO_ID
@@ -127,8 +127,8 @@ def _topic(data: bytes, at: int, version: int, topics: list[TopicPlaces], once: 
     for _ in range(count - 1):
         begin = at + 6
         index = int.from_bytes(data[at + 2 : begin], "big", signed=True)
-        # Three lists of brokers follow the leader and its epoch. Where all are short and no tags come behind them,
-        # their bytes are looked up.
+        # Three lists of brokers follow the leader and its epoch. If all are short and have no tags behind them,
+        # the description is looked up by its bytes.
         try:
             end = begin + 8
             end += 4 * data[end] - 3
@@ -150,9 +150,9 @@ def _topic(data: bytes, at: int, version: int, topics: list[TopicPlaces], once: 
 
 
 def _partition(data: bytes, begin: int, once: Once) -> tuple[tuple[Replicas, PartitionState], int]:
-    """What follows a partition's number, and where the next one begins; its bytes are known from then on.
+    """The description after a partition's number, and where the next one begins; it is remembered by its bytes.
 
-    They are only where each size is one byte and at least 1: so that what was looked up has the same sizes.
+    Only if each size is one byte and at least 1, so that a description with the same bytes has the same sizes.
     """
     (leader, epoch), at = _numbers(data, begin, 2)
     lists, is_short = [], True
@@ -168,7 +168,7 @@ def _partition(data: bytes, begin: int, once: Once) -> tuple[tuple[Replicas, Par
 
 
 def _numbers(data: bytes, at: int, count: int) -> tuple[Replicas, int]:
-    """So many integers of four bytes, and where they end."""
+    """`count` integers of four bytes, and where they end."""
     end = at + 4 * count
     if end > len(data):
         raise ValueError("the answer is cut off")
@@ -176,12 +176,12 @@ def _numbers(data: bytes, at: int, count: int) -> tuple[Replicas, int]:
 
 
 class PlacesRequest(QuickAnswer, MetadataRequest, init=False):  # type: ignore[misc,call-arg]
-    """Where partitions are; `places` is what the answer says, whoever decoded it."""
+    """A Metadata request; `places` gives its answer, whoever decoded it."""
 
     QUICK_VERSIONS = QUICK_VERSIONS
     RESPONSE = MetadataResponse
 
     @staticmethod
     def decoded(data: memoryview, version: int) -> Places:
-        """What the answer says. Raises ValueError where it has not the form of the version."""
+        """The decoded answer. Raises ValueError if it does not have the form of the version."""
         return decoded(bytes(data), version)

@@ -1,7 +1,7 @@
 """Answers of many megabytes at a fifth of the cost: kafka-python reads 4 KiB at a time, and copies an answer six times.
 
-Methods of it are replaced by ones that read what there is, straight to where the answer is put together, and hand it
-on without copying it. Behind an answer's last byte some more may be read (`AHEAD`): headers are looked at in windows.
+Its methods are replaced by ones that read straight into the buffer of the answer and return views of it. The buffer
+has padding (`AHEAD`) behind an answer's last byte, since headers are decoded in windows.
 """
 
 import logging
@@ -12,15 +12,15 @@ from kafka.errors import KafkaConnectionError
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 from kafka.protocol.frame import KafkaBytes
 
-AT_ONCE = 64 << 10  # bytes, where it is not known what will come
+AT_ONCE = 64 << 10  # bytes, if the size of what comes is unknown
 AHEAD = 64
 LOG = logging.getLogger("kafka.net.transport")  # where the adapter looks for causes
 
 
 def received(self: Any) -> tuple[bytes, Exception | None]:
-    """Bytes for the parser, and why there will be no more, if so.
+    """Bytes for the parser, and the error if there will be no more.
 
-    What belongs to an answer that has begun is put there, but for its last byte: with that one the parser goes on.
+    The rest of an answer that has begun goes straight into its buffer, except its last byte, which the parser needs.
     """
     failure: Exception | None = None
     try:
@@ -41,7 +41,7 @@ def received(self: Any) -> tuple[bytes, Exception | None]:
 
 
 def _decrypted(transport: Any) -> bytes:
-    """What TLS holds of a record beyond what was read: nothing would say that there is more."""
+    """Decrypted bytes that TLS has buffered: the selector would not report them."""
     if not isinstance(transport, KafkaSSLTransport):
         return b""
     pending: int = transport._sock.pending()
@@ -49,17 +49,17 @@ def _decrypted(transport: Any) -> bytes:
 
 
 def _begun(transport: Any) -> Any:
-    """Where the answer is put together that has begun; None between answers."""
+    """The buffer of the answer that has begun; None between answers."""
     parser = getattr(getattr(transport, "_protocol", None), "parser", None)
     return parser._rbuffer if parser is not None and parser._receiving else None
 
 
 def _filled(sock: Any, buffer: Any) -> bool:
-    """Read until one byte is missing; False where the other side has ended the connection before."""
+    """Read until one byte is missing; False if the other side has closed the connection."""
     with memoryview(buffer) as room:
-        while (left := len(buffer) - 1 - buffer.tell()) > 0:
+        while (missing := len(buffer) - 1 - buffer.tell()) > 0:
             begin = buffer.tell()
-            count = sock.recv_into(room[begin : begin + left])
+            count = sock.recv_into(room[begin : begin + missing])
             if not count:
                 return False
             buffer.seek(begin + count)
@@ -67,19 +67,19 @@ def _filled(sock: Any, buffer: Any) -> bool:
 
 
 def begin(self: Any, size: int) -> None:
-    """Room for an answer."""
+    """Allocate the buffer of an answer (`KafkaBytes.__init__`)."""
     bytearray.__init__(self, size + AHEAD)
     self._idx, self._size = 0, size
 
 
 def length(self: Any) -> int:
-    """How long the answer is."""
+    """The size of the answer (`KafkaBytes.__len__`)."""
     size: int = self._size
     return size
 
 
 def read(self: Any, size: int | None = None) -> bytes | memoryview:
-    """The next bytes; all that are left as a view of the buffer, which belongs to this answer alone."""
+    """The next bytes; without a size, the rest as a view of the buffer."""
     start = self.tell()
     if size is None:
         self.seek(len(self))
@@ -89,7 +89,7 @@ def read(self: Any, size: int | None = None) -> bytes | memoryview:
 
 
 def receive_quickly() -> None:
-    """Put the methods in place of the library's."""
+    """Replace the library's methods."""
     for transport in (KafkaTCPTransport, KafkaSSLTransport):
         transport._sock_recv = received
     KafkaBytes.__init__, KafkaBytes.__len__, KafkaBytes.read = begin, length, read

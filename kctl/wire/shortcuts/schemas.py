@@ -1,6 +1,6 @@
-"""The fields of Kafka's messages, from the JSON that kafka-python brings: comments out, common structures put in place.
+"""The fields of Kafka's messages, from the JSON that kafka-python brings: without comments, with common structures inserted.
 
-The library's own way finds each file through `importlib.resources`, which imports more than the whole rest of it.
+The library's own way finds each file through `importlib.resources`, which imports more than the rest of the library.
 """
 
 import json
@@ -11,7 +11,7 @@ FOLDER = "resources"
 
 
 def read_schema(folder: Path, message: str) -> dict[str, Any]:
-    """What the library's `load_json` gives for a message, but for the texts of comments. Raises FileNotFoundError."""
+    """The same as the library's `load_json` for a message, without comments. Raises FileNotFoundError."""
     lines = (folder / FOLDER / f"{message}.json").read_text(encoding="utf-8").split("\n")
     return fill_in_structures(
         json.loads("\n".join(line for line in lines if not line.lstrip().startswith("//")))
@@ -19,8 +19,8 @@ def read_schema(folder: Path, message: str) -> dict[str, Any]:
 
 
 def fill_in_structures(message: dict[str, Any]) -> dict[str, Any]:
-    """The message itself, with the structures that several of its fields share in their places."""
-    common = {one["name"]: one["fields"] for one in message.get("commonStructs", ())}
+    """The message itself, with shared structures inserted into the fields that use them."""
+    common = {struct["name"]: struct["fields"] for struct in message.get("commonStructs", ())}
     if common:
         _fill_in(message.get("fields", ()), common)
     return message

@@ -1,7 +1,7 @@
-"""Small messages are read and written as their fields say: the code that kafka-python makes for each costs a millisecond.
+"""Read and write small messages field by field: the code that kafka-python generates for each costs a millisecond.
 
-For a message that comes once or twice in the life of a command that is more than it saves. Answers of some length are
-left to the made code, and so is every request that may be long.
+For a message that a command sends once or twice that is more than it saves. Long answers, and requests that may be
+long, still use the generated code.
 """
 
 from collections.abc import Callable
@@ -27,12 +27,14 @@ made_encoder: Any = StructField.compiled_encode_into
 def decoder(
     self: Any, version: int, compact: bool = False, tagged: bool = False, data_class: Any = None
 ) -> Callable[[Any, int], tuple[Any, int]]:
-    """What reads a message from a position on, and says where it ends."""
+    """A function that decodes a message from a position on; it returns the message and where it ends."""
 
     def decode(data: Any, position: int) -> tuple[Any, int]:
         if len(data) - position > SMALL:
-            found: tuple[Any, int] = made_decoder(self, version, compact, tagged, data_class)(data, position)
-            return found
+            decoded: tuple[Any, int] = made_decoder(self, version, compact, tagged, data_class)(
+                data, position
+            )
+            return decoded
         stream = BytesIO(data[position:])
         message = self.decode(stream, version=version, compact=compact, tagged=tagged, data_class=data_class)
         return message, position + stream.tell()
@@ -43,7 +45,7 @@ def decoder(
 def encoder(
     self: Any, version: int, compact: bool = False, tagged: bool = False
 ) -> Callable[[Any, Any], None]:
-    """What writes a message."""
+    """A function that encodes a message."""
     if self.name not in SHORT_REQUESTS:
         made: Callable[[Any, Any], None] = made_encoder(self, version, compact, tagged)
         return made
@@ -55,5 +57,5 @@ def encoder(
 
 
 def take_small_messages() -> None:
-    """Put them in place of the library's."""
+    """Replace the library's generated code for small messages."""
     StructField.compiled_decode_from, StructField.compiled_encode_into = decoder, encoder

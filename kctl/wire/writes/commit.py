@@ -1,6 +1,6 @@
-"""How a change is written: what was read is read again, then each request is sent and its answer looked at.
+"""Write a change: read again what the plan was computed from, send each request, check its answer.
 
-What a write expects to find, and whether it has been carried out, is worked out from its JSON alone, so that a journal
+What a write expects, and whether it has been carried out, follows from its JSON alone, so that a journal
 entry is enough.
 """
 
@@ -25,39 +25,39 @@ from kctl.wire.writes import kraft
 from kctl.wire.writes.planning import TRANSLATIONS, content, item_count, name_of
 from kctl.wire.writes.requests import RequestItem, can_be_validated, own_request, send
 
-SETTLING = 5.0  # seconds in which the fate of a lost request is found out
-# Seconds that brokers have to take a throttle; what is not in force then is said behind the write.
+SETTLING = 5.0  # seconds to find out whether a lost request was carried out
+# Seconds that brokers have to apply a throttle; those not in force then are reported after the write.
 IN_FORCE = 2.0
 MOVES, DISKS = "AlterPartitionReassignments", "AlterReplicaLogDirs"
 
 
 def topics_touched(writes: Sequence[Write]) -> set[str] | None:
-    """The topics that the writes are about; None: all of them."""
+    """The topics that the writes change; None for all."""
     if any(name_of(write) == kraft.UNREGISTER for write in writes):
         return None
-    found: set[str] = set()
+    topics: set[str] = set()
     for write in writes:
         after = content(write)
         if "topic" in after:
-            found.add(str(after["topic"]))
-        found |= {str(row["topic"]) for row in after.get("partitions", ())}
+            topics.add(str(after["topic"]))
+        topics |= {str(row["topic"]) for row in after.get("partitions", ())}
         if after.get("entity_type") == "topics":
-            found.add(str(after["entity_name"]))
-    return found
+            topics.add(str(after["entity_name"]))
+    return topics
 
 
 def log_dirs_touched(writes: Sequence[Write]) -> set[int]:
-    """The brokers in whose log directories something is moved."""
+    """The brokers that move replicas between log directories."""
     return {int(content(write)["broker_id"]) for write in writes if name_of(write) == DISKS}
 
 
 def config_types_touched(writes: Sequence[Write]) -> set[str]:
-    """The entity types whose configurations the writes are about."""
+    """The entity types whose configurations the writes change."""
     return {str(kind) for write in writes if (kind := content(write).get("entity_type")) is not None}
 
 
 def refuse_other_state(write: Write, state: ClusterState) -> None:
-    """Raise Conflict where the cluster is not what the write was worked out from."""
+    """Raise Conflict if the state that the write was computed from has changed."""
     if write.before is None:
         return
     before, after = json.loads(write.before), content(write)
@@ -72,13 +72,13 @@ def refuse_other_state(write: Write, state: ClusterState) -> None:
     kraft.refuse_other_state(before, after, state)
     for row in before.get("leaderless", ()):
         tp = TopicPartition(row["topic"], row["partition"])
-        found = state.partition_states.get(tp)
-        if found is None or state.is_alive(found.leader):
+        partition_state = state.partition_states.get(tp)
+        if partition_state is None or state.is_alive(partition_state.leader):
             raise Conflict(f"{tp} has a leader by now; nothing was written")
 
 
 def refuse_other_answers(wire: Wire, writes: Sequence[Write]) -> None:
-    """Raise Conflict where brokers say something else now than what a write was worked out from."""
+    """Raise Conflict if the answers that a write was computed from have changed."""
     for write in writes:
         if (own := own_request(write)) is not None:
             own.refuse_changed(wire, json.loads(write.before or b"{}"), content(write))
@@ -132,7 +132,7 @@ def is_done(write: Write, state: ClusterState) -> bool:
 
 
 def can_tell(write: Write, state: ClusterState) -> bool:
-    """Whether the cluster shows if it was done: a value that brokers keep to themselves looks as it did before.
+    """Whether the cluster shows if the write was done: a value that brokers do not return looks as it did before.
 
     So does, before 4.0, the registration of a broker that is not alive.
     """
@@ -142,16 +142,16 @@ def can_tell(write: Write, state: ClusterState) -> bool:
     if after.get("is_to_come") or after.get("at_controller"):
         return False
     return not any(
-        before.get(one["key"]) == UNTOLD
-        and state.is_untold(state.config(after["entity_type"], after["entity_name"]).get(one["key"]))
-        for one in after.get("configs", ())
+        before.get(config["key"]) == UNTOLD
+        and state.is_untold(state.config(after["entity_type"], after["entity_name"]).get(config["key"]))
+        for config in after.get("configs", ())
     )
 
 
 def _created(after: Mapping[str, Any], state: ClusterState) -> bool:
     topic = state.topics.get(after["topic"])
-    wanted = {int(p): tuple(ids) for p, ids in after["assignments"].items()}
-    return topic is not None and dict(topic.partitions) == wanted
+    assignments = {int(p): tuple(ids) for p, ids in after["assignments"].items()}
+    return topic is not None and dict(topic.partitions) == assignments
 
 
 def _deleted(after: Mapping[str, Any], state: ClusterState) -> bool:
@@ -162,22 +162,22 @@ def _deleted(after: Mapping[str, Any], state: ClusterState) -> bool:
 def _grown(after: Mapping[str, Any], state: ClusterState) -> bool:
     topic = state.topics.get(after["topic"])
     first = int(after["count"]) - len(after["assignments"])
-    wanted = {p: tuple(ids) for p, ids in enumerate(after["assignments"], first)}
-    return topic is not None and all(topic.partitions.get(p) == ids for p, ids in wanted.items())
+    assignments = {p: tuple(ids) for p, ids in enumerate(after["assignments"], first)}
+    return topic is not None and all(topic.partitions.get(p) == ids for p, ids in assignments.items())
 
 
 def _configured(after: Mapping[str, Any], state: ClusterState) -> bool:
     if after.get("at_controller"):
-        return False  # of a dead broker, whose configuration nobody tells
+        return False  # of a dead broker, whose configuration no broker returns
     present = state.config(after["entity_type"], after["entity_name"])
     for config in after["configs"]:
         key, operation, value = config["key"], config["operation"], config.get("value")
-        found = present.get(key)
-        items = set((found or "").split(","))
+        current = present.get(key)
+        items = set((current or "").split(","))
         named = set((value or "").split(","))
         if not {
-            "SET": found in (value, UNTOLD),
-            "DELETE": found is None,
+            "SET": current in (value, UNTOLD),
+            "DELETE": current is None,
             "APPEND": named <= items,
             "SUBTRACT": not named & items,
         }[operation]:
@@ -203,20 +203,20 @@ def _goes_to(row: Mapping[str, Any], state: ClusterState) -> bool:
 
 
 def _moved(after: Mapping[str, Any], state: ClusterState) -> bool:
-    """Each replica is on its way; of one that is still to come nothing is to be seen."""
+    """Whether each replica is being moved; the log directory of a future replica is not visible."""
     placed = places(state.log_dirs)
     rows = after["partitions"] if not after.get("is_to_come") else ()
-    found = [
+    placed_rows = [
         (placed.get((TopicPartition(row["topic"], row["partition"]), after["broker_id"])), row)
         for row in rows
     ]
-    return all(place is not None and place.target == row["log_dir"] for place, row in found)
+    return all(place is not None and place.target == row["log_dir"] for place, row in placed_rows)
 
 
 def _elected(after: Mapping[str, Any], state: ClusterState) -> bool:
     for row in after["partitions"]:
-        found = state.partition_states.get(TopicPartition(row["topic"], row["partition"]))
-        if found is None or found.leader != row.get("preferred", row.get("to")):
+        partition_state = state.partition_states.get(TopicPartition(row["topic"], row["partition"]))
+        if partition_state is None or partition_state.leader != row.get("preferred", row.get("to")):
             return False
     return True
 
@@ -259,17 +259,17 @@ def writes_for(cluster: WireCluster, intent: Intent, state: ClusterState) -> tup
 
 
 class Commit:
-    """The writes of a cluster, one list after the other."""
+    """Carries out lists of writes on a cluster."""
 
     def __init__(self, cluster: WireCluster) -> None:
         self._cluster = cluster
         self._sent = 0  # requests that were answered
 
     def carry_out(self, writes: Sequence[Write]) -> None:
-        """Send the requests in order, after what they expect was read again.
+        """Send the requests in order, after reading again what they expect.
 
-        Raises Conflict where it is not so any more, Refused where the first of them was refused, NotFinished
-        where a part of it was done and another not.
+        Raises Conflict if that has changed, Refused if the first of them was refused, NotFinished
+        if only a part was done.
         """
         state = self._state_of(writes)
         for write in writes:
@@ -291,11 +291,11 @@ class Commit:
         self._settle(writes)
 
     def _await_rates(self, writes: Sequence[Write]) -> None:
-        """Until brokers say that throttles are in force that were written before the moves which they are for.
+        """Wait until brokers report throttles in force that were written before their moves.
 
-        With ZooKeeper each broker hears of them by itself, of the lists first, and of the moves from the controller.
-        In KRaft all of it is one log, but for moves between disks, which a broker is asked for itself. Brokers of 2.4
-        keep rates to themselves.
+        With ZooKeeper each broker reads them by itself, the lists first, and learns the moves from the controller.
+        In KRaft all of these are in one log, except moves between disks, which are requested from the broker. Brokers of 2.4
+        do not return rates.
         """
         rates = [write for write in writes if content(write).get("entity_type") == "brokers"]
         end = time.monotonic() + IN_FORCE
@@ -321,7 +321,7 @@ class Commit:
         raise unfinished
 
     def _find_out(self, write: Write, lost: NoAnswer, number: int, count: int) -> None:
-        """Look whether a request without an answer was carried out. Raises what holds where it was not."""
+        """Find out whether a request without an answer was carried out. Raises NotFinished if that is not visible."""
         end = time.monotonic() + SETTLING
         while True:
             with contextlib.suppress(KctlError):
@@ -337,10 +337,10 @@ class Commit:
         )
 
     def _settle(self, writes: Sequence[Write]) -> None:
-        """Until the cluster shows what it has acknowledged. Raises NotFinished where a move has become another one.
+        """Wait until the cluster shows what it has acknowledged. Raises NotFinished if a move is not visible.
 
-        A topic with a dead broker may never come to be with ZooKeeper. In KRaft a read waits for the metadata, but
-        a broker tells how far it is a moment before it answers accordingly.
+        A topic with a dead broker may never be complete with ZooKeeper. In KRaft a read waits for the metadata, but
+        a broker reports its metadata offset a moment before its answers reflect it.
         """
         if not writes:
             return
@@ -380,12 +380,12 @@ class Commit:
         )
 
     def is_written(self, writes: Sequence[Write]) -> bool:
-        """Whether requests that were sent before have been carried out, as far as reading can tell."""
+        """Whether the cluster shows that earlier requests have been carried out."""
         state = self._state_of(writes)
         return all(can_tell(write, state) and self._is_done(write, state) for write in writes)
 
 
 def _lasting(writes: Sequence[Write]) -> list[Write]:
-    """Those that can be seen afterwards: of several about the same partitions (cancel, then the order) the last."""
+    """Those that stay visible: the last of several about the same partitions (cancel, then the order)."""
     moves = [write for write in writes if name_of(write) == MOVES]
     return [write for write in writes if write not in moves[:-1]]

@@ -1,4 +1,4 @@
-"""Requests that KRaft clusters alone take: voters of the quorum, levels of features, registrations of brokers.
+"""Requests that only KRaft clusters accept: voters of the quorum, levels of features, registrations of brokers.
 
 Source: clients/src/main/resources/common/message/{AddRaftVoter,RemoveRaftVoter,UpdateFeatures,UnregisterBroker}Request.json
 @ 4.3.0 (KIP-853, KIP-584, KIP-631)
@@ -22,14 +22,14 @@ from kctl.wire.writes.requests import RequestItem, Sender, ask, milliseconds
 
 ADD, REMOVE, UPDATE, UNREGISTER = "AddRaftVoter", "RemoveRaftVoter", "UpdateFeatures", "UnregisterBroker"
 UPGRADE, SAFE_DOWNGRADE = 1, 2
-VALIDATES = 1  # the first version of UpdateFeatures that can be asked beforehand
+VALIDATES = 1  # the first version of UpdateFeatures with validate_only
 
 
-# --- what is asked for ----------------------------------------------------------------------------------
+# --- requests of intents ----------------------------------------------------------------------------------
 
 
 def _vote(fresh: ClusterState, intent: AddVoter | RemoveVoter, _: ClusterState) -> list[Write]:
-    """The voter, with the voters that there are."""
+    """The voter, with the present voters."""
     if fresh.quorum is None:
         raise NoQuorum("the cluster has no KRaft quorum now; nothing was written")
     refuse_minority(fresh.quorum, intent)
@@ -76,7 +76,7 @@ def _voters(state: ClusterState) -> list[Json]:
 
 
 def refuse_other_state(before: Mapping[str, Any], after: Mapping[str, Any], state: ClusterState) -> None:
-    """Raise Conflict where voters or levels are not those that a write was worked out from, Refused for a broker in use."""
+    """Raise Conflict if voters or levels differ from those that a write was computed from, Refused for a broker in use."""
     if "voters" in before and before["voters"] != _voters(state):
         raise Conflict(
             f"the voters are {_voters(state)}, not {before['voters']} as read; nothing was written"
@@ -150,8 +150,8 @@ def _update_features(wire: Wire, after: Mapping[str, Any], validate_only: bool) 
     )
     answer = ask(wire, message)
     yield RequestItem(", ".join(after["levels"]), answer.error_code, answer.error_message)
-    for one in answer.results or ():
-        yield RequestItem(str(one.feature), one.error_code, one.error_message)
+    for result in answer.results or ():
+        yield RequestItem(str(result.feature), result.error_code, result.error_message)
 
 
 SENDERS: dict[str, Sender] = {

@@ -1,8 +1,8 @@
-"""The requests of each intent, worked out from a fresh read of everything that they touch.
+"""The requests of each intent, computed from a fresh read of everything that they change.
 
-The protocol compares nothing with the current value, so that each write says what it expects to find, which is read
-again just before it is sent (`kctl.wire.writes.commit`). Requests are absolute: to send one twice does no harm.
-Nothing here writes; what a controller can check by itself it is asked to (`validate_only`).
+The protocol has no compare-and-set, so each write records what it expects, and that is read
+again just before it is sent (`kctl.wire.writes.commit`). Requests are absolute: sending one twice does no harm.
+Nothing here writes; the controller validates what it can (`validate_only`).
 """
 
 import json
@@ -44,12 +44,12 @@ def name_of(write: Write) -> str:
 
 def content(write: Write) -> dict[str, Any]:
     """What the request says."""
-    found = json.loads(write.after or b"{}")
-    return found if isinstance(found, dict) else {}
+    value = json.loads(write.after or b"{}")
+    return value if isinstance(value, dict) else {}
 
 
 def item_count(write: Write) -> int:
-    """How many things the request asks for, each answered by itself."""
+    """The number of items of the request; each has its own result in the answer."""
     after = content(write)
     return len(after.get("partitions", ())) or len(after.get("members", ())) or 1
 
@@ -118,14 +118,14 @@ def add_partitions(fresh: ClusterState, intent: intents.AddPartitions, planned: 
 
 
 def alter_config(fresh: ClusterState, intent: AlterConfig, _: ClusterState) -> list[Write]:
-    """The keys of one entity, all of them or none; none of a logger's that a restart has set back."""
+    """The keys of one entity, all of them or none; none of a logger's that a restart has reset."""
     if intent.entity_type == "broker-loggers" and _is_so(fresh, intent):
         return []
     return [_alter(fresh, intent)]
 
 
 def clear_throttle(fresh: ClusterState, intent: intents.ClearThrottle, _: ClusterState) -> list[Write]:
-    """The configurations without a reassignment's throttles, as far as they are still there; of dead brokers last."""
+    """The configurations without a reassignment's throttles, where they are still set; dead brokers last."""
     writes = [_alter(fresh, change) for change in clearing_changes(intent, fresh)]
     for broker, rates in rates_of_dead(intent, fresh).items() if fresh.quorum is not None else ():
         change = AlterConfig(entity_type="brokers", entity_name=str(broker), after=rates, before={})
@@ -171,30 +171,30 @@ def _alter(fresh: ClusterState, change: AlterConfig) -> Write:
 
 
 def operations(change: AlterConfig) -> list[Json]:
-    """What is done to each key. Throttled replicas are added and taken away, so that others' stay there."""
-    found: list[Json] = []
+    """The operation on each key. Throttled replicas are appended and subtracted, so that those of others stay."""
+    rows: list[Json] = []
     for key, value in sorted(change.after.items()):
         was = change.before.get(key)
-        if value is None or (value == UNTOLD and key in RATES):  # what was not told cannot be put back
-            found.append({"key": key, "operation": "DELETE"})
+        if value is None or (value == UNTOLD and key in RATES):  # an unknown value cannot be restored
+            rows.append({"key": key, "operation": "DELETE"})
             continue
         if key in LISTS and was:
-            had, have = split(was), split(value)
-            added = [item for item in have if item not in had]
-            gone = [item for item in had if item not in have]
+            previous, current = split(was), split(value)
+            added = [item for item in current if item not in previous]
+            gone = [item for item in previous if item not in current]
             if bool(added) != bool(gone):
                 operation = "APPEND" if added else "SUBTRACT"
-                found.append({"key": key, "operation": operation, "value": ",".join(added or gone)})
+                rows.append({"key": key, "operation": operation, "value": ",".join(added or gone)})
                 continue
-        found.append({"key": key, "operation": "SET", "value": value})
-    return found
+        rows.append({"key": key, "operation": "SET", "value": value})
+    return rows
 
 
 # --- moving and electing ------------------------------------------------------------------------------
 
 
 def reassign(fresh: ClusterState, intent: intents.Reassign, _: ClusterState) -> list[Write]:
-    """Throttles first, then what runs and is to go back is cancelled, then the targets."""
+    """Throttles first, then cancellations of running moves, then the targets."""
     cancelled: dict[TopicPartition, Replicas] = {}
     moved: dict[TopicPartition, Replicas] = {}
     for tp, target in sorted(intent.targets.items()):
@@ -207,7 +207,7 @@ def reassign(fresh: ClusterState, intent: intents.Reassign, _: ClusterState) -> 
         if is_running:
             running = set(topic.target_replicas(tp.partition))
             if running == set(target):
-                continue  # under way already, so that nothing is to be asked for
+                continue  # already running, nothing to request
             if origin is None or running != set(origin) or not goes_back:
                 raise names.being_moved(tp)
             cancelled[tp] = target
@@ -217,7 +217,9 @@ def reassign(fresh: ClusterState, intent: intents.Reassign, _: ClusterState) -> 
                     f"{tp} is on {list(present)}, not on {list(origin)} as it was planned; nothing was written"
                 )
             moved[tp] = target
-    changes = [one for one in intent.config_changes if _can_take(fresh, one) and not _is_so(fresh, one)]
+    changes = [
+        change for change in intent.config_changes if _can_take(fresh, change) and not _is_so(fresh, change)
+    ]
     writes = [_alter(fresh, change) for change in changes]
     if cancelled:
         writes.append(
@@ -251,7 +253,7 @@ def reassign(fresh: ClusterState, intent: intents.Reassign, _: ClusterState) -> 
 def alter_replica_log_dirs(
     fresh: ClusterState, intent: intents.AlterReplicaLogDirs, _: ClusterState
 ) -> list[Write]:
-    """Throttles first, then a request a broker, those for replicas that it is still to get apart."""
+    """Throttles first, then a request a broker, with its own request for future replicas."""
     check_log_dirs(intent.log_dirs, fresh)
     placed = places(fresh.log_dirs)
     requests: dict[tuple[int, bool], list[tuple[TopicPartition, str, str | None]]] = {}
@@ -259,13 +261,13 @@ def alter_replica_log_dirs(
         place, previous = placed.get((tp, broker)), intent.previous_log_dirs.get((tp, broker))
         present = place and place.target
         if present == path:
-            continue  # there, or under way
+            continue  # done, or running
         if previous is not None and present != previous:
             raise Conflict(
                 f"{tp} is in {present} of broker {broker}, not in {previous} as it was planned; nothing was written"
             )
         requests.setdefault((broker, place is None), []).append((tp, path, present))
-    changes = [one for one in intent.config_changes if not _is_so(fresh, one)]
+    changes = [change for change in intent.config_changes if not _is_so(fresh, change)]
     writes = [_alter(fresh, change) for change in changes]
     for (broker, is_to_come), rows in sorted(requests.items()):
         after: dict[str, Json] = {
@@ -302,7 +304,7 @@ def _moving_row(state: ClusterState, tp: TopicPartition) -> Json:
 
 
 def _can_take(state: ClusterState, change: AlterConfig) -> bool:
-    """Whether somebody is there to take it: a dead broker copies nothing, and needs no throttle."""
+    """Whether the change can be applied: a dead broker copies nothing, and needs no throttle."""
     return (
         change.entity_type != "brokers"
         or (id := whole_number(change.entity_name)) is None
@@ -311,9 +313,9 @@ def _can_take(state: ClusterState, change: AlterConfig) -> bool:
 
 
 def _is_so(state: ClusterState, change: AlterConfig) -> bool:
-    """Whether it already exists: of a stage that was cut off between its requests.
+    """Whether the change is in force already, as after a stage that was cut off between its requests.
 
-    So is a value that brokers do not tell, where none was set when the change was planned.
+    So is a value that brokers do not return, if none was set when the change was planned.
     """
     present = state.config(change.entity_type, change.entity_name)
     return all(
@@ -324,7 +326,7 @@ def _is_so(state: ClusterState, change: AlterConfig) -> bool:
 
 
 def check_target(tp: TopicPartition, target: Replicas, state: ClusterState) -> None:
-    """Refuse what a controller takes and never ends, or would lose data. Raises BadValue, Refused."""
+    """Refuse what a controller accepts and never finishes, or what would lose data. Raises BadValue, Refused."""
     if not target:
         raise names.no_replicas(tp)
     if len(set(target)) < len(target):
@@ -337,29 +339,33 @@ def check_target(tp: TopicPartition, target: Replicas, state: ClusterState) -> N
 
 def elect_preferred(fresh: ClusterState, intent: intents.ElectPreferred, _: ClusterState) -> list[Write]:
     """The election of partitions whose first replica can lead."""
-    wanted = []
+    rows = []
     for tp in sorted(intent.partitions):
-        replicas, found = _present(fresh, tp), fresh.partition_states.get(tp)
-        if found is not None and found.leader == replicas[0]:
+        replicas, partition_state = _present(fresh, tp), fresh.partition_states.get(tp)
+        if partition_state is not None and partition_state.leader == replicas[0]:
             continue
-        if not fresh.is_alive(replicas[0]) or found is None or replicas[0] not in found.isr:
+        if (
+            not fresh.is_alive(replicas[0])
+            or partition_state is None
+            or replicas[0] not in partition_state.isr
+        ):
             raise names.not_electable(tp, replicas[0], is_alive=fresh.is_alive(replicas[0]))
-        wanted.append({**_row(tp), "preferred": replicas[0], "leader": found.leader})
-    if not wanted:
+        rows.append({**_row(tp), "preferred": replicas[0], "leader": partition_state.leader})
+    if not rows:
         return []
-    after: dict[str, Json] = {"election": "preferred", "partitions": list(wanted)}
-    return [request("ElectLeaders", f"preferred {len(wanted)}", after)]
+    after: dict[str, Json] = {"election": "preferred", "partitions": list(rows)}
+    return [request("ElectLeaders", f"preferred {len(rows)}", after)]
 
 
 def elect_unclean(fresh: ClusterState, intent: intents.ElectUnclean, _: ClusterState) -> list[Write]:
-    """The chosen replica first where the controller would take another one, the election, and the order as it was."""
+    """Put the chosen replica first if the controller would take another, elect, and restore the order."""
     ordered: dict[TopicPartition, Replicas] = {}
-    wanted: list[Json] = []
+    elections: list[Json] = []
     leaderless: list[Json] = []
     restored: dict[TopicPartition, Replicas] = {}
     for tp, (broker,) in sorted(intent.chosen.items()):
-        present, found = _present(fresh, tp), fresh.partition_states.get(tp)
-        leader = NO_LEADER if found is None else found.leader
+        present, partition_state = _present(fresh, tp), fresh.partition_states.get(tp)
+        leader = NO_LEADER if partition_state is None else partition_state.leader
         if sorted(present) != sorted(intent.origins[tp]):
             raise Conflict(f"{tp} is on {list(present)} by now; nothing was written")
         if leader != broker and fresh.is_alive(leader):
@@ -367,16 +373,16 @@ def elect_unclean(fresh: ClusterState, intent: intents.ElectUnclean, _: ClusterS
         if leader != broker:
             if next((b for b in present if fresh.is_replica_alive(tp, b)), None) != broker:
                 ordered[tp] = (broker, *(b for b in present if b != broker))
-            wanted.append({**_row(tp), "to": broker})
+            elections.append({**_row(tp), "to": broker})
             leaderless.append(_row(tp))
         if tp in ordered or present != intent.origins[tp]:
             restored[tp] = tuple(intent.origins[tp])
     writes = []
     for name, orders in (("first", ordered), ("elect", {}), ("order", restored)):
-        if name == "elect" and wanted:
-            after: dict[str, Json] = {"election": "unclean", "partitions": wanted}
+        if name == "elect" and elections:
+            after: dict[str, Json] = {"election": "unclean", "partitions": elections}
             writes.append(
-                request("ElectLeaders", f"unclean {len(wanted)}", after, {"leaderless": leaderless})
+                request("ElectLeaders", f"unclean {len(elections)}", after, {"leaderless": leaderless})
             )
         elif orders:
             rows: dict[str, Json] = {"partitions": partition_rows(orders), "keep_factor": True}
@@ -399,7 +405,7 @@ def abort_transaction(fresh: ClusterState, intent: intents.AbortTransaction, _: 
 
 
 def delete_records(fresh: ClusterState, intent: intents.DeleteRecords, _: ClusterState) -> list[Write]:
-    """The first offset that stays in each partition, to the partitions' leaders."""
+    """The first offset that each partition keeps, to the partitions' leaders."""
     topic = existing(fresh, intent.topic)
     for partition in intent.to_offsets:
         _present(fresh, TopicPartition(intent.topic, partition))
@@ -415,17 +421,17 @@ def delete_records(fresh: ClusterState, intent: intents.DeleteRecords, _: Cluste
 
 
 def set_group_offsets(fresh: ClusterState, intent: intents.SetGroupOffsets, _: ClusterState) -> list[Write]:
-    """The offsets that are set, then those that are deleted."""
+    """The offsets to set, then those to delete."""
     writes = []
     kinds = (
         ("AlterShareGroupOffsets", "DeleteShareGroupOffsets")
         if intent.is_share
         else ("OffsetCommit", "OffsetDelete")
     )
-    for name, wanted in zip(kinds, (True, False), strict=True):
-        chosen = {tp: at for tp, at in intent.offsets.items() if (at is not None) is wanted}
+    for name, is_set in zip(kinds, (True, False), strict=True):
+        chosen = {tp: at for tp, at in intent.offsets.items() if (at is not None) is is_set}
         if chosen:
-            for tp in chosen if wanted else ():
+            for tp in chosen if is_set else ():
                 _present(fresh, tp)
             before: Json = {"offsets": offset_rows({tp: intent.previous.get(tp) for tp in chosen})}
             after: dict[str, Json] = {"group": intent.group, "partitions": offset_rows(chosen)}

@@ -1,4 +1,4 @@
-"""Writes as requests: sent to whoever carries them out, and each item of the answer looked at.
+"""Send writes as requests to the broker or controller that carries them out, and check each item of the answers.
 
 Source: clients/src/main/resources/common/message/*.json @ 4.3.0; KIP-339 (incremental configs), KIP-455
 (reassignments), KIP-460 (elections), KIP-546 (quotas)
@@ -35,16 +35,16 @@ ELECTIONS = {"preferred": 0, "unclean": 1}
 NOT_CONTROLLER, REQUEST_TIMED_OUT, ELECTION_NOT_NEEDED = 41, 7, 84
 REPLICA_NOT_AVAILABLE = 9
 QUOTA_EXCEEDED = 89  # of changes of topics and partitions (KIP-599)
-# Seconds for which such a quota is waited for, beyond what a broker asks for each time.
+# Seconds to wait for such a quota, beyond the throttle time of each answer.
 PATIENCE, PAUSE = 60.0, 0.1
-# Which error of an item means what: a name or value that cannot be (2), could not (3), somebody was faster (4).
+# Meaning of an item's error: a bad name or value (exit status 2), could not be done (3), somebody was faster (4).
 BAD_VALUES = frozenset({17, 37, 38, 39, 40, 42})
 COULD_NOT = frozenset({3, 29, 30, 31, 58, 69, 100, 102, 127})
 CONFLICTS = frozenset({85})
 
 
 class RequestItem(NamedTuple):
-    """What became of one item of a request."""
+    """The result of one item of a request."""
 
     what: str
     error_code: int
@@ -53,7 +53,7 @@ class RequestItem(NamedTuple):
     partition: int | None = None
 
     def refused(self, request: str) -> RefusedItem:
-        """The item as callers are told of it."""
+        """The item as callers see it."""
         return RefusedItem(
             request=request,
             what=self.what,
@@ -66,15 +66,15 @@ class RequestItem(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """Why it was not done, as the broker says it."""
+        """Why it was not done, with the broker's message."""
         name = error_name(self.error_code)
         if self.error_code == QUOTA_EXCEEDED:
             return f"{self.what}: the quota of changes (controller_mutation_rate) is used up ({name})"
-        said = (self.error_message or "").strip().rstrip(".")
-        return f"{self.what}: {said} ({name})" if said else f"{self.what}: {name}"
+        message = (self.error_message or "").strip().rstrip(".")
+        return f"{self.what}: {message} ({name})" if message else f"{self.what}: {name}"
 
     def error(self, done: str = "nothing was written") -> KctlError:
-        """The failure that it is."""
+        """The exception for the item."""
         text = f"{self.reason}; {done}"
         if self.error_code in BAD_VALUES:
             return BadValue(text, "give what the broker asks for")
@@ -89,10 +89,10 @@ Sender = Callable[[Wire, Mapping[str, Any], bool], Iterator[RequestItem]]
 
 
 def send(wire: Wire, write: Write, *, validate_only: bool = False) -> list[RequestItem]:
-    """Send a write to whoever carries it out; the items that failed. Raises NoAnswer, TooOld.
+    """Send a write to the broker that carries it out; returns the items that failed. Raises NoAnswer, TooOld.
 
-    One that no controller took is sent once more, after it was asked who the controller is now. One for which a
-    quota is used up is sent again when the broker says that there is room.
+    A request that no controller took is sent once more, to the present controller. One for which a
+    quota is used up is sent again when the broker allows.
     """
     sender, end = _sender(write), time.monotonic() + PATIENCE
     items = list(sender(wire, content(write), validate_only))
@@ -107,8 +107,8 @@ def send(wire: Wire, write: Write, *, validate_only: bool = False) -> list[Reque
         items = list(sender(wire, content(write), validate_only))
     late = [item for item in items if item.error_code == REQUEST_TIMED_OUT]
     if late and not validate_only:
-        said = late[0].error_message or "the broker did not get to it in time"
-        raise NoAnswer(f"{late[0].what}: {said.rstrip('.')}")
+        message = late[0].error_message or "the broker did not get to it in time"
+        raise NoAnswer(f"{late[0].what}: {message.rstrip('.')}")
     return [item for item in items if item.error_code]
 
 
@@ -118,12 +118,12 @@ def _sender(write: Write) -> Sender:
         return lambda wire, after, validate_only: own.send(wire, after)
     if name in SENDERS:
         return SENDERS[name]
-    sender: Sender = import_module("kctl.wire.writes.kraft").SENDERS[name]  # which needs what is here
+    sender: Sender = import_module("kctl.wire.writes.kraft").SENDERS[name]  # it imports this module
     return sender
 
 
 def can_be_validated(write: Write) -> bool:
-    """Whether the controller can be asked beforehand."""
+    """Whether the controller can validate the request beforehand."""
     return name_of(write) in (
         "CreateTopics",
         "CreatePartitions",
@@ -144,7 +144,7 @@ def ask(wire: Wire, request: Any, node: int | None = None) -> Any:
 
 
 def ask_leader(wire: Wire, request: Any) -> Any:
-    """The answer of the active controller, at its own listener (KIP-919): it takes what a dead broker cannot take."""
+    """The answer of the active controller, at its own listener (KIP-919): it accepts configurations of dead brokers."""
     from kctl.wire.quorum import read_quorum
 
     quorum = read_quorum(wire)
@@ -170,8 +170,8 @@ def _create_topics(wire: Wire, after: Mapping[str, Any], validate_only: bool) ->
         configs=[kind.CreatableTopicConfig(name=key, value=value) for key, value in after["configs"].items()],
     )
     request = CreateTopicsRequest(topics=[topic], timeout_ms=milliseconds(wire), validate_only=validate_only)
-    for one in ask(wire, request).topics:
-        yield RequestItem(f"topic {one.name}", one.error_code, one.error_message, str(one.name))
+    for result in ask(wire, request).topics:
+        yield RequestItem(f"topic {result.name}", result.error_code, result.error_message, str(result.name))
 
 
 def _delete_topics(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[RequestItem]:
@@ -225,9 +225,9 @@ def _alter_configs(wire: Wire, after: Mapping[str, Any], validate_only: bool) ->
     request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
     node = int(name) if after["entity_type"] in AT_THE_BROKER and name != DEFAULT else None
     answer = ask_leader(wire, request) if after.get("at_controller") else ask(wire, request, node)
-    for one in answer.responses:
+    for result in answer.responses:
         what = f"{after['entity_type'].removesuffix('s')} {name}"
-        yield RequestItem(what, one.error_code, one.error_message, name if is_topic else None)
+        yield RequestItem(what, result.error_code, result.error_message, name if is_topic else None)
 
 
 def _alter_quotas(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[RequestItem]:
@@ -247,21 +247,23 @@ def _alter_quotas(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> 
         ],
     )
     request = AlterClientQuotasRequest(entries=[entry], validate_only=validate_only)
-    for one in ask(wire, request).entries:
-        yield RequestItem(f"{after['entity_type']} {after['entity_name']}", one.error_code, one.error_message)
+    for result in ask(wire, request).entries:
+        yield RequestItem(
+            f"{after['entity_type']} {after['entity_name']}", result.error_code, result.error_message
+        )
 
 
 def _components(kind: str, name: str) -> list[tuple[str, str | None]]:
-    user, found, client = name.partition("/clients/")
-    parts = [("user", user), ("client-id", client)] if found else [(QUOTA_TYPES[kind], name)]
+    user, separator, client = name.partition("/clients/")
+    parts = [("user", user), ("client-id", client)] if separator else [(QUOTA_TYPES[kind], name)]
     return [(type, None if part == DEFAULT else part) for type, part in parts]
 
 
 def _by_topic(rows: list[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    rows_by_topic: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
-        found.setdefault(row["topic"], []).append(row)
-    return found
+        rows_by_topic.setdefault(row["topic"], []).append(row)
+    return rows_by_topic
 
 
 def _alter_reassignments(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[RequestItem]:
@@ -307,12 +309,14 @@ def _alter_replica_log_dirs(
         )
         for path, of_path in by_path.items()
     ]
-    # A broker keeps in mind where a replica belongs that it does not have, and says that it does not have it.
-    meant = REPLICA_NOT_AVAILABLE if after.get("is_to_come") else 0
+    # A broker remembers the log directory of a future replica, and answers that it does not have the replica.
+    expected = REPLICA_NOT_AVAILABLE if after.get("is_to_come") else 0
     for topic in ask(wire, AlterReplicaLogDirsRequest(dirs=dirs), after["broker_id"]).results:
-        for one in topic.partitions:
-            tp = TopicPartition(str(topic.topic_name), int(one.partition_index))
-            yield RequestItem(str(tp), 0 if one.error_code == meant else one.error_code, None, *tp)
+        for partition in topic.partitions:
+            tp = TopicPartition(str(topic.topic_name), int(partition.partition_index))
+            yield RequestItem(
+                str(tp), 0 if partition.error_code == expected else partition.error_code, None, *tp
+            )
 
 
 def _elect_leaders(wire: Wire, after: Mapping[str, Any], validate_only: bool) -> Iterator[RequestItem]:
@@ -346,15 +350,15 @@ SENDERS: dict[str, Sender] = {
 
 
 class OwnRequest(NamedTuple):
-    """A request whose outcome brokers tell when they are asked for it, and the metadata does not."""
+    """A request whose outcome is not in the metadata: brokers have to be asked."""
 
     send: Callable[[Wire, Mapping[str, Any]], Iterator[RequestItem]]
     is_done: Callable[[Wire, Mapping[str, Any]], bool]
-    # Raises Conflict where what the request was worked out from (`before`) is not so any more.
+    # Raises Conflict if what the request was computed from (`before`) has changed.
     refuse_changed: Callable[[Wire, Mapping[str, Any], Mapping[str, Any]], None]
 
 
-# Modules that have such a request as `REQUESTS[NAME]`; none is imported that is not sent.
+# Modules that have such a request as `REQUESTS[NAME]`; imported only to send it.
 OWN_REQUESTS = {
     "WriteTxnMarkers": "transactions",
     "DeleteRecords": "records",
@@ -368,9 +372,9 @@ OWN_REQUESTS = {
 
 
 def own_request(write: Write) -> OwnRequest | None:
-    """The request of a write that brokers are asked about; None for one that the metadata shows."""
+    """The request of a write whose outcome brokers have to be asked for; None if the metadata shows it."""
     module = OWN_REQUESTS.get(name_of(write))
     if module is None:
         return None
-    found: OwnRequest = import_module(f"kctl.wire.{module}").REQUESTS[name_of(write)]
-    return found
+    request: OwnRequest = import_module(f"kctl.wire.{module}").REQUESTS[name_of(write)]
+    return request
